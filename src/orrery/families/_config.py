@@ -1,0 +1,89 @@
+"""Reading a published ``config.json`` with a closed schema: every key is used, known to be harmless, or refused."""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
+from typing import Any
+
+from orrery.errors import ModelFileError
+
+_BOOKKEEPING = (
+    "model_type", "architectures", "transformers_version", "torch_dtype", "dtype", "use_cache", "_name_or_path",
+    "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id", "output_attentions",
+    "output_hidden_states", "return_dict", "task_specific_params", "id2label", "label2id", "problem_type",
+    "is_encoder_decoder", "chunk_size_feed_forward", "initializer_range", "tokenizer_class", "_commit_hash",
+)  # fmt: skip
+"""Keys that no forward pass depends on, whatever the family."""
+
+_ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
+
+
+class Config:
+    """A family's view of a configuration: its defaults filled in, unknown keys refused by name.
+
+    Args:
+        family: for messages.
+        given: the file's content.
+        defaults: every key that the family uses, with the value that an absent key means.
+        fixed: keys that must have this value, because no published model of the family needs another.
+        ignored: patterns of keys without an effect on the numbers.
+    """
+
+    def __init__(
+        self,
+        family: str,
+        given: Mapping[str, Any],
+        defaults: Mapping[str, Any],
+        *,
+        fixed: Mapping[str, Any] | None = None,
+        ignored: Sequence[str] = (),
+    ) -> None:
+        self.family = family
+        fixed = fixed or {}
+        for key, value in given.items():
+            if key in fixed and value != fixed[key]:
+                raise ModelFileError(
+                    f"{family}: {key} = {value!r} is not supported, only {fixed[key]!r}",
+                    "this setting changes the numbers; Orrery does not guess what it means",
+                )
+            if key not in defaults and key not in fixed and not any(fnmatch(key, p) for p in (*_BOOKKEEPING, *ignored)):
+                raise ModelFileError(
+                    f"{family}: config.json has the unknown key {key!r}",
+                    "it could change the numbers; remove it if you know that it does not",
+                )
+        self.values = {**defaults, **{key: value for key, value in given.items() if key in defaults}}
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values[key]
+
+    def divide(self, whole: str, parts: str) -> int:
+        """Return one setting divided by another.
+
+        Raises:
+            ModelFileError: it leaves a remainder.
+        """
+        quotient, remainder = divmod(self[whole], self[parts])
+        if remainder:
+            raise ModelFileError(
+                f"{self.family}: {whole} = {self[whole]} is not divisible by {parts} = {self[parts]}",
+                f"choose {parts} among the divisors of {self[whole]}",
+            )
+        return quotient
+
+    def activation(self, key: str) -> str:
+        """Return our name of an activation.
+
+        Raises:
+            ModelFileError: there is none.
+        """
+        if self[key] not in _ACTIVATIONS:
+            raise ModelFileError(
+                f"{self.family}: {key} = {self[key]!r} is not known", f"known: {', '.join(_ACTIVATIONS)}"
+            )
+        return _ACTIVATIONS[self[key]]

@@ -1,0 +1,58 @@
+"""Families by name: ``families/<model_type>.py``, or a module that the user's own Python registered."""
+
+import importlib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from orrery.checkpoints.rules import Rule
+from orrery.errors import ModelFileError, UsageError
+from orrery.nn.spec import Spec
+
+_registered: dict[str, str] = {}
+
+
+class Family(Protocol):
+    """What a family file offers."""
+
+    ARCHITECTURE: str
+    WEIGHTS: Sequence[Rule]
+    DEFAULTS: Mapping[str, Any]
+
+    def spec(self, config: Mapping[str, Any]) -> Spec:
+        """Return the architecture that a ``config.json`` describes."""
+        ...
+
+
+def names() -> list[str]:
+    """Return the names of all families."""
+    files = {path.stem for path in Path(__file__).parent.glob("[a-z]*.py")}
+    return sorted(files | set(_registered))
+
+
+def register(path: str, name: str | None = None) -> None:
+    """Add a family from a module of the user's own, by its import path; never called by a file or the environment.
+
+    Args:
+        path: dotted path of an importable module with ``spec``, ``WEIGHTS``, ``DEFAULTS`` and ``ARCHITECTURE``.
+        name: the ``model_type``; by default the module's last name.
+    """
+    _registered[name or path.rpartition(".")[2]] = path
+
+
+def load_family(name: Any) -> Family:
+    """Return the family of a ``model_type``.
+
+    Raises:
+        ModelFileError: there is none of this name.
+        UsageError: a registered module lacks a part.
+    """
+    known = isinstance(name, str) and re.fullmatch(r"[a-z0-9_-]+", name)
+    if not known or not {name, name.replace("-", "_")} & set(names()):
+        raise ModelFileError(f"no family {name!r}", f"there are: {', '.join(names())}")
+    module = importlib.import_module(_registered.get(name, f"{__package__}.{name.replace('-', '_')}"))
+    for part in ("spec", "WEIGHTS", "DEFAULTS", "ARCHITECTURE"):
+        if not hasattr(module, part):
+            raise UsageError(f"the family {name!r} has no {part}", "a family file defines spec, WEIGHTS, DEFAULTS")
+    return cast(Family, module)

@@ -1,0 +1,64 @@
+"""Reading the rotary settings of a ``config.json``, in the old form and in the new."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from orrery.errors import ModelFileError
+from orrery.families._config import Config
+from orrery.nn.positions.rotary import Dynamic, Linear, Llama3, Rotary, Scaling, Unscaled, Yarn
+
+DEFAULTS: Mapping[str, Any] = {"rope_theta": 10_000.0, "rope_scaling": None, "rope_parameters": None}
+"""The keys that this reader uses; a family adds them to its own."""
+
+_COMMON = {"rope_type", "type", "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"}
+
+
+def rotary(config: Config, head_width: int, context: int) -> Rotary.Spec:
+    """Return the rotary spec of a configuration.
+
+    Raises:
+        ModelFileError: an unknown kind of scaling, or a key that it does not have.
+    """
+    given = {**(config["rope_scaling"] or {}), **(config["rope_parameters"] or {})}
+    kind = given.get("rope_type", given.get("type", "default"))
+    if kind not in _READERS:
+        raise ModelFileError(
+            f"{config.family}: rotary scaling {kind!r} is not known", f"known: {', '.join(_READERS)}"
+        )
+    keys, read = _READERS[kind]
+    if unknown := sorted(set(given) - keys - _COMMON):
+        raise ModelFileError(
+            f"{config.family}: rotary scaling {kind!r} has the unknown keys {', '.join(unknown)}",
+            "they could change the numbers; remove them if you know that they do not",
+        )
+    return Rotary.Spec(
+        width=int(head_width * given.get("partial_rotary_factor", 1.0)),
+        base=float(given.get("rope_theta", config["rope_theta"])),
+        scaling=read(given, int(given.get("original_max_position_embeddings") or context)),
+    )
+
+
+def _yarn(given: Mapping[str, Any], trained: int) -> Scaling:
+    return Yarn(
+        factor=given["factor"],
+        trained=trained,
+        fast=given.get("beta_fast") or 32.0,
+        slow=given.get("beta_slow") or 1.0,
+        temperature=given.get("attention_factor"),
+        truncate=given.get("truncate", True),
+    )
+
+
+def _llama3(given: Mapping[str, Any], trained: int) -> Scaling:
+    low, high = given["low_freq_factor"], given["high_freq_factor"]
+    return Llama3(factor=given["factor"], low_frequency=low, high_frequency=high, trained=trained)
+
+
+_Reader = Callable[[Mapping[str, Any], int], Scaling]
+_READERS: dict[str, tuple[set[str], _Reader]] = {
+    "default": (set(), lambda given, trained: Unscaled()),
+    "linear": ({"factor"}, lambda given, trained: Linear(factor=given["factor"])),
+    "dynamic": ({"factor"}, lambda given, trained: Dynamic(factor=given["factor"], trained=trained)),
+    "yarn": ({"factor", "beta_fast", "beta_slow", "attention_factor", "truncate"}, _yarn),
+    "llama3": ({"factor", "low_freq_factor", "high_freq_factor"}, _llama3),
+}

@@ -1,0 +1,198 @@
+"""The decoder-only language model: GPT, Llama and their descendants are specs of this assembly."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from orrery.errors import UsageError
+from orrery.nn.attention.kernels import Kernel, sdpa
+from orrery.nn.cache import UNCACHED, Cache, SlotCache, growing
+from orrery.nn.context import Context, Taps
+from orrery.nn.embeddings import TokenEmbedding
+from orrery.nn.heads import LanguageModelHead
+from orrery.nn.masks import Places
+from orrery.nn.spec import Spec, spec
+from orrery.nn.stack import Stack
+
+
+@dataclass(frozen=True)
+class DecoderState:
+    """What a decoder remembers: its cache."""
+
+    cache: SlotCache
+
+    @property
+    def lengths(self) -> Int[Tensor, "B"]:
+        """Return how many tokens each row has taken."""
+        return self.cache.lengths_B
+
+    def select(self, rows: Int[Tensor, "N"]) -> "DecoderState":
+        """Return a state of the given rows."""
+        return DecoderState(self.cache.select(rows))
+
+    def reorder(self, rows: Int[Tensor, "B"]) -> "DecoderState":
+        """Return each row as the continuation of ``rows[b]``."""
+        return DecoderState(self.cache.select(rows))
+
+    def join(self, other: "DecoderState") -> "DecoderState":
+        """Return a state of both states' rows."""
+        return DecoderState(self.cache.join(other.cache))
+
+    def truncate(self, lengths: Int[Tensor, "B"]) -> "DecoderState":
+        """Forget what lies beyond ``lengths``."""
+        self.cache.truncate(lengths)
+        return self
+
+    def bytes(self) -> int:
+        """Return the bytes of keys and values."""
+        return self.cache.bytes()
+
+
+class Decoder(nn.Module):
+    """``head(stack(embed(ids)))``: the probability of each next token, given those before it.
+
+    Shapes: ids ``[B, L]`` to logits ``[B, L, V]``.
+    """
+
+    role: str = ""
+
+    @spec
+    class Spec(Spec):
+        """The whole architecture; ``context`` is the length it is meant for."""
+
+        width: int
+        context: int
+        embed: TokenEmbedding.Spec
+        stack: Stack.Spec
+        head: LanguageModelHead.Spec
+
+        def build(self, width: int = 0) -> "Decoder":
+            """Return the model, its weights as torch leaves them; the width is the spec's own."""
+            return Decoder(self)
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__()
+        self.spec = spec
+        self.embed = spec.embed.build(spec.width - spec.stack.extra_width)
+        self.stack = spec.stack.build(spec.width)
+        self.head = spec.head.build(spec.width)
+        if spec.head.tied:
+            self._tie()
+
+    def prepare(
+        self,
+        ids_BL: Int[Tensor, "B L"],
+        *,
+        real: Bool[Tensor, "B L"] | None = None,
+        positions: Int[Tensor, "B L"] | None = None,
+        documents: Int[Tensor, "B L"] | None = None,
+        cache: Cache = UNCACHED,
+        kernel: Kernel = sdpa,
+        taps: Taps | None = None,
+    ) -> tuple[Float[Tensor, "B L D"], Context]:
+        """Embed the tokens and bind everything that varies per call; always eager.
+
+        Args:
+            ids_BL: token numbers.
+            real: which of them are tokens and not padding; padding may stand on either side.
+            positions: of each token; by default counted from the real ones, or from the cache.
+            documents: of each token in a packed row, with restarted ``positions``; -1 for padding.
+            cache: keys and values of earlier calls.
+            kernel: the attention kernel.
+            taps: a recorder.
+        """
+        whole = cache is UNCACHED and real is None and positions is None and documents is None
+        if positions is None:
+            positions = cache.next_positions(ids_BL.shape[1], ids_BL.device)
+            if real is not None and cache is UNCACHED:
+                positions = (real.long().cumsum(1) - 1).clamp(min=0)
+        places = Places(positions, documents)
+        return self.stack.prepare(
+            self.embed(ids_BL), places, real, whole=whole, cache=cache, kernel=kernel, taps=taps
+        )
+
+    def hidden(
+        self,
+        ids_BL: Int[Tensor, "B L"],
+        *,
+        real: Bool[Tensor, "B L"] | None = None,
+        positions: Int[Tensor, "B L"] | None = None,
+        documents: Int[Tensor, "B L"] | None = None,
+        kernel: Kernel = sdpa,
+        taps: Taps | None = None,
+    ) -> Float[Tensor, "B L D"]:
+        """Return the final stream; arguments as in ``prepare``."""
+        x_BLD, ctx = self.prepare(
+            ids_BL, real=real, positions=positions, documents=documents, kernel=kernel, taps=taps
+        )
+        return self.stack(x_BLD, ctx)
+
+    def forward(
+        self,
+        ids_BL: Int[Tensor, "B L"],
+        *,
+        real: Bool[Tensor, "B L"] | None = None,
+        positions: Int[Tensor, "B L"] | None = None,
+        documents: Int[Tensor, "B L"] | None = None,
+        kernel: Kernel = sdpa,
+        taps: Taps | None = None,
+    ) -> Float[Tensor, "B L V"]:
+        """Return the logits of every next token; arguments as in ``prepare``."""
+        x_BLD, ctx = self.prepare(
+            ids_BL, real=real, positions=positions, documents=documents, kernel=kernel, taps=taps
+        )
+        return ctx.tap(self, "logits", self.head(self.stack(x_BLD, ctx)))
+
+    def start(
+        self,
+        source: Int[Tensor, "B L"],
+        capacity: int,
+        lengths: Int[Tensor, "B"] | None = None,
+        *,
+        cache: SlotCache | None = None,
+        kernel: Kernel = sdpa,
+    ) -> tuple[Float[Tensor, "B V"], DecoderState]:
+        """Read the prompts (right-padded rows) and return the logits after each row's last token.
+
+        Raises:
+            UsageError: a row is empty, or the capacity is beyond what the positions reach.
+        """
+        if source.shape[1] == 0 or (lengths is not None and int(lengths.min()) < 1):
+            raise UsageError("an empty prompt has no next token", "give every row at least one token")
+        state = DecoderState(growing(source.shape[0], capacity, source.device) if cache is None else cache)
+        x_BLD = self._take(source, state, lengths, kernel)
+        last_B = torch.full_like(source[:, 0], source.shape[1]) if lengths is None else lengths
+        x_BD = x_BLD[torch.arange(len(last_B), device=last_B.device), last_B - 1]
+        return self.head(x_BD), state
+
+    def step(
+        self,
+        tokens: Int[Tensor, "B N"],
+        state: DecoderState,
+        lengths: Int[Tensor, "B"] | None = None,
+        *,
+        kernel: Kernel = sdpa,
+    ) -> tuple[Float[Tensor, "B N V"], DecoderState]:
+        """Take N more tokens a row and return the logits after each."""
+        return self.head(self._take(tokens, state, lengths, kernel)), state
+
+    def _take(
+        self, tokens_BN: Tensor, state: DecoderState, lengths_B: Tensor | None, kernel: Kernel
+    ) -> Float[Tensor, "B N D"]:
+        real_BN = None
+        if lengths_B is not None:
+            real_BN = torch.arange(tokens_BN.shape[1], device=tokens_BN.device) < lengths_B[:, None]
+        x_BND, ctx = self.prepare(tokens_BN, real=real_BN, cache=state.cache, kernel=kernel)
+        return self.stack(x_BND, ctx)
+
+    def _tie(self) -> None:
+        """Let the head use the embedding table itself."""
+        table, head = self.embed.token.weight, self.head.vocabulary.weight
+        if table.shape != head.shape:
+            raise UsageError(
+                f"a tied head needs a table of {tuple(head.shape)}, the embeddings have {tuple(table.shape)}",
+                "untie the head (concatenated positions leave narrower embeddings)",
+            )
+        self.head.vocabulary.weight = self.embed.token.weight

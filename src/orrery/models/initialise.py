@@ -1,0 +1,25 @@
+"""Initial weights."""
+
+import torch
+from torch import nn
+
+_INTO_THE_STREAM = ("out", "down")
+"""The projections that add to the residual stream."""
+
+
+@torch.no_grad()
+def initialise(model: nn.Module, depth: int, seed: int, std: float = 0.02) -> None:
+    """Draw the weights as GPT-2 does (Radford et al. 2019, 2.3).
+
+    Matrices are normal with deviation ``std``, those that add to the residual stream ``std / sqrt(2 depth)`` so that
+    the stream's variance does not grow with depth; biases are zero; norms keep a gain of one.
+    """
+    rng = torch.Generator().manual_seed(seed)
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear | nn.Embedding):
+            last = name.rpartition(".")[2]
+            deviation = std / (2 * depth) ** 0.5 if last in _INTO_THE_STREAM else std
+            values = torch.empty(module.weight.shape).normal_(0.0, deviation, generator=rng)
+            module.weight.copy_(values)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            module.bias.zero_()

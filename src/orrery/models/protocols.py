@@ -1,0 +1,57 @@
+"""What search, sampling, the server and the page know of a model: how to start, how to step, how to handle rows."""
+
+from typing import Protocol, Self, TypeVar
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+class DecodingState(Protocol):
+    """What a model remembers between steps: a cache, an (h, c), a recurrence. Each row stands on its own."""
+
+    @property
+    def lengths(self) -> Int[Tensor, "B"]:
+        """Return how many tokens each row has taken."""
+        ...
+
+    def select(self, rows: Int[Tensor, "N"]) -> Self:
+        """Return a state of the given rows: a subset, an order, or repetitions (beams)."""
+        ...
+
+    def reorder(self, rows: Int[Tensor, "B"]) -> Self:
+        """Return the same number of rows, each now the continuation of ``rows[b]``."""
+        ...
+
+    def join(self, other: Self) -> Self:
+        """Return a state of both states' rows, this one's first."""
+        ...
+
+    def truncate(self, lengths: Int[Tensor, "B"]) -> Self:
+        """Return the state with everything beyond ``lengths`` forgotten (speculation, edits)."""
+        ...
+
+    def bytes(self) -> int:
+        """Return the memory it holds."""
+        ...
+
+
+State = TypeVar("State", bound=DecodingState)
+
+
+class DecodingModel(Protocol[State]):
+    """A model that writes one token after another; every search and every server is written against this."""
+
+    def start(
+        self, source: Int[Tensor, "B L"], capacity: int, lengths: Int[Tensor, "B"] | None = None
+    ) -> tuple[Float[Tensor, "B V"], State]:
+        """Read a prompt of right-padded rows and return the logits after each row's last token.
+
+        ``capacity`` is the number of tokens that a row may reach, prompt and answer together.
+        """
+        ...
+
+    def step(
+        self, tokens: Int[Tensor, "B N"], state: State, lengths: Int[Tensor, "B"] | None = None
+    ) -> tuple[Float[Tensor, "B N V"], State]:
+        """Take N more tokens a row (``lengths[b]`` of them where rows differ) and return the logits after each."""
+        ...

@@ -1,0 +1,109 @@
+"""Multi-head attention: one class for MHA, MQA and GQA, for self- and cross-attention."""
+
+from functools import partial
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from orrery.errors import UsageError
+from orrery.nn.attention.sources import Self
+from orrery.nn.context import Context
+from orrery.nn.residual import Identity
+from orrery.nn.spec import Spec, Value, spec
+
+
+@spec
+class Biases(Value):
+    """Which of the four projections have a bias."""
+
+    q: bool = False
+    k: bool = False
+    v: bool = False
+    out: bool = False
+
+
+@spec
+class Scoring(Value):
+    """Numbers of the kernel: ``scale`` on the scores (``None``: ``1 / sqrt(C)``), dropout on the pattern."""
+
+    scale: float | None = None
+    dropout: float = 0.0
+
+
+class MultiHeadAttention(nn.Module):
+    """``concat(head_1, ..., head_H) W_out``, ``head = softmax(q k^T / sqrt(C)) v`` (Vaswani et al. 2017, 3.2.2).
+
+    ``kv_heads`` is a number, not a path: equal to ``heads`` it is MHA, one is MQA (Shazeer 2019), between is GQA
+    (Ainslie et al. 2023). q, k and v are always separate; fused layouts are facts of a checkpoint.
+    The product with ``W_out`` equals the sum over heads of ``W_out_h head_h``, the form of the course's first deck.
+
+    Shapes: ``[B, L, D]`` to ``[B, L, D]``; inside q ``[B, H, L, C]``, k and v ``[B, K, S, C]``.
+    """
+
+    role: str = ""
+
+    @spec
+    class Spec(Spec):
+        """Heads, and the names of the stack's positions and mask.
+
+        ``source`` says where keys and values come from; ``qk_norm`` is applied to each head of q and k.
+        """
+
+        heads: int
+        kv_heads: int
+        head_width: int
+        biases: Biases = Biases()
+        scoring: Scoring = Scoring()
+        qk_norm: Spec = Identity.Spec()
+        source: Spec = Self.Spec()
+        position: str = "none"
+        mask: str = "causal"
+
+        def build(self, width: int) -> "MultiHeadAttention":
+            """Return the attention.
+
+            Raises:
+                UsageError: ``kv_heads`` does not divide ``heads``.
+            """
+            if self.kv_heads < 1 or self.heads % self.kv_heads:
+                raise UsageError(
+                    f"{self.kv_heads} key-value heads cannot be shared by {self.heads} heads",
+                    "choose a number of key-value heads that divides the number of heads",
+                )
+            return MultiHeadAttention(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        queries, keys = spec.heads * spec.head_width, spec.kv_heads * spec.head_width
+        self.q = nn.Linear(width, queries, bias=spec.biases.q)
+        self.k = nn.Linear(width, keys, bias=spec.biases.k)
+        self.v = nn.Linear(width, keys, bias=spec.biases.v)
+        self.out = nn.Linear(queries, width, bias=spec.biases.out)
+        self.q_norm, self.k_norm = (spec.qk_norm.build(spec.head_width) for _ in range(2))
+        self.source = spec.source.build(width)
+        self.position, self.mask, self.head_width = spec.position, spec.mask, spec.head_width
+        self.scale = spec.head_width**-0.5 if spec.scoring.scale is None else spec.scoring.scale
+        self.dropout = spec.scoring.dropout
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
+        """Let every token read what it may see."""
+        position = ctx.positions[self.position]
+        q_BHLC = self.q_norm(self.split(self.q(x_BLD)))
+        q_BHLC, k_BKSC, v_BKSC, mask = self.source(self, q_BHLC, x_BLD, position, ctx)
+        q_BHLC = ctx.tap(self, "q", q_BHLC)
+        mixed_BHLC = ctx.kernel(
+            q_BHLC,
+            ctx.tap(self, "k", k_BKSC),
+            ctx.tap(self, "v", v_BKSC),
+            mask=mask,
+            bias_BHLS=position.bias(self.mask),
+            scale=self.scale,
+            dropout=self.dropout * self.training,
+            tap=partial(ctx.tap, self),
+        )
+        mixed_BHLC = ctx.tap(self, "mixed", mixed_BHLC)
+        return self.out(mixed_BHLC.transpose(1, 2).flatten(2))
+
+    def split(self, x_BLE: Float[Tensor, "B L E"]) -> Float[Tensor, "B H L C"]:
+        """Cut the channels into heads."""
+        return x_BLE.unflatten(-1, (-1, self.head_width)).transpose(1, 2)

@@ -1,0 +1,38 @@
+"""Where an attention's keys and values come from, and where they are stored."""
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from orrery.nn.context import Context
+from orrery.nn.masks import BoundMask
+from orrery.nn.positions.scheme import BoundPosition
+from orrery.nn.spec import Spec, spec
+
+if TYPE_CHECKING:
+    from orrery.nn.attention.multihead import MultiHeadAttention
+
+
+class Self(nn.Module):
+    """Self-attention: keys and values of the same tokens, appended to this layer's cache.
+
+    Shapes: x ``[B, L, D]`` to q ``[B, H, L, C]``, k and v ``[B, K, S, C]``.
+    """
+
+    @spec
+    class Spec(Spec):
+        """Nothing to say."""
+
+        def build(self, width: int) -> "Self":
+            """Return the source; it has no parameters."""
+            return Self()
+
+    def forward(
+        self, attention: "MultiHeadAttention", q_BHLC: Tensor, x_BLD: Tensor, position: BoundPosition, ctx: Context
+    ) -> tuple[Tensor, Tensor, Tensor, BoundMask]:
+        """Project, rotate, store."""
+        k_BKLC = attention.k_norm(attention.split(attention.k(x_BLD)))
+        v_BKLC = attention.split(attention.v(x_BLD))
+        q_BHLC, k_BKLC = position.rotate(q_BHLC, k_BKLC)
+        k_BKSC, v_BKSC = ctx.layer.extend(k_BKLC, v_BKLC)  # type: ignore[union-attr]
+        return q_BHLC, k_BKSC, v_BKSC, ctx.masks[attention.mask]

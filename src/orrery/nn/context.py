@@ -1,0 +1,62 @@
+"""Context: everything that varies from call to call, in one frozen argument.
+
+Modules hold parameters; calls hold state. A module that needs positions, a mask, the cache or a tap asks the context.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from orrery.nn.attention.kernels import Kernel
+from orrery.nn.cache import Cache, Layer
+from orrery.nn.masks import BoundMask
+from orrery.nn.positions.scheme import BoundPosition
+
+
+class Taps(Protocol):
+    """What a recorder offers: it sees every tapped tensor and returns it, or its replacement."""
+
+    def __call__(self, key: str, value: Tensor) -> Tensor:
+        """Return ``value``, kept under ``key``, or what stands in for it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Context:
+    """The state of one call.
+
+    Attributes:
+        positions: the stack's position schemes, bound to this call, by name.
+        masks: the stack's masks, bound to this call, by name.
+        cache: the keys and values of earlier calls; ``UNCACHED`` keeps nothing.
+        kernel: how attention is computed: ``eager`` (the definition) or one that equals it.
+        layer: the depth of the running block and its share of the cache, set by the stack alone.
+        memory: the encoder's output ``[B, S, D]`` that cross-attention reads.
+        memory_mask: which places of the memory are real.
+        losses: where a module may add an auxiliary loss (load balance); ``None`` drops it.
+        taps: a recorder, or ``None``, which leaves nothing in a compiled graph.
+    """
+
+    positions: Mapping[str, BoundPosition]
+    masks: Mapping[str, BoundMask]
+    cache: Cache
+    kernel: Kernel
+    layer: Layer | None = None
+    memory: Tensor | None = None
+    memory_mask: BoundMask | None = None
+    losses: list[Tensor] | None = None
+    taps: Taps | None = None
+
+    def tap(self, owner: nn.Module, name: str, value: Tensor) -> Tensor:
+        """Show ``value`` to the recorder under the owner's role: the only instrumentation in ``nn``.
+
+        The key is ``blocks.<depth>.<role>.<name>`` inside a block and ``<name>`` outside; it depends on the role
+        of the owner, not on where it is nested, so every family has the same keys.
+        """
+        if self.taps is None:
+            return value
+        block = "" if self.layer is None else self.layer.path
+        parts = (block, getattr(owner, "role", ""), name)
+        return self.taps(".".join(filter(None, parts)), value)

@@ -1,0 +1,42 @@
+"""The gated feed-forward network (GLU variants)."""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from orrery.nn.activations import activation
+from orrery.nn.context import Context
+from orrery.nn.spec import Spec, spec
+
+
+class GatedMLP(nn.Module):
+    """``down(act(gate(x)) * up(x))`` (Shazeer 2020); with silu it is SwiGLU, with gelu GEGLU.
+
+    Shapes: ``[B, L, D]`` through twice ``[B, L, F]`` to ``[B, L, D]``.
+    """
+
+    role: str = ""
+
+    @spec
+    class Spec(Spec):
+        """``hidden`` channels on either side of the gate."""
+
+        hidden: int
+        activation: str = "silu"
+        bias: bool = False
+
+        def build(self, width: int) -> "GatedMLP":
+            """Return the network."""
+            return GatedMLP(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.gate = nn.Linear(width, spec.hidden, bias=spec.bias)
+        self.up = nn.Linear(width, spec.hidden, bias=spec.bias)
+        self.down = nn.Linear(spec.hidden, width, bias=spec.bias)
+        self.activation = activation(spec.activation)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
+        """Let the gate decide what passes."""
+        gate_BLF = ctx.tap(self, "gate", self.activation(self.gate(x_BLD)))
+        hidden_BLF = ctx.tap(self, "hidden", gate_BLF * self.up(x_BLD))
+        return self.down(hidden_BLF)

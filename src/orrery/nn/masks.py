@@ -1,0 +1,158 @@
+"""Masks as values: a rule that says which query may see which key, rendered alike for every kernel.
+
+A rule is elementwise on places, so the same line gives the dense matrix and the index function of flex attention.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from orrery.nn.spec import Value, spec
+
+UNUSED = 2**30
+"""The position of a key that does not exist: padding, or a cache slot not yet written. No rule lets it be seen."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where tokens stand: all that a rule may look at.
+
+    Attributes:
+        positions: distance from the start of the document, ``UNUSED`` where there is no token.
+        documents: number of the document inside a packed row, or ``None``.
+        prefix: whether the token belongs to the part that everybody may see, or ``None``.
+    """
+
+    positions: Int[Tensor, "B L"]
+    documents: Int[Tensor, "B L"] | None = None
+    prefix: Bool[Tensor, "B L"] | None = None
+
+    def at(self, *index: slice | Tensor | None) -> "Places":
+        """Index every field alike."""
+        fields = (self.positions, self.documents, self.prefix)
+        return Places(*[None if x is None else x[index] for x in fields])  # type: ignore[arg-type]
+
+
+@spec
+class Mask(Value):
+    """A rule; combine rules with ``&`` (both must allow)."""
+
+    @abstractmethod
+    def allows(self, query: Places, key: Places) -> Tensor:
+        """Return, elementwise, whether ``query`` may see ``key``."""
+
+    def __and__(self, other: "Mask") -> "Mask":
+        """Allow what both allow."""
+        return Both(first=self, second=other)
+
+
+@spec
+class Everything(Mask):
+    """Full attention: every real token sees every real token."""
+
+    def allows(self, query: Places, key: Places) -> Tensor:
+        """Hide only what does not exist; the query broadcasts the shape."""
+        return (key.positions < UNUSED) & (query.positions <= UNUSED)
+
+
+@spec
+class Causal(Mask):
+    """No token sees a later one: ``j <= i``."""
+
+    def allows(self, query: Places, key: Places) -> Tensor:
+        """Compare positions; an unused key is later than everything."""
+        return key.positions <= query.positions
+
+
+@spec
+class Window(Mask):
+    """A causal window: the last ``length`` tokens, the token itself among them: ``i - length < j``."""
+
+    length: int
+
+    def allows(self, query: Places, key: Places) -> Tensor:
+        """Compare distances."""
+        return query.positions - key.positions < self.length
+
+
+@spec
+class Prefix(Mask):
+    """Prefix language model: the prefix is seen by all, the rest causally."""
+
+    def allows(self, query: Places, key: Places) -> Tensor:
+        """Allow what is causal or in the prefix.
+
+        Raises:
+            ValueError: the call marked no prefix.
+        """
+        if key.prefix is None:
+            raise ValueError("a prefix mask needs prefix=[B, L] in the call: true where a token is in the prefix")
+        return ((key.positions <= query.positions) | key.prefix) & (key.positions < UNUSED)
+
+
+@spec
+class SameDocument(Mask):
+    """Packed rows: a token sees only its own document."""
+
+    def allows(self, query: Places, key: Places) -> Tensor:
+        """Compare document numbers.
+
+        Raises:
+            ValueError: the call gave no documents.
+        """
+        if query.documents is None or key.documents is None:
+            raise ValueError("a document mask needs documents=[B, L] in the call: the document of each token")
+        return query.documents == key.documents
+
+
+@spec
+class Both(Mask):
+    """The conjunction of two rules."""
+
+    first: Mask
+    second: Mask
+
+    def allows(self, query: Places, key: Places) -> Tensor:
+        """Allow what both allow."""
+        return self.first.allows(query, key) & self.second.allows(query, key)
+
+
+@dataclass(frozen=True)
+class BoundMask:
+    """A rule bound to the places of one call.
+
+    ``dense`` is what a kernel adds to its scores as minus infinity; it is ``None`` exactly when ``is_causal``, so
+    that a kernel with a causal path of its own never sees a matrix.
+    """
+
+    dense: Bool[Tensor, "B 1 L S"] | None
+    is_causal: bool
+
+    def matrix(self, queries: int, keys: int, device: torch.device) -> Bool[Tensor, "B 1 L S"]:
+        """Return the dense matrix, made here where only ``is_causal`` is known."""
+        if self.dense is not None:
+            return self.dense
+        return torch.ones(1, 1, queries, keys, dtype=torch.bool, device=device).tril()
+
+
+PLAIN_CAUSAL = BoundMask(dense=None, is_causal=True)
+"""The causal mask of whole, unpadded, unpacked rows."""
+
+
+def bind(mask: Mask, query: Places, key: Places) -> BoundMask:
+    """Render a rule for all pairs of places as a dense matrix ``[B, 1, L, S]``."""
+    allowed_BLS = mask.allows(query.at(slice(None), slice(None), None), key.at(slice(None), None, slice(None)))
+    return BoundMask(dense=allowed_BLS[:, None], is_causal=False)
+
+
+def mask_mod(mask: Mask, query: Places, key: Places) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
+    """Render a rule as flex attention's function of (batch, head, query index, key index)."""
+
+    def allowed(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return mask.allows(query.at(b, i), key.at(b, j))
+
+    return allowed

@@ -1,0 +1,65 @@
+"""Norms: each token's vector brought to a fixed scale."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from orrery.nn.spec import Spec, spec
+
+
+class LayerNorm(nn.Module):
+    """``(x - mean) / sqrt(var + eps) * gain + bias``, over the channels (Ba et al. 2016).
+
+    The variance is the biased one (divided by D), as in the paper and the course. Differs from the slides: they write
+    no epsilon; ``eps=0`` is their formula. Shapes: ``[B, L, D]`` to ``[B, L, D]``.
+    """
+
+    @spec
+    class Spec(Spec):
+        """``eps`` inside the root; ``bias`` as in the paper, or none (LLM practice)."""
+
+        eps: float = 1e-5
+        bias: bool = True
+
+        def build(self, width: int) -> "LayerNorm":
+            """Return a norm with gain one and bias zero."""
+            return LayerNorm(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.eps = spec.eps
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width)) if spec.bias else None
+
+    def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        """Normalise each vector."""
+        return F.layer_norm(x_BLD, self.weight.shape, self.weight, self.bias, self.eps)
+
+
+class RMSNorm(nn.Module):
+    """``x / sqrt(mean(x^2) + eps) * (offset + gain)`` (Zhang and Sennrich 2019).
+
+    Differs from the paper: epsilon inside the root, as every implementation has it. Below float32 the statistics are
+    taken in float32. Gemma stores the gain minus one, which is ``offset=1``. Shapes: ``[B, L, D]`` to ``[B, L, D]``.
+    """
+
+    @spec
+    class Spec(Spec):
+        """``eps`` inside the root; ``offset`` added to the stored gain."""
+
+        eps: float = 1e-6
+        offset: float = 0.0
+
+        def build(self, width: int) -> "RMSNorm":
+            """Return a norm whose effective gain is one."""
+            return RMSNorm(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.eps, self.offset = spec.eps, spec.offset
+        self.weight = nn.Parameter(torch.full((width,), 1.0 - spec.offset))
+
+    def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        """Normalise each vector."""
+        return F.rms_norm(x_BLD, self.weight.shape, self.weight + self.offset, self.eps)

@@ -1,0 +1,77 @@
+"""What a position scheme may do: three hooks, each doing nothing unless the scheme says otherwise."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from orrery.nn.masks import Places
+from orrery.nn.spec import Spec, spec
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a scheme is bound to: the places of queries and keys, and the length that the call may reach."""
+
+    query: Places
+    keys: Mapping[str, Places]
+    length: int
+    dtype: torch.dtype
+
+
+class BoundPosition:
+    """A scheme bound to one call. The base class is the scheme that does nothing."""
+
+    def embed(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D2"]:
+        """Change the embeddings before the first block."""
+        return x_BLD
+
+    def rotate(
+        self, q_BHLC: Float[Tensor, "B H L C"], k_BKLC: Float[Tensor, "B K L C"]
+    ) -> tuple[Float[Tensor, "B H L C"], Float[Tensor, "B K L C"]]:
+        """Change queries and keys before they meet; keys enter the cache changed."""
+        return q_BHLC, k_BKLC
+
+    def bias(self, mask: str) -> Float[Tensor, "B H L S"] | None:
+        """Return what is added to the scores of the attentions under the mask of this name."""
+        return None
+
+
+NO_POSITION = BoundPosition()
+
+
+@dataclass(frozen=True)
+class Added(BoundPosition):
+    """A scheme that adds one vector to each embedding."""
+
+    table_BLD: Float[Tensor, "B L D"]
+
+    def embed(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
+        """Return ``x + table``."""
+        return x_BLD + self.table_BLD
+
+
+class PositionScheme(nn.Module, ABC):
+    """A scheme: its parameters, and how it binds to a call."""
+
+    @abstractmethod
+    def bind(self, call: Call) -> BoundPosition:
+        """Return the scheme for the places of one call, with its tables computed once for all layers."""
+
+
+@spec
+class PositionSpec(Spec):
+    """The spec of a scheme."""
+
+    @property
+    def extra_width(self) -> int:
+        """Channels that the scheme appends to the embeddings; the embeddings are built that much narrower."""
+        return 0
+
+    @property
+    def limit(self) -> int | None:
+        """The number of positions it has, where that is bounded."""
+        return None

@@ -1,0 +1,175 @@
+"""The algebra of blocks: Residual, Sum and Normed. Every sublayer of every Transformer is made of these."""
+
+from collections.abc import Mapping
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from orrery.nn.context import Context
+from orrery.nn.spec import Spec, spec
+
+
+class Identity(nn.Module):
+    """``x``: an empty slot. Shapes: unchanged."""
+
+    @spec
+    class Spec(Spec):
+        """Nothing to say."""
+
+        def build(self, width: int) -> "Identity":
+            """Return the empty slot."""
+            return Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return ``x``."""
+        return x
+
+
+class Scale(nn.Module):
+    """``factor * x``: DeepNorm's skip, Granite's residual multiplier, Gemma's embedding scale. Shapes: unchanged."""
+
+    @spec
+    class Spec(Spec):
+        """The factor."""
+
+        factor: float
+
+        def build(self, width: int) -> "Scale":
+            """Return the scale."""
+            return Scale(self.factor)
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return ``factor * x``."""
+        return self.factor * x
+
+
+class Dropout(nn.Module):
+    """Dropout as a slot of its own (embeddings). Shapes: unchanged."""
+
+    @spec
+    class Spec(Spec):
+        """The share of channels that is zeroed in training; the rest is scaled up by ``1 / (1 - rate)``."""
+
+        rate: float
+
+        def build(self, width: int) -> nn.Module:
+            """Return torch's dropout, or nothing at rate zero."""
+            return nn.Dropout(self.rate) if self.rate else Identity()
+
+
+class Chain(nn.Module):
+    """``g(f(x))``: several slots one after the other. Shapes: ``[B, L, D]`` to ``[B, L, D]``."""
+
+    @spec
+    class Spec(Spec):
+        """The parts in order."""
+
+        parts: tuple[Spec, ...]
+
+        def build(self, width: int) -> nn.Module:
+            """Return the parts as a sequence."""
+            return nn.Sequential(*[part.build(width) for part in self.parts])
+
+
+class Residual(nn.Module):
+    """``out(skip(x) + dropout(post(branch(pre(x)))))``: the one line of every Transformer sublayer.
+
+    Post-LN (Vaswani et al. 2017) fills ``out``; pre-LN (Xiong et al. 2020) fills ``pre``; the sandwich (Gemma 2)
+    fills ``pre`` and ``post``; OLMo 2 fills ``post``; DeepNorm scales ``skip``. Shapes: ``[B, L, D]`` unchanged.
+    """
+
+    role: str = ""
+
+    @spec
+    class Spec(Spec):
+        """A branch and four slots; an empty slot is the identity."""
+
+        branch: Spec
+        pre: Spec = Identity.Spec()
+        post: Spec = Identity.Spec()
+        out: Spec = Identity.Spec()
+        skip: Spec = Identity.Spec()
+        dropout: float = 0.0
+
+        def build(self, width: int) -> "Residual":
+            """Return the sublayer."""
+            return Residual(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.pre, self.branch, self.post = (part.build(width) for part in (spec.pre, spec.branch, spec.post))
+        self.skip, self.out = spec.skip.build(width), spec.out.build(width)
+        self.dropout = Dropout.Spec(rate=spec.dropout).build(width)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
+        """Add what the branch makes of ``x`` to the stream."""
+        added_BLD = self.dropout(self.post(self.branch(self.pre(x_BLD), ctx)))
+        added_BLD = ctx.tap(self, "added", added_BLD)
+        return ctx.tap(self, "resid", self.out(self.skip(x_BLD) + added_BLD))
+
+
+class Sum(nn.Module):
+    """``a(x) + b(x) + ...``, from left to right: parallel branches (GPT-J, PaLM). Shapes: ``[B, L, D]`` unchanged.
+
+    The order counts: floating-point addition is not associative.
+    """
+
+    @spec
+    class Spec(Spec):
+        """The branches by role, in the order of addition."""
+
+        branches: Mapping[str, Spec]
+
+        def build(self, width: int) -> "Sum":
+            """Return the sum."""
+            return Sum(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        for role, branch in spec.branches.items():
+            self.add_module(role, branch.build(width))
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
+        """Add up the branches."""
+        first, *others = self.children()
+        total_BLD = first(x_BLD, ctx)
+        for branch in others:
+            total_BLD = total_BLD + branch(x_BLD, ctx)
+        return total_BLD
+
+
+class Normed(nn.Module):
+    """``branch(norm(x))``: a branch with a norm of its own (GPT-NeoX). Shapes: ``[B, L, D]`` unchanged."""
+
+    @spec
+    class Spec(Spec):
+        """The norm and the branch."""
+
+        norm: Spec
+        branch: Spec
+
+        def build(self, width: int) -> "Normed":
+            """Return the normed branch."""
+            return Normed(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.norm, self.branch = spec.norm.build(width), spec.branch.build(width)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
+        """Normalise, then branch."""
+        return self.branch(self.norm(x_BLD), ctx)
+
+
+def give_role(module: nn.Module, role: str) -> None:
+    """Name a branch for the taps: a leaf takes its residual's name, the parts of a sum their own."""
+    module.role = role  # type: ignore[assignment]
+    if isinstance(module, Sum):
+        for name, branch in module.named_children():
+            give_role(branch, name)
+    elif isinstance(module, Residual | Normed):
+        give_role(module.branch, role)

@@ -1,0 +1,117 @@
+"""Specs: an architecture as a frozen tree of data, each node beside the module that it builds.
+
+A spec is a frozen dataclass nested in its module under the name ``Spec``. Its ``kind`` is the place of that module
+inside the package (``nn.norms.LayerNorm``), so a JSON tree resolves by validated name and never runs foreign code.
+"""
+
+import dataclasses
+import importlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from torch import nn
+
+from orrery.errors import ModelFileError
+
+_PACKAGE = __name__.partition(".")[0]
+_KIND = re.compile(r"(nn|models)(\.[a-z_]+)+\.[A-Z][A-Za-z0-9]*")
+_Class = TypeVar("_Class", bound=type)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def spec(cls: _Class) -> _Class:
+    """Make a class a frozen, keyword-only dataclass: the only way a spec is declared."""
+    return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+
+@spec
+class Value(ABC):
+    """A part of the architecture that is only data: a mask, a scaling rule."""
+
+    kind: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        """Name the kind after the class itself, or after the module class that a ``Spec`` is nested in."""
+        owner = cls.__qualname__.removesuffix(".Spec")
+        cls.kind = f"{cls.__module__}.{owner}".removeprefix(f"{_PACKAGE}.")
+
+
+@spec
+class Spec(Value):
+    """A node of the architecture; ``build(width)`` makes its module, with the width given once, from above."""
+
+    @abstractmethod
+    def build(self, width: int) -> nn.Module:
+        """Return the module for a residual stream of ``width`` channels."""
+
+
+def to_json(value: Any) -> Any:
+    """Return a spec tree as JSON values; the inverse of ``from_json``."""
+    if isinstance(value, Value):
+        fields = {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"kind": value.kind, **fields}
+    if isinstance(value, Mapping):
+        return {key: to_json(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_json(item) for item in value]
+    return value
+
+
+def from_json(value: Any, path: str = "spec") -> Any:
+    """Return the spec tree that JSON values describe.
+
+    Raises:
+        ModelFileError: an unknown kind or field; the message names the path inside the tree.
+    """
+    if isinstance(value, Mapping) and "kind" in value:
+        cls = _resolve(value["kind"], path)
+        known = {f.name for f in dataclasses.fields(cls)}
+        given = {key: from_json(item, f"{path}.{key}") for key, item in value.items() if key != "kind"}
+        if unknown := sorted(set(given) - known):
+            raise ModelFileError(
+                f"{path}: {cls.kind} has no field {', '.join(map(repr, unknown))}",
+                f"known fields: {', '.join(sorted(known))}; was the file written by a newer version?",
+            )
+        try:
+            return cls(**given)
+        except TypeError as error:
+            raise ModelFileError(f"{path}: {error}", "add the missing field to the file") from error
+    if isinstance(value, Mapping):
+        return {key: from_json(item, f"{path}.{key}") for key, item in value.items()}
+    if isinstance(value, list):
+        return tuple(from_json(item, f"{path}[{i}]") for i, item in enumerate(value))
+    return value
+
+
+def traverse(value: Any, path: str = "") -> Iterator[tuple[str, Value]]:
+    """Yield every spec of a tree with its dotted path, parents first."""
+    if isinstance(value, Value):
+        yield path, value
+        children: list[tuple[str, Any]] = [
+            (f.name, getattr(value, f.name)) for f in dataclasses.fields(value)
+        ]
+    elif isinstance(value, Mapping):
+        children = list(value.items())
+    elif isinstance(value, tuple):
+        children = [(str(i), item) for i, item in enumerate(value)]
+    else:
+        return
+    for name, child in children:
+        yield from traverse(child, f"{path}.{name}" if path else name)
+
+
+def _resolve(kind: Any, path: str) -> type[Value]:
+    """Return the spec class of a kind, from this package alone."""
+    if not isinstance(kind, str) or not _KIND.fullmatch(kind):
+        raise ModelFileError(f"{path}: {kind!r} is not a kind of this package", "kinds look like nn.norms.LayerNorm")
+    module, _, owner = kind.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), owner)
+    except (ImportError, AttributeError) as error:
+        raise ModelFileError(f"{path}: no such kind {kind!r}", "was the file written by a newer version?") from error
+    cls = getattr(found, "Spec", found)
+    if not (isinstance(cls, type) and issubclass(cls, Value)):
+        raise ModelFileError(f"{path}: {kind!r} is not a spec", "kinds look like nn.norms.LayerNorm")
+    return cls

@@ -1,0 +1,132 @@
+"""A stack: an explicit tuple of blocks, the final norm, and what the blocks share."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import chain
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from orrery.errors import UsageError
+from orrery.nn.attention.kernels import Kernel
+from orrery.nn.block import Block
+from orrery.nn.cache import Cache, Layer
+from orrery.nn.context import Context, Taps
+from orrery.nn.masks import PLAIN_CAUSAL, BoundMask, Causal, Mask, Places, SameDocument, bind
+from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Call, PositionScheme, PositionSpec
+from orrery.nn.residual import Identity
+from orrery.nn.spec import Spec, spec
+
+
+class Stack(nn.Module):
+    """``final(block_n(... block_1(start(positions(enter(x))))))``.
+
+    Positions and masks are named dictionaries, bound once a call and shared by all blocks. A layer's identity comes
+    from here (``replace(ctx, layer=...)``), so one block object may stand at several depths (ALBERT).
+    Shapes: ``[B, L, D]`` to ``[B, L, D]``.
+    """
+
+    role: str = ""
+
+    @spec
+    class Spec(Spec):
+        """Blocks in order; ``enter`` before the positions (scale), ``start`` after them (BERT's norm, dropout)."""
+
+        blocks: tuple[Block.Spec, ...]
+        final: Spec = Identity.Spec()
+        positions: Mapping[str, PositionSpec]
+        masks: Mapping[str, Mask]
+        enter: Spec = Identity.Spec()
+        start: Spec = Identity.Spec()
+
+        @property
+        def extra_width(self) -> int:
+            """Return the channels that positions append to the embeddings."""
+            return sum(position.extra_width for position in self.positions.values())
+
+        def build(self, width: int) -> "Stack":
+            """Return the stack.
+
+            Raises:
+                UsageError: an attention names a position or a mask that the stack does not have.
+            """
+            _check_names(self)
+            return Stack(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.name = ""
+        self.enter = spec.enter.build(width - spec.extra_width)
+        self.positions = nn.ModuleDict({name: part.build(width) for name, part in spec.positions.items()})
+        self.masks = dict(spec.masks)
+        self.start = spec.start.build(width)
+        self.blocks = nn.ModuleList(block.build(width) for block in spec.blocks)
+        self.final = spec.final.build(width)
+
+    def prepare(
+        self,
+        x_BLD: Float[Tensor, "B L D"],
+        places: Places,
+        real_BL: Bool[Tensor, "B L"] | None,
+        *,
+        whole: bool,
+        cache: Cache,
+        kernel: Kernel,
+        taps: Taps | None,
+    ) -> tuple[Float[Tensor, "B L D"], Context]:
+        """Open the cache, bind positions and masks, and bring embeddings to the first block; always eager.
+
+        ``whole`` says that the rows are unpadded, unpacked and complete: a causal mask then needs no matrix.
+        """
+        keys = cache.open(places, real_BL)
+        length = cache.capacity or places.positions.shape[1]
+        call = Call(places, dict.fromkeys(self.masks, keys), length, x_BLD.dtype)
+        positions: dict[str, BoundPosition] = {"none": NO_POSITION}
+        for name, scheme in self.positions.items():
+            assert isinstance(scheme, PositionScheme)
+            positions[name] = scheme.bind(call)
+        masks = {name: _bind(mask, places, keys, whole) for name, mask in self.masks.items()}
+        ctx = Context(positions=positions, masks=masks, cache=cache, kernel=kernel, taps=taps)
+        x_BLD = self.enter(x_BLD)
+        for position in positions.values():
+            x_BLD = position.embed(x_BLD)
+        return ctx.tap(self, "embedded", self.start(x_BLD)), ctx
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
+        """Run the blocks; this is what is compiled."""
+        for depth, block in enumerate(self.blocks):
+            layer = Layer(depth, f"{self.name}blocks.{depth}", ctx.cache)
+            x_BLD = block(x_BLD, replace(ctx, layer=layer))
+        return ctx.tap(self, "final", self.final(x_BLD))
+
+
+def _bind(mask: Mask, query: Places, key: Places, whole: bool) -> BoundMask:
+    """Bind one mask; whole causal rows keep the kernel's own causal path."""
+    if whole and mask == Causal():
+        return PLAIN_CAUSAL
+    return bind(mask if query.documents is None else mask & SameDocument(), query, key)
+
+
+def _check_names(spec: Stack.Spec) -> None:
+    """Refuse a position or mask that an attention names and the stack lacks."""
+    residuals = chain.from_iterable(block.residuals.items() for block in spec.blocks)
+    known = {"position": {*spec.positions, "none"}, "mask": set(spec.masks)}
+    for name, residual in residuals:
+        for slot, names in known.items():
+            asked = getattr(residual.branch, slot, None)
+            if asked is not None and asked not in names:
+                raise UsageError(
+                    f"{name} asks for the {slot} {asked!r}, which the stack does not have",
+                    f"the stack has: {', '.join(sorted(names))}",
+                )
+
+
+def repeat(block: Block.Spec, times: int) -> tuple[Block.Spec, ...]:
+    """Return the same block spec at ``times`` depths, each with parameters of its own."""
+    return (block,) * times
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """Return where a module's parameters are."""
+    return next(module.parameters()).device
