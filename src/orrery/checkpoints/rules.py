@@ -62,9 +62,7 @@ def fused(theirs: str, ours: tuple[str, ...], *, transpose: bool = False) -> Rul
     return Rule(theirs, ours, transpose)
 
 
-def to_ours(
-    theirs: Mapping[str, Tensor], rules: Sequence[Rule], shapes: Mapping[str, torch.Size]
-) -> dict[str, Tensor]:
+def to_ours(theirs: Mapping[str, Tensor], rules: Sequence[Rule], shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
     """Return our tensors from theirs.
 
     Args:

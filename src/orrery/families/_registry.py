@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError, UsageError
-from orrery.nn.spec import Spec
+from orrery.nn.spec import ModuleSpec
 
 _registered: dict[str, str] = {}
 
@@ -20,7 +20,7 @@ class Family(Protocol):
     WEIGHTS: Sequence[Rule]
     DEFAULTS: Mapping[str, Any]
 
-    def spec(self, config: Mapping[str, Any]) -> Spec:
+    def spec(self, config: Mapping[str, Any]) -> ModuleSpec:
         """Return the architecture that a ``config.json`` describes."""
         ...
 

@@ -22,9 +22,7 @@ def rotary(config: Config, head_width: int, context: int) -> Rotary.Spec:
     given = {**(config["rope_scaling"] or {}), **(config["rope_parameters"] or {})}
     kind = given.get("rope_type", given.get("type", "default"))
     if kind not in _READERS:
-        raise ModelFileError(
-            f"{config.family}: rotary scaling {kind!r} is not known", f"known: {', '.join(_READERS)}"
-        )
+        raise ModelFileError(f"{config.family}: rotary scaling {kind!r} is not known", f"known: {', '.join(_READERS)}")
     keys, read = _READERS[kind]
     if unknown := sorted(set(given) - keys - _COMMON):
         raise ModelFileError(

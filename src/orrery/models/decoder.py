@@ -13,7 +13,7 @@ from orrery.nn.context import Context, Taps
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import Places
-from orrery.nn.spec import Spec, spec
+from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
 
 
@@ -59,7 +59,7 @@ class Decoder(nn.Module):
     role: str = ""
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """The whole architecture; ``context`` is the length it is meant for."""
 
         width: int
@@ -109,9 +109,7 @@ class Decoder(nn.Module):
             if real is not None and cache is UNCACHED:
                 positions = (real.long().cumsum(1) - 1).clamp(min=0)
         places = Places(positions, documents)
-        return self.stack.prepare(
-            self.embed(ids_BL), places, real, whole=whole, cache=cache, kernel=kernel, taps=taps
-        )
+        return self.stack.prepare(self.embed(ids_BL), places, real, whole=whole, cache=cache, kernel=kernel, taps=taps)
 
     def hidden(
         self,
@@ -124,9 +122,7 @@ class Decoder(nn.Module):
         taps: Taps | None = None,
     ) -> Float[Tensor, "B L D"]:
         """Return the final stream; arguments as in ``prepare``."""
-        x_BLD, ctx = self.prepare(
-            ids_BL, real=real, positions=positions, documents=documents, kernel=kernel, taps=taps
-        )
+        x_BLD, ctx = self.prepare(ids_BL, real=real, positions=positions, documents=documents, kernel=kernel, taps=taps)
         return self.stack(x_BLD, ctx)
 
     def forward(
@@ -140,9 +136,7 @@ class Decoder(nn.Module):
         taps: Taps | None = None,
     ) -> Float[Tensor, "B L V"]:
         """Return the logits of every next token; arguments as in ``prepare``."""
-        x_BLD, ctx = self.prepare(
-            ids_BL, real=real, positions=positions, documents=documents, kernel=kernel, taps=taps
-        )
+        x_BLD, ctx = self.prepare(ids_BL, real=real, positions=positions, documents=documents, kernel=kernel, taps=taps)
         return ctx.tap(self, "logits", self.head(self.stack(x_BLD, ctx)))
 
     def start(

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from orrery.nn.context import Context
 from orrery.nn.residual import Residual, give_role
-from orrery.nn.spec import Spec, spec
+from orrery.nn.spec import ModuleSpec, spec
 
 
 class Block(nn.Module):
@@ -19,7 +19,7 @@ class Block(nn.Module):
     role: str = ""
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """The residuals by name, in order."""
 
         residuals: Mapping[str, Residual.Spec]

@@ -4,14 +4,14 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from orrery.errors import DataError
-from orrery.nn.spec import Spec, spec
+from orrery.nn.spec import ModuleSpec, spec
 
 
 class TokenEmbedding(nn.Module):
-    """``E[id]``: row ``id`` of the table, equal bit for bit to ``onehot(id) @ E``. Shapes: ``[B, L]`` to ``[B, L, D]``."""
+    """``E[id]``: row ``id`` of the table, bit for bit ``onehot(id) @ E``. Shapes: ``[B, L]`` to ``[B, L, D]``."""
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """The number of tokens."""
 
         vocabulary: int

@@ -4,7 +4,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.residual import Identity
-from orrery.nn.spec import Spec, spec
+from orrery.nn.spec import ModuleSpec, spec
 
 
 class LanguageModelHead(nn.Module):
@@ -15,14 +15,14 @@ class LanguageModelHead(nn.Module):
     """
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """``tied`` shares the embedding table; ``transform`` comes before the product, ``cap`` after it."""
 
         vocabulary: int
         tied: bool = True
         bias: bool = False
-        transform: Spec = Identity.Spec()
-        cap: Spec = Identity.Spec()
+        transform: ModuleSpec = Identity.Spec()
+        cap: ModuleSpec = Identity.Spec()
 
         def build(self, width: int) -> "LanguageModelHead":
             """Return the head; its owner ties the table."""

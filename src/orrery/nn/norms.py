@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from orrery.nn.spec import Spec, spec
+from orrery.nn.spec import ModuleSpec, spec
 
 
 class LayerNorm(nn.Module):
@@ -16,7 +16,7 @@ class LayerNorm(nn.Module):
     """
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """``eps`` inside the root; ``bias`` as in the paper, or none (LLM practice)."""
 
         eps: float = 1e-5
@@ -45,7 +45,7 @@ class RMSNorm(nn.Module):
     """
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """``eps`` inside the root; ``offset`` added to the stored gain."""
 
         eps: float = 1e-6

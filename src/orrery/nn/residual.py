@@ -6,14 +6,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.context import Context
-from orrery.nn.spec import Spec, spec
+from orrery.nn.spec import ModuleSpec, spec
 
 
 class Identity(nn.Module):
     """``x``: an empty slot. Shapes: unchanged."""
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """Nothing to say."""
 
         def build(self, width: int) -> "Identity":
@@ -29,7 +29,7 @@ class Scale(nn.Module):
     """``factor * x``: DeepNorm's skip, Granite's residual multiplier, Gemma's embedding scale. Shapes: unchanged."""
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """The factor."""
 
         factor: float
@@ -51,7 +51,7 @@ class Dropout(nn.Module):
     """Dropout as a slot of its own (embeddings). Shapes: unchanged."""
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """The share of channels that is zeroed in training; the rest is scaled up by ``1 / (1 - rate)``."""
 
         rate: float
@@ -65,10 +65,10 @@ class Chain(nn.Module):
     """``g(f(x))``: several slots one after the other. Shapes: ``[B, L, D]`` to ``[B, L, D]``."""
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """The parts in order."""
 
-        parts: tuple[Spec, ...]
+        parts: tuple[ModuleSpec, ...]
 
         def build(self, width: int) -> nn.Module:
             """Return the parts as a sequence."""
@@ -85,14 +85,14 @@ class Residual(nn.Module):
     role: str = ""
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """A branch and four slots; an empty slot is the identity."""
 
-        branch: Spec
-        pre: Spec = Identity.Spec()
-        post: Spec = Identity.Spec()
-        out: Spec = Identity.Spec()
-        skip: Spec = Identity.Spec()
+        branch: ModuleSpec
+        pre: ModuleSpec = Identity.Spec()
+        post: ModuleSpec = Identity.Spec()
+        out: ModuleSpec = Identity.Spec()
+        skip: ModuleSpec = Identity.Spec()
         dropout: float = 0.0
 
         def build(self, width: int) -> "Residual":
@@ -119,10 +119,10 @@ class Sum(nn.Module):
     """
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """The branches by role, in the order of addition."""
 
-        branches: Mapping[str, Spec]
+        branches: Mapping[str, ModuleSpec]
 
         def build(self, width: int) -> "Sum":
             """Return the sum."""
@@ -146,11 +146,11 @@ class Normed(nn.Module):
     """``branch(norm(x))``: a branch with a norm of its own (GPT-NeoX). Shapes: ``[B, L, D]`` unchanged."""
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """The norm and the branch."""
 
-        norm: Spec
-        branch: Spec
+        norm: ModuleSpec
+        branch: ModuleSpec
 
         def build(self, width: int) -> "Normed":
             """Return the normed branch."""

@@ -17,11 +17,11 @@ from orrery.errors import ModelFileError
 
 _PACKAGE = __name__.partition(".")[0]
 _KIND = re.compile(r"(nn|models)(\.[a-z_]+)+\.[A-Z][A-Za-z0-9]*")
-_Class = TypeVar("_Class", bound=type)
+_Class = TypeVar("_Class")
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-def spec(cls: _Class) -> _Class:
+def spec(cls: type[_Class]) -> type[_Class]:
     """Make a class a frozen, keyword-only dataclass: the only way a spec is declared."""
     return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
@@ -39,7 +39,7 @@ class Value(ABC):
 
 
 @spec
-class Spec(Value):
+class ModuleSpec(Value):
     """A node of the architecture; ``build(width)`` makes its module, with the width given once, from above."""
 
     @abstractmethod
@@ -89,9 +89,7 @@ def traverse(value: Any, path: str = "") -> Iterator[tuple[str, Value]]:
     """Yield every spec of a tree with its dotted path, parents first."""
     if isinstance(value, Value):
         yield path, value
-        children: list[tuple[str, Any]] = [
-            (f.name, getattr(value, f.name)) for f in dataclasses.fields(value)
-        ]
+        children: list[tuple[str, Any]] = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
     elif isinstance(value, Mapping):
         children = list(value.items())
     elif isinstance(value, tuple):

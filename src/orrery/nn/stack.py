@@ -16,7 +16,7 @@ from orrery.nn.context import Context, Taps
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask, Causal, Mask, Places, SameDocument, bind
 from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Call, PositionScheme, PositionSpec
 from orrery.nn.residual import Identity
-from orrery.nn.spec import Spec, spec
+from orrery.nn.spec import ModuleSpec, spec
 
 
 class Stack(nn.Module):
@@ -30,15 +30,15 @@ class Stack(nn.Module):
     role: str = ""
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """Blocks in order; ``enter`` before the positions (scale), ``start`` after them (BERT's norm, dropout)."""
 
         blocks: tuple[Block.Spec, ...]
-        final: Spec = Identity.Spec()
+        final: ModuleSpec = Identity.Spec()
         positions: Mapping[str, PositionSpec]
         masks: Mapping[str, Mask]
-        enter: Spec = Identity.Spec()
-        start: Spec = Identity.Spec()
+        enter: ModuleSpec = Identity.Spec()
+        start: ModuleSpec = Identity.Spec()
 
         @property
         def extra_width(self) -> int:

@@ -9,7 +9,7 @@ from orrery.errors import UsageError
 from orrery.nn.attention.sources import Self
 from orrery.nn.context import Context
 from orrery.nn.residual import Identity
-from orrery.nn.spec import Spec, Value, spec
+from orrery.nn.spec import ModuleSpec, Value, spec
 
 
 @spec
@@ -43,7 +43,7 @@ class MultiHeadAttention(nn.Module):
     role: str = ""
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """Heads, and the names of the stack's positions and mask.
 
         ``source`` says where keys and values come from; ``qk_norm`` is applied to each head of q and k.
@@ -54,8 +54,8 @@ class MultiHeadAttention(nn.Module):
         head_width: int
         biases: Biases = Biases()
         scoring: Scoring = Scoring()
-        qk_norm: Spec = Identity.Spec()
-        source: Spec = Self.Spec()
+        qk_norm: ModuleSpec = Identity.Spec()
+        source: ModuleSpec = Self.Spec()
         position: str = "none"
         mask: str = "causal"
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from orrery.nn.context import Context
 from orrery.nn.masks import BoundMask
 from orrery.nn.positions.scheme import BoundPosition
-from orrery.nn.spec import Spec, spec
+from orrery.nn.spec import ModuleSpec, spec
 
 if TYPE_CHECKING:
     from orrery.nn.attention.multihead import MultiHeadAttention
@@ -20,7 +20,7 @@ class Self(nn.Module):
     """
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """Nothing to say."""
 
         def build(self, width: int) -> "Self":
@@ -28,7 +28,12 @@ class Self(nn.Module):
             return Self()
 
     def forward(
-        self, attention: "MultiHeadAttention", q_BHLC: Tensor, x_BLD: Tensor, position: BoundPosition, ctx: Context
+        self,
+        attention: "MultiHeadAttention",
+        q_BHLC: Tensor,
+        x_BLD: Tensor,
+        position: BoundPosition,
+        ctx: Context,
     ) -> tuple[Tensor, Tensor, Tensor, BoundMask]:
         """Project, rotate, store."""
         k_BKLC = attention.k_norm(attention.split(attention.k(x_BLD)))

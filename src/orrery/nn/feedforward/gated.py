@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from orrery.nn.activations import activation
 from orrery.nn.context import Context
-from orrery.nn.spec import Spec, spec
+from orrery.nn.spec import ModuleSpec, spec
 
 
 class GatedMLP(nn.Module):
@@ -17,7 +17,7 @@ class GatedMLP(nn.Module):
     role: str = ""
 
     @spec
-    class Spec(Spec):
+    class Spec(ModuleSpec):
         """``hidden`` channels on either side of the gate."""
 
         hidden: int

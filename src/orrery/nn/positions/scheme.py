@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.masks import Places
-from orrery.nn.spec import Spec, spec
+from orrery.nn.spec import ModuleSpec, spec
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class PositionScheme(nn.Module, ABC):
 
 
 @spec
-class PositionSpec(Spec):
+class PositionSpec(ModuleSpec):
     """The spec of a scheme."""
 
     @property

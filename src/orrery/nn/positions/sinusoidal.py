@@ -1,6 +1,7 @@
 """Sinusoidal positions: a fixed clock of many hands, each turning at its own rate."""
 
 import math
+
 import torch
 from torch import Tensor
 

@@ -1,0 +1,54 @@
+"""The parity helper itself: it must fail on a model with one broken line."""
+
+import pytest
+import torch
+
+from orrery.nn.attention import multihead
+from orrery.nn.positions import rotary
+from tests.parity.helper import assert_parity
+from tests.parity.test_gpt2 import TINY as GPT2
+from tests.parity.test_llama import TINY as LLAMA
+
+
+def swapped_halves(x, cosine, sine):
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * cosine + b * sine, b * cosine - a * sine], dim=-1)
+
+
+def test_notices_a_rotation_the_wrong_way(monkeypatch):
+    monkeypatch.setattr(rotary, "_turn_halves", swapped_halves)
+    with pytest.raises(AssertionError, match=r"first at blocks\.0\.attention\.added"):
+        assert_parity("llama", 1e-9, **LLAMA)
+
+
+def test_notices_a_missing_scale(monkeypatch):
+    build = multihead.MultiHeadAttention.__init__
+
+    def unscaled(self, spec, width):
+        build(self, spec, width)
+        self.scale = 1.0
+
+    monkeypatch.setattr(multihead.MultiHeadAttention, "__init__", unscaled)
+    with pytest.raises(AssertionError, match=r"first at blocks\.0\.attention\.added"):
+        assert_parity("gpt2", 1e-9, **GPT2)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "other", "first"),
+    [
+        ("transformer.h.1.ln_1.bias", "transformer.h.1.ln_2.bias", r"blocks\.1\.attention\.added"),
+        ("transformer.h.0.ln_2.weight", "transformer.h.1.ln_2.weight", r"blocks\.0\.feed_forward\.added"),
+        ("transformer.ln_f.bias", "transformer.h.0.ln_1.bias", "no tap"),
+    ],
+)
+def test_notices_a_swapped_tensor(monkeypatch, theirs, other, first):
+    from tests.parity import helper
+
+    right = helper.to_ours
+
+    def swapped(tensors, rules, shapes):
+        return right({**tensors, theirs: tensors[other], other: tensors[theirs]}, rules, shapes)
+
+    monkeypatch.setattr(helper, "to_ours", swapped)
+    with pytest.raises(AssertionError, match=rf"(first at {first}|{first})"):
+        assert_parity("gpt2", 1e-9, **GPT2)
