@@ -38,7 +38,7 @@ def test_notices_a_missing_scale(monkeypatch):
     [
         ("transformer.h.1.ln_1.bias", "transformer.h.1.ln_2.bias", r"blocks\.1\.attention\.added"),
         ("transformer.h.0.ln_2.weight", "transformer.h.1.ln_2.weight", r"blocks\.0\.feed_forward\.added"),
-        ("transformer.ln_f.bias", "transformer.h.0.ln_1.bias", "no tap"),
+        ("transformer.ln_f.bias", "transformer.h.0.ln_1.bias", r"blocks\.0\.attention\.added"),
     ],
 )
 def test_notices_a_swapped_tensor(monkeypatch, theirs, other, first):
@@ -50,5 +50,5 @@ def test_notices_a_swapped_tensor(monkeypatch, theirs, other, first):
         return right({**tensors, theirs: tensors[other], other: tensors[theirs]}, rules, shapes)
 
     monkeypatch.setattr(helper, "to_ours", swapped)
-    with pytest.raises(AssertionError, match=rf"(first at {first}|{first})"):
+    with pytest.raises(AssertionError, match=f"first at {first}"):
         assert_parity("gpt2", 1e-9, **GPT2)
