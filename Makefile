@@ -5,7 +5,9 @@ PIP_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIN := constraints.txt
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c $(PIN) $(PIP_ARGS)
+# The two variables pin the build backend as well: pip before 25.3 reads the first, later ones the second.
+PIP := PIP_CONSTRAINT="$(CURDIR)/$(PIN)" PIP_BUILD_CONSTRAINT="$(CURDIR)/$(PIN)" \
+  $(BIN)/python -m pip --disable-pip-version-check install --quiet -c $(PIN) $(PIP_ARGS)
 CORE := $(VENV)/core.stamp
 TEST := $(VENV)/test.stamp
 
@@ -69,15 +71,13 @@ clean:
 	rm -rf $(VENV) dist build docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 # torch has its own call: a build with a local label satisfies the plain pin, and nothing later can replace it.
-# The build backend is installed and pinned as well, so that the editable install resolves nothing by itself.
 $(CORE): pyproject.toml $(PIN) | $(BIN)/python
 	$(PIP) torch
-	$(PIP) hatchling editables
-	$(PIP) --no-build-isolation -e .
+	$(PIP) -e .
 	@touch $@
 
 $(TEST): $(CORE)
-	$(PIP) --no-build-isolation -e ".[oracle,dev]"
+	$(PIP) -e ".[oracle,dev]"
 	@touch $@
 
 $(BIN)/python:

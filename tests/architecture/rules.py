@@ -56,6 +56,7 @@ class Module:
         return f"{self.name}:{getattr(node, 'lineno', 1)}: {text}"
 
 
+Classes = dict[str, tuple[Module, ast.ClassDef]]
 Rule = Callable[[Sequence[Module]], list[str]]
 
 
@@ -256,14 +257,27 @@ def _bases(module: Module, cls: ast.ClassDef) -> list[str]:
     return names
 
 
-def _is_open(module: Module, cls: ast.ClassDef, classes: dict[str, tuple[Module, ast.ClassDef]]) -> bool:
+def _is_open(module: Module, cls: ast.ClassDef, classes: Classes) -> bool:
     """Tell whether a class may be inherited from: it is abstract, an exception, or only carries settings."""
     bases = {_dotted(base).split(".")[-1] for base in cls.bases}
-    marked = any("abstractmethod" in ast.unparse(d) for f in cls.body if isinstance(f, _FUNCTIONS) for d in f.decorator_list)
-    return bool(bases & {"ABC", "Protocol"}) or marked or _is_exception(module, cls, classes) or _only_configures(cls)
+    declared = bool(bases & {"ABC", "Protocol"})
+    return (
+        declared
+        or bool(_open_methods(module, cls, classes))
+        or _is_exception(module, cls, classes)
+        or _only_configures(cls)
+    )
 
 
-def _is_exception(module: Module, cls: ast.ClassDef, classes: dict[str, tuple[Module, ast.ClassDef]]) -> bool:
+def _open_methods(module: Module, cls: ast.ClassDef, classes: Classes) -> set[str]:
+    """Return the abstract methods that a class declares or inherits and does not define."""
+    methods = [node for node in cls.body if isinstance(node, _FUNCTIONS)]
+    abstract = {m.name for m in methods if any("abstractmethod" in ast.unparse(d) for d in m.decorator_list)}
+    inherited = (_open_methods(*classes[base], classes) for base in _bases(module, cls) if base in classes)
+    return abstract | set().union(*inherited) - {method.name for method in methods}
+
+
+def _is_exception(module: Module, cls: ast.ClassDef, classes: Classes) -> bool:
     builtin = (getattr(builtins, _dotted(base), None) for base in cls.bases)
     if any(isinstance(base, type) and issubclass(base, BaseException) for base in builtin):
         return True

@@ -88,7 +88,11 @@ class Mixer(nn.Module, ABC):
     @abstractmethod
     def forward(self, x): ...
 
-class Mean(Mixer):
+class NamedMixer(Mixer):
+    """y = mix(x), still without a forward of its own."""
+    name: str
+
+class Mean(NamedMixer):
     """y = mean(x)"""
     def forward(self, x):
         """Say it at length,
