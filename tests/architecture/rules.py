@@ -1,4 +1,4 @@
-"""The house rules that a syntax tree can hold: each takes the modules and returns what breaks it, one line each."""
+"""The house rules that a syntax tree can hold: each takes the modules and returns what breaks it."""
 
 import ast
 import builtins
@@ -15,7 +15,14 @@ from typing import TypeVar
 SOURCE = Path(__file__).parents[2] / "src"
 
 FILE_LINES, FUNCTION_LINES, FORWARD_LINES, SPEC_FIELDS = 400, 40, 25, 10
-_SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+_SILENT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
 _BRICKS = ("nn", "models")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -138,7 +145,7 @@ def modules_say_what_they_hold(modules: Sequence[Module]) -> list[str]:
 
 
 def bricks_are_documented(modules: Sequence[Module]) -> list[str]:
-    """In nn every public class and function has a docstring, and a module with a forward its equation or Shapes."""
+    """In nn every public class and function has a docstring; with a forward, its equation or Shapes."""
     broken = []
     for module in modules:
         if module.package != "nn":
@@ -153,7 +160,7 @@ def bricks_are_documented(modules: Sequence[Module]) -> list[str]:
             if not text:
                 broken.append(module.at(node, f"{node.name} has no docstring"))
             elif computes and "Shapes" not in text and "=" not in text:
-                broken.append(module.at(node, f"the docstring of {node.name} has neither Shapes nor the equation"))
+                broken.append(module.at(node, f"{node.name} states neither its Shapes nor the equation"))
     return broken
 
 
@@ -285,7 +292,7 @@ def _is_exception(module: Module, cls: ast.ClassDef, classes: Classes) -> bool:
 
 
 def _only_configures(cls: ast.ClassDef) -> bool:
-    """Tell a pydantic base that closes its heirs' schemas and has no field of its own: it is never instantiated."""
+    """Tell a pydantic base that only closes its heirs' schemas: without fields, nobody makes one."""
     statements = [node for node in cls.body if not isinstance(node, ast.Expr)]
     return bool(statements) and all(ast.unparse(node).startswith("model_config") for node in statements)
 
@@ -294,7 +301,9 @@ def _is_lazy(node: ast.stmt) -> bool:
     if isinstance(node, _FUNCTIONS):
         return node.name in {"__getattr__", "__dir__"}
     if isinstance(node, ast.Import | ast.ImportFrom):
-        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+        names = (
+            [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+        )
         return all(name.split(".")[0] in sys.stdlib_module_names for name in names)
     if isinstance(node, ast.If):
         return ast.unparse(node.test) == "TYPE_CHECKING"

@@ -1,6 +1,7 @@
 """The source keeps every rule of the house, and each rule is shown to find the fault it is there for."""
 
 import pytest
+
 from architecture import rules
 from architecture.rules import Module
 

@@ -74,7 +74,7 @@ def _memory() -> dict[str, int | None]:
 
 
 def _table(path: Path) -> dict[str, str]:
-    """Read the ``key : value`` lines of a /proc file, first value first; empty where there is no such file."""
+    """Read the ``key : value`` lines of a /proc file, first values kept; empty where there is none."""
     if not path.exists():
         return {}
     facts: dict[str, str] = {}
@@ -106,7 +106,9 @@ def _folders() -> dict[str, Any]:
     return {
         "program": sys.executable,
         "data": str(data),
-        "data_sets": sorted(entry.name for entry in data.iterdir() if entry.is_dir()) if data.is_dir() else [],
+        "data_sets": sorted(entry.name for entry in data.iterdir() if entry.is_dir())
+        if data.is_dir()
+        else [],
         "runs": str(runs_folder()),
     }
 

@@ -1,4 +1,4 @@
-"""The table of verbs, and the one way in: parse, run, and turn every failure into two lines and an exit code."""
+"""The table of verbs, and the one way in: parse, run, turn every failure into two lines and an exit code."""
 
 import signal
 import sys
@@ -25,12 +25,12 @@ VERBS = {
 
 
 def build(words: Sequence[str] = ()) -> cyclopts.App:
-    """Return the parser for a command line: verbs by import string, ``ORRERY_<VERB>_<FLAG>`` below the flags."""
+    """Return the parser for a command line; ``ORRERY_<VERB>_<FLAG>`` stands in for a missing flag."""
     app = cyclopts.App(
         name="orrery",
-        help="Train Transformers on your own text, use them, look inside, and check every path against every other.",
-        help_epilogue="--debug, anywhere, shows the traceback of an error. Every flag may also be set in the "
-        "environment as ORRERY_VERB_FLAG; a flag comes before the environment, the environment before a file.",
+        help="Train Transformers on your own text, use them, look inside, and check every path by another.",
+        help_epilogue="--debug, anywhere, shows the traceback of an error. Each flag may also be set in the "
+        "environment as ORRERY_VERB_FLAG: a flag beats the environment, the environment beats a file.",
         help_format="plaintext",
         version=f"orrery {orrery.__version__}",
         config=Env("ORRERY_"),
