@@ -292,9 +292,10 @@ def _is_exception(module: Module, cls: ast.ClassDef, classes: Classes) -> bool:
 
 
 def _only_configures(cls: ast.ClassDef) -> bool:
-    """Tell a pydantic base that only closes its heirs' schemas: without fields, nobody makes one."""
-    statements = [node for node in cls.body if not isinstance(node, ast.Expr)]
-    return bool(statements) and all(ast.unparse(node).startswith("model_config") for node in statements)
+    """Tell a pydantic base that closes its heirs' schemas: without a field of its own, nobody makes one."""
+    return "BaseModel" in {_dotted(base).split(".")[-1] for base in cls.bases} and not any(
+        map(_is_field, cls.body)
+    )
 
 
 def _is_lazy(node: ast.stmt) -> bool:

@@ -41,6 +41,7 @@ BROKEN = {
         "class A(ABC): ...\nclass B(A): ...\nclass C(B): ...\n",
         "class A:\n    class Inner:\n        x: int\nclass B(A.Inner): ...\n",
         "from orrery.nn.bad import A as Base\nclass A: ...\nclass B(Base): ...\n",
+        "class A(BaseModel):\n    steps: int\nclass B(A): ...\n",
     ],
     rules.modules_say_what_they_hold: ["x = 1\n"],
     rules.bricks_are_documented: [

@@ -1,4 +1,4 @@
-"""Every way to fail looks the same: two lines on stderr, an exit code, no traceback unless it is asked for."""
+"""Every failure looks the same: two lines on stderr, an exit code, no traceback unless asked for."""
 
 import errno
 import json
