@@ -63,6 +63,7 @@ checks: $(TEST)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
+	$(BIN)/python tests/architecture/rules.py
 
 docs: $(TEST)
 	$(BIN)/sphinx-build -W --keep-going docs docs/_build/html

@@ -5,19 +5,15 @@ import json
 import signal
 import subprocess
 import sys
-import time
+from pathlib import Path
 
 import pydantic
 import pytest
 
+import orrery.cli
 from orrery import errors
-from orrery.cli import console, program
+from orrery.cli import program
 from orrery.cli.console import judge, report
-
-
-def orrery(*words: str, **kwargs: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "orrery", *words]
-    return subprocess.run(command, capture_output=True, text=True, **kwargs)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("-h",), *((verb, "--help") for verb in program.VERBS)])
@@ -153,29 +149,34 @@ def test_a_full_disk_is_a_machine_error() -> None:
     assert result.stderr.startswith("error: No space left on device\nhint: ")
 
 
+WAITING = """
+import time
+
+def wait() -> None:
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_signals_unwind_and_leave_with_their_code(number: signal.Signals, code: int) -> None:
-    verb = "import time\ndef wait():\n    print('ready', flush=True)\n    time.sleep(60)\n"
+def test_signals_unwind_and_leave_with_their_code(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    (tmp_path / "waiting.py").write_text(WAITING)
     start = (
-        f"import sys, types; m = types.ModuleType('waiting'); exec({verb!r}, m.__dict__)\n"
-        "sys.modules['waiting'] = m; from orrery.cli import program\n"
-        "program.VERBS['wait'] = program.Verb('waiting:wait', ''); sys.argv = ['orrery', 'wait']; program.main()"
+        f"import sys; sys.path.append({str(tmp_path)!r}); sys.argv = ['orrery', 'wait']\n"
+        "from orrery.cli import program; program.VERBS['wait'] = program.Verb('waiting:wait', '')\n"
+        "program.main()"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", start], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", start], text=True, **pipes)
     assert process.stdout
     assert process.stdout.readline() == "ready\n"
-    time.sleep(0.05)
     process.send_signal(number)
     _, noise = process.communicate(timeout=20)
     assert process.returncode == code
     assert "Traceback" not in noise
 
 
-def test_module_and_script_are_one_program() -> None:
-    assert orrery("--version").stdout == "orrery 0.1.0\n"
-    from orrery.cli import main
-
-    assert main is program.main
-    assert console.report.__module__ == "orrery.cli.console"
+def test_module_and_entry_point_are_one_program() -> None:
+    command = [sys.executable, "-m", "orrery", "--version"]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "orrery 0.1.0\n"
+    assert orrery.cli.main is program.main
