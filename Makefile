@@ -22,9 +22,10 @@ WORKERS ?= 2
 EXAMPLES ?= 20
 PYTEST = OMP_NUM_THREADS=1 ORRERY_TEST_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q
 tier = $(PYTEST) $(1) || test $$? -eq 5
+tier_in = $(if $(wildcard $(1)),$(call tier,$(2) $(1)))
 # Compiled graphs hold no runtime type checks, so what compiles runs in a process without them.
-UNTYPED = export JAXTYPING_DISABLE=1;
-TYPED_TESTS = $(filter-out tests/compile,$(wildcard tests/*))
+UNTYPED := export JAXTYPING_DISABLE=1;
+TYPED := tests --ignore=tests/compile
 
 .PHONY: help demo test quick test-slow checks docs clean
 .DEFAULT_GOAL := help
@@ -46,16 +47,16 @@ quick: $(TEST)
 	$(call tier,-n $(WORKERS) -m "not slow and not alone" $(wildcard tests/unit tests/architecture tests/properties))
 
 test: $(TEST)
-	$(call tier,-n $(WORKERS) -m "not slow and not alone" $(TYPED_TESTS))
-	$(call tier,-m "not slow and alone" $(TYPED_TESTS))
-	$(UNTYPED) $(call tier,-m "not slow" tests/compile)
+	$(call tier,-n $(WORKERS) -m "not slow and not alone" $(TYPED))
+	$(call tier,-m "not slow and alone" $(TYPED))
+	$(UNTYPED) $(call tier_in,tests/compile,-m "not slow")
 
 test-slow: EXAMPLES := 200
 test-slow: $(TEST)
-	$(call tier,-n $(WORKERS) -m "slow and not alone" $(TYPED_TESTS))
-	$(call tier,-m "slow and alone" $(TYPED_TESTS))
-	$(UNTYPED) $(call tier,-m slow tests/compile)
-	$(call tier,-n $(WORKERS) -m "not slow and not alone" tests/properties)
+	$(call tier,-n $(WORKERS) -m "slow and not alone" $(TYPED))
+	$(call tier,-m "slow and alone" $(TYPED))
+	$(UNTYPED) $(call tier_in,tests/compile,-m slow)
+	$(call tier_in,tests/properties,-n $(WORKERS) -m "not slow and not alone")
 
 checks: $(TEST)
 	$(BIN)/ruff format --check .
