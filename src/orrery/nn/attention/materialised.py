@@ -38,7 +38,10 @@ def materialised(
         k_BKSC, v_BKSC = (x.repeat_interleave(shared, dim=1) for x in (k_BKSC, v_BKSC))
     added = _added(mask, bias_BHLS, q_BHLC, k_BKSC.shape[2])
     mixed_NLC = _Attend.apply(*(x.flatten(0, 1) for x in (q_BHLC, k_BKSC, v_BKSC)), added, scale)
-    return mixed_NLC.unflatten(0, (-1, heads))
+    mixed_BHLC = mixed_NLC.unflatten(0, (-1, heads))
+    if mask.dense is None:
+        return mixed_BHLC
+    return mixed_BHLC.masked_fill(~mask.dense.any(-1, keepdim=True), 0.0)
 
 
 class _Attend(torch.autograd.Function):
@@ -46,10 +49,11 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, added: Tensor, scale: float) -> Tensor:
-        pattern = torch.baddbmm(added, q, k.mT, alpha=scale).softmax(-1)
-        ctx.save_for_backward(q, k, v, pattern)
-        ctx.scale = scale
-        return torch.bmm(pattern, v)
+        with torch.autocast(q.device.type, enabled=False):  # its softmax would widen the pattern to float32
+            pattern = torch.baddbmm(added, q, k.mT, alpha=scale).softmax(-1)
+            ctx.save_for_backward(q, k, v, pattern)
+            ctx.scale = scale
+            return torch.bmm(pattern, v)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
