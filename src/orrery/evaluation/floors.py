@@ -4,6 +4,8 @@ import lzma
 
 from orrery.errors import DataError
 
+SMALLEST_DICTIONARY = 1 << 16
+
 
 def compression_floor(content: bytes, primed_with: bytes | None = None) -> float:
     """Return the bits per byte that xz (preset 9, extreme) needs for ``content``.
@@ -14,12 +16,9 @@ def compression_floor(content: bytes, primed_with: bytes | None = None) -> float
     if not content:
         raise DataError("an empty text has no bits per byte", "give it a text that is not empty")
     before = primed_with or b""
-    dictionary = max(len(before) + len(content), lzma_smallest)
+    dictionary = max(len(before) + len(content), SMALLEST_DICTIONARY)
     added = _size(before + content, dictionary) - (_size(before, dictionary) if before else 0)
     return 8 * added / len(content)
-
-
-lzma_smallest = 1 << 16
 
 
 def _size(content: bytes, dictionary: int) -> int:
