@@ -85,6 +85,12 @@ class Tokenizer:
         """Return the id of a vocabulary entry, or None."""
         return self._engine.token_to_id(token)
 
+    def words(self, text: str) -> list[str]:
+        """Return what merges cannot cross, as the pre-tokenizer spells it (byte-level: a space is Ġ)."""
+        refuse_surrogates(text)
+        rule = self._engine.pre_tokenizer
+        return [text] if rule is None else [word for word, _ in rule.pre_tokenize_str(text)]
+
     def special(self, name: str) -> int:
         """Return the id of a control token by its role (end, start, unknown, pad, mask) or its own spelling."""
         id = self._engine.token_to_id(self.roles.get(name, name))
