@@ -48,7 +48,9 @@ def train(
     texts = (document.text for document in read_corpus(source, column=column))
     tokenizer = train_tokenizer(kind, _counted(texts), vocabulary)
     tokenizer.save(output)
-    print(f"{kind} tokenizer, {tokenizer.size:,} ids, {tokenizer.fingerprint[:12]}: {output / 'tokenizer.json'}")
+    print(
+        f"{output / 'tokenizer.json'}: {kind} tokenizer, {tokenizer.size:,} ids, {tokenizer.fingerprint[:12]}"
+    )
 
 
 @app.command
@@ -66,7 +68,7 @@ def show(model: Path, text: str, /) -> None:
 
     tokenizer = load_tokenizer(model)
     ids = tokenizer.encode(text)
-    print(f"{len(text):,} characters, {len(text.encode()):,} bytes, {len(ids):,} tokens of {tokenizer.size:,}")
+    print(f"{len(text):,} characters, {len(text.encode()):,} bytes, {len(ids):,} tokens")
     for id in ids:
         print(f"{id:>8}  {tokenizer.token(id)!r}")
     if tokenizer.definition["model"]["type"] == "BPE":

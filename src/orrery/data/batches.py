@@ -1,7 +1,8 @@
 """Batches as a pure function of (seed, step): resume needs no state, ranks and workers change no order.
 
-Every source has ``batch(step)`` for the global batch of a step, and ``tokens_per_step``, its positions at most.
-Tensors are int64 [B, L] unless said otherwise; ``targets[b, t]`` is the token after ``ids[b, t]``, or IGNORE.
+Every source has ``batch(step)`` for the global batch of a step, and ``tokens_per_step``, its positions at
+most. Tensors are int64 [B, L] unless said otherwise; ``targets[b, t]`` is the token after ``ids[b, t]``, or
+IGNORE.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +45,9 @@ class CropBatches(_Stateless):
 
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the batch of ``step``, drawn from (seed, step)."""
-        starts = np.random.default_rng([self.seed, step]).integers(len(self.ids) - self.length, size=self.size)
+        starts = np.random.default_rng([self.seed, step]).integers(
+            len(self.ids) - self.length, size=self.size
+        )
         crops = np.stack([self.ids[start : start + self.length + 1] for start in starts])
         return _tensors(ids=crops[:, :-1], targets=crops[:, 1:])
 
@@ -52,9 +55,9 @@ class CropBatches(_Stateless):
 class PackedBatches(_Stateless):
     """Whole documents packed into rows: ``ids, targets, documents, positions``.
 
-    ``documents`` numbers the documents of a row from 0, -1 is padding; ``positions`` restart in each. Nothing is
-    predicted across a border: the last token of a document has no target. A document longer than a row is cut into
-    rows that keep their targets. The rows are packed once; each epoch visits them in another order.
+    ``documents`` numbers the documents of a row from 0, -1 is padding; ``positions`` restart in each. Nothing
+    is predicted across a border: the last token of a document has no target. A document longer than a row is
+    cut into rows that keep their targets. The rows are packed once; each epoch visits them in another order.
     """
 
     def __init__(self, documents: Sequence[Ids], length: int, size: int, seed: int) -> None:
@@ -86,8 +89,9 @@ class PackedBatches(_Stateless):
 class PaddedBatches(_Stateless):
     """One document a row, truncated to ``length``, padded on the right: ``ids, targets``, ``real`` (bool).
 
-    Bucketing: documents are shuffled, then sorted by length within a pool of ``pool`` batches, so that a batch holds
-    documents of like length and is only as wide as its longest. Every epoch visits each document once.
+    Bucketing: documents are shuffled, then sorted by length within a pool of ``pool`` batches, so that a
+    batch holds documents of like length and is only as wide as its longest. Every epoch visits each document
+    once.
     """
 
     def __init__(
@@ -127,16 +131,18 @@ class PaddedBatches(_Stateless):
 class SequentialWindows(_Stateless):
     """A token stream from its beginning to its end, for evaluation: each target counts exactly once.
 
-    A window starts every ``stride`` tokens (by default ``length``: no overlap). With a smaller stride each target but
-    those of the first window has at least ``length - stride`` tokens before it; only new targets count. The last
-    batch may have fewer rows.
+    A window starts every ``stride`` tokens (by default ``length``: no overlap). With a smaller stride each
+    target but those of the first window has at least ``length - stride`` tokens before it; only new targets
+    count. The last batch may have fewer rows.
     """
 
     def __init__(self, ids: Ids, length: int, size: int, stride: int | None = None) -> None:
         _need(len(ids), 2)
         self.ids, self.length, self.size, self.stride = np.asanyarray(ids), length, size, stride or length
         if not 1 <= self.stride <= length:
-            raise UsageError(f"a stride of {stride} for windows of {length}", "use a stride from 1 to the length")
+            raise UsageError(
+                f"a stride of {stride} for windows of {length}", "use a stride from 1 to the length"
+            )
         beyond_first = max(0, len(self.ids) - 1 - length)
         self.windows = 1 + -(-beyond_first // self.stride)
         self.tokens_per_step = size * length
@@ -170,7 +176,7 @@ def shard_rows(batch: Mapping[str, Tensor], rank: int, world: int) -> dict[str, 
     """
     rows = len(next(iter(batch.values())))
     if rows % world:
-        raise UsageError(f"{rows} rows do not divide among {world} ranks", "make the batch a multiple of the ranks")
+        raise UsageError(f"{rows} rows do not divide among {world} ranks", "let the ranks divide the batch")
     share = rows // world
     return {name: tensor[rank * share : (rank + 1) * share] for name, tensor in batch.items()}
 
@@ -186,7 +192,9 @@ def _shifted(document: Ids, start: int, stop: int) -> tuple[NDArray[np.int64], N
 
 def _need(count: int, needed: int, what: str = "tokens") -> None:
     if count < needed:
-        raise DataError(f"the corpus has {count:,} {what}, {needed:,} are needed", "use more text or a shorter context")
+        raise DataError(
+            f"the corpus has {count:,} {what}, {needed:,} are needed", "use more text or a shorter context"
+        )
 
 
 def _tensors(**arrays: NDArray[Any]) -> dict[str, Tensor]:

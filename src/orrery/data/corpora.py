@@ -1,4 +1,4 @@
-"""Documents from wherever text lies: Python's own documentation, a named set, a file, a folder, JSON lines."""
+"""Documents from wherever text lies: Python's documentation, a named set, a file, a folder, JSON lines."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -33,10 +33,10 @@ def read_corpus(
 ) -> Iterator[Document]:
     """Yield the documents of a source, in an order that does not depend on the machine.
 
-    ``source`` is "python-docs", a named set ("tiny-shakespeare", "python-peps", "python-peps/val"), a text file, a
-    .jsonl file (one document a line, in ``column``; also .gz and .xz), or a folder of these. Text is never changed:
-    byte order marks, line ends and NULs stay. Invalid UTF-8 is an error or, with "replace", U+FFFD; at most
-    ``skip_bad`` bad JSON lines a file are left out. Raises `DataError`.
+    ``source`` is "python-docs", a named set ("tiny-shakespeare", "python-peps", "python-peps/val"), a text
+    file, a .jsonl file (one document a line, in ``column``; also .gz and .xz), or a folder of these. Text is
+    never changed: byte order marks, line ends and NULs stay. Invalid UTF-8 is an error or, with "replace",
+    U+FFFD; at most ``skip_bad`` bad JSON lines a file are left out. Raises `DataError`.
     """
     if source == PYTHON_DOCS:
         yield from (Document(name, text) for name, text in python_docs.collect())
@@ -83,7 +83,7 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
     files = [file for file in found if _plain_suffix(file) in (*TEXT_SUFFIXES, ".jsonl")]
     if not files:
         raise DataError(
-            f"{path}: no text among its {len(found)} files", "put .txt, .md, .rst or .jsonl files there (.gz and .xz too)"
+            f"{path}: no text among its {len(found)} files", "put .txt, .md, .rst or .jsonl files there"
         )
     return path, files
 

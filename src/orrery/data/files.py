@@ -3,25 +3,28 @@
 import gzip
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import Any, BinaryIO, Literal, cast
 
 from orrery.errors import DataError
 
 Invalid = Literal["error", "replace"]
 
+_OPEN: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".xz": lzma.open}
+
 
 @contextmanager
 def open_binary(file: Path) -> Iterator[BinaryIO]:
     """Open a plain, .gz or .xz file for its content. Raises `DataError` where it is missing or cut off."""
-    openers = {".gz": gzip.open, ".xz": lzma.open}
     try:
-        with cast(BinaryIO, openers.get(file.suffix, open)(file, "rb")) as stream:
+        with cast(BinaryIO, _OPEN.get(file.suffix, open)(file, "rb")) as stream:
             yield stream
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{file}: damaged {file.suffix} file: {error}", "fetch or compress it again") from None
+        raise DataError(
+            f"{file}: damaged {file.suffix} file: {error}", "fetch or compress it again"
+        ) from None
     except FileNotFoundError:
         raise DataError(f"{file}: no such file", "check the name") from None
 
@@ -29,8 +32,8 @@ def open_binary(file: Path) -> Iterator[BinaryIO]:
 def decode(content: bytes, where: str, invalid: Invalid, offset: int = 0) -> str:
     """Decode UTF-8 as it stands, byte order mark and line ends included.
 
-    Raises `DataError` with the offset of the first bad byte, counted from the start of the file (``offset`` is where
-    ``content`` starts in it).
+    Raises `DataError` with the offset of the first bad byte, counted from the start of the file (``offset``
+    is where ``content`` starts in it).
     """
     try:
         return content.decode("utf-8")

@@ -23,7 +23,8 @@ def read_column(file: Path, column: str, invalid: Invalid, skip_bad: int) -> Ite
         for number, line in enumerate(stream, start=1):
             try:
                 if line.strip():
-                    yield number, _text(decode(line, f"{file}:{number}", invalid, offset), column, f"{file}:{number}")
+                    where = f"{file}:{number}"
+                    yield number, _text(decode(line, where, invalid, offset), column, where)
             except DataError as error:
                 skipped += 1
                 if skipped > skip_bad:
@@ -41,7 +42,7 @@ def _text(line: str, column: str, where: str) -> str:
         raise _bad(where, f"not an object but {type(row).__name__}")
     if column not in row:
         names = ", ".join(list(row)[:5])
-        raise DataError(f"{where}: no column {column!r}", f"it has {len(row):,} columns: {names[:80]}; name one of them")
+        raise DataError(f"{where}: no column {column!r}", f"it has {len(row):,} columns: {names[:80]}")
     text = row[column]
     if not isinstance(text, str):
         raise _bad(where, f"column {column!r} is not a text but {type(text).__name__}")

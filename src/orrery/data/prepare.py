@@ -44,7 +44,8 @@ def split(documents: Iterable[Document], every: int = 20) -> tuple[list[Document
     for name, part in (("training", train), ("validation", validation)):
         if not any(document.text for document in part):
             raise DataError(
-                f"{len(found)} documents leave 0 tokens for {name}", "use more documents, or hold back more often"
+                f"{len(found)} documents leave 0 tokens for {name}",
+                "use more documents, or hold back more often",
             )
     return train, validation
 

@@ -13,16 +13,16 @@ from orrery.errors import DataError
 logger = logging.getLogger(__name__)
 
 LEFT_OUT = frozenset(
-    {"test", "tests", "idlelib", "idle_test", "lib2to3", "site-packages", "dist-packages", "pydoc_data", "__pycache__"}
+    ["test", "tests", "idlelib", "lib2to3", "site-packages", "dist-packages", "pydoc_data", "__pycache__"]
 )
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def collect() -> Iterator[tuple[str, str]]:
-    """Yield (name, text): each topic of the language reference, then each module with docstrings, sorted by name.
+    """Yield (name, text): the topics of the language reference, then the modules with docstrings, in order.
 
-    The text depends on the Python version: store the corpus fingerprint with every result. Raises `DataError` where
-    neither topics nor sources are installed.
+    The text depends on the Python version: store the corpus fingerprint with every result. Raises `DataError`
+    where neither topics nor sources are installed.
     """
     empty = True
     for name, text in [*_topics(), *_modules(Path(sysconfig.get_path("stdlib")))]:

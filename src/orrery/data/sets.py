@@ -1,7 +1,7 @@
 """The named data sets: what each is, whose, under which licence, and how to get it.
 
-The registry itself is ``sets.json`` beside this file. Nothing here touches the network but `fetch`, and nothing calls
-`fetch` but the user's own command.
+The registry itself is ``sets.json`` beside this file. Nothing here touches the network but `fetch`, and
+nothing calls `fetch` but the user's own command.
 """
 
 import gzip
@@ -25,7 +25,7 @@ Download = Callable[[str], bytes]
 
 @dataclass(frozen=True)
 class SetFile:
-    """One file of a set: its place in the set's folder, its sha256, and its origin where it is fetched as it is.
+    """One file of a set: its name in the folder, its sha256, and its address where it is fetched as it is.
 
     ``content`` is the sha256 of the uncompressed content, given where the origin is compressed differently.
     """
@@ -81,7 +81,11 @@ def _file(entry: Mapping[str, object]) -> SetFile:
         url = "https://raw.githubusercontent.com/{repository}/{commit}/{path}".format(**origin)
     content = entry.get("content_sha256")
     return SetFile(
-        str(entry["name"]), int(str(entry["bytes"])), str(entry["sha256"]), url, str(content) if content else None
+        str(entry["name"]),
+        int(str(entry["bytes"])),
+        str(entry["sha256"]),
+        url,
+        str(content) if content else None,
     )
 
 
@@ -96,7 +100,7 @@ def find(name: str) -> DataSet:
 
 
 def corpus_files(name: str, part: str, folder: Path) -> tuple[Path, list[Path]]:
-    """Return the folder of a set and the files of one of its corpora. Raises `DataError` where they are missing."""
+    """Return the data folder and the files of one corpus. Raises `DataError` where they are missing."""
     found = find(name)
     if part not in found.corpora:
         parts = ", ".join(f"{name}/{known}" if known else name for known in found.corpora)
@@ -123,8 +127,8 @@ def download(url: str) -> bytes:
 def fetch(name: str, folder: Path, get: Download = download) -> list[Path]:
     """Get the missing files of a set from its public origin, check each sha256, and return the paths written.
 
-    Raises `DataError` for a file whose checksum differs, and for one that needs a conversion which is only described:
-    then nothing is written.
+    Raises `DataError` for a file whose checksum differs, and for one that needs a conversion which is only
+    described: then nothing is written.
     """
     found = find(name)
     missing = found.missing(folder)
@@ -153,7 +157,8 @@ def _verified(file: SetFile, content: bytes) -> bytes:
     real, expected = hashlib.sha256(plain).hexdigest(), file.content or file.sha256
     if real != expected:
         raise DataError(
-            f"{file.url}: sha256 {real[:12]}..., expected {expected[:12]}...", "the origin changed or the download broke"
+            f"{file.url}: sha256 {real[:12]}..., expected {expected[:12]}...",
+            "the origin changed or the download broke",
         )
     if file.content is None:
         return content
@@ -164,7 +169,9 @@ def table() -> str:
     """Return the registry as a Markdown table, as docs/data.md shows it."""
     rows = ["| set | what | origin | licence | conversion |", "|---|---|---|---|---|"]
     for found in SETS.values():
-        rows.append(f"| `{found.name}` | {found.what} | {found.origin} | {found.licence} | {found.conversion} |")
+        rows.append(
+            f"| `{found.name}` | {found.what} | {found.origin} | {found.licence} | {found.conversion} |"
+        )
     return "\n".join(rows) + "\n"
 
 

@@ -14,8 +14,9 @@ from orrery.errors import DataError
 
 MAGIC = b"ORRERYTK"
 VERSION = 1
-HEADER = struct.Struct("<8sIIQQ32s")  # magic, format version, bytes an id, count, vocabulary, tokenizer sha256
-WIDTHS = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
+# Magic, format version, bytes an id, count, vocabulary, sha256 of the tokenizer.
+HEADER = struct.Struct("<8sIIQQ32s")
+WIDTHS: dict[int, np.dtype[Any]] = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
 MAKE_AGAIN = "make it again with `orrery data prepare`"
 CHECKED_AT_ONCE = 1 << 22
 
@@ -75,7 +76,8 @@ class Shard:
         info = _read_header(path)
         if tokenizer_fingerprint is not None and tokenizer_fingerprint != info.tokenizer_fingerprint:
             raise DataError(
-                f"{path}: made by tokenizer {info.tokenizer_fingerprint[:12]}, not by {tokenizer_fingerprint[:12]}",
+                f"{path}: made by tokenizer {info.tokenizer_fingerprint[:12]}, "
+                f"not by {tokenizer_fingerprint[:12]}",
                 "use the tokenizer that made it, or prepare the text again with this one",
             )
         if info.count == 0:  # nothing to map
@@ -115,6 +117,7 @@ def _check_range(ids: NDArray[Any], vocabulary: int, where: str, start: int) -> 
     if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= vocabulary):
         place = int(np.argmax((ids < 0) | (ids >= vocabulary)))
         raise DataError(
-            f"{where}token id {int(ids[place])} at place {start + place} is outside the vocabulary of {vocabulary:,}",
+            f"{where}token id {int(ids[place])} at place {start + place} is outside the vocabulary "
+            f"of {vocabulary:,}",
             "the ids and the vocabulary come from different tokenizers",
         )

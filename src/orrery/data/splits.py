@@ -7,13 +7,11 @@ from orrery.data.corpora import Document
 
 
 def held_back(name: str, every: int = 20) -> bool:
-    """Whether the document of this name validates: its sha256, as a whole number, is a multiple of ``every``."""
+    """Whether a document of this name validates: the sha256, as a number, is a multiple of ``every``."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()) % every == 0
 
 
-def split_documents(
-    documents: Iterable[Document], every: int = 20
-) -> tuple[list[Document], list[Document]]:
+def split_documents(documents: Iterable[Document], every: int = 20) -> tuple[list[Document], list[Document]]:
     """Return (train, validation): whole documents, about one in ``every`` held back by its name."""
     train: list[Document] = []
     validation: list[Document] = []

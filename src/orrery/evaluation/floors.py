@@ -10,8 +10,8 @@ SMALLEST_DICTIONARY = 1 << 16
 def compression_floor(content: bytes, primed_with: bytes | None = None) -> float:
     """Return the bits per byte that xz (preset 9, extreme) needs for ``content``.
 
-    Primed, it has seen another text before, as a trained model has: the size of both together less the size of the
-    first alone. The dictionary is as long as both, so that nothing seen is forgotten.
+    Primed, it has seen another text before, as a trained model has: the size of both together less the size
+    of the first alone. The dictionary is as long as both, so that nothing seen is forgotten.
     """
     if not content:
         raise DataError("an empty text has no bits per byte", "give it a text that is not empty")

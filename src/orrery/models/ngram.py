@@ -16,8 +16,9 @@ class TokenNgram:
 
     .. math:: p(w|h) = \frac{c(hw) + T(h)\,p(w|h')}{c(h) + T(h)}
 
-    where T(h) is the number of different tokens seen after the context h, and h' is h without its oldest token. The
-    empty context falls back to the uniform distribution, an unseen context to the shorter one. Sums to 1 over w.
+    where T(h) is the number of different tokens seen after the context h, and h' is h without its oldest
+    token. The empty context falls back to the uniform distribution, an unseen context to the shorter one.
+    Sums to 1 over w.
 
     Papers: Bell, Cleary and Witten 1990; Chen and Goodman 1998, section 2.4.
     """
@@ -59,7 +60,9 @@ class TokenNgram:
     def _tokens(self, ids: ArrayLike) -> Ids:
         tokens = np.asarray(ids).astype(np.int64)
         if not len(tokens):
-            raise DataError("an n-gram model needs at least one token, got 0", "give it a text that is not empty")
+            raise DataError(
+                "an n-gram model needs at least one token, got 0", "give it a text that is not empty"
+            )
         if tokens.min() < 0 or tokens.max() >= self.vocabulary:
             raise DataError(f"token ids outside the vocabulary of {self.vocabulary:,}", "check the tokenizer")
         return tokens

@@ -1,12 +1,13 @@
 r"""Byte-level byte-pair encoding: 256 bytes, then the most frequent adjacent pair is merged, again and again.
 
-Papers: Sennrich, Haddow and Birch 2016 (pair merging); Radford et al. 2019, section 2.2 (on bytes, within words).
+Papers: Sennrich, Haddow and Birch 2016 (pair merging); Radford et al. 2019, section 2.2 (on bytes, within
+words).
 
 A text is first cut into words by the pattern of GPT-2, and no merge crosses a cut.
 
-Differs from GPT-2: no piece is longer than `PIECE` characters. A megabyte without a space would otherwise be one
-word, and training on it quadratic. Pieces are cut, never dropped, so decoding still gives back every byte; ordinary
-words are shorter and come out as in GPT-2.
+Differs from GPT-2: no piece is longer than `PIECE` characters. A megabyte without a space would otherwise be
+one word, and training on it quadratic. Pieces are cut, never dropped, so decoding still gives back every
+byte; ordinary words are shorter and come out as in GPT-2.
 """
 
 from collections.abc import Iterator

@@ -2,13 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from orrery.text import bpe, characters
 
 CHUNK = 1 << 16
 """Characters encoded at once; longer only where a text has no place to cut."""
+
+TOGETHER = 8
 
 # After a letter or a digit, before whitespace: the patterns below always end a piece there.
 CUT = re.compile(r"(?<=[^\W_])(?=\s)")
@@ -19,13 +22,22 @@ GPT2 = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
 def cuttable(definition: Mapping[str, Any]) -> bool:
     """Whether encoding the parts of `cut` one by one gives the same ids as encoding the whole text.
 
-    Known for our own two pre-tokenizers and GPT-2's. A normaliser, or an added token that is matched inside text, could
-    reach across a cut; such tokenizers read each text whole.
+    Known for our own two pre-tokenizers and GPT-2's. A normaliser, or an added token that is matched inside
+    text, could reach across a cut; such tokenizers read each text whole.
     """
-    if definition.get("normalizer") or any(not token.get("special") for token in definition.get("added_tokens", [])):
+    if definition.get("normalizer") or any(
+        not token.get("special") for token in definition.get("added_tokens", [])
+    ):
         return False
     rule = dict(definition.get("pre_tokenizer") or {})
     return _plain(rule) in (_plain(GPT2), _definition(bpe), _definition(characters))
+
+
+def groups(parts: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the parts a few at a time: enough for the engine's threads, not enough to need much memory."""
+    remaining = iter(parts)
+    while group := list(islice(remaining, TOGETHER)):
+        yield group
 
 
 def cut(text: str) -> Iterator[str]:

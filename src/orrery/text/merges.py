@@ -9,14 +9,16 @@ from orrery.errors import UsageError
 def merge_steps(definition: Mapping[str, Any], piece: str) -> list[list[str]]:
     """Return the symbols of ``piece`` before any merge and after each one; the last row are its tokens.
 
-    ``piece`` is spelled as the pre-tokenizer leaves it (byte-level: a space is Ġ). All places of the pair with the
-    lowest rank merge at once, from the left (Sennrich et al. 2016, algorithm 1). Raises `UsageError` for a tokenizer
-    that has no merges.
+    ``piece`` is spelled as the pre-tokenizer leaves it (byte-level: a space is Ġ). All places of the pair
+    with the lowest rank merge at once, from the left (Sennrich et al. 2016, algorithm 1). Raises `UsageError`
+    for a tokenizer that has no merges.
     """
     model = definition["model"]
     if model["type"] != "BPE":
         raise UsageError(f"a {model['type']} tokenizer has no merges", "merges belong to BPE tokenizers")
-    ranks = {pair if isinstance(pair, str) else " ".join(pair): rank for rank, pair in enumerate(model["merges"])}
+    ranks = {
+        pair if isinstance(pair, str) else " ".join(pair): rank for rank, pair in enumerate(model["merges"])
+    }
     rows = [list(piece)]
     while True:
         pairs = zip(rows[-1], rows[-1][1:], strict=False)

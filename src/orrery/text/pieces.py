@@ -12,13 +12,15 @@ Pieces = list[bytes]
 
 
 def byte_alphabet() -> dict[str, int]:
-    """Map the 256 visible characters of byte-level BPE to their bytes (Radford et al. 2019, the released code).
+    """Map the 256 visible characters of byte-level BPE to their bytes, as GPT-2's released code does.
 
     Bytes that print stand for themselves; the other 68 take the code points from 256 on, in order.
     """
     printing = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = [byte for byte in range(256) if byte not in printing]
-    return {chr(byte): byte for byte in printing} | {chr(256 + place): byte for place, byte in enumerate(others)}
+    return {chr(byte): byte for byte in printing} | {
+        chr(256 + place): byte for place, byte in enumerate(others)
+    }
 
 
 def context_free(definition: Mapping[str, Any]) -> bool:
@@ -56,4 +58,7 @@ def _byte_level(definition: Mapping[str, Any]) -> bool:
 
 def _characters(definition: Mapping[str, Any]) -> bool:
     steps = (definition.get("decoder") or {}).get("decoders", [])
-    return definition["model"]["type"] == "WordLevel" and [step.get("type") for step in steps] == ["Replace", "Fuse"]
+    return definition["model"]["type"] == "WordLevel" and [step.get("type") for step in steps] == [
+        "Replace",
+        "Fuse",
+    ]

@@ -11,8 +11,8 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 class StreamDecoder:
     """Text piece by piece: the pieces joined are the full `Tokenizer.decode`, in linear time.
 
-    A piece that ends inside a character holds its bytes back until the rest has come; U+FFFD appears only for bytes
-    that no later byte can complete.
+    A piece that ends inside a character holds its bytes back until the rest has come; U+FFFD appears only for
+    bytes that no later byte can complete.
     """
 
     def __init__(self, tokenizer: Tokenizer, special: bool = False) -> None:

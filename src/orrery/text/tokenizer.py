@@ -19,8 +19,8 @@ from orrery.text.validation import parse_tokenizer
 class Tokenizer:
     """Text to token ids and back.
 
-    Control tokens never come out of a user's text: ``<|endoftext|>`` in it is thirteen ordinary characters. Code gets
-    them from `special`, or by asking for them with ``special=True``.
+    Control tokens never come out of a user's text: ``<|endoftext|>`` in it is thirteen ordinary characters.
+    Code gets them from `special`, or by asking for them with ``special=True``.
     """
 
     ROLES: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -32,7 +32,7 @@ class Tokenizer:
     }
 
     def __init__(self, content: str, roles: Mapping[str, str] | None = None) -> None:
-        """Read the text of a tokenizer.json; ``roles`` names the tokens of `special`, as in {"end": "</s>"}."""
+        """Read the text of a tokenizer.json; ``roles`` names special tokens, as in {"end": "</s>"}."""
         self._json, self._engine = parse_tokenizer(content)
         self._content = content
         self._engine.encode_special_tokens = True
@@ -50,15 +50,19 @@ class Tokenizer:
         if special:
             refuse_surrogates(text)
             return self._control_engine.encode(text, add_special_tokens=False).ids
-        return [id for part in self.encode_parts(text) for id in part]
+        ids: list[int] = []
+        for part in self.encode_parts(text):
+            ids += part
+        return ids
 
     def encode_parts(self, text: str) -> Iterator[list[int]]:
         """Yield the ids of ``text`` part by part, so that a text of any length needs little memory."""
         refuse_surrogates(text)
         parts = chunks.cut(text) if self._cuttable else [text]
-        for part in parts:
+        for group in chunks.groups(parts):
             # The fast form keeps no offsets: half the time, a tenth of the memory.
-            yield self._engine.encode_batch_fast([part], add_special_tokens=False)[0].ids
+            for found in self._engine.encode_batch_fast(group, add_special_tokens=False):
+                yield found.ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text, on all threads; equal to `encode` of each."""
@@ -67,13 +71,14 @@ class Tokenizer:
         return [found.ids for found in self._engine.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def decode(self, ids: Iterable[int], special: bool = False) -> str:
-        """Return the text of ``ids``; control tokens are left out unless ``special``. Bad bytes become U+FFFD."""
+        """Return the text; control tokens are left out unless ``special``. Bad bytes become U+FFFD."""
         return self._engine.decode(self._checked(ids), skip_special_tokens=not special)
 
     def decode_bytes(self, ids: Iterable[int], special: bool = False) -> bytes:
         """Return the exact bytes of ``ids``, also where they are not UTF-8.
 
-        Raises `UsageError` for a tokenizer whose pieces depend on their neighbours (WordPiece, SentencePiece).
+        Raises `UsageError` for a tokenizer whose pieces depend on their neighbours (WordPiece,
+        SentencePiece).
         """
         return b"".join(self.pieces[id] for id in self._checked(ids) if special or id not in self.control)
 
@@ -86,13 +91,13 @@ class Tokenizer:
         return self._engine.token_to_id(token)
 
     def words(self, text: str) -> list[str]:
-        """Return what merges cannot cross, as the pre-tokenizer spells it (byte-level: a space is Ġ)."""
+        """Return the pieces that no merge crosses, spelled by the pre-tokenizer (byte-level: a space is Ġ)."""
         refuse_surrogates(text)
         rule = self._engine.pre_tokenizer
         return [text] if rule is None else [word for word, _ in rule.pre_tokenize_str(text)]
 
     def special(self, name: str) -> int:
-        """Return the id of a control token by its role (end, start, unknown, pad, mask) or its own spelling."""
+        """Return the id of a control token by its role (end, start, unknown, pad, mask) or spelling."""
         id = self._engine.token_to_id(self.roles.get(name, name))
         if id is None:
             known = ", ".join(f"{role} {token}" for role, token in self.roles.items()) or "none"
@@ -126,18 +131,20 @@ class Tokenizer:
         return sum(1 for found in ids if found == id)
 
     def save(self, folder: str | Path) -> None:
-        """Write tokenizer.json and the tokenizer_config.json with which transformers' AutoTokenizer loads it."""
+        """Write tokenizer.json, and the tokenizer_config.json that transformers' AutoTokenizer needs."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         names = {"end": "eos", "start": "bos", "unknown": "unk", "pad": "pad", "mask": "mask"}
-        config = {f"{names[role]}_token": token for role, token in self.roles.items() if role in names}
+        config: dict[str, Any] = {
+            f"{names[role]}_token": token for role, token in self.roles.items() if role in names
+        }
         config |= {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
         _write(folder / "tokenizer.json", self._content)
         _write(folder / "tokenizer_config.json", json.dumps(config, indent=2, ensure_ascii=False) + "\n")
 
     @cached_property
     def _control_engine(self) -> tokenizers.Tokenizer:
-        """A second engine that recognises control tokens: switching one back and forth would not be thread-safe."""
+        """A second engine that recognises control tokens: switching one is not thread-safe."""
         engine = tokenizers.Tokenizer.from_str(self._content)
         engine.no_padding()
         engine.no_truncation()
@@ -170,12 +177,15 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     file = path / "tokenizer.json" if path.is_dir() else path
     if not file.is_file():
         raise ModelFileError(
-            f"{file}: no such tokenizer", "give a tokenizer.json or a folder with one; `orrery tokenizer train` makes it"
+            f"{file}: no such tokenizer",
+            "give a tokenizer.json or its folder; `orrery tokenizer train` makes one",
         )
     try:
         return Tokenizer(file.read_text(encoding="utf-8"), _roles(file.parent / "tokenizer_config.json"))
     except UnicodeDecodeError as error:
-        raise ModelFileError(f"{file}: not UTF-8 (byte {error.start})", "the file is not a tokenizer.json") from None
+        raise ModelFileError(
+            f"{file}: not UTF-8 (byte {error.start})", "the file is not a tokenizer.json"
+        ) from None
     except ModelFileError as error:
         raise ModelFileError(f"{file}: {error.message}", error.hint) from None
 
@@ -198,12 +208,16 @@ def _roles(config_file: Path) -> dict[str, str]:
     try:
         config = json.loads(config_file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ModelFileError(f"{config_file.name} beside it is not JSON: {error}", "export it again") from None
+        raise ModelFileError(
+            f"{config_file.name} beside it is not JSON: {error}", "export it again"
+        ) from None
     if not isinstance(config, dict):
         raise ModelFileError(f"{config_file.name} beside it is not a JSON object", "export it again")
     names = {"eos": "end", "bos": "start", "unk": "unknown", "pad": "pad", "mask": "mask"}
     found = {role: config.get(f"{name}_token") for name, role in names.items()}
-    contents = {role: token.get("content") if isinstance(token, dict) else token for role, token in found.items()}
+    contents = {
+        role: token.get("content") if isinstance(token, dict) else token for role, token in found.items()
+    }
     return {role: token for role, token in contents.items() if isinstance(token, str)}
 
 

@@ -13,7 +13,7 @@ HINT = "the file is damaged or was edited by hand: take it from its origin again
 
 
 def parse_tokenizer(content: str) -> tuple[dict[str, Any], tokenizers.Tokenizer]:
-    """Parse and check; return the parsed JSON and the engine. Raises `ModelFileError` that says what contradicts what."""
+    """Return the parsed JSON and the engine. Raises `ModelFileError` that says what contradicts what."""
     if len(content) > MOST_CHARACTERS:
         raise ModelFileError(f"tokenizer.json has {len(content):,} characters", HINT)
     try:

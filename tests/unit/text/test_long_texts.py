@@ -2,6 +2,7 @@ import resource
 import time
 
 import pytest
+
 from orrery.text import chunks
 from orrery.text.train import train_tokenizer
 
@@ -18,7 +19,13 @@ def peak_megabytes():
 
 
 def test_cutting_changes_no_id(tokenizer, monkeypatch):
-    texts = [WORDS * 40, "  \n\n  " + WORDS * 9, "no-place-to-cut" * 30, "", "don't  stop\u00a0now \u3000 x" * 50]
+    texts = [
+        WORDS * 40,
+        "  \n\n  " + WORDS * 9,
+        "no-place-to-cut" * 30,
+        "",
+        "don't  stop\u00a0now \u3000 x" * 50,
+    ]
     whole = [tokenizer.encode(text) for text in texts]
     monkeypatch.setattr(chunks, "CHUNK", 7)
     assert [tokenizer.encode(text) for text in texts] == whole
@@ -27,7 +34,9 @@ def test_cutting_changes_no_id(tokenizer, monkeypatch):
 
 @pytest.mark.alone
 @pytest.mark.parametrize(
-    "text", [(WORDS.replace("\n", " ") * 140_000)[:10_000_000], "a" * 1_000_000], ids=["10 MB line", "1 MB of a"]
+    "text",
+    [(WORDS.replace("\n", " ") * 140_000)[:10_000_000], "a" * 1_000_000],
+    ids=["10 MB line", "1 MB of a"],
 )
 def test_long_texts_take_linear_time_and_little_memory(tokenizer, text):
     before, start = peak_megabytes(), time.perf_counter()

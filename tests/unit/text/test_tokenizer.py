@@ -4,12 +4,17 @@ import subprocess
 import sys
 
 import pytest
+
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import load_tokenizer
 from orrery.text.merges import merge_steps
 from orrery.text.train import train_tokenizer
 
-TEXTS = ["the cat sat on the mat, the cat sat\n", "naïve café — 東京 🦊", "def f(x):\n    return x  # the mat"]
+TEXTS = [
+    "the cat sat on the mat, the cat sat\n",
+    "naïve café — 東京 🦊",
+    "def f(x):\n    return x  # the mat",
+]
 KINDS = [("byte_bpe", 300), ("character", None)]
 
 
@@ -21,7 +26,9 @@ def tokenizer(request):
 
 def test_texts_round_trip(tokenizer):
     assert [tokenizer.decode(tokenizer.encode(text)) for text in TEXTS] == TEXTS
-    assert [tokenizer.decode_bytes(tokenizer.encode(text)) for text in TEXTS] == [text.encode() for text in TEXTS]
+    assert [tokenizer.decode_bytes(tokenizer.encode(text)) for text in TEXTS] == [
+        text.encode() for text in TEXTS
+    ]
     assert tokenizer.encode_batch(TEXTS) == [tokenizer.encode(text) for text in TEXTS]
 
 
@@ -97,7 +104,9 @@ def test_an_empty_corpus_is_refused(kind, vocabulary, texts):
         train_tokenizer(kind, texts, vocabulary)
 
 
-@pytest.mark.parametrize(("kind", "vocabulary"), [("byte_bpe", 256), ("byte_bpe", None), ("character", 2), ("x", 9)])
+@pytest.mark.parametrize(
+    ("kind", "vocabulary"), [("byte_bpe", 256), ("byte_bpe", None), ("character", 2), ("x", 9)]
+)
 def test_impossible_requests_are_refused(kind, vocabulary):
     with pytest.raises(UsageError):
         train_tokenizer(kind, ["text"], vocabulary)
