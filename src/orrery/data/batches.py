@@ -5,6 +5,7 @@ most. Tensors are int64 [B, L] unless said otherwise; ``targets[b, t]`` is the t
 IGNORE.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -24,18 +25,28 @@ IGNORE = -100
 Ids = Sequence[int] | NDArray[Any]
 
 
-class _Stateless:
-    """What sources that depend on (seed, step) alone save and take back: nothing."""
+class PureSource(ABC):
+    """A source of batches that depends on (seed, step) alone, and so has nothing to save."""
+
+    tokens_per_step: int
+
+    @abstractmethod
+    def batch(self, step: int) -> dict[str, Tensor]:
+        """Return the global batch of ``step``, from 0."""
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint must keep: nothing."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take back what `state` returned."""
+        """Take back what `state` returned. Raises `UsageError` for the state of another kind of source."""
+        if state:
+            raise UsageError(
+                f"{type(self).__name__} has no state, got {', '.join(state)}", "resume the same run"
+            )
 
 
-class CropBatches(_Stateless):
+class CropBatches(PureSource):
     """Random crops of one long token stream: ``ids`` and ``targets``, each start equally likely."""
 
     def __init__(self, ids: Ids, length: int, size: int, seed: int) -> None:
@@ -52,7 +63,7 @@ class CropBatches(_Stateless):
         return _tensors(ids=crops[:, :-1], targets=crops[:, 1:])
 
 
-class PackedBatches(_Stateless):
+class PackedBatches(PureSource):
     """Whole documents packed into rows: ``ids, targets, documents, positions``.
 
     ``documents`` numbers the documents of a row from 0, -1 is padding; ``positions`` restart in each. Nothing
@@ -86,7 +97,7 @@ class PackedBatches(_Stateless):
         return filled
 
 
-class PaddedBatches(_Stateless):
+class PaddedBatches(PureSource):
     """One document a row, truncated to ``length``, padded on the right: ``ids, targets``, ``real`` (bool).
 
     Bucketing: documents are shuffled, then sorted by length within a pool of ``pool`` batches, so that a
@@ -128,7 +139,7 @@ class PaddedBatches(_Stateless):
         return batches[np.random.default_rng([self.seed, pool, 1]).permutation(self.pool)]
 
 
-class SequentialWindows(_Stateless):
+class SequentialWindows(PureSource):
     """A token stream from its beginning to its end, for evaluation: each target counts exactly once.
 
     A window starts every ``stride`` tokens (by default ``length``: no overlap). With a smaller stride each

@@ -58,7 +58,8 @@ def _definition(kind: Any) -> Any:
 
 
 def _plain(rule: Any) -> Any:
-    """A rule without the setting that only moves reported offsets."""
+    """A rule with its default written out, and without the setting that only moves reported offsets."""
     if isinstance(rule, dict):
-        return {key: _plain(value) for key, value in rule.items() if key != "trim_offsets"}
+        default = {"use_regex": True} if rule.get("type") == "ByteLevel" else {}
+        return {key: _plain(value) for key, value in (default | rule).items() if key != "trim_offsets"}
     return [_plain(item) for item in rule] if isinstance(rule, list) else rule

@@ -91,7 +91,7 @@ class Tokenizer:
         return self._engine.token_to_id(token)
 
     def words(self, text: str) -> list[str]:
-        """Return the pieces that no merge crosses, spelled by the pre-tokenizer (byte-level: a space is Ġ)."""
+        """Return the pieces that no merge crosses, in the vocabulary's spelling (a space is Ġ)."""
         refuse_surrogates(text)
         rule = self._engine.pre_tokenizer
         return [text] if rule is None else [word for word, _ in rule.pre_tokenize_str(text)]
