@@ -41,9 +41,7 @@ class PureSource(ABC):
     def restore(self, state: dict[str, Any]) -> None:
         """Take back what `state` returned. Raises `UsageError` for the state of another kind of source."""
         if state:
-            raise UsageError(
-                f"{type(self).__name__} has no state, got {', '.join(state)}", "resume the same run"
-            )
+            raise UsageError(f"{type(self).__name__} has no state, got {', '.join(state)}", "resume the same run")
 
 
 class CropBatches(PureSource):
@@ -56,9 +54,7 @@ class CropBatches(PureSource):
 
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the batch of ``step``, drawn from (seed, step)."""
-        starts = np.random.default_rng([self.seed, step]).integers(
-            len(self.ids) - self.length, size=self.size
-        )
+        starts = np.random.default_rng([self.seed, step]).integers(len(self.ids) - self.length, size=self.size)
         crops = np.stack([self.ids[start : start + self.length + 1] for start in starts])
         return _tensors(ids=crops[:, :-1], targets=crops[:, 1:])
 
@@ -151,9 +147,7 @@ class SequentialWindows(PureSource):
         _need(len(ids), 2)
         self.ids, self.length, self.size, self.stride = np.asanyarray(ids), length, size, stride or length
         if not 1 <= self.stride <= length:
-            raise UsageError(
-                f"a stride of {stride} for windows of {length}", "use a stride from 1 to the length"
-            )
+            raise UsageError(f"a stride of {stride} for windows of {length}", "use a stride from 1 to the length")
         beyond_first = max(0, len(self.ids) - 1 - length)
         self.windows = 1 + -(-beyond_first // self.stride)
         self.tokens_per_step = size * length
@@ -203,9 +197,7 @@ def _shifted(document: Ids, start: int, stop: int) -> tuple[NDArray[np.int64], N
 
 def _need(count: int, needed: int, what: str = "tokens") -> None:
     if count < needed:
-        raise DataError(
-            f"the corpus has {count:,} {what}, {needed:,} are needed", "use more text or a shorter context"
-        )
+        raise DataError(f"the corpus has {count:,} {what}, {needed:,} are needed", "use more text or a shorter context")
 
 
 def _tensors(**arrays: NDArray[Any]) -> dict[str, Tensor]:

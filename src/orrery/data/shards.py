@@ -76,8 +76,7 @@ class Shard:
         info = _read_header(path)
         if tokenizer_fingerprint is not None and tokenizer_fingerprint != info.tokenizer_fingerprint:
             raise DataError(
-                f"{path}: made by tokenizer {info.tokenizer_fingerprint[:12]}, "
-                f"not by {tokenizer_fingerprint[:12]}",
+                f"{path}: made by tokenizer {info.tokenizer_fingerprint[:12]}, not by {tokenizer_fingerprint[:12]}",
                 "use the tokenizer that made it, or prepare the text again with this one",
             )
         if info.count == 0:  # nothing to map
@@ -117,7 +116,6 @@ def _check_range(ids: NDArray[Any], vocabulary: int, where: str, start: int) -> 
     if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= vocabulary):
         place = int(np.argmax((ids < 0) | (ids >= vocabulary)))
         raise DataError(
-            f"{where}token id {int(ids[place])} at place {start + place} is outside the vocabulary "
-            f"of {vocabulary:,}",
+            f"{where}token id {int(ids[place])} at place {start + place} is outside the vocabulary of {vocabulary:,}",
             "the ids and the vocabulary come from different tokenizers",
         )

@@ -25,9 +25,7 @@ def cuttable(definition: Mapping[str, Any]) -> bool:
     Known for our own two pre-tokenizers and GPT-2's. A normaliser, or an added token that is matched inside
     text, could reach across a cut; such tokenizers read each text whole.
     """
-    if definition.get("normalizer") or any(
-        not token.get("special") for token in definition.get("added_tokens", [])
-    ):
+    if definition.get("normalizer") or any(not token.get("special") for token in definition.get("added_tokens", [])):
         return False
     rule = dict(definition.get("pre_tokenizer") or {})
     return _plain(rule) in (_plain(GPT2), _definition(bpe), _definition(characters))

@@ -135,9 +135,7 @@ class Tokenizer:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         names = {"end": "eos", "start": "bos", "unknown": "unk", "pad": "pad", "mask": "mask"}
-        config: dict[str, Any] = {
-            f"{names[role]}_token": token for role, token in self.roles.items() if role in names
-        }
+        config: dict[str, Any] = {f"{names[role]}_token": token for role, token in self.roles.items() if role in names}
         config |= {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
         _write(folder / "tokenizer.json", self._content)
         _write(folder / "tokenizer_config.json", json.dumps(config, indent=2, ensure_ascii=False) + "\n")
@@ -183,9 +181,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     try:
         return Tokenizer(file.read_text(encoding="utf-8"), _roles(file.parent / "tokenizer_config.json"))
     except UnicodeDecodeError as error:
-        raise ModelFileError(
-            f"{file}: not UTF-8 (byte {error.start})", "the file is not a tokenizer.json"
-        ) from None
+        raise ModelFileError(f"{file}: not UTF-8 (byte {error.start})", "the file is not a tokenizer.json") from None
     except ModelFileError as error:
         raise ModelFileError(f"{file}: {error.message}", error.hint) from None
 
@@ -208,16 +204,12 @@ def _roles(config_file: Path) -> dict[str, str]:
     try:
         config = json.loads(config_file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ModelFileError(
-            f"{config_file.name} beside it is not JSON: {error}", "export it again"
-        ) from None
+        raise ModelFileError(f"{config_file.name} beside it is not JSON: {error}", "export it again") from None
     if not isinstance(config, dict):
         raise ModelFileError(f"{config_file.name} beside it is not a JSON object", "export it again")
     names = {"eos": "end", "bos": "start", "unk": "unknown", "pad": "pad", "mask": "mask"}
     found = {role: config.get(f"{name}_token") for name, role in names.items()}
-    contents = {
-        role: token.get("content") if isinstance(token, dict) else token for role, token in found.items()
-    }
+    contents = {role: token.get("content") if isinstance(token, dict) else token for role, token in found.items()}
     return {role: token for role, token in contents.items() if isinstance(token, str)}
 
 

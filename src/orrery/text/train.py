@@ -27,9 +27,7 @@ def train_tokenizer(
     else:
         raise UsageError(f"unknown kind of tokenizer {kind!r}", "choose byte_bpe or character")
     if not source.words:
-        raise DataError(
-            "the corpus has 0 tokens: it is empty or only whitespace", "give it text to learn from"
-        )
+        raise DataError("the corpus has 0 tokens: it is empty or only whitespace", "give it text to learn from")
     return Tokenizer(trained.to_str(), {"end": end})
 
 
