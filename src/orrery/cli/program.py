@@ -20,6 +20,8 @@ class Verb(NamedTuple):
 
 
 VERBS = {
+    "tokenizer": Verb("orrery.cli.tokenizer:app", "Train a tokenizer, or show what it does to a text, step by step."),
+    "data": Verb("orrery.cli.data:app", "Show, fetch and prepare texts and named data sets."),
     "info": Verb("orrery.cli.info:info", "Versions, processor, memory and folders, for a bug report."),
 }
 

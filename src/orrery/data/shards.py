@@ -32,7 +32,10 @@ class ShardInfo:
 
 
 def write_shard(
-    path: str | Path, ids: Iterable[Sequence[int] | NDArray[Any]], vocabulary: int, tokenizer_fingerprint: str
+    path: str | Path,
+    ids: NDArray[Any] | Iterable[Sequence[int] | NDArray[Any]],
+    vocabulary: int,
+    tokenizer_fingerprint: str,
 ) -> ShardInfo:
     """Write ids part by part, as uint16 where the vocabulary is at most 65,536, else uint32.
 
@@ -105,7 +108,7 @@ def _read_header(path: Path) -> ShardInfo:
     return ShardInfo(count, vocabulary, WIDTHS[width], fingerprint.hex())
 
 
-def _parts(ids: Iterable[Sequence[int] | NDArray[Any]]) -> Iterator[NDArray[Any]]:
+def _parts(ids: NDArray[Any] | Iterable[Sequence[int] | NDArray[Any]]) -> Iterator[NDArray[Any]]:
     parts = [ids] if isinstance(ids, np.ndarray) else ids
     for part in parts:
         array = np.asarray(part)
