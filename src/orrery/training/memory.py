@@ -1,6 +1,5 @@
 """Memory: what a run uses, and what it would need when there is not enough."""
 
-import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,8 @@ def peak_gigabytes(device: str) -> float:
     """Return the most memory this process has held so far, on its device, in units of 1e9 bytes."""
     if device == "cuda":
         return torch.cuda.max_memory_allocated() / 1e9
+    import resource  # not on Windows
+
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
