@@ -1,4 +1,4 @@
-"""A toy decoder with the interface of the real one, its batches, and a script that trains it in a child process."""
+"""A toy decoder with the interface of the real one, its batches, and a script that trains it."""
 
 import argparse
 import math
@@ -21,7 +21,7 @@ VOCABULARY, WIDTH, LENGTH = 17, 16, 8
 
 
 class ToyDecoder(nn.Module):
-    """A causal mixer (running mean) between an embedding and a head, with dropout, a norm, and tied weights."""
+    """A causal mixer (running mean) between an embedding and a head, dropout, a norm, tied weights."""
 
     def __init__(self, dropout: float = 0.1, vocabulary: int = VOCABULARY, width: int = WIDTH) -> None:
         super().__init__()
@@ -87,14 +87,18 @@ def toy_recipe(**dotted: Any) -> Recipe:
     return check_recipe(values, "toy")
 
 
-def toy_parts(model: nn.Module | None = None, source: Any = None, objective: Any = None, **more: Any) -> Parts:
+def toy_parts(
+    model: nn.Module | None = None, source: Any = None, objective: Any = None, **more: Any
+) -> Parts:
     objective = objective or CausalLanguageModel()
     validation = Validation(ToySource(seed=99), 2, objective, bytes_per_token=math.e)
     return Parts(model or toy_model(), objective, source or ToySource(), validation, {"kind": "toy"}, **more)
 
 
 def toy_run(folder: Path, recipe: Recipe, parts: Parts | None = None, **how: Any) -> Outcome:
-    with open_run_folder(folder, resume=how.pop("resume", False), overwrite=how.pop("overwrite", False)) as opened:
+    with open_run_folder(
+        folder, resume=how.pop("resume", False), overwrite=how.pop("overwrite", False)
+    ) as opened:
         return Trainer(parts or toy_parts(), recipe, opened, **how).run()
 
 

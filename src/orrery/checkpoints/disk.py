@@ -1,4 +1,4 @@
-"""Durable file operations: what is written is on the disk before its name is, and a full disk is a clear error."""
+"""Durable file operations: bytes reach the disk before names do, and a full disk is a clear error."""
 
 import errno
 import os
@@ -39,7 +39,7 @@ def remove_tree(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace ``path`` by ``text`` so that a reader, or a crash, sees the old or the new file, never a part."""
+    """Replace ``path`` by ``text`` so that a reader or a crash sees the old or the new file, no part."""
     fresh = path.with_name(f"{path.name}.tmp-{os.getpid()}")
     try:
         fresh.write_text(text, encoding="utf-8")
@@ -57,7 +57,7 @@ def free_bytes(path: Path) -> int:
 
 @contextmanager
 def machine_errors(path: Path, needed: int = 0) -> Iterator[None]:
-    """Turn a disk's refusals into ``MachineError``: no room (with needed and free bytes), no rights, broken."""
+    """Turn a disk's refusals into ``MachineError``: no room (with the bytes), no rights, broken."""
     try:
         yield
     except OSError as error:
@@ -72,7 +72,7 @@ def machine_errors(path: Path, needed: int = 0) -> Iterator[None]:
 
 
 def no_room(path: Path, needed: int) -> MachineError:
-    """Return the error for a disk, quota or file-size limit that is too small for ``needed`` bytes at ``path``."""
+    """Return the error of a disk, quota or file-size limit too small for ``needed`` bytes at ``path``."""
     existing = next(parent for parent in (path, *path.parents) if parent.exists())
     message = f"no room to write {path}: {needed:,} bytes needed, {free_bytes(existing):,} free"
     return MachineError(message, "free some space, raise the file-size limit, or lower checkpoints.keep")

@@ -14,9 +14,10 @@ NAME = "lock"
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of ``folder`` inside the block; raise ``MachineError`` naming process and host of its holder.
+    """Hold the lock of ``folder`` in the block; raise ``MachineError`` naming its holder's process and host.
 
-    The lock is the system's (``flock``), not the file's existence, so a file left by a killed process is no lock.
+    The lock is the system's (``flock``), not the file's existence, so a file left by a killed process is no
+    lock.
     """
     import fcntl  # not on Windows, where configuration and help must still work
 
@@ -29,7 +30,9 @@ def folder_lock(folder: Path) -> Iterator[None]:
         except BlockingIOError as error:
             holder = os.read(handle, 200).decode(errors="replace").strip() or "an unnamed process"
             message = f"{folder} is in use by {holder}"
-            raise MachineError(message, "wait for it, stop it, or choose another folder with --output") from error
+            raise MachineError(
+                message, "wait for it, stop it, or choose another folder with --output"
+            ) from error
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         yield

@@ -31,7 +31,7 @@ def manifest_text(files: dict[str, FileRecord]) -> str:
 
 
 def read_manifest(folder: Path) -> dict[str, FileRecord]:
-    """Read the manifest of ``folder``; raise ``ModelFileError`` if it is missing, damaged or newer than we are."""
+    """Read the manifest of ``folder``; raise ``ModelFileError`` if missing, damaged or newer than we are."""
     path = folder / NAME
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -50,7 +50,9 @@ def read_manifest(folder: Path) -> dict[str, FileRecord]:
         raise ModelFileError(f"{path} is damaged", "use another checkpoint of the run") from error
     strange = [name for name in records if Path(name).name != name or name == NAME]
     if strange:
-        raise ModelFileError(f"{path} names {strange[0]!r}, no plain file", "use another checkpoint of the run")
+        raise ModelFileError(
+            f"{path} names {strange[0]!r}, no plain file", "use another checkpoint of the run"
+        )
     return records
 
 

@@ -1,4 +1,4 @@
-"""The checkpoints of one run: each a folder that appears complete or not at all, the newest sound one is used."""
+"""The checkpoints of one run: folders that appear complete or not at all; the newest sound one is used."""
 
 import json
 import os
@@ -22,7 +22,7 @@ LEFTOVER = re.compile(r"step-\d{6,}\.(tmp|old)-\d+-[0-9a-f]+")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """All that continues a run: weights and optimizer by name, the loop's state and the model's spec as JSON."""
+    """All that continues a run: weights and optimizer by name, the loop's state and the model's spec."""
 
     step: int
     model: dict[str, Tensor]
@@ -39,8 +39,9 @@ class Checkpoint:
 class CheckpointStore:
     """Saves and loads the checkpoints below ``folder``, of which the last ``keep`` and the best stay.
 
-    Written are the data files, each synced, then the manifest, the folder's sync, the rename, the parent's sync,
-    ``latest``, and only then are old ones removed. A crash between any two of these leaves a sound checkpoint.
+    Written are the data files, each synced, then the manifest, the folder's sync, the rename, the parent's
+    sync, ``latest``, and only then are old ones removed. A crash between any two of these leaves a sound
+    checkpoint.
     """
 
     def __init__(self, folder: Path, keep: int = 2) -> None:
@@ -114,8 +115,8 @@ class CheckpointStore:
         """Return the newest sound checkpoint, or None if there is no checkpoint folder at all.
 
         The numbers in the folders' names decide, not ``latest`` or a clock. A damaged one is named through
-        ``warn`` and the one before it is taken; if all are damaged the newest one's ``ModelFileError`` is raised,
-        as it is, whatever else there is, when a checkpoint comes from a newer version.
+        ``warn`` and the one before it is taken; if all are damaged the newest one's ``ModelFileError`` is
+        raised, as it is, whatever else there is, when a checkpoint comes from a newer version.
         """
         first: ModelFileError | None = None
         for step in self.steps():
@@ -140,7 +141,9 @@ def write_files(folder: Path, checkpoint: Checkpoint) -> None:
     state = {**checkpoint.state, "step": checkpoint.step}
     for name, content in ((STATE, state), (SPEC, checkpoint.spec)):
         write_synced(folder / name, json.dumps(content, indent=1) + "\n")
-        records[name] = manifest.FileRecord((folder / name).stat().st_size, manifest.file_sha256(folder / name))
+        records[name] = manifest.FileRecord(
+            (folder / name).stat().st_size, manifest.file_sha256(folder / name)
+        )
     write_synced(folder / manifest.NAME, manifest.manifest_text(records))
     disk.fsync_folder(folder)
 
@@ -158,4 +161,6 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     """
     manifest.check_folder(folder, needed=(MODEL, OPTIMIZER, STATE, SPEC))
     state, spec = (json.loads((folder / name).read_text(encoding="utf-8")) for name in (STATE, SPEC))
-    return Checkpoint(state["step"], read_tensors(folder / MODEL), read_tensors(folder / OPTIMIZER), state, spec)
+    return Checkpoint(
+        state["step"], read_tensors(folder / MODEL), read_tensors(folder / OPTIMIZER), state, spec
+    )

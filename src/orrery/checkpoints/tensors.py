@@ -4,8 +4,10 @@ import hashlib
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -51,9 +53,9 @@ class Entry:
 class TensorFile(Mapping[str, Tensor]):
     """An open safetensors file: the header is checked at once, each tensor is read when it is asked for.
 
-    Raises ``ModelFileError`` naming the file for whatever is not exactly the format: a header too long, not JSON,
-    with a key twice, more than 20,000 tensors, an unknown dtype, a negative size, ranges that overlap, leave
-    holes or do not end with the file.
+    Raises ``ModelFileError`` naming the file for whatever is not exactly the format: a header too long, not
+    JSON, with a key twice, more than 20,000 tensors, an unknown dtype, a negative size, ranges that overlap,
+    leave holes or do not end with the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -65,7 +67,7 @@ class TensorFile(Mapping[str, Tensor]):
         data = torch.empty(entry.end - entry.start, dtype=torch.uint8)
         with self.path.open("rb") as file:
             file.seek(self.data_start + entry.start)
-            got = file.readinto(data.numpy()) if data.numel() else 0
+            got = file.readinto(data.numpy().data)
         if got != data.numel():
             refuse(self.path, f"tensor {name!r}: {data.numel():,} bytes expected, {got:,} read")
         return data.view(entry.dtype).reshape(entry.shape)
@@ -82,7 +84,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     return dict(TensorFile(path))
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> str:
+def write_tensors(
+    path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
+) -> str:
     """Write a safetensors file, wait until it is on the disk, and return its sha256 in hexadecimal.
 
     Wide dtypes come first, so that every tensor is aligned to its own size. Errors of the disk pass through.
@@ -97,9 +101,11 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
         position = end
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
+    start = len(text).to_bytes(8, "little") + text
+    pieces: Iterator[bytes | memoryview] = chain([start], (raw_bytes(tensors[name]) for name in order))
     digest = hashlib.sha256()
     with path.open("wb") as file:
-        for piece in (len(text).to_bytes(8, "little"), text, *(raw_bytes(tensors[name]) for name in order)):
+        for piece in pieces:
             digest.update(piece)
             file.write(piece)
         file.flush()
@@ -110,7 +116,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
 def raw_bytes(tensor: Tensor) -> memoryview:
     """View the bytes of a tensor in row-major order, copied to the CPU where it lies elsewhere."""
     flat = tensor.detach().cpu().contiguous().reshape(-1)
-    return memoryview(flat.view(torch.uint8).numpy())
+    return flat.view(torch.uint8).numpy().data
 
 
 def read_header(path: Path) -> tuple[int, dict[str, Entry], dict[str, str]]:
@@ -144,8 +150,7 @@ def unique(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs as a dictionary; refuse a key that comes twice."""
     result = dict(pairs)
     if len(result) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
         refuse(path, f"the key {twice!r} comes twice")
     return result
 
@@ -180,4 +185,6 @@ def check_ranges(path: Path, entries: Mapping[str, Entry], expected_end: int, ar
 
 def refuse(path: Path, reason: str) -> NoReturn:
     """Raise the one error of this module."""
-    raise ModelFileError(f"{path} is not a sound safetensors file: {reason}", "get the file again from its source")
+    raise ModelFileError(
+        f"{path} is not a sound safetensors file: {reason}", "get the file again from its source"
+    )

@@ -19,8 +19,9 @@ LOGITS_AT_ONCE = 2**22
 class CausalLanguageModel:
     """Predict each next token: ``-log p(target)`` in nats, summed over the targets that are not -100.
 
-    With label smoothing ``e`` the target distribution is ``q(v) = (1 - e) [v = target] + e / V`` and a token costs
-    ``-sum_v q(v) log p(v)``. Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4 (``e = 0.1``).
+    With label smoothing ``e`` the target distribution is ``q(v) = (1 - e) [v = target] + e / V`` and a token
+    costs ``-sum_v q(v) log p(v)``. Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4 (``e =
+    0.1``).
 
     A batch has ``ids`` and ``targets`` [B L], and where the source packs or pads also ``positions``,
     ``documents`` and ``real``, which the model receives. The model offers ``hidden`` and ``head``.
@@ -74,8 +75,13 @@ class HeadCrossEntropy(torch.autograd.Function):
     """The head and its loss as one operation whose memory does not grow with rows times vocabulary."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any, head: Callable[[Tensor], Tensor], smoothing: float, x_ND: Tensor, targets_N: Tensor, *weights: Tensor
+    def forward(
+        ctx: Any,
+        head: Callable[[Tensor], Tensor],
+        smoothing: float,
+        x_ND: Tensor,
+        targets_N: Tensor,
+        *weights: Tensor,
     ) -> Tensor:
         """Sum the loss over pieces; keep the gradient of each piece's rows and the sum of the weights'."""
         wanted = [x_ND.requires_grad, *(weight.requires_grad for weight in weights)]
@@ -95,7 +101,7 @@ class HeadCrossEntropy(torch.autograd.Function):
         return total if total is not None else x_ND.new_zeros(())
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, upstream: Tensor) -> Any:
         """Scale the gradients kept by the forward pass."""
         scaled = (None if gradient is None else gradient * upstream for gradient in ctx.gradients)
         x, *weights = scaled

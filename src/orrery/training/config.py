@@ -1,4 +1,4 @@
-"""A recipe: everything that decides a run, as closed and checked settings; importing it does not import torch."""
+"""A recipe: all that decides a run, as closed and checked settings; importing it imports no torch."""
 
 import difflib
 from collections.abc import Mapping
@@ -71,7 +71,7 @@ class TokenizerSettings(Section):
 
 
 class SplitSettings(Section):
-    """How validation text is held back: every n-th document by a hash of its name, or the tail of the text."""
+    """How validation text is held back: each n-th document by a hash of its name, or the text's tail."""
 
     every: Annotated[int, Field(ge=2)] | None = None
     tail: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -176,7 +176,7 @@ class WsdSettings(Section):
 
 
 class NoamSettings(Section):
-    """Inverse square root with its own warm-up (Vaswani et al. 2017); ``optimizer.rate`` is then a factor, often 1."""
+    """Inverse square root with its own warm-up (Vaswani et al. 2017); the rate is a factor, often 1."""
 
     kind: Literal["noam"] = "noam"
     warmup: Positive = 4000
@@ -184,7 +184,9 @@ class NoamSettings(Section):
 
 
 Optimizer = Annotated[
-    Annotated[SgdSettings, Tag("sgd")] | Annotated[AdamSettings, Tag("adam")] | Annotated[AdamWSettings, Tag("adamw")],
+    Annotated[SgdSettings, Tag("sgd")]
+    | Annotated[AdamSettings, Tag("adam")]
+    | Annotated[AdamWSettings, Tag("adamw")],
     kind_or("adamw", "adam", "sgd"),
 ]
 Schedule = Annotated[
@@ -199,7 +201,7 @@ Objective = Annotated[Annotated[CausalSettings, Tag("causal")], kind_or("causal"
 
 
 class TrainingSettings(Section):
-    """How to learn: steps, the split of a batch into pieces of ``micro_batch`` rows, optimizer and precision."""
+    """How to learn: steps, the split of a batch into ``micro_batch`` rows, optimizer and precision."""
 
     steps: Positive
     micro_batch: Positive | None = None
@@ -213,7 +215,7 @@ class TrainingSettings(Section):
 
 
 class EvaluationSettings(Section):
-    """When to measure: every so many steps, on ``batches`` batches (all by default), with a sample from a prompt."""
+    """When to measure, on how many batches (all by default), and a prompt to write a sample from."""
 
     every: Positive = 250
     batches: Positive | None = None

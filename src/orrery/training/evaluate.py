@@ -18,8 +18,8 @@ from orrery.training.step import to_device
 class Validation:
     """Held-back text: ``batches`` batches from 0 on, and how many bytes of text its tokens stand for.
 
-    The objective is the training one without what only training has (label smoothing). ``bytes_per_token`` is the
-    text's bytes over its tokens, None where the loss is not one of text.
+    The objective is the training one without what only training has (label smoothing). ``bytes_per_token`` is
+    the text's bytes over its tokens, None where the loss is not one of text.
     """
 
     source: BatchSource
@@ -32,9 +32,10 @@ class Validation:
 def evaluate(
     model: nn.Module, validation: Validation, precision: Precision, ranks: Ranks, stopped: Callable[[], bool]
 ) -> dict[str, float] | None:
-    """Return ``val/loss`` in nats, ``val/perplexity`` and ``val/bpb``; None if ``stopped`` said so on the way.
+    """Return ``val/loss`` in nats, ``val/perplexity`` and ``val/bpb``; None if ``stopped`` on the way.
 
-    The ranks share the batches; the mean is over all tokens, whatever the batches' sizes. Training mode comes back.
+    The ranks share the batches; the mean is over all tokens, whatever the batches' sizes. Training mode comes
+    back.
     """
     training = model.training
     model.eval()

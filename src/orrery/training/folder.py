@@ -40,11 +40,14 @@ class RunFolder:
         self._append(LOG, line)
 
     def record(self, values: dict[str, Any]) -> None:
-        """Append one record to ``metrics.jsonl``: a line, written whole or, if the process is killed, cut at its end."""
+        """Append one record to ``metrics.jsonl``: one line, which a kill can only cut short."""
         self._append(METRICS, json.dumps(values, allow_nan=False))
 
     def _append(self, name: str, line: str) -> None:
-        with machine_errors(self.path / name, len(line)), (self.path / name).open("a", encoding="utf-8") as file:
+        with (
+            machine_errors(self.path / name, len(line)),
+            (self.path / name).open("a", encoding="utf-8") as file,
+        ):
             file.write(line + "\n")
 
     def sync(self) -> None:
@@ -60,7 +63,7 @@ class RunFolder:
         return [json.loads(line) for line in lines]
 
     def rewind(self, step: int, pending: bool) -> None:
-        """Drop the records after ``step``, and that of ``step`` itself if it is pending: they will come again."""
+        """Drop the records after ``step``, and that of ``step`` itself if pending: they will come again."""
         kept = [record for record in self.records() if record["step"] < step + (not pending)]
         if (self.path / METRICS).exists():
             write_text(self.path / METRICS, "".join(json.dumps(record) + "\n" for record in kept))
@@ -77,8 +80,8 @@ def open_run_folder(path: Path, *, resume: bool = False, overwrite: bool = False
     """Hold a run folder for one process, after every check that can fail before the first step.
 
     Raises ``UsageError`` for a folder with something in it unless ``resume`` or ``overwrite`` is given, and
-    ``MachineError`` if it cannot be written or another process holds it. ``overwrite`` removes what a run writes,
-    nothing else.
+    ``MachineError`` if it cannot be written or another process holds it. ``overwrite`` removes what a run
+    writes, nothing else.
     """
     if resume and overwrite:
         raise UsageError("--resume and --overwrite exclude each other", "choose one")

@@ -39,7 +39,7 @@ from orrery.training.step import StepLoss, accumulate, rows_of
 
 @dataclass(frozen=True)
 class Speed:
-    """What a token costs in floating-point operations, and how many the machine does a second, for the MFU."""
+    """What a token costs in floating-point operations, and what the machine does a second: the MFU."""
 
     operations_per_token: float
     operations_per_second: float
@@ -49,8 +49,8 @@ class Speed:
 class Parts:
     """What a run is made of: a model, what it learns from, and what to do with it at the end.
 
-    ``finish(model, folder)`` writes the final model into a new folder; ``sample(model)`` returns a text to show
-    at each evaluation and must not draw from global generators.
+    ``finish(model, folder)`` writes the final model into a new folder; ``sample(model)`` returns a text to
+    show at each evaluation and must not draw from global generators.
     """
 
     model: nn.Module
@@ -65,7 +65,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: its steps, the best validation loss in nats, and the signal that stopped it, if one did."""
+    """How a run ended: its steps, the best validation loss in nats, and the signal that stopped it."""
 
     step: int
     best: float | None
@@ -76,7 +76,12 @@ class Trainer:
     """One run: its parts, its settings, its state, and the loop over its steps."""
 
     def __init__(
-        self, parts: Parts, recipe: Recipe, folder: RunFolder, ranks: Ranks | None = None, reporter: Reporter | None = None
+        self,
+        parts: Parts,
+        recipe: Recipe,
+        folder: RunFolder,
+        ranks: Ranks | None = None,
+        reporter: Reporter | None = None,
     ) -> None:
         self.parts, self.recipe, self.folder = parts, recipe, folder
         self.settings = recipe.training
@@ -89,7 +94,7 @@ class Trainer:
         self.norm, self.clock, self.tokens_before = 0.0, 0.0, 0
 
     def run(self) -> Outcome:
-        """Train up to ``training.steps``, from the newest checkpoint if there is one, and return how it ended."""
+        """Train up to ``training.steps``, from the newest checkpoint if any, and return how it ended."""
         with self.signals, memory_errors(self.parts.model, self.settings.optimizer.kind):
             self._start()
             while self.progress.step < self.settings.steps or self.progress.pending:
@@ -99,7 +104,7 @@ class Trainer:
                 stopping = self.ranks.any(self.signals.received is not None)
                 if stopping or improved or self._due(self.recipe.checkpoints.every):
                     self._save(improved)
-                if stopping and self.progress.step < self.settings.steps or self.progress.pending:
+                if (stopping and self.progress.step < self.settings.steps) or self.progress.pending:
                     return Outcome(self.progress.step, self.progress.best, self.signals.received)
             self._finish()
         return Outcome(self.progress.step, self.progress.best, None)
@@ -141,7 +146,11 @@ class Trainer:
     def _open_folder(self) -> None:
         """Describe the run in its folder, rewind the metrics, and check the free space."""
         self.folder.rewind(self.progress.step, self.progress.pending)
-        facts = {"seed": self.recipe.seed, "config_hash": config_hash(self.recipe), "precision": self.precision.state()}
+        facts = {
+            "seed": self.recipe.seed,
+            "config_hash": config_hash(self.recipe),
+            "precision": self.precision.state(),
+        }
         self.folder.describe(as_yaml(self.recipe), facts)
         needed = weight_bytes(self.model) * (1 + STATES[self.settings.optimizer.kind])
         free = disk.free_bytes(self.folder.path)
@@ -208,7 +217,8 @@ class Trainer:
         found = self._evaluate() if evaluating else {}
         if found is None:
             return False
-        record, window = {"step": self.progress.step}, self.progress.window
+        window = self.progress.window
+        record: dict[str, Any] = {"step": self.progress.step}
         record |= {"train/loss": sum(window) / len(window)} if window else {}
         record |= self._measures() | found
         if self.ranks.rank == 0:
@@ -216,7 +226,9 @@ class Trainer:
         self.progress.pending, self.progress.window = False, []
         self._show(record)
         loss = found.get("val/loss")
-        improved = loss is not None and _finite(loss) and (self.progress.best is None or loss < self.progress.best)
+        improved = (
+            loss is not None and _finite(loss) and (self.progress.best is None or loss < self.progress.best)
+        )
         if improved:
             self.progress.best = loss
         return improved
@@ -268,7 +280,9 @@ class Trainer:
             "versions": {"orrery": orrery.__version__, "torch": torch.__version__},
         }
         optimizer = optimizer_tensors(self.model, self.optimizer)
-        return Checkpoint(self.progress.step, model_tensors(self.model), optimizer, state, self.parts.spec or {})
+        return Checkpoint(
+            self.progress.step, model_tensors(self.model), optimizer, state, self.parts.spec or {}
+        )
 
     def _finish(self) -> None:
         """Write the final model where the caller knows how, complete or not at all."""

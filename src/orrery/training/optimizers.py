@@ -13,8 +13,8 @@ KINDS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.
 def build_optimizer(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
     """Return the optimizer that ``training.optimizer`` names; weight decay reaches matrices only.
 
-    Norms' scales and biases are vectors: pulling them to zero would change what the layer means, not its size.
-    The fused form is used: one kernel over all tensors, on the CPU as on a GPU.
+    Norms' scales and biases are vectors: pulling them to zero would change what the layer means, not its
+    size. The fused form is used: one kernel over all tensors, on the CPU as on a GPU.
     """
     numbers = settings.model_dump(exclude={"kind", "rate", "weight_decay"})
     decay = getattr(settings, "weight_decay", 0.0)

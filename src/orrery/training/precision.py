@@ -1,4 +1,4 @@
-"""The arithmetic of a run: dtype, matmul path and threads, chosen once from the processor and a numeric probe."""
+"""The arithmetic of a run: dtype, matmul path and threads, chosen from the processor and a numeric probe."""
 
 import platform
 from contextlib import AbstractContextManager, nullcontext
@@ -29,8 +29,8 @@ class Processor:
 class Precision:
     """How matrices are multiplied in a run; weights, norms, softmax, loss and optimizer stay float32.
 
-    ``plain`` is torch's own float32, ``onednn`` float32 through oneDNN's linear operator, ``autocast`` bfloat16
-    products of float32 weights. Results are equal byte by byte only between runs of equal precision.
+    ``plain`` is torch's own float32, ``onednn`` float32 through oneDNN's linear operator, ``autocast``
+    bfloat16 products of float32 weights. Results are equal byte by byte only between runs of equal precision.
     """
 
     dtype: Dtype
@@ -53,14 +53,14 @@ class OneDnnLinear(torch.autograd.Function):
     """``x W^T + b`` in float32 through oneDNN, with its gradients through the same operator."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Multiply and keep the factors."""
         ctx.save_for_backward(x, weight)
         ctx.biased = bias is not None
         return _product(x, weight, bias)
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, upstream: Tensor) -> Any:
         """Return the gradients of x, W and b."""
         x, weight = ctx.saved_tensors
         rows, inputs = upstream.flatten(0, -2), x.flatten(0, -2)
@@ -74,7 +74,7 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 class OneDnnLinears(TorchFunctionMode):
-    """Inside this context every float32 ``F.linear`` on the CPU goes through oneDNN, whatever module calls it."""
+    """Inside this context every float32 ``F.linear`` on the CPU goes through oneDNN."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -95,9 +95,10 @@ def this_processor() -> Processor:
 def choose_precision(requested: str, device: str, processor: Processor, threads: int) -> Precision:
     """Choose dtype and matmul path from the processor's features, each confirmed by a numeric probe.
 
-    ``auto`` is bfloat16 where the processor multiplies it natively (avx512_bf16, AMX, or a GPU that does), else
-    float32. float32 takes oneDNN's operator on AMD processors without AMX, where torch's default reaches under
-    half of its speed; elsewhere torch's own. Timings play no part, so the same machine always chooses the same.
+    ``auto`` is bfloat16 where the processor multiplies it natively (avx512_bf16, AMX, or a GPU that does),
+    else float32. float32 takes oneDNN's operator on AMD processors without AMX, where torch's default reaches
+    under half of its speed; elsewhere torch's own. Timings play no part, so the same machine always chooses
+    the same.
     """
     if requested == "bfloat16" or (requested == "auto" and has_bfloat16(device, processor)):
         return confirmed(Precision("bfloat16", "autocast", device, threads))
@@ -132,11 +133,13 @@ def confirmed(precision: Precision) -> Precision:
 
 
 def resumed_precision(saved: dict[str, Any], device: str) -> Precision:
-    """Return the precision a run was started with; raise ``MachineError`` if this machine cannot follow it."""
+    """Return the precision a run was started with; raise ``MachineError`` if it cannot be followed."""
     precision = Precision(**saved)
     if precision.device != device:
         message = f"the run was started on {precision.device} and would continue on {device}"
         raise MachineError(message, f"resume with --training.device {precision.device}")
     if precision.path == "onednn" and not torch.backends.mkldnn.is_available():
-        raise MachineError("the run multiplies through oneDNN, which this torch lacks", "resume where it began")
+        raise MachineError(
+            "the run multiplies through oneDNN, which this torch lacks", "resume where it began"
+        )
     return confirmed(precision)

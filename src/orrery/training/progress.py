@@ -69,7 +69,12 @@ class Bar:
     """A live bar with steps, time left and the newest measures; lines scroll above it."""
 
     def __init__(self, console: Console) -> None:
-        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[measures]}"))
+        columns = (
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[measures]}"),
+        )
         self.bar = Progress(*columns, console=console)
         self.task = self.bar.add_task("training", total=None, measures="")
         self.bar.start()

@@ -1,4 +1,4 @@
-"""Reading a recipe: a YAML file, then ``ORRERY_*`` from the environment, then dotted flags, each over the last."""
+"""Reading a recipe: a YAML file, over it ``ORRERY_*`` from the environment, over both dotted flags."""
 
 import hashlib
 import json
@@ -17,12 +17,14 @@ PREFIX = "ORRERY_"
 FREE_ON_RESUME = ("training.steps", "evaluation.", "checkpoints.", "logging.", "expect", "name")
 
 
-def load_recipe(path: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Recipe:
-    """Read the recipe at ``path`` with its overrides; a flag wins over the environment, and that over the file.
+def load_recipe(
+    path: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> Recipe:
+    """Read the recipe at ``path`` with its overrides; flags win over the environment, and that over the file.
 
     ``overrides`` are words of a command line (``--training.steps 5`` or ``--training.steps=5``), environment
-    names have ``__`` for the dot (``ORRERY_TRAINING__STEPS=5``). Values are YAML. Raises ``UsageError`` naming
-    the dotted key.
+    names have ``__`` for the dot (``ORRERY_TRAINING__STEPS=5``). Values are YAML. Raises ``UsageError``
+    naming the dotted key.
     """
     values = read_yaml(path)
     for source in (from_environment(environment or {}), from_flags(overrides)):
@@ -63,7 +65,9 @@ class UniqueKeys(yaml.SafeLoader):
         seen = set()
         for key_node, _ in node.value:
             if key_node.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"key {key_node.value!r} twice", problem_mark=key_node.start_mark)
+                raise yaml.MarkedYAMLError(
+                    problem=f"key {key_node.value!r} twice", problem_mark=key_node.start_mark
+                )
             seen.add(key_node.value)
         return super().construct_mapping(node, deep)
 
@@ -111,7 +115,9 @@ def parse_value(key: str, text: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise UsageError(f"{key}: cannot read the value {text!r}", "quote it, or write it in the file") from error
+        raise UsageError(
+            f"{key}: cannot read the value {text!r}", "quote it, or write it in the file"
+        ) from error
 
 
 def set_dotted(values: dict[str, Any], key: str, value: Any) -> None:

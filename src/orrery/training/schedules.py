@@ -23,7 +23,7 @@ def constant(update: int, steps: int, warmup: int) -> float:
 
 
 def cosine(update: int, steps: int, warmup: int, final: float) -> float:
-    """Warm up, then ``final + (1 - final) (1 + cos(pi t)) / 2`` with t from 0 to 1. Loshchilov and Hutter 2017."""
+    """Warm up, then ``final + (1 - final) (1 + cos(pi t)) / 2`` with t from 0 to 1 (SGDR, 2017)."""
     fall = (1 + math.cos(math.pi * progress(update, warmup, steps))) / 2
     return warm(update, warmup) * (final + (1 - final) * fall)
 
@@ -34,7 +34,7 @@ def linear(update: int, steps: int, warmup: int, final: float) -> float:
 
 
 def wsd(update: int, steps: int, warmup: int, decay: int, final: float) -> float:
-    """Warm up, stay at 1, and fall in a straight line to ``final`` over the last ``decay`` updates. Hu et al. 2024."""
+    """Warm up, stay at 1, and fall straight to ``final`` over the last ``decay`` updates. Hu et al. 2024."""
     return warm(update, warmup) * (1 - (1 - final) * progress(update, steps - decay, steps))
 
 

@@ -15,7 +15,7 @@ from orrery.training.randomness import derive_seed
 
 @dataclass(frozen=True)
 class StepLoss:
-    """What a step's forward passes gave: the loss, its terms, the counts, and rows whose loss is not finite."""
+    """What a step's forward passes gave: loss, terms, counts, and rows whose loss is not finite."""
 
     loss: float
     terms: dict[str, float]
@@ -57,9 +57,10 @@ def accumulate(
 ) -> StepLoss:
     """Add the gradient of ``sum over terms of weight * sum / count`` over the prepared global batch.
 
-    Counts are of the global batch, known before the first forward pass, so that micro-batches and ranks divide
-    by the same number; a term that counts nothing contributes 0. ``seed`` is (run seed, step): dropout of a piece
-    depends on these and its first row only. Raises ``UsageError`` naming a coupled term that would be split.
+    Counts are of the global batch, known before the first forward pass, so that micro-batches and ranks
+    divide by the same number; a term that counts nothing contributes 0. ``seed`` is (run seed, step): dropout
+    of a piece depends on these and its first row only. Raises ``UsageError`` naming a coupled term that would
+    be split.
     """
     counts = objective.counts(batch)
     own = list(pieces(ranks.rows(rows_of(batch)), micro_batch))
@@ -72,7 +73,7 @@ def accumulate(
             terms = objective.loss(model, to_device(take(batch, rows), precision.device))
         refuse_split(terms, split)
         loss = torch.stack([share(term, counts[name]) for name, term in terms.items()]).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         losses.append(loss.detach())
         for name, term in terms.items():
             value = share(term, counts[name]).detach()
@@ -94,7 +95,9 @@ def refuse_split(terms: dict[str, Term], split: bool) -> None:
     for name, term in terms.items():
         if term.coupled and split:
             message = f"the term {name!r} couples the examples of a batch, so the batch cannot be split"
-            raise UsageError(message, "leave out training.micro_batch and use one process, or lower batches.size")
+            raise UsageError(
+                message, "leave out training.micro_batch and use one process, or lower batches.size"
+            )
 
 
 def total_terms(sums: dict[str, Tensor], counts: dict[str, int], ranks: Ranks) -> dict[str, float]:
