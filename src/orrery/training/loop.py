@@ -91,7 +91,7 @@ class Trainer:
         self.schedule = build_schedule(self.settings.schedule, self.settings.steps)
         self.progress = Progress()
         self.signals = StopSignals()
-        self.norm, self.clock, self.tokens_before = 0.0, 0.0, 0
+        self.clock, self.tokens_before = 0.0, 0
 
     def run(self) -> Outcome:
         """Train up to ``training.steps``, from the newest checkpoint if any, and return how it ended."""
@@ -179,21 +179,22 @@ class Trainer:
             precision=self.precision,
         )
         limit = float("inf") if settings.clip is None else settings.clip
-        self.norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit))
+        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit))
         self.progress.step = step + 1
-        if abs(loss.loss) < float("inf") and self.norm < float("inf"):
+        if abs(loss.loss) < float("inf") and norm < float("inf"):
             set_rate(self.optimizer, settings.optimizer.rate * self.schedule(step + 1))
             self.optimizer.step()
+            self.progress.norm = norm
             self.progress.window.append(loss.loss)
             self.progress.tokens += max(loss.counts.values())
         else:
-            self._not_finite(loss, rows_of(batch))
+            self._not_finite(loss, norm, rows_of(batch))
 
-    def _not_finite(self, loss: StepLoss, rows: int) -> None:
+    def _not_finite(self, loss: StepLoss, norm: float, rows: int) -> None:
         """Skip the step or stop the run, naming the step, the batch's rows and the first bad tensor."""
         bad = ", ".join(f"{piece.start}-{piece.stop - 1}" for piece in loss.bad_rows) or f"0-{rows - 1}"
         tensor = first_bad_tensor(self.model)
-        message = f"step {self.progress.step}: loss {loss.loss:g}, gradient norm {self.norm:g}; "
+        message = f"step {self.progress.step}: loss {loss.loss:g}, gradient norm {norm:g}; "
         message += f"rows {bad} of batch {self.progress.step - 1}; first tensor not finite: {tensor}"
         self.optimizer.zero_grad(set_to_none=True)
         self.progress.skipped += 1
@@ -251,7 +252,7 @@ class Trainer:
         self.clock, self.tokens_before = now, tokens
         measures = {
             "lr": self.settings.optimizer.rate * self.schedule(self.progress.step),
-            "grad_norm": self.norm,
+            "grad_norm": self.progress.norm,
             "tokens": tokens,
             "skipped": self.progress.skipped,
             "tokens_per_second": speed,

@@ -13,13 +13,14 @@ from orrery.errors import ModelFileError, RunError
 class Progress:
     """How far a run is: everything of the loop that a resumed run must take up.
 
-    ``window`` holds the losses since the last line of metrics; ``pending`` says that the line of this very
+    ``norm`` is the last finite gradient norm before clipping, ``window`` holds the losses since the last line of metrics; ``pending`` says that the line of this very
     step was due but not written, because the run was asked to stop.
     """
 
     step: int = 0
     tokens: int = 0
     skipped: int = 0
+    norm: float = 0.0
     best: float | None = None
     pending: bool = False
     window: list[float] = field(default_factory=list)
