@@ -72,7 +72,7 @@ def toy_recipe(**dotted: Any) -> Recipe:
     values: dict[str, Any] = {
         "name": "toy",
         "model": {"family": "toy"},
-        "tokenizer": {"kind": "char"},
+        "tokenizer": {"kind": "character"},
         "data": {"train": "none"},
         "batches": {"length": LENGTH, "size": 6},
         "training": {"steps": 12, "micro_batch": 4, "precision": "float32", "device": "cpu"},

@@ -3,7 +3,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
-from training_toy import ToySource, toy_model
 
 from orrery.errors import UsageError
 from orrery.objectives.causal import CausalLanguageModel
@@ -11,6 +10,7 @@ from orrery.objectives.protocols import Batch, Term
 from orrery.training.distributed import Alone
 from orrery.training.precision import Precision
 from orrery.training.step import StepLoss, accumulate
+from training_toy import ToySource, toy_model
 
 FLOAT32 = Precision("float32", "plain", "cpu", 1)
 
@@ -34,7 +34,9 @@ class OneOf:
         return flag
 
 
-def gradient(model: nn.Module, batch: Batch, micro_batch: int | None, bounds: list[int]) -> tuple[list, float]:
+def gradient(
+    model: nn.Module, batch: Batch, micro_batch: int | None, bounds: list[int]
+) -> tuple[list, float]:
     """Return the gradients and the loss, summed over the ranks between ``bounds``."""
     model.zero_grad()
     loss = 0.0
@@ -44,7 +46,9 @@ def gradient(model: nn.Module, batch: Batch, micro_batch: int | None, bounds: li
     return [parameter.grad.clone() for parameter in model.parameters()], loss
 
 
-def run(model: nn.Module, batch: Batch, micro_batch: int | None, ranks: object, objective: object) -> StepLoss:
+def run(
+    model: nn.Module, batch: Batch, micro_batch: int | None, ranks: object, objective: object
+) -> StepLoss:
     how = {"micro_batch": micro_batch, "seed": (0, 0), "ranks": ranks, "precision": FLOAT32}
     return accumulate(model, objective, batch, **how)
 

@@ -9,14 +9,17 @@ import time
 from pathlib import Path
 
 import pytest
-import training_toy
 
+import training_toy
 from orrery.checkpoints.store import CheckpointStore, read_checkpoint
 
 TOY = [sys.executable, str(Path(training_toy.__file__))]
-CAN_MOUNT = shutil.which("unshare") and not subprocess.run(
-    ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False
-).returncode
+CAN_MOUNT = (
+    shutil.which("unshare")
+    and not subprocess.run(
+        ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False
+    ).returncode
+)
 
 
 def shell(script: str, folder: Path, *words: str) -> subprocess.CompletedProcess:
@@ -32,10 +35,10 @@ def newest(folder: Path) -> int:
 
 @pytest.mark.skipif(not CAN_MOUNT, reason="mounting needs rights")
 def test_a_full_disk_keeps_the_old_checkpoint_and_says_how_much_is_missing(tmp_path: Path) -> None:
-    # A copy of the checkpoints leaves the mount before it goes; ten steps fill 900 KiB with width 64.
-    script = 'mount -t tmpfs -o size=900k tmpfs "$FOLDER" && "$@"; code=$?; cp -r "$FOLDER" "$FOLDER.copy"; exit $code'
+    # The mount goes with its shell, so a copy of what it held is made inside.
     (tmp_path / "run").mkdir()
-    filler = f'mount -t tmpfs -o size=3m tmpfs "$FOLDER" && "$@" --steps 3 && head -c 2500k /dev/zero > "$FOLDER/filler"'
+    filler = 'mount -t tmpfs -o size=3m tmpfs "$FOLDER" && "$@" --steps 3'
+    filler += ' && head -c 2500k /dev/zero > "$FOLDER/filler"'
     script = f'{filler}; "$@"; code=$?; cp -r "$FOLDER" "$FOLDER.copy"; exit $code'
     found = shell(f"unshare -m bash -c '{script}' bash \"$@\"", tmp_path / "run", "--width", "64")
     assert found.returncode == 5, found.stderr
@@ -64,7 +67,9 @@ def test_a_read_only_folder_fails_before_the_first_step(tmp_path: Path) -> None:
 
 
 def start(folder: Path, *words: str) -> subprocess.Popen:
-    process = subprocess.Popen([*TOY, str(folder), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*TOY, str(folder), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
@@ -89,7 +94,9 @@ def test_the_second_training_in_a_folder_is_told_of_the_first(tmp_path: Path) ->
 
 @pytest.mark.alone
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_saves_after_the_step_and_exits_with_its_code(number: int, code: int, tmp_path: Path) -> None:
+def test_a_signal_saves_after_the_step_and_exits_with_its_code(
+    number: int, code: int, tmp_path: Path
+) -> None:
     with start(tmp_path, "--steps", "500", "--pause", "0.1") as process:
         wait_for(tmp_path / "metrics.jsonl")
         asked = time.monotonic()

@@ -57,7 +57,7 @@ class ModelSettings(Section):
 class TokenizerSettings(Section):
     """Which tokenizer: one trained on the training text, or a file."""
 
-    kind: Literal["bpe", "char"] | None = None
+    kind: Literal["byte_bpe", "character"] | None = None
     vocabulary: Annotated[int, Field(ge=2)] | None = None
     file: Path | None = None
 
@@ -90,7 +90,7 @@ class DataSettings(Section):
     val: str | None = None
     split: SplitSettings | None = None
     column: str = "text"
-    invalid: Literal["error", "replace", "bytes"] = "error"
+    invalid: Literal["error", "replace"] = "error"
     skip_bad: Count = 0
 
     @model_validator(mode="after")

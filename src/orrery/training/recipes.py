@@ -103,6 +103,10 @@ def from_flags(words: Sequence[str]) -> Iterable[tuple[str, str]]:
         if not word.startswith("--") or word == "--":
             raise UsageError(f"unexpected argument {word!r}", "overrides look like --training.steps 5")
         key, equals, value = word.removeprefix("--").partition("=")
+        if "." not in key and key not in Recipe.model_fields:
+            raise UsageError(
+                f"unknown flag --{key}", "see --help; a recipe's keys look like --training.steps 5"
+            )
         if not equals:
             if not rest:
                 raise UsageError(f"{word} needs a value", f"write {word} VALUE")

@@ -13,8 +13,9 @@ from orrery.errors import ModelFileError, RunError
 class Progress:
     """How far a run is: everything of the loop that a resumed run must take up.
 
-    ``norm`` is the last finite gradient norm before clipping, ``window`` holds the losses since the last line of metrics; ``pending`` says that the line of this very
-    step was due but not written, because the run was asked to stop.
+    ``norm`` is the last finite gradient norm before clipping, ``window`` holds the losses since the last line
+    of metrics; ``pending`` says that the line of this very step was due but not written, because the run was
+    asked to stop.
     """
 
     step: int = 0

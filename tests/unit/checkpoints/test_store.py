@@ -62,7 +62,9 @@ DAMAGE = {
 
 @pytest.mark.parametrize("kind", DAMAGE)
 @pytest.mark.parametrize("name", [MODEL, "optimizer.safetensors", "state.json", "spec.json", manifest.NAME])
-def test_damage_is_named_and_the_checkpoint_before_is_taken(kind: str, name: str, store: CheckpointStore) -> None:
+def test_damage_is_named_and_the_checkpoint_before_is_taken(
+    kind: str, name: str, store: CheckpointStore
+) -> None:
     store.save(checkpoint(1))
     path = store.save(checkpoint(2)) / name
     whole = path.read_bytes()
@@ -99,7 +101,9 @@ def test_a_manifest_cannot_name_a_file_elsewhere(store: CheckpointStore) -> None
 
 
 @pytest.mark.parametrize("latest", [None, "step-000099\n", ""])
-def test_the_highest_sound_step_is_taken_whatever_latest_says(latest: str | None, store: CheckpointStore) -> None:
+def test_the_highest_sound_step_is_taken_whatever_latest_says(
+    latest: str | None, store: CheckpointStore
+) -> None:
     store.save(checkpoint(1))
     os.utime(store.save(checkpoint(2)), (0, 0))  # the clock jumped
     (store.folder / "latest").unlink()
@@ -153,7 +157,9 @@ def test_bytes_reach_the_disk_before_names(store: CheckpointStore, monkeypatch: 
     monkeypatch.setattr(os, "replace", replace)
     monkeypatch.setattr(disk, "remove_tree", remove)
     store.save(checkpoint(2))
-    files = [f"fsync {file}" for file in (MODEL, "optimizer.safetensors", "state.json", "spec.json", manifest.NAME)]
+    files = [
+        f"fsync {file}" for file in (MODEL, "optimizer.safetensors", "state.json", "spec.json", manifest.NAME)
+    ]
     moved = ["fsync step-000002", "rename step-000002", "fsync checkpoints"]
     pointed = ["fsync latest", "rename latest", "fsync checkpoints", "remove step-000001"]
     assert events == [*files, *moved, *pointed]
@@ -187,7 +193,9 @@ def test_a_disk_that_refuses_anywhere_leaves_the_old_checkpoint(
     assert not list(store.folder.glob("*.tmp-*"))
 
 
-def test_too_little_room_is_seen_before_writing(store: CheckpointStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_room_is_seen_before_writing(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(disk, "free_bytes", lambda path: 1000)
     with pytest.raises(MachineError, match="1,000 free"):
         store.save(checkpoint(1))

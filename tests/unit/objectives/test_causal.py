@@ -3,10 +3,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from training_toy import ToySource, toy_model
 
 from orrery.objectives import causal
 from orrery.objectives.causal import TERM, CausalLanguageModel, head_cross_entropy
+from training_toy import ToySource, toy_model
 
 
 def whole(model: nn.Module, batch: dict, smoothing: float) -> torch.Tensor:
@@ -30,7 +30,9 @@ def test_in_pieces_as_in_whole(smoothing: float, at_once: int, monkeypatch: pyte
     for found, wanted in zip(found_grads, torch.autograd.grad(3 * expected, parameters), strict=True):
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-9)
     torch.testing.assert_close(term.sum, expected, rtol=0, atol=1e-9)
-    assert int(term.count) == CausalLanguageModel().counts(batch)[TERM] == int((batch["targets"] != -100).sum())
+    assert (
+        int(term.count) == CausalLanguageModel().counts(batch)[TERM] == int((batch["targets"] != -100).sum())
+    )
 
 
 def test_masked_targets_only_give_zero_not_nan() -> None:

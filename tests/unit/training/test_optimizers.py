@@ -1,13 +1,13 @@
 import pytest
 import torch
 from torch import nn
-from training_toy import ToySource, toy_model, toy_recipe
 
 from orrery.errors import ModelFileError
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer
 from orrery.training.randomness import derive_seed, restore_rng, rng_state
 from orrery.training.state import load_model_tensors, model_tensors
+from training_toy import ToySource, toy_model, toy_recipe
 
 KINDS = [
     {"kind": "sgd", "rate": 0.1},
@@ -57,7 +57,9 @@ def test_foreign_state_and_weights_are_named() -> None:
         restore_optimizer(model, optimizer, {"exp_avg/other.weight": torch.zeros(1)})
     tensors = model_tensors(model)
     del tensors["mix.bias"]
-    with pytest.raises(ModelFileError, match=r"1 missing: mix\.bias; 1 of another shape or dtype: norm\.weight"):
+    with pytest.raises(
+        ModelFileError, match=r"1 missing: mix\.bias; 1 of another shape or dtype: norm\.weight"
+    ):
         load_model_tensors(model, {**tensors, "norm.weight": torch.zeros(3)})
 
 
