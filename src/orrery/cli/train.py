@@ -78,15 +78,14 @@ def make_parts(recipe: "Recipe") -> "Parts":
     from orrery.training.assemble import assemble
     from orrery.training.loop import Speed
 
-    parts = assemble(recipe).parts
-    weights = matmul_parameters(parts.model)
+    assembly = assemble(recipe)
+    weights, spec = matmul_parameters(assembly.parts.model), assembly.spec
+    cost = training_operations_per_token(weights, len(spec.stack.blocks), spec.width, recipe.batches.length)
 
     def measure(precision: "Precision") -> Speed:
-        rate = matmul_rate(getattr(torch, precision.dtype), precision.device)
-        # Without the attention's own products: a share too low by a few percent at the lengths trained here.
-        return Speed(training_operations_per_token(weights, 0, 0, recipe.batches.length), rate)
+        return Speed(cost, matmul_rate(getattr(torch, precision.dtype), precision.device))
 
-    return replace(parts, measure_speed=measure)
+    return replace(assembly.parts, measure_speed=measure)
 
 
 def plan(recipe: "Recipe", assembly: "Assembly", folder: Path) -> str:

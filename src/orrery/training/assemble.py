@@ -1,12 +1,11 @@
 """From a recipe to what it names: text, tokenizer, batches, model and objective."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
@@ -16,6 +15,10 @@ from orrery.data.batches import CropBatches, PackedBatches, PaddedBatches, Seque
 from orrery.data.corpora import Document, read_corpus
 from orrery.data.splits import split_documents, split_tail
 from orrery.errors import DataError, UsageError
+from orrery.families import load_family
+from orrery.models.decoder import Decoder
+from orrery.models.initialise import initialise
+from orrery.nn.spec import from_json, to_json
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.objectives.protocols import BatchSource
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
@@ -31,9 +34,10 @@ Ids = NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Assembly:
-    """What a recipe became: the parts of a run, its tokenizer, and the tokens there are to learn from."""
+    """What a recipe became: the parts of a run, spec and tokenizer, and the tokens there are to learn from."""
 
     parts: Parts
+    spec: Decoder.Spec
     tokenizer: Tokenizer
     train_tokens: int
 
@@ -42,27 +46,26 @@ def assemble(recipe: Recipe) -> Assembly:
     """Read the text, make or load the tokenizer, and build batches, objective and a fresh model."""
     train, held_back = read_documents(recipe.data)
     tokenizer = make_tokenizer(recipe.tokenizer, train)
-    spec = model_spec(recipe.model, tokenizer.size)
-    torch.manual_seed(derive_seed(recipe.seed, "weights"))
-    model = spec.build()
+    spec = model_spec(recipe.model, tokenizer.size, recipe.batches.length)
     train_ids = encode(tokenizer, train)
     parts = Parts(
-        model=model,
+        model=build_model(spec, recipe.seed),
         objective=CausalLanguageModel(recipe.objective.label_smoothing),
         source=training_batches(recipe.batches, train_ids, recipe.seed),
         validation=validation(recipe, tokenizer, held_back),
-        spec=spec_values(spec),
+        spec=to_json(spec),
         finish=writer(spec, tokenizer),
     )
-    return Assembly(parts, tokenizer, sum(map(len, train_ids)))
+    return Assembly(parts, spec, tokenizer, sum(map(len, train_ids)))
 
 
 def read_documents(settings: DataSettings) -> tuple[list[Document], list[Document]]:
     """Return the documents to train and to validate on; the second may be empty."""
 
     def read(source: str) -> list[Document]:
-        how = {"column": settings.column, "skip_bad": settings.skip_bad}
-        return list(read_corpus(source, invalid=settings.invalid, **how))
+        return list(
+            read_corpus(source, column=settings.column, invalid=settings.invalid, skip_bad=settings.skip_bad)
+        )
 
     documents = read(settings.train)
     if settings.val is not None:
@@ -120,34 +123,44 @@ def validation(recipe: Recipe, tokenizer: Tokenizer, documents: list[Document]) 
     return Validation(windows, batches, CausalLanguageModel(), bytes_per_token=size / (len(ids) - 1))
 
 
-def model_spec(settings: ModelSettings, vocabulary: int) -> Any:
-    """Return the spec of the recipe's family, with the tokenizer's vocabulary or the recipe's larger one."""
-    from orrery.families import load_family
+def model_spec(settings: ModelSettings, vocabulary: int, length: int) -> Decoder.Spec:
+    """Return the spec of the recipe's family or file; refuse one too small for the tokenizer or the batches.
 
-    if settings.family is None:
-        raise UsageError("model.spec is not readable yet", "name a family and its config")
-    config = {"vocab_size": vocabulary, **settings.config}
-    if config["vocab_size"] < vocabulary:
-        message = f"model.config.vocab_size is {config['vocab_size']}, the tokenizer has {vocabulary} ids"
-        raise UsageError(message, "leave it out, or give at least the tokenizer's number")
-    return load_family(settings.family).spec(config)
+    A family's vocabulary is the tokenizer's unless its config has a larger one.
+    """
+    if settings.spec is not None:
+        found = from_json(json.loads(settings.spec.read_text(encoding="utf-8")))
+    else:
+        config = {"vocab_size": vocabulary, **settings.config}
+        found = load_family(settings.family).spec(config)
+    if not isinstance(found, Decoder.Spec):
+        raise UsageError("the model predicts no next token", "name a decoder's family or spec")
+    if found.embed.vocabulary < vocabulary:
+        message = (
+            f"the model has a vocabulary of {found.embed.vocabulary:,}, the tokenizer {vocabulary:,} ids"
+        )
+        raise UsageError(
+            message, "leave model.config.vocab_size out, or give at least the tokenizer's number"
+        )
+    if found.context < length:
+        message = f"batches.length is {length:,}, the model's context {found.context:,}"
+        raise UsageError(message, "lower batches.length or give the model a longer context")
+    return found
 
 
-def spec_values(spec: Any) -> dict[str, Any]:
-    """Return a spec as JSON values."""
-    from orrery.nn.spec import to_json
+def build_model(spec: Decoder.Spec, seed: int) -> nn.Module:
+    """Build the model with fresh weights that depend on the seed alone."""
+    model = spec.build()
+    initialise(model, len(spec.stack.blocks), derive_seed(seed, "weights"))
+    return model
 
-    return to_json(spec)
 
-
-def writer(spec: Any, tokenizer: Tokenizer) -> Callable[[nn.Module, Path], None]:
+def writer(spec: Decoder.Spec, tokenizer: Tokenizer) -> Callable[[nn.Module, Path], None]:
     """Return what writes the final model into a folder: its weights, its spec and its tokenizer."""
 
     def write(model: nn.Module, folder: Path) -> None:
-        import json
-
         write_tensors(folder / "model.safetensors", model_tensors(model))
-        write_text(folder / "spec.json", json.dumps(spec_values(spec), indent=1) + "\n")
+        write_text(folder / "spec.json", json.dumps(to_json(spec), indent=1) + "\n")
         tokenizer.save(folder)
 
     return write
