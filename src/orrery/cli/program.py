@@ -20,6 +20,7 @@ class Verb(NamedTuple):
 
 
 VERBS = {
+    "train": Verb("orrery.cli.train:train", "Train a model from a recipe, or continue a run."),
     "tokenizer": Verb("orrery.cli.tokenizer:app", "Train a tokenizer, or show what it does to a text, step by step."),
     "data": Verb("orrery.cli.data:app", "Show, fetch and prepare texts and named data sets."),
     "info": Verb("orrery.cli.info:info", "Versions, processor, memory and folders, for a bug report."),
