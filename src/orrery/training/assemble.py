@@ -34,7 +34,7 @@ Ids = NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Assembly:
-    """What a recipe became: the parts of a run, spec and tokenizer, and the tokens there are to learn from."""
+    """What a recipe became: the parts of a run, spec, tokenizer, and the number of training tokens."""
 
     parts: Parts
     spec: Decoder.Spec
@@ -43,7 +43,7 @@ class Assembly:
 
 
 def assemble(recipe: Recipe) -> Assembly:
-    """Read the text, make or load the tokenizer, and build batches, objective and a fresh model."""
+    """Read the text, make or load the tokenizer, and build batches, objective and a new model."""
     train, held_back = read_documents(recipe.data)
     tokenizer = make_tokenizer(recipe.tokenizer, train)
     spec = model_spec(recipe.model, tokenizer.size, recipe.batches.length)
