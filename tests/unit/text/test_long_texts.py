@@ -1,0 +1,46 @@
+import resource
+import time
+
+import pytest
+
+from orrery.text import chunks
+from orrery.text.train import train_tokenizer
+
+WORDS = "the quick brown fox 12345 jumps, over it's lazy dogs' (tails)  and\n\truns   "
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer("byte_bpe", [WORDS * 3, "a" * 1_000_000], 400)
+
+
+def peak_megabytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def test_cutting_changes_no_id(tokenizer, monkeypatch):
+    texts = [
+        WORDS * 40,
+        "  \n\n  " + WORDS * 9,
+        "no-place-to-cut" * 30,
+        "",
+        "don't  stop\u00a0now \u3000 x" * 50,
+    ]
+    whole = [tokenizer.encode(text) for text in texts]
+    monkeypatch.setattr(chunks, "CHUNK", 7)
+    assert [tokenizer.encode(text) for text in texts] == whole
+    assert all("".join(chunks.cut(text)) == text for text in texts)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(
+    "text",
+    [(WORDS.replace("\n", " ") * 140_000)[:10_000_000], "a" * 1_000_000],
+    ids=["10 MB line", "1 MB of a"],
+)
+def test_long_texts_take_linear_time_and_little_memory(tokenizer, text):
+    before, start = peak_megabytes(), time.perf_counter()
+    ids = tokenizer.encode(text)
+    assert time.perf_counter() - start < 3
+    assert peak_megabytes() - before < 200
+    assert tokenizer.decode_bytes(ids) == text.encode()
