@@ -87,8 +87,6 @@ class _Row:
         return Generation(self.ids, self.writer.text, self.finish_reason, rate)
 
 
-
-
 @torch.no_grad()
 def generate(
     model: DecodingModel,
@@ -152,7 +150,9 @@ def _check(prompts: Sequence[Sequence[int]], limits: Limits) -> None:
         raise UsageError("no prompts", "give at least one")
     for row, prompt in enumerate(prompts):
         if not prompt:
-            raise UsageError(f"prompt {row} is empty, and without a token there is no next one", "give it a token")
+            raise UsageError(
+                f"prompt {row} is empty, and without a token there is no next one", "give it a token"
+            )
         if len(prompt) > limits.context:
             raise too_long(len(prompt), limits.context)
 

@@ -83,6 +83,18 @@ class MinP:
         return logits_BV.masked_fill(mass_BV < self.p * mass_BV.amax(-1, keepdim=True), float("-inf"))
 
 
+@dataclass(frozen=True)
+class Spelled:
+    """Keep the ids below ``size``: a model's vocabulary may be padded with ids that its tokenizer does not have."""
+
+    size: int
+
+    def __call__(self, logits_BV: Float[Tensor, "B V"], seen_BV: Bool[Tensor, "B V"]) -> Float[Tensor, "B V"]:
+        """Hide the others."""
+        padding_V = torch.arange(logits_BV.shape[-1], device=logits_BV.device) >= self.size
+        return logits_BV.masked_fill(padding_V, float("-inf"))
+
+
 def most_probable(logits_BV: Float[Tensor, "B V"], generators: Sequence[torch.Generator]) -> Int[Tensor, "B"]:
     """Return the token of the highest logit, the lowest id among equals; draws nothing."""
     return logits_BV.argmax(-1)
@@ -136,6 +148,7 @@ def sampler(
     top_p: float | None = None,
     min_p: float | None = None,
     repetition_penalty: float | None = None,
+    vocabulary: int | None = None,
 ) -> Sampler:
     """Return the sampler that these settings describe, its filters in Hugging Face's order.
 
@@ -145,6 +158,7 @@ def sampler(
         top_p: the mass that stays possible, in (0, 1].
         min_p: the least probability, as a share of the greatest, in [0, 1].
         repetition_penalty: 1 changes nothing, more than 1 discourages tokens of the prompt and the answer.
+        vocabulary: ids from here on are never chosen; for models whose vocabulary is padded.
 
     Raises:
         UsageError: a setting outside its range, named with its value.
@@ -154,13 +168,23 @@ def sampler(
     _check("top_p", top_p, top_p is None or 0 < top_p <= 1, "above 0 and at most 1")
     _check("min_p", min_p, min_p is None or 0 <= min_p <= 1, "between 0 and 1")
     penalty = repetition_penalty
-    _check("repetition_penalty", penalty, penalty is None or 0 < penalty < float("inf"), "above 0; 1 changes nothing")
-    penalties = () if penalty is None else (RepetitionPenalty(penalty),)
-    if temperature == 0:
-        return Sampler(penalties, most_probable)
-    settings = ((TopK, top_k), (TopP, top_p), (MinP, min_p))
-    kept = tuple(kind(value) for kind, value in settings if value is not None)  # type: ignore[arg-type]
-    return Sampler((*penalties, Temperature(temperature), *kept), draw)
+    _check(
+        "repetition_penalty",
+        penalty,
+        penalty is None or 0 < penalty < float("inf"),
+        "above 0; 1 changes nothing",
+    )
+    greedy = temperature == 0
+    settings: tuple[tuple[Callable[..., Filter], float | None], ...] = (
+        (Spelled, vocabulary),
+        (RepetitionPenalty, repetition_penalty),
+        (Temperature, None if greedy else temperature),
+        (TopK, None if greedy else top_k),
+        (TopP, None if greedy else top_p),
+        (MinP, None if greedy else min_p),
+    )
+    filters = tuple(kind(value) for kind, value in settings if value is not None)
+    return Sampler(filters, most_probable if greedy else draw)
 
 
 def _check(name: str, value: float | None, sound: bool, allowed: str) -> None:

@@ -25,9 +25,7 @@ class Score:
     total: float
 
 
-def log_probabilities(
-    logits_BLV: Float[Tensor, "B L V"], ids_BL: Int[Tensor, "B L"]
-) -> Float[Tensor, "B M"]:
+def log_probabilities(logits_BLV: Float[Tensor, "B L V"], ids_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B M"]:
     """Return ``log p(id_t | id_<t)`` for t = 1 ... L - 1, so M = L - 1, in float32 at least; the first has none."""
     wide = torch.promote_types(logits_BLV.dtype, torch.float32)
     logp_BLV = logits_BLV[:, :-1].to(wide).log_softmax(-1)

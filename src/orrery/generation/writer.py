@@ -25,7 +25,9 @@ class Writer:
     are always ``text``.
     """
 
-    def __init__(self, decoder: Decoder, stop: Sequence[str] = (), show: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, decoder: Decoder, stop: Sequence[str] = (), show: Callable[[str], None] | None = None
+    ) -> None:
         if "" in stop:
             raise UsageError("an empty stop string stops everywhere", "leave it away")
         self._decoder = decoder

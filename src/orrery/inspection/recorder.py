@@ -24,7 +24,7 @@ class Recorder:
         self.keep = tuple(keep)
         self.edit = dict(edit or {})
         self.values: dict[str, Tensor] = {}
-        self._met: set[str] = set()
+        self._met: dict[str, None] = {}  # a set in the order of computation
         self._used: set[str] = set()
 
     def __call__(self, key: str, value: Tensor) -> Tensor:
@@ -34,12 +34,14 @@ class Recorder:
             UsageError: the key comes a second time, or an edit changes shape, dtype or device.
         """
         if key in self._met:
-            raise UsageError(f"the key {key!r} comes twice in one recording", "make a new Recorder for each call")
-        self._met.add(key)
+            raise UsageError(
+                f"the key {key!r} comes twice in one recording", "make a new Recorder for each call"
+            )
+        self._met[key] = None
         for pattern, change in self.edit.items():
             if self._matches(key, pattern):
                 value = _same_kind(key, value, change(value))
-        if any([self._matches(key, pattern) for pattern in self.keep]):
+        if any([self._matches(key, pattern) for pattern in self.keep]):  # a list: each one counts as used
             self.values[key] = value
         return value
 
@@ -51,7 +53,8 @@ class Recorder:
         """
         for pattern in (*self.keep, *self.edit):
             if pattern not in self._used:
-                raise UsageError(f"nothing is called {pattern!r} in this call", f"there are: {', '.join(self._kinds())}")
+                kinds = ", ".join(self._kinds())
+                raise UsageError(f"nothing is called {pattern!r} in this call", f"there are: {kinds}")
 
     def _matches(self, key: str, pattern: str) -> bool:
         found = fnmatchcase(key, pattern)
@@ -61,12 +64,8 @@ class Recorder:
 
     def _kinds(self) -> list[str]:
         """Return the keys, with the numbers of the blocks as stars."""
-        return list(dict.fromkeys(".".join("*" if p.isdigit() else p for p in key.split(".")) for key in self.order))
-
-    @property
-    def order(self) -> list[str]:
-        """Every key of the call, kept or not, sorted by name."""
-        return sorted(self._met)
+        starred = (".".join("*" if part.isdigit() else part for part in key.split(".")) for key in self._met)
+        return list(dict.fromkeys(starred))
 
 
 def _same_kind(key: str, before: Tensor, after: Tensor) -> Tensor:

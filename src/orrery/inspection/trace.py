@@ -79,7 +79,9 @@ def trace(
         UsageError: a pattern matches nothing.
     """
     if model.training:
-        raise UsageError("a model in training mode drops numbers at random", "call model.eval() before a trace")
+        raise UsageError(
+            "a model in training mode drops numbers at random", "call model.eval() before a trace"
+        )
     edit = dict(edit or {})
     kernel = eager if _edits_inside(model, edit) else sdpa
     notes = ["the eager kernel ran, because an edit reaches scores or patterns"] if kernel is eager else []
@@ -87,7 +89,7 @@ def trace(
     x_BLD, ctx = model.prepare(ids_BL, real=real, kernel=kernel, taps=recorder)
     logits_BLV = ctx.tap(model, "logits", model.head(model.stack(x_BLD, ctx)))
     recorder.check_used()
-    values = {**_derived(model, ctx, recorder.values), **recorder.values}
+    values = _with_patterns(model, ctx, recorder.values)
     checks = [check_mixing(values)]
     if not edit:
         checks.append(check_sight(logits_BLV, model(ids_BL, real=real)))
@@ -106,26 +108,37 @@ def attentions(model: Decoder) -> Iterator[tuple[str, MultiHeadAttention]]:
 def _edits_inside(model: Decoder, edit: Mapping[str, Edit]) -> bool:
     """Say whether an edit could match what only the eager kernel shows."""
     keys = [f"{path}.{name}" for path, _ in attentions(model) for name in ("scores", "pattern")]
-    shared = [pattern for pattern in edit if any(fnmatchcase(key, pattern) for key in keys)]
-    return bool(shared)
+    return any(fnmatchcase(key, pattern) for pattern in edit for key in keys)
 
 
-def _derived(model: Decoder, ctx: Context, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return scores and patterns by the eager definition from the captured q, k and v."""
-    found: dict[str, Tensor] = {}
-    for path, attention in attentions(model):
-        inside = Recorder()
-        position = ctx.positions[attention.position]
-        eager(
-            *(values[f"{path}.{name}"] for name in "qkv"),
-            mask=ctx.masks[attention.mask],
-            bias_BHLS=position.bias(attention.mask),
-            scale=attention.scale,
-            dropout=0.0,
-            tap=inside,
-        )
-        found |= {f"{path}.{name}": value for name, value in inside.values.items()}
-    return found
+def _with_patterns(model: Decoder, ctx: Context, seen: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the values with scores and patterns before every ``mixed``, derived where the kernel hid them."""
+    paths = dict(attentions(model))
+    values: dict[str, Tensor] = {}
+    for key, value in seen.items():
+        path, _, name = key.rpartition(".")
+        if name == "mixed" and f"{path}.pattern" not in seen:
+            values |= {
+                f"{path}.{inner}": found for inner, found in _derive(paths[path], ctx, path, seen).items()
+            }
+        values[key] = value
+    return values
+
+
+def _derive(
+    attention: MultiHeadAttention, ctx: Context, path: str, seen: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Return scores and pattern of one attention by the eager definition from the captured q, k and v."""
+    inside = Recorder()
+    eager(
+        *(seen[f"{path}.{name}"] for name in "qkv"),
+        mask=ctx.masks[attention.mask],
+        bias_BHLS=ctx.positions[attention.position].bias(attention.mask),
+        scale=attention.scale,
+        dropout=0.0,
+        tap=inside,
+    )
+    return inside.values
 
 
 def _kept(values: Mapping[str, Tensor], keep: Sequence[str]) -> dict[str, Tensor]:
