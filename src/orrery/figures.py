@@ -11,7 +11,7 @@ from html import escape
 from orrery.errors import UsageError
 
 WIDTH, HEIGHT = 640, 360
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 34, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 34, 46
 # Light and dark variants of one hue each, all told apart by colour-blind readers and above 3:1 on their background.
 _HUES = (
     ("#0b62a4", "#62b0f0"),
@@ -80,7 +80,7 @@ def bar_chart(values: Mapping[str, float], *, title: str, x_label: str) -> str:
         raise UsageError("a bar chart needs finite numbers", "leave out what has no number")
     left = 24 + 7 * min(28, max(map(len, values)))
     axis = _Axis([0.0, *values.values()], left, WIDTH - 80, False)
-    height = _TOP + 26 * len(values) + _BOTTOM
+    height = _TOP + 26 * len(values) + 30
     parts = []
     for row, (name, value) in enumerate(values.items()):
         y = _TOP + 26 * row
@@ -90,7 +90,7 @@ def bar_chart(values: Mapping[str, float], *, title: str, x_label: str) -> str:
             f'<rect class="f0" x="{_n(start)}" y="{y}" width="{_n(end - start)}" height="18" rx="2"/>'
         )
         parts.append(_text(end + 6, y + 14, f"{value:.4g}"))
-    parts.append(_text((left + WIDTH - 80) / 2, height - 16, x_label, "middle"))
+    parts.append(_text((left + WIDTH - 80) / 2, height - 12, x_label, "middle"))
     return _svg(WIDTH, height, title, parts)
 
 
@@ -139,7 +139,7 @@ def heat_map(
     ]
     width, height = cell * len(columns), cell * len(rows)
     parts.append(f'<rect class="a" fill="none" x="{left}" y="{above}" width="{width}" height="{height}"/>')
-    return _svg(left + width + 16, above + height + 16, title, parts)
+    return _svg(max(left + width + 16, 24 + 8 * len(title)), above + height + 16, title, parts)
 
 
 class _Axis:
@@ -177,9 +177,13 @@ def _round_steps(low: float, high: float) -> list[float]:
 
 
 def _decades(low: float, high: float) -> list[float]:
-    """Return the powers of ten that enclose the range, thinned to at most eight."""
+    """Return powers of ten that enclose the range, at most eight; over few decades also 2 and 5 times them."""
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
-    last = max(last, first + 1)
+    if last - first <= 2:
+        steps = [m * 10.0**power for power in range(first, last + 1) for m in (1, 2, 5)] + [10.0 ** (last + 1)]
+        start = max(i for i, step in enumerate(steps) if step <= low * (1 + 1e-9))
+        end = min(i for i, step in enumerate(steps) if step >= high * (1 - 1e-9) and i > start)
+        return steps[start : end + 1]
     stride = math.ceil((last - first) / 7)
     return [10.0**power for power in range(first, last + stride, stride)]
 
