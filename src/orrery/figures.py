@@ -204,7 +204,7 @@ def _frame(across: _Axis, upward: _Axis, x_label: str, y_label: str) -> str:
     parts.append(_text((_LEFT + right) / 2, HEIGHT - 10, x_label, "middle"))
     middle = _n((_TOP + bottom) / 2)
     parts.append(
-        f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{escape(y_label)}</text>'
+        f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{_sound(y_label)}</text>'
     )
     return "".join(parts)
 
@@ -247,7 +247,7 @@ def _shades(row: Sequence[float], top: float, left: int, y: int, cell: int) -> s
 
 
 def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
-    name = escape(title)
+    name = _sound(title)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="of" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label="{name}" style="max-width:100%;height:auto;color-scheme:light dark">'

@@ -28,7 +28,10 @@ def write(pieces, stop, rest=""):
     return writer.text, stopped
 
 
-@given(st.lists(st.text("ab", max_size=4), max_size=8), st.lists(st.text("ab", min_size=1, max_size=4), max_size=3))
+@given(
+    st.lists(st.text("ab", max_size=4), max_size=8),
+    st.lists(st.text("ab", min_size=1, max_size=4), max_size=3),
+)
 def test_the_text_ends_before_the_first_stop_string_wherever_pieces_end(pieces, stop):
     text, stopped = write(pieces, stop)
     seen = ""
