@@ -180,7 +180,9 @@ def _decades(low: float, high: float) -> list[float]:
     """Return powers of ten that enclose the range, at most eight; over few decades also 2 and 5 times them."""
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     if last - first <= 2:
-        steps = [m * 10.0**power for power in range(first, last + 1) for m in (1, 2, 5)] + [10.0 ** (last + 1)]
+        steps = [m * 10.0**power for power in range(first, last + 1) for m in (1, 2, 5)] + [
+            10.0 ** (last + 1)
+        ]
         start = max(i for i, step in enumerate(steps) if step <= low * (1 + 1e-9))
         end = min(i for i, step in enumerate(steps) if step >= high * (1 - 1e-9) and i > start)
         return steps[start : end + 1]

@@ -9,7 +9,7 @@ import pytest
 from orrery.cli.generate import generate, printable
 from orrery.cli.score import score
 from orrery.errors import DataError, ModelFileError, UsageError
-from tests.tiny_models import TOKENIZER, saved
+from tiny_models import TOKENIZER, saved
 
 
 def run(verb, *words):

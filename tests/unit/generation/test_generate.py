@@ -6,7 +6,7 @@ import torch
 from orrery.errors import RunError, UsageError
 from orrery.generation.generate import Limits, generate
 from orrery.generation.samplers import sampler
-from tests.tiny_models import TOKENIZER, tiny
+from tiny_models import TOKENIZER, tiny
 
 PROMPTS = [[5, 9, 200, 31], [7], [8, 8, 120, 14, 250, 3, 77], [40, 41]]
 LIMITS = Limits(max_new_tokens=12, context=48)

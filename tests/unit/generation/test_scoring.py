@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from orrery.generation.scoring import score
-from tests.tiny_models import TOKENIZER, tiny
+from tiny_models import TOKENIZER, tiny
 
 
 def test_the_probabilities_of_all_next_tokens_sum_to_one():

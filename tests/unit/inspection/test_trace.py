@@ -6,7 +6,7 @@ from orrery.inspection.checks import Check
 from orrery.inspection.recorder import Recorder
 from orrery.inspection.trace import trace
 from orrery.nn.attention.kernels import eager
-from tests.tiny_models import tiny
+from tiny_models import tiny
 
 IDS = torch.randint(0, 250, (2, 11), generator=torch.Generator().manual_seed(0))
 

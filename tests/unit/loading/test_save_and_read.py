@@ -13,7 +13,7 @@ from orrery.loading.read import read
 from orrery.loading.save import save_model
 from orrery.loading.weights import weights_of
 from orrery.nn.spec import to_json
-from tests.tiny_models import CONFIGS, TOKENIZER, saved, tiny
+from tiny_models import CONFIGS, TOKENIZER, saved, tiny
 
 logging.getLogger("transformers").setLevel(logging.ERROR)
 CORNERS = [
