@@ -72,7 +72,7 @@ def toy_recipe(**dotted: Any) -> Recipe:
     values: dict[str, Any] = {
         "name": "toy",
         "model": {"family": "toy"},
-        "tokenizer": {"kind": "char"},
+        "tokenizer": {"kind": "character"},
         "data": {"train": "none"},
         "batches": {"length": LENGTH, "size": 6},
         "training": {"steps": 12, "micro_batch": 4, "precision": "float32", "device": "cpu"},
@@ -87,18 +87,14 @@ def toy_recipe(**dotted: Any) -> Recipe:
     return check_recipe(values, "toy")
 
 
-def toy_parts(
-    model: nn.Module | None = None, source: Any = None, objective: Any = None, **more: Any
-) -> Parts:
+def toy_parts(model: nn.Module | None = None, source: Any = None, objective: Any = None, **more: Any) -> Parts:
     objective = objective or CausalLanguageModel()
     validation = Validation(ToySource(seed=99), 2, objective, bytes_per_token=math.e)
     return Parts(model or toy_model(), objective, source or ToySource(), validation, {"kind": "toy"}, **more)
 
 
 def toy_run(folder: Path, recipe: Recipe, parts: Parts | None = None, **how: Any) -> Outcome:
-    with open_run_folder(
-        folder, resume=how.pop("resume", False), overwrite=how.pop("overwrite", False)
-    ) as opened:
+    with open_run_folder(folder, resume=how.pop("resume", False), overwrite=how.pop("overwrite", False)) as opened:
         return Trainer(parts or toy_parts(), recipe, opened, **how).run()
 
 

@@ -3,7 +3,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
-from training_toy import ToySource, toy_model
 
 from orrery.errors import UsageError
 from orrery.objectives.causal import CausalLanguageModel
@@ -11,6 +10,7 @@ from orrery.objectives.protocols import Batch, Term
 from orrery.training.distributed import Alone
 from orrery.training.precision import Precision
 from orrery.training.step import StepLoss, accumulate
+from training_toy import ToySource, toy_model
 
 FLOAT32 = Precision("float32", "plain", "cpu", 1)
 
@@ -83,6 +83,9 @@ def test_the_law_notices_means_of_means() -> None:
 
 class Contrast:
     """Ties every pair of rows of a batch together."""
+
+    def prepare(self, batch, rng):
+        return batch
 
     def counts(self, batch: Batch) -> dict[str, int]:
         return {"contrast": len(batch["ids"])}

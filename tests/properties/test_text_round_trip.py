@@ -34,11 +34,7 @@ def test_any_text_round_trips(text):
     assert not BPE.control & set(ids)
 
 
-@given(
-    st.lists(st.sampled_from(["<|", "endoftext", "|>", "<|endoftext|>", " ", "<|endo", "text|>"])).map(
-        "".join
-    )
-)
+@given(st.lists(st.sampled_from(["<|", "endoftext", "|>", "<|endoftext|>", " ", "<|endo", "text|>"])).map("".join))
 def test_pieces_of_special_tokens_stay_text(text):
     for tokenizer in (BPE, CHARACTERS):
         assert tokenizer.special("end") not in tokenizer.encode(text)

@@ -35,10 +35,7 @@ def test_prepare_writes_every_token(tmp_path, capsys):
         "-o",
         tmp_path / "out",
     )
-    parts = [
-        Shard.open(tmp_path / "out" / f"{name}.tokens", tokenizer.fingerprint)
-        for name in ("train", "validation")
-    ]
+    parts = [Shard.open(tmp_path / "out" / f"{name}.tokens", tokenizer.fingerprint) for name in ("train", "validation")]
     texts = [tokenizer.decode(part.ids, special=True).split("<|endoftext|>")[:-1] for part in parts]
     assert sorted(texts[0] + texts[1]) == sorted(f"document number {number}" for number in range(60))
     assert 0 < len(texts[1]) < 10

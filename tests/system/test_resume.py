@@ -3,15 +3,15 @@
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-import training_toy
+import torch
 
+import training_toy
 from orrery.checkpoints.store import CheckpointStore
 
 TOY = str(Path(training_toy.__file__))
@@ -31,7 +31,7 @@ def results(folder: Path) -> tuple[bytes, bytes, list[dict]]:
 
 
 def kill_until_finished(folder: Path, kills: int, seed: int) -> int:
-    """Kill children at random moments, every second one inside a save; return how many were killed there."""
+    """Kill children at random moments, every second one aimed inside a save; return how many hit one."""
     rng, inside = random.Random(seed), 0
     words = ("--steps", str(STEPS), "--pause", "0.01", "--width", "256")
     for number in range(kills):
@@ -43,10 +43,10 @@ def kill_until_finished(folder: Path, kills: int, seed: int) -> int:
                 while not list((folder / "checkpoints").glob("*.tmp-*")) and time.monotonic() < deadline:
                     if process.poll() is not None:
                         break
-                inside += 1
             else:
                 time.sleep(rng.uniform(0, 0.25))
-            os.kill(process.pid, signal.SIGKILL) if process.poll() is None else None
+            process.kill()
+        inside += bool(list((folder / "checkpoints").glob("*.tmp-*")))
     with child(folder, *words) as process:
         assert process.wait() == 0
     return inside
@@ -56,10 +56,13 @@ def kill_until_finished(folder: Path, kills: int, seed: int) -> int:
 @pytest.mark.parametrize("kills", [pytest.param(3), pytest.param(10, marks=pytest.mark.slow)])
 def test_killed_and_resumed_equals_uninterrupted(kills: int, tmp_path: Path) -> None:
     kills = int(os.environ.get("ORRERY_TEST_KILLS", kills))
-    with child(tmp_path / "whole", "--steps", str(STEPS), "--width", "256") as process:
-        assert process.wait() == 0
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as in the children
+    recipe = training_toy.toy_recipe(training__steps=STEPS)
+    training_toy.toy_run(tmp_path / "whole", recipe, training_toy.toy_parts(training_toy.toy_model(width=256)))
+    torch.set_num_threads(threads)
     inside = kill_until_finished(tmp_path / "killed", kills, seed=kills)
-    assert inside == kills // 2
+    assert inside >= kills // 4
     assert results(tmp_path / "killed") == results(tmp_path / "whole")
     assert [record["step"] for record in results(tmp_path / "killed")[2]] == list(range(2, STEPS + 1, 2))
     assert not list((tmp_path / "killed" / "checkpoints").glob("*.tmp-*"))

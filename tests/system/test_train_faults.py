@@ -9,14 +9,17 @@ import time
 from pathlib import Path
 
 import pytest
-import training_toy
 
+import training_toy
 from orrery.checkpoints.store import CheckpointStore, read_checkpoint
 
 TOY = [sys.executable, str(Path(training_toy.__file__))]
-CAN_MOUNT = shutil.which("unshare") and not subprocess.run(
-    ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False
-).returncode
+CAN_MOUNT = (
+    shutil.which("unshare")
+    and not subprocess.run(
+        ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False
+    ).returncode
+)
 
 
 def shell(script: str, folder: Path, *words: str) -> subprocess.CompletedProcess:
@@ -32,10 +35,10 @@ def newest(folder: Path) -> int:
 
 @pytest.mark.skipif(not CAN_MOUNT, reason="mounting needs rights")
 def test_a_full_disk_keeps_the_old_checkpoint_and_says_how_much_is_missing(tmp_path: Path) -> None:
-    # A copy of the checkpoints leaves the mount before it goes; ten steps fill 900 KiB with width 64.
-    script = 'mount -t tmpfs -o size=900k tmpfs "$FOLDER" && "$@"; code=$?; cp -r "$FOLDER" "$FOLDER.copy"; exit $code'
+    # The mount goes with its shell, so a copy of what it held is made inside.
     (tmp_path / "run").mkdir()
-    filler = f'mount -t tmpfs -o size=3m tmpfs "$FOLDER" && "$@" --steps 3 && head -c 2500k /dev/zero > "$FOLDER/filler"'
+    filler = 'mount -t tmpfs -o size=3m tmpfs "$FOLDER" && "$@" --steps 3'
+    filler += ' && head -c 2500k /dev/zero > "$FOLDER/filler"'
     script = f'{filler}; "$@"; code=$?; cp -r "$FOLDER" "$FOLDER.copy"; exit $code'
     found = shell(f"unshare -m bash -c '{script}' bash \"$@\"", tmp_path / "run", "--width", "64")
     assert found.returncode == 5, found.stderr

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import training_toy
 from torch.testing import assert_close
 
+import training_toy
 from orrery.checkpoints.store import CheckpointStore, read_checkpoint
 
 TOY = [sys.executable, str(Path(training_toy.__file__))]

@@ -30,9 +30,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
         except BlockingIOError as error:
             holder = os.read(handle, 200).decode(errors="replace").strip() or "an unnamed process"
             message = f"{folder} is in use by {holder}"
-            raise MachineError(
-                message, "wait for it, stop it, or choose another folder with --output"
-            ) from error
+            raise MachineError(message, "wait for it, stop it, or choose another folder with --output") from error
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         yield

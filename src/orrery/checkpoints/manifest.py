@@ -50,9 +50,7 @@ def read_manifest(folder: Path) -> dict[str, FileRecord]:
         raise ModelFileError(f"{path} is damaged", "use another checkpoint of the run") from error
     strange = [name for name in records if Path(name).name != name or name == NAME]
     if strange:
-        raise ModelFileError(
-            f"{path} names {strange[0]!r}, no plain file", "use another checkpoint of the run"
-        )
+        raise ModelFileError(f"{path} names {strange[0]!r}, no plain file", "use another checkpoint of the run")
     return records
 
 

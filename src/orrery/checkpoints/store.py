@@ -141,9 +141,7 @@ def write_files(folder: Path, checkpoint: Checkpoint) -> None:
     state = {**checkpoint.state, "step": checkpoint.step}
     for name, content in ((STATE, state), (SPEC, checkpoint.spec)):
         write_synced(folder / name, json.dumps(content, indent=1) + "\n")
-        records[name] = manifest.FileRecord(
-            (folder / name).stat().st_size, manifest.file_sha256(folder / name)
-        )
+        records[name] = manifest.FileRecord((folder / name).stat().st_size, manifest.file_sha256(folder / name))
     write_synced(folder / manifest.NAME, manifest.manifest_text(records))
     disk.fsync_folder(folder)
 
@@ -161,6 +159,4 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     """
     manifest.check_folder(folder, needed=(MODEL, OPTIMIZER, STATE, SPEC))
     state, spec = (json.loads((folder / name).read_text(encoding="utf-8")) for name in (STATE, SPEC))
-    return Checkpoint(
-        state["step"], read_tensors(folder / MODEL), read_tensors(folder / OPTIMIZER), state, spec
-    )
+    return Checkpoint(state["step"], read_tensors(folder / MODEL), read_tensors(folder / OPTIMIZER), state, spec)

@@ -84,9 +84,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     return dict(TensorFile(path))
 
 
-def write_tensors(
-    path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
-) -> str:
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> str:
     """Write a safetensors file, wait until it is on the disk, and return its sha256 in hexadecimal.
 
     Wide dtypes come first, so that every tensor is aligned to its own size. Errors of the disk pass through.
@@ -185,6 +183,4 @@ def check_ranges(path: Path, entries: Mapping[str, Entry], expected_end: int, ar
 
 def refuse(path: Path, reason: str) -> NoReturn:
     """Raise the one error of this module."""
-    raise ModelFileError(
-        f"{path} is not a sound safetensors file: {reason}", "get the file again from its source"
-    )
+    raise ModelFileError(f"{path} is not a sound safetensors file: {reason}", "get the file again from its source")

@@ -48,9 +48,7 @@ def train(
     texts = (document.text for document in read_corpus(source, column=column))
     tokenizer = train_tokenizer(kind, _counted(texts), vocabulary)
     tokenizer.save(output)
-    print(
-        f"{output / 'tokenizer.json'}: {kind} tokenizer, {tokenizer.size:,} ids, {tokenizer.fingerprint[:12]}"
-    )
+    print(f"{output / 'tokenizer.json'}: {kind} tokenizer, {tokenizer.size:,} ids, {tokenizer.fingerprint[:12]}")
 
 
 @app.command

@@ -5,6 +5,7 @@ most. Tensors are int64 [B, L] unless said otherwise; ``targets[b, t]`` is the t
 IGNORE.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -24,18 +25,26 @@ IGNORE = -100
 Ids = Sequence[int] | NDArray[Any]
 
 
-class _Stateless:
-    """What sources that depend on (seed, step) alone save and take back: nothing."""
+class PureSource(ABC):
+    """A source of batches that depends on (seed, step) alone, and so has nothing to save."""
+
+    tokens_per_step: int
+
+    @abstractmethod
+    def batch(self, step: int) -> dict[str, Tensor]:
+        """Return the global batch of ``step``, from 0."""
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint must keep: nothing."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take back what `state` returned."""
+        """Take back what `state` returned. Raises `UsageError` for the state of another kind of source."""
+        if state:
+            raise UsageError(f"{type(self).__name__} has no state, got {', '.join(state)}", "resume the same run")
 
 
-class CropBatches(_Stateless):
+class CropBatches(PureSource):
     """Random crops of one long token stream: ``ids`` and ``targets``, each start equally likely."""
 
     def __init__(self, ids: Ids, length: int, size: int, seed: int) -> None:
@@ -45,14 +54,12 @@ class CropBatches(_Stateless):
 
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the batch of ``step``, drawn from (seed, step)."""
-        starts = np.random.default_rng([self.seed, step]).integers(
-            len(self.ids) - self.length, size=self.size
-        )
+        starts = np.random.default_rng([self.seed, step]).integers(len(self.ids) - self.length, size=self.size)
         crops = np.stack([self.ids[start : start + self.length + 1] for start in starts])
         return _tensors(ids=crops[:, :-1], targets=crops[:, 1:])
 
 
-class PackedBatches(_Stateless):
+class PackedBatches(PureSource):
     """Whole documents packed into rows: ``ids, targets, documents, positions``.
 
     ``documents`` numbers the documents of a row from 0, -1 is padding; ``positions`` restart in each. Nothing
@@ -86,7 +93,7 @@ class PackedBatches(_Stateless):
         return filled
 
 
-class PaddedBatches(_Stateless):
+class PaddedBatches(PureSource):
     """One document a row, truncated to ``length``, padded on the right: ``ids, targets``, ``real`` (bool).
 
     Bucketing: documents are shuffled, then sorted by length within a pool of ``pool`` batches, so that a
@@ -128,7 +135,7 @@ class PaddedBatches(_Stateless):
         return batches[np.random.default_rng([self.seed, pool, 1]).permutation(self.pool)]
 
 
-class SequentialWindows(_Stateless):
+class SequentialWindows(PureSource):
     """A token stream from its beginning to its end, for evaluation: each target counts exactly once.
 
     A window starts every ``stride`` tokens (by default ``length``: no overlap). With a smaller stride each
@@ -140,9 +147,7 @@ class SequentialWindows(_Stateless):
         _need(len(ids), 2)
         self.ids, self.length, self.size, self.stride = np.asanyarray(ids), length, size, stride or length
         if not 1 <= self.stride <= length:
-            raise UsageError(
-                f"a stride of {stride} for windows of {length}", "use a stride from 1 to the length"
-            )
+            raise UsageError(f"a stride of {stride} for windows of {length}", "use a stride from 1 to the length")
         beyond_first = max(0, len(self.ids) - 1 - length)
         self.windows = 1 + -(-beyond_first // self.stride)
         self.tokens_per_step = size * length
@@ -192,9 +197,7 @@ def _shifted(document: Ids, start: int, stop: int) -> tuple[NDArray[np.int64], N
 
 def _need(count: int, needed: int, what: str = "tokens") -> None:
     if count < needed:
-        raise DataError(
-            f"the corpus has {count:,} {what}, {needed:,} are needed", "use more text or a shorter context"
-        )
+        raise DataError(f"the corpus has {count:,} {what}, {needed:,} are needed", "use more text or a shorter context")
 
 
 def _tensors(**arrays: NDArray[Any]) -> dict[str, Tensor]:

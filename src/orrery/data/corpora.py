@@ -82,9 +82,7 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
     found = [file for file in sorted(path.rglob("*")) if file.is_file() and not file.name.startswith(".")]
     files = [file for file in found if _plain_suffix(file) in (*TEXT_SUFFIXES, ".jsonl")]
     if not files:
-        raise DataError(
-            f"{path}: no text among its {len(found)} files", "put .txt, .md, .rst or .jsonl files there"
-        )
+        raise DataError(f"{path}: no text among its {len(found)} files", "put .txt, .md, .rst or .jsonl files there")
     return path, files
 
 

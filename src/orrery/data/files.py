@@ -22,9 +22,7 @@ def open_binary(file: Path) -> Iterator[BinaryIO]:
         with cast(BinaryIO, _OPEN.get(file.suffix, open)(file, "rb")) as stream:
             yield stream
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(
-            f"{file}: damaged {file.suffix} file: {error}", "fetch or compress it again"
-        ) from None
+        raise DataError(f"{file}: damaged {file.suffix} file: {error}", "fetch or compress it again") from None
     except FileNotFoundError:
         raise DataError(f"{file}: no such file", "check the name") from None
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from orrery.data.corpora import Document
 from orrery.data.shards import ShardInfo, write_shard
@@ -10,6 +10,7 @@ from orrery.data.splits import split_documents, split_tail
 from orrery.errors import DataError
 
 
+@runtime_checkable
 class Encoder(Protocol):
     """What preparing needs of a tokenizer."""
 

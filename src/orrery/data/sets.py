@@ -169,9 +169,7 @@ def table() -> str:
     """Return the registry as a Markdown table, as docs/data.md shows it."""
     rows = ["| set | what | origin | licence | conversion |", "|---|---|---|---|---|"]
     for found in SETS.values():
-        rows.append(
-            f"| `{found.name}` | {found.what} | {found.origin} | {found.licence} | {found.conversion} |"
-        )
+        rows.append(f"| `{found.name}` | {found.what} | {found.origin} | {found.licence} | {found.conversion} |")
     return "\n".join(rows) + "\n"
 
 

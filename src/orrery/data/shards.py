@@ -32,7 +32,10 @@ class ShardInfo:
 
 
 def write_shard(
-    path: str | Path, ids: Iterable[Sequence[int] | NDArray[Any]], vocabulary: int, tokenizer_fingerprint: str
+    path: str | Path,
+    ids: NDArray[Any] | Iterable[Sequence[int] | NDArray[Any]],
+    vocabulary: int,
+    tokenizer_fingerprint: str,
 ) -> ShardInfo:
     """Write ids part by part, as uint16 where the vocabulary is at most 65,536, else uint32.
 
@@ -76,8 +79,7 @@ class Shard:
         info = _read_header(path)
         if tokenizer_fingerprint is not None and tokenizer_fingerprint != info.tokenizer_fingerprint:
             raise DataError(
-                f"{path}: made by tokenizer {info.tokenizer_fingerprint[:12]}, "
-                f"not by {tokenizer_fingerprint[:12]}",
+                f"{path}: made by tokenizer {info.tokenizer_fingerprint[:12]}, not by {tokenizer_fingerprint[:12]}",
                 "use the tokenizer that made it, or prepare the text again with this one",
             )
         if info.count == 0:  # nothing to map
@@ -106,7 +108,7 @@ def _read_header(path: Path) -> ShardInfo:
     return ShardInfo(count, vocabulary, WIDTHS[width], fingerprint.hex())
 
 
-def _parts(ids: Iterable[Sequence[int] | NDArray[Any]]) -> Iterator[NDArray[Any]]:
+def _parts(ids: NDArray[Any] | Iterable[Sequence[int] | NDArray[Any]]) -> Iterator[NDArray[Any]]:
     parts = [ids] if isinstance(ids, np.ndarray) else ids
     for part in parts:
         array = np.asarray(part)
@@ -117,7 +119,6 @@ def _check_range(ids: NDArray[Any], vocabulary: int, where: str, start: int) -> 
     if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= vocabulary):
         place = int(np.argmax((ids < 0) | (ids >= vocabulary)))
         raise DataError(
-            f"{where}token id {int(ids[place])} at place {start + place} is outside the vocabulary "
-            f"of {vocabulary:,}",
+            f"{where}token id {int(ids[place])} at place {start + place} is outside the vocabulary of {vocabulary:,}",
             "the ids and the vocabulary come from different tokenizers",
         )

@@ -60,9 +60,7 @@ class TokenNgram:
     def _tokens(self, ids: ArrayLike) -> Ids:
         tokens = np.asarray(ids).astype(np.int64)
         if not len(tokens):
-            raise DataError(
-                "an n-gram model needs at least one token, got 0", "give it a text that is not empty"
-            )
+            raise DataError("an n-gram model needs at least one token, got 0", "give it a text that is not empty")
         if tokens.min() < 0 or tokens.max() >= self.vocabulary:
             raise DataError(f"token ids outside the vocabulary of {self.vocabulary:,}", "check the tokenizer")
         return tokens

@@ -66,9 +66,7 @@ def head_cross_entropy(
 def summed_cross_entropy(logits_NV: Tensor, targets_N: Tensor, label_smoothing: float) -> Tensor:
     """Return the summed cross entropy in float32 or, for float64 logits, in float64."""
     wide_NV = logits_NV if logits_NV.dtype == torch.float64 else logits_NV.float()
-    return F.cross_entropy(
-        wide_NV, targets_N, reduction="sum", ignore_index=IGNORED, label_smoothing=label_smoothing
-    )
+    return F.cross_entropy(wide_NV, targets_N, reduction="sum", ignore_index=IGNORED, label_smoothing=label_smoothing)
 
 
 class HeadCrossEntropy(torch.autograd.Function):

@@ -25,9 +25,7 @@ def cuttable(definition: Mapping[str, Any]) -> bool:
     Known for our own two pre-tokenizers and GPT-2's. A normaliser, or an added token that is matched inside
     text, could reach across a cut; such tokenizers read each text whole.
     """
-    if definition.get("normalizer") or any(
-        not token.get("special") for token in definition.get("added_tokens", [])
-    ):
+    if definition.get("normalizer") or any(not token.get("special") for token in definition.get("added_tokens", [])):
         return False
     rule = dict(definition.get("pre_tokenizer") or {})
     return _plain(rule) in (_plain(GPT2), _definition(bpe), _definition(characters))
@@ -58,7 +56,8 @@ def _definition(kind: Any) -> Any:
 
 
 def _plain(rule: Any) -> Any:
-    """A rule without the setting that only moves reported offsets."""
+    """A rule with its default written out, and without the setting that only moves reported offsets."""
     if isinstance(rule, dict):
-        return {key: _plain(value) for key, value in rule.items() if key != "trim_offsets"}
+        default = {"use_regex": True} if rule.get("type") == "ByteLevel" else {}
+        return {key: _plain(value) for key, value in (default | rule).items() if key != "trim_offsets"}
     return [_plain(item) for item in rule] if isinstance(rule, list) else rule

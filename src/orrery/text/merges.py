@@ -16,9 +16,7 @@ def merge_steps(definition: Mapping[str, Any], piece: str) -> list[list[str]]:
     model = definition["model"]
     if model["type"] != "BPE":
         raise UsageError(f"a {model['type']} tokenizer has no merges", "merges belong to BPE tokenizers")
-    ranks = {
-        pair if isinstance(pair, str) else " ".join(pair): rank for rank, pair in enumerate(model["merges"])
-    }
+    ranks = {pair if isinstance(pair, str) else " ".join(pair): rank for rank, pair in enumerate(model["merges"])}
     rows = [list(piece)]
     while True:
         pairs = zip(rows[-1], rows[-1][1:], strict=False)

@@ -18,9 +18,7 @@ def byte_alphabet() -> dict[str, int]:
     """
     printing = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = [byte for byte in range(256) if byte not in printing]
-    return {chr(byte): byte for byte in printing} | {
-        chr(256 + place): byte for place, byte in enumerate(others)
-    }
+    return {chr(byte): byte for byte in printing} | {chr(256 + place): byte for place, byte in enumerate(others)}
 
 
 def context_free(definition: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import tokenizers
 
@@ -70,11 +70,11 @@ class Tokenizer:
             refuse_surrogates(text)
         return [found.ids for found in self._engine.encode_batch_fast(list(texts), add_special_tokens=False)]
 
-    def decode(self, ids: Iterable[int], special: bool = False) -> str:
+    def decode(self, ids: Iterable[SupportsIndex], special: bool = False) -> str:
         """Return the text; control tokens are left out unless ``special``. Bad bytes become U+FFFD."""
         return self._engine.decode(self._checked(ids), skip_special_tokens=not special)
 
-    def decode_bytes(self, ids: Iterable[int], special: bool = False) -> bytes:
+    def decode_bytes(self, ids: Iterable[SupportsIndex], special: bool = False) -> bytes:
         """Return the exact bytes of ``ids``, also where they are not UTF-8.
 
         Raises `UsageError` for a tokenizer whose pieces depend on their neighbours (WordPiece,
@@ -91,7 +91,7 @@ class Tokenizer:
         return self._engine.token_to_id(token)
 
     def words(self, text: str) -> list[str]:
-        """Return the pieces that no merge crosses, spelled by the pre-tokenizer (byte-level: a space is Ġ)."""
+        """Return the pieces that no merge crosses, in the vocabulary's spelling (a space is Ġ)."""
         refuse_surrogates(text)
         rule = self._engine.pre_tokenizer
         return [text] if rule is None else [word for word, _ in rule.pre_tokenize_str(text)]
@@ -125,7 +125,7 @@ class Tokenizer:
         text = json.dumps(self._json, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def unknown(self, ids: Iterable[int]) -> int:
+    def unknown(self, ids: Iterable[SupportsIndex]) -> int:
         """Count the ids that stand for text outside the vocabulary."""
         id = self._engine.token_to_id(self.roles.get("unknown", ""))
         return sum(1 for found in ids if found == id)
@@ -135,9 +135,7 @@ class Tokenizer:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         names = {"end": "eos", "start": "bos", "unknown": "unk", "pad": "pad", "mask": "mask"}
-        config: dict[str, Any] = {
-            f"{names[role]}_token": token for role, token in self.roles.items() if role in names
-        }
+        config: dict[str, Any] = {f"{names[role]}_token": token for role, token in self.roles.items() if role in names}
         config |= {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
         _write(folder / "tokenizer.json", self._content)
         _write(folder / "tokenizer_config.json", json.dumps(config, indent=2, ensure_ascii=False) + "\n")
@@ -157,7 +155,7 @@ class Tokenizer:
         }
         return {role: names[0] for role, names in present.items() if names}
 
-    def _checked(self, ids: Iterable[int]) -> list[int]:
+    def _checked(self, ids: Iterable[SupportsIndex]) -> list[int]:
         checked = [int(id) for id in ids]
         for id in checked:
             if not 0 <= id < self.size:
@@ -183,9 +181,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     try:
         return Tokenizer(file.read_text(encoding="utf-8"), _roles(file.parent / "tokenizer_config.json"))
     except UnicodeDecodeError as error:
-        raise ModelFileError(
-            f"{file}: not UTF-8 (byte {error.start})", "the file is not a tokenizer.json"
-        ) from None
+        raise ModelFileError(f"{file}: not UTF-8 (byte {error.start})", "the file is not a tokenizer.json") from None
     except ModelFileError as error:
         raise ModelFileError(f"{file}: {error.message}", error.hint) from None
 
@@ -208,16 +204,12 @@ def _roles(config_file: Path) -> dict[str, str]:
     try:
         config = json.loads(config_file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ModelFileError(
-            f"{config_file.name} beside it is not JSON: {error}", "export it again"
-        ) from None
+        raise ModelFileError(f"{config_file.name} beside it is not JSON: {error}", "export it again") from None
     if not isinstance(config, dict):
         raise ModelFileError(f"{config_file.name} beside it is not a JSON object", "export it again")
     names = {"eos": "end", "bos": "start", "unk": "unknown", "pad": "pad", "mask": "mask"}
     found = {role: config.get(f"{name}_token") for name, role in names.items()}
-    contents = {
-        role: token.get("content") if isinstance(token, dict) else token for role, token in found.items()
-    }
+    contents = {role: token.get("content") if isinstance(token, dict) else token for role, token in found.items()}
     return {role: token for role, token in contents.items() if isinstance(token, str)}
 
 

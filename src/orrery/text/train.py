@@ -1,17 +1,14 @@
 """Train a tokenizer of a named kind on texts."""
 
 from collections.abc import Iterable, Iterator
-from typing import Literal
 
 from orrery.errors import DataError, UsageError
 from orrery.text import bpe, characters
 from orrery.text.tokenizer import Tokenizer, refuse_surrogates
 
-Kind = Literal["byte_bpe", "character"]
-
 
 def train_tokenizer(
-    kind: Kind, texts: Iterable[str], vocabulary: int | None = None, end: str = "<|endoftext|>"
+    kind: str, texts: Iterable[str], vocabulary: int | None = None, end: str = "<|endoftext|>"
 ) -> Tokenizer:
     """Train on texts (read once, streamed); the same texts give the same tokenizer for any number of threads.
 
@@ -27,9 +24,7 @@ def train_tokenizer(
     else:
         raise UsageError(f"unknown kind of tokenizer {kind!r}", "choose byte_bpe or character")
     if not source.words:
-        raise DataError(
-            "the corpus has 0 tokens: it is empty or only whitespace", "give it text to learn from"
-        )
+        raise DataError("the corpus has 0 tokens: it is empty or only whitespace", "give it text to learn from")
     return Tokenizer(trained.to_str(), {"end": end})
 
 

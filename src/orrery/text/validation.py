@@ -37,9 +37,7 @@ def _check_added(added: Any) -> None:
         if not isinstance(content, str) or not content or not isinstance(id, int):
             raise ModelFileError(f"added token {id!r} needs a text 'content' and a whole 'id'", HINT)
         if len(content) > LONGEST_ADDED:
-            raise ModelFileError(
-                f"added token {id} has {len(content):,} characters, more than {LONGEST_ADDED:,}", HINT
-            )
+            raise ModelFileError(f"added token {id} has {len(content):,} characters, more than {LONGEST_ADDED:,}", HINT)
         if content in seen:
             raise ModelFileError(f"added token {content!r} has two ids, {seen[content]} and {id}", HINT)
         seen[content] = id

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
@@ -48,7 +48,7 @@ class ModelSettings(Section):
     spec: Path | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
+    def _one_of_both(self) -> "ModelSettings":
         if (self.family is None) == (self.spec is None):
             raise PydanticCustomError("one_of", "exactly one of family and spec is needed")
         return self
@@ -57,12 +57,12 @@ class ModelSettings(Section):
 class TokenizerSettings(Section):
     """Which tokenizer: one trained on the training text, or a file."""
 
-    kind: Literal["bpe", "char"] | None = None
+    kind: Literal["byte_bpe", "character"] | None = None
     vocabulary: Annotated[int, Field(ge=2)] | None = None
     file: Path | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
+    def _one_of_both(self) -> "TokenizerSettings":
         if (self.kind is None) == (self.file is None):
             raise PydanticCustomError("one_of", "exactly one of kind and file is needed")
         if self.file is not None and self.vocabulary is not None:
@@ -77,7 +77,7 @@ class SplitSettings(Section):
     tail: Annotated[float, Field(gt=0, lt=1)] | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
+    def _one_of_both(self) -> "SplitSettings":
         if (self.every is None) == (self.tail is None):
             raise PydanticCustomError("one_of", "exactly one of every and tail is needed")
         return self
@@ -90,11 +90,11 @@ class DataSettings(Section):
     val: str | None = None
     split: SplitSettings | None = None
     column: str = "text"
-    invalid: Literal["error", "replace", "bytes"] = "error"
+    invalid: Literal["error", "replace"] = "error"
     skip_bad: Count = 0
 
     @model_validator(mode="after")
-    def _one_validation(self) -> Self:
+    def _one_validation(self) -> "DataSettings":
         if self.val is not None and self.split is not None:
             raise PydanticCustomError("one_of", "val and split exclude each other")
         return self
@@ -184,9 +184,7 @@ class NoamSettings(Section):
 
 
 Optimizer = Annotated[
-    Annotated[SgdSettings, Tag("sgd")]
-    | Annotated[AdamSettings, Tag("adam")]
-    | Annotated[AdamWSettings, Tag("adamw")],
+    Annotated[SgdSettings, Tag("sgd")] | Annotated[AdamSettings, Tag("adam")] | Annotated[AdamWSettings, Tag("adamw")],
     kind_or("adamw", "adam", "sgd"),
 ]
 Schedule = Annotated[

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 
+@runtime_checkable
 class Ranks(Protocol):
     """One process among ``world``; rank 0 alone writes files and prints."""
 

@@ -105,6 +105,7 @@ class Trainer:
                 if stopping or improved or self._due(self.recipe.checkpoints.every):
                     self._save(improved)
                 if (stopping and self.progress.step < self.settings.steps) or self.progress.pending:
+                    self._say(f"stopped and saved after step {self.progress.step:,}; --resume continues")
                     return Outcome(self.progress.step, self.progress.best, self.signals.received)
             self._finish()
         return Outcome(self.progress.step, self.progress.best, None)
@@ -227,9 +228,7 @@ class Trainer:
         self.progress.pending, self.progress.window = False, []
         self._show(record)
         loss = found.get("val/loss")
-        improved = (
-            loss is not None and _finite(loss) and (self.progress.best is None or loss < self.progress.best)
-        )
+        improved = loss is not None and _finite(loss) and (self.progress.best is None or loss < self.progress.best)
         if improved:
             self.progress.best = loss
         return improved
@@ -281,9 +280,7 @@ class Trainer:
             "versions": {"orrery": orrery.__version__, "torch": torch.__version__},
         }
         optimizer = optimizer_tensors(self.model, self.optimizer)
-        return Checkpoint(
-            self.progress.step, model_tensors(self.model), optimizer, state, self.parts.spec or {}
-        )
+        return Checkpoint(self.progress.step, model_tensors(self.model), optimizer, state, self.parts.spec or {})
 
     def _finish(self) -> None:
         """Write the final model where the caller knows how, complete or not at all."""

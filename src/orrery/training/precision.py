@@ -139,7 +139,5 @@ def resumed_precision(saved: dict[str, Any], device: str) -> Precision:
         message = f"the run was started on {precision.device} and would continue on {device}"
         raise MachineError(message, f"resume with --training.device {precision.device}")
     if precision.path == "onednn" and not torch.backends.mkldnn.is_available():
-        raise MachineError(
-            "the run multiplies through oneDNN, which this torch lacks", "resume where it began"
-        )
+        raise MachineError("the run multiplies through oneDNN, which this torch lacks", "resume where it began")
     return confirmed(precision)

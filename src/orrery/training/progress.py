@@ -1,7 +1,7 @@
 """What a person sees while a run learns: a live bar on a terminal, plain lines elsewhere."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -17,6 +17,7 @@ UNITS = {
 }
 
 
+@runtime_checkable
 class Reporter(Protocol):
     """Where a run speaks: lines of text, and its progress."""
 

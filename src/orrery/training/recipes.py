@@ -17,9 +17,7 @@ PREFIX = "ORRERY_"
 FREE_ON_RESUME = ("training.steps", "evaluation.", "checkpoints.", "logging.", "expect", "name")
 
 
-def load_recipe(
-    path: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
-) -> Recipe:
+def load_recipe(path: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Recipe:
     """Read the recipe at ``path`` with its overrides; flags win over the environment, and that over the file.
 
     ``overrides`` are words of a command line (``--training.steps 5`` or ``--training.steps=5``), environment
@@ -65,9 +63,7 @@ class UniqueKeys(yaml.SafeLoader):
         seen = set()
         for key_node, _ in node.value:
             if key_node.value in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"key {key_node.value!r} twice", problem_mark=key_node.start_mark
-                )
+                raise yaml.MarkedYAMLError(problem=f"key {key_node.value!r} twice", problem_mark=key_node.start_mark)
             seen.add(key_node.value)
         return super().construct_mapping(node, deep)
 
@@ -103,6 +99,8 @@ def from_flags(words: Sequence[str]) -> Iterable[tuple[str, str]]:
         if not word.startswith("--") or word == "--":
             raise UsageError(f"unexpected argument {word!r}", "overrides look like --training.steps 5")
         key, equals, value = word.removeprefix("--").partition("=")
+        if "." not in key and key not in Recipe.model_fields:
+            raise UsageError(f"unknown flag --{key}", "see --help; a recipe's keys look like --training.steps 5")
         if not equals:
             if not rest:
                 raise UsageError(f"{word} needs a value", f"write {word} VALUE")
@@ -115,9 +113,7 @@ def parse_value(key: str, text: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise UsageError(
-            f"{key}: cannot read the value {text!r}", "quote it, or write it in the file"
-        ) from error
+        raise UsageError(f"{key}: cannot read the value {text!r}", "quote it, or write it in the file") from error
 
 
 def set_dotted(values: dict[str, Any], key: str, value: Any) -> None:

@@ -13,8 +13,9 @@ from orrery.errors import ModelFileError, RunError
 class Progress:
     """How far a run is: everything of the loop that a resumed run must take up.
 
-    ``norm`` is the last finite gradient norm before clipping, ``window`` holds the losses since the last line of metrics; ``pending`` says that the line of this very
-    step was due but not written, because the run was asked to stop.
+    ``norm`` is the last finite gradient norm before clipping, ``window`` holds the losses since the last line
+    of metrics; ``pending`` says that the line of this very step was due but not written, because the run was
+    asked to stop.
     """
 
     step: int = 0
@@ -55,13 +56,9 @@ def load_model_tensors(model: nn.Module, tensors: dict[str, Tensor]) -> None:
             if (own[name].shape, own[name].dtype) != (tensors[name].shape, tensors[name].dtype)
         ],
     }
-    found = [
-        f"{len(names)} {kind}: {', '.join(sorted(names)[:10])}" for kind, names in faults.items() if names
-    ]
+    found = [f"{len(names)} {kind}: {', '.join(sorted(names)[:10])}" for kind, names in faults.items() if names]
     if found:
-        raise ModelFileError(
-            f"the weights do not fit the model ({'; '.join(found)})", "use the recipe that wrote them"
-        )
+        raise ModelFileError(f"the weights do not fit the model ({'; '.join(found)})", "use the recipe that wrote them")
     for name, tensor in own.items():
         tensor.copy_(tensors[name])
 

@@ -95,9 +95,7 @@ def refuse_split(terms: dict[str, Term], split: bool) -> None:
     for name, term in terms.items():
         if term.coupled and split:
             message = f"the term {name!r} couples the examples of a batch, so the batch cannot be split"
-            raise UsageError(
-                message, "leave out training.micro_batch and use one process, or lower batches.size"
-            )
+            raise UsageError(message, "leave out training.micro_batch and use one process, or lower batches.size")
 
 
 def total_terms(sums: dict[str, Tensor], counts: dict[str, int], ranks: Ranks) -> dict[str, float]:

@@ -19,7 +19,10 @@ def test_the_second_is_told_who_holds_and_a_killed_holder_holds_nothing(tmp_path
     with child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"held\n"
-        with pytest.raises(MachineError, match=f"process {child.pid} on {socket.gethostname()}"), folder_lock(tmp_path):
+        with (
+            pytest.raises(MachineError, match=f"process {child.pid} on {socket.gethostname()}"),
+            folder_lock(tmp_path),
+        ):
             pass
         os.kill(child.pid, signal.SIGKILL)
     with folder_lock(tmp_path):

@@ -31,7 +31,10 @@ def test_reads_what_it_wrote_and_agrees_with_the_library(tmp_path: Path) -> None
 
 
 def test_reads_a_file_of_the_library(tmp_path: Path) -> None:
-    path, written = tmp_path / "a.safetensors", {name: tensor.contiguous() for name, tensor in tensors().items()}
+    path, written = (
+        tmp_path / "a.safetensors",
+        {name: tensor.contiguous() for name, tensor in tensors().items()},
+    )
     safetensors.torch.save_file(written, path)
     assert all(same(tensor, written[name]) for name, tensor in read_tensors(path).items())
 

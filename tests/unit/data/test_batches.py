@@ -40,10 +40,7 @@ def test_a_batch_depends_on_seed_and_step_alone(source):
     batches = [running.batch(step) for step in steps]
     restarted = source(1)
     restarted.restore(running.state())
-    assert all(
-        equal(restarted.batch(step), batch)
-        for step, batch in reversed(list(zip(steps, batches, strict=True)))
-    )
+    assert all(equal(restarted.batch(step), batch) for step, batch in reversed(list(zip(steps, batches, strict=True))))
     assert not any(equal(source(2).batch(step), batch) for step, batch in zip(steps, batches, strict=True))
     assert len({tuple(batch["ids"].flatten().tolist()) for batch in batches}) == len(steps)
 

@@ -26,9 +26,7 @@ def naive(order, vocabulary, train, test):
         seen = followers.get(context)
         return (seen[token] + len(seen) * shorter) / (seen.total() + len(seen)) if seen else shorter
 
-    return [
-        probability(token, tuple(test[max(0, place - order + 1) : place])) for place, token in enumerate(test)
-    ]
+    return [probability(token, tuple(test[max(0, place - order + 1) : place])) for place, token in enumerate(test)]
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
@@ -42,9 +40,7 @@ def test_equals_the_naive_definition(order):
 @pytest.mark.parametrize("context", [[], [1], [1, 2], [6, 6], [*TRAIN[-3:]]])
 def test_probabilities_sum_to_one(context):
     model = TokenNgram(4, 7).fit(TRAIN)
-    assert sum(model.probabilities([*context, token])[-1] for token in range(7)) == pytest.approx(
-        1, abs=1e-12
-    )
+    assert sum(model.probabilities([*context, token])[-1] for token in range(7)) == pytest.approx(1, abs=1e-12)
 
 
 def test_bytes_are_tokens_of_256():

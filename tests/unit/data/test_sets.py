@@ -23,9 +23,7 @@ def test_the_registry_is_complete():
         assert found.conversion
         assert set(found.corpora.values()) <= {file.name for file in found.files}
         assert all(len(file.sha256) == 64 and file.bytes > 0 for file in found.files)
-        assert all(
-            f"/{found.commit}/" in file.url or "github" in file.url for file in found.files if file.url
-        )
+        assert all(f"/{found.commit}/" in file.url or "github" in file.url for file in found.files if file.url)
 
 
 def of(stored, **fields):
@@ -36,9 +34,7 @@ def of(stored, **fields):
 def test_fetch_checks_and_writes_only_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sets.SETS, "own", of(b"text"))
     asked = []
-    assert sets.fetch("own", tmp_path, lambda url: asked.append(url) or b"text") == [
-        tmp_path / "own" / "a.txt"
-    ]
+    assert sets.fetch("own", tmp_path, lambda url: asked.append(url) or b"text") == [tmp_path / "own" / "a.txt"]
     assert (tmp_path / "own" / "a.txt").read_bytes() == b"text"
     assert sets.fetch("own", tmp_path, lambda url: asked.append(url) or b"text") == []
     assert asked == ["address"]

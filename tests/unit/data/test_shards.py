@@ -7,9 +7,7 @@ from orrery.errors import DataError
 PRINT = "ab" * 32
 
 
-@pytest.mark.parametrize(
-    ("vocabulary", "width"), [(300, 2), (65_535, 2), (65_536, 2), (65_537, 4), (70_000, 4)]
-)
+@pytest.mark.parametrize(("vocabulary", "width"), [(300, 2), (65_535, 2), (65_536, 2), (65_537, 4), (70_000, 4)])
 def test_ids_come_back_and_the_vocabulary_chooses_the_width(vocabulary, width, tmp_path):
     parts = [[0, vocabulary - 1], [], [7]]
     info = write_shard(tmp_path / "a", parts, vocabulary, PRINT)

@@ -3,10 +3,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from training_toy import ToySource, toy_model
 
 from orrery.objectives import causal
 from orrery.objectives.causal import TERM, CausalLanguageModel, head_cross_entropy
+from training_toy import ToySource, toy_model
 
 
 def whole(model: nn.Module, batch: dict, smoothing: float) -> torch.Tensor:

@@ -1,9 +1,11 @@
+import json
 import resource
 import time
 
 import pytest
+import tokenizers
 
-from orrery.text import chunks
+from orrery.text import Tokenizer, chunks
 from orrery.text.train import train_tokenizer
 
 WORDS = "the quick brown fox 12345 jumps, over it's lazy dogs' (tails)  and\n\truns   "
@@ -18,7 +20,21 @@ def peak_megabytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def test_cutting_changes_no_id(tokenizer, monkeypatch):
+def gpt2_like():
+    """Old files leave use_regex away."""
+    engine = tokenizers.Tokenizer(tokenizers.models.BPE())
+    engine.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=400, show_progress=False)
+    engine.train_from_iterator([WORDS * 3], trainer)
+    definition = json.loads(engine.to_str())
+    del definition["pre_tokenizer"]["use_regex"]
+    return Tokenizer(json.dumps(definition))
+
+
+@pytest.mark.parametrize("kind", ["byte_bpe", "character", "gpt2"])
+def test_cutting_changes_no_id(kind, monkeypatch):
+    tokenizer = gpt2_like() if kind == "gpt2" else train_tokenizer(kind, [WORDS * 3], 400)
+    assert chunks.cuttable(tokenizer.definition)
     texts = [
         WORDS * 40,
         "  \n\n  " + WORDS * 9,
@@ -39,8 +55,8 @@ def test_cutting_changes_no_id(tokenizer, monkeypatch):
     ids=["10 MB line", "1 MB of a"],
 )
 def test_long_texts_take_linear_time_and_little_memory(tokenizer, text):
-    before, start = peak_megabytes(), time.perf_counter()
+    before, start = peak_megabytes(), time.process_time()
     ids = tokenizer.encode(text)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3  # of all threads: neighbours on the machine do not count
     assert peak_megabytes() - before < 200
     assert tokenizer.decode_bytes(ids) == text.encode()

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from training_toy import toy_recipe
 
 from orrery.errors import UsageError
 from orrery.training.recipes import as_yaml, config_hash, load_recipe, plain, refuse_changes
+from training_toy import toy_recipe
 
 
 @pytest.fixture
@@ -39,6 +39,7 @@ def test_numbers_that_yaml_reads_as_text_are_numbers(recipe_file: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
+        (["--resum"], ["unknown flag --resum"]),
         (["--trainng.steps", "5"], ["trainng", "did you mean 'training'?"]),
         (["--training.schedule.wamup", "5"], ["training.schedule.wamup", "did you mean 'warmup'?"]),
         (["--training.optimizer.rate", "nan"], ["training.optimizer.rate", "finite"]),
@@ -98,7 +99,10 @@ def test_configuration_does_not_import_torch() -> None:
 def test_sections_stay_small() -> None:
     def sizes(values: object) -> list[int]:
         inner = values.values() if isinstance(values, dict) else []
-        return [len(values) if isinstance(values, dict) else 0, *(size for value in inner for size in sizes(value))]
+        return [
+            len(values) if isinstance(values, dict) else 0,
+            *(size for value in inner for size in sizes(value)),
+        ]
 
     groups = yaml.safe_load(as_yaml(toy_recipe()))
     assert max(size for group in groups.values() for size in sizes(group)) <= 10

@@ -1,8 +1,8 @@
 import pytest
-from training_toy import toy_recipe
 
 from orrery.training.config import Recipe
 from orrery.training.schedules import build_schedule
+from training_toy import toy_recipe
 
 
 def schedule(steps: int = 100, **settings):
