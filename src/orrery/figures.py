@@ -62,9 +62,7 @@ def line_chart(
     parts = [_frame(across, upward, x_label, y_label)]
     for number, curve in enumerate(series.values()):
         hue = number % len(_HUES)
-        parts += [
-            f'<polyline class="l s{hue}" points="{path}"/>' for path in _unbroken(curve, across, upward)
-        ]
+        parts += [f'<polyline class="l s{hue}" points="{path}"/>' for path in _unbroken(curve, across, upward)]
     if len(series) > 1:
         parts.append(_legend(list(series)))
     return _svg(WIDTH, HEIGHT, title, parts)
@@ -86,9 +84,7 @@ def bar_chart(values: Mapping[str, float], *, title: str, x_label: str) -> str:
         y = _TOP + 26 * row
         start, end = sorted((axis.at(0.0), axis.at(value)))
         parts.append(_text(left - 8, y + 14, _short(name, 28), "end"))
-        parts.append(
-            f'<rect class="f0" x="{_n(start)}" y="{y}" width="{_n(end - start)}" height="18" rx="2"/>'
-        )
+        parts.append(f'<rect class="f0" x="{_n(start)}" y="{y}" width="{_n(end - start)}" height="18" rx="2"/>')
         parts.append(_text(end + 6, y + 14, f"{value:.4g}"))
     parts.append(_text((left + WIDTH - 80) / 2, height - 12, x_label, "middle"))
     return _svg(WIDTH, height, title, parts)
@@ -114,29 +110,18 @@ def heat_map(
     Raises:
         UsageError: labels that do not fit, or a number that is negative or not finite.
     """
-    if (
-        len(matrix) != len(rows)
-        or any(len(row) != len(columns) for row in matrix)
-        or not matrix
-        or not columns
-    ):
+    if len(matrix) != len(rows) or any(len(row) != len(columns) for row in matrix) or not matrix or not columns:
         shape = f"{len(matrix)} rows for {len(rows)} labels, {len(columns)} column labels"
         raise UsageError(f"a heat map's labels do not fit its matrix: {shape}", "give a label for each")
     numbers = [value for row in matrix for value in row]
     if not all(math.isfinite(value) and value >= 0 for value in numbers):
-        raise UsageError(
-            "a heat map shows numbers of at least zero", "take the absolute value, or leave them out"
-        )
+        raise UsageError("a heat map shows numbers of at least zero", "take the absolute value, or leave them out")
     top = highest or max(numbers) or 1.0
     cell = max(8, min(24, 560 // max(len(rows), len(columns))))
     left, above = 12 + 7 * _longest(rows), _TOP + 8 + 7 * _longest(columns)
     parts = [_shades(row, top, left, above + cell * i, cell) for i, row in enumerate(matrix)]
-    parts += [
-        _text(left - 6, above + cell * (i + 0.5) + 4, _short(name, 14), "end") for i, name in enumerate(rows)
-    ]
-    parts += [
-        _upright(left + cell * (j + 0.5) + 4, above - 6, _short(name, 14)) for j, name in enumerate(columns)
-    ]
+    parts += [_text(left - 6, above + cell * (i + 0.5) + 4, _short(name, 14), "end") for i, name in enumerate(rows)]
+    parts += [_upright(left + cell * (j + 0.5) + 4, above - 6, _short(name, 14)) for j, name in enumerate(columns)]
     width, height = cell * len(columns), cell * len(rows)
     parts.append(f'<rect class="a" fill="none" x="{left}" y="{above}" width="{width}" height="{height}"/>')
     return _svg(max(left + width + 16, 24 + 8 * len(title)), above + height + 16, title, parts)
@@ -148,18 +133,14 @@ class _Axis:
     def __init__(self, values: Iterable[float], start: float, end: float, log: bool) -> None:
         low, high = min(values := list(values)), max(values)
         if log and low <= 0:
-            raise UsageError(
-                f"{low} has no place on a logarithmic axis", "leave the point out, or use a linear axis"
-            )
+            raise UsageError(f"{low} has no place on a logarithmic axis", "leave the point out, or use a linear axis")
         self.log, self.start, self.end = log, start, end
         self.ticks = _decades(low, high) if log else _round_steps(low, high)
         self.low, self.high = (self._scaled(x) for x in (min(low, self.ticks[0]), max(high, self.ticks[-1])))
 
     def at(self, value: float) -> float:
         """Return the pixel of a value."""
-        return self.start + (self._scaled(value) - self.low) / (self.high - self.low) * (
-            self.end - self.start
-        )
+        return self.start + (self._scaled(value) - self.low) / (self.high - self.low) * (self.end - self.start)
 
     def _scaled(self, value: float) -> float:
         return math.log10(value) if self.log else value
@@ -180,9 +161,7 @@ def _decades(low: float, high: float) -> list[float]:
     """Return powers of ten that enclose the range, at most eight; over few decades also 2 and 5 times them."""
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     if last - first <= 2:
-        steps = [m * 10.0**power for power in range(first, last + 1) for m in (1, 2, 5)] + [
-            10.0 ** (last + 1)
-        ]
+        steps = [m * 10.0**power for power in range(first, last + 1) for m in (1, 2, 5)] + [10.0 ** (last + 1)]
         start = max(i for i, step in enumerate(steps) if step <= low * (1 + 1e-9))
         end = min(i for i, step in enumerate(steps) if step >= high * (1 - 1e-9) and i > start)
         return steps[start : end + 1]
@@ -205,9 +184,7 @@ def _frame(across: _Axis, upward: _Axis, x_label: str, y_label: str) -> str:
     parts.append(f'<path class="a" fill="none" d="M{_LEFT} {_TOP}V{bottom}H{right}"/>')
     parts.append(_text((_LEFT + right) / 2, HEIGHT - 10, x_label, "middle"))
     middle = _n((_TOP + bottom) / 2)
-    parts.append(
-        f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{_sound(y_label)}</text>'
-    )
+    parts.append(f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{_sound(y_label)}</text>')
     return "".join(parts)
 
 
@@ -262,9 +239,7 @@ def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
 
 
 def _upright(x: float, y: float, text: str) -> str:
-    return (
-        f'<text transform="translate({_n(x)} {_n(y)}) rotate(-90)" xml:space="preserve">{_sound(text)}</text>'
-    )
+    return f'<text transform="translate({_n(x)} {_n(y)}) rotate(-90)" xml:space="preserve">{_sound(text)}</text>'
 
 
 def _sound(text: str) -> str:

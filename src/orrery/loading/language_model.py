@@ -186,9 +186,7 @@ class LanguageModel:
         with torch.no_grad():
             return self.model.hidden(ids_BL, real=real_BL)
 
-    def trace(
-        self, text: str, *, keep: Sequence[str] = ("*",), edit: Mapping[str, Edit] | None = None
-    ) -> Trace:
+    def trace(self, text: str, *, keep: Sequence[str] = ("*",), edit: Mapping[str, Edit] | None = None) -> Trace:
         """Return the inside of one pass over ``text``: ``trace["blocks.0.attention.pattern"]``.
 
         Args:
@@ -249,9 +247,7 @@ class LanguageModel:
         """Return ids and mask as checked tensors on the model's device."""
         ids_BL = torch.as_tensor(input_ids, dtype=torch.long)
         if ids_BL.dim() != 2 or ids_BL.numel() == 0:
-            raise UsageError(
-                f"input_ids of shape {list(ids_BL.shape)}", "give rows of at least one token: [B, L]"
-            )
+            raise UsageError(f"input_ids of shape {list(ids_BL.shape)}", "give rows of at least one token: [B, L]")
         check_ids(ids_BL, self.model.spec.embed.vocabulary)
         if ids_BL.shape[1] > self.context:
             raise too_long(ids_BL.shape[1], self.context)

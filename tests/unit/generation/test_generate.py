@@ -36,9 +36,7 @@ def test_cached_greedy_equals_full_forwards(model):
     assert {answer.finish_reason for answer in answers} == {"length"}
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"temperature": 1.2, "top_p": 0.9, "repetition_penalty": 1.2}], ids=str
-)
+@pytest.mark.parametrize("settings", [{}, {"temperature": 1.2, "top_p": 0.9, "repetition_penalty": 1.2}], ids=str)
 def test_alone_equals_in_a_batch_from_which_rows_drop_out(model, settings):
     chosen = sampler(**settings)
     free = generate(model, PROMPTS, TOKENIZER, LIMITS, sampler=chosen, seed=3)
@@ -60,16 +58,12 @@ def test_the_streamed_pieces_are_the_text_and_the_text_is_the_ids(model):
         shown[row] += piece
 
     answers = generate(model, PROMPTS, TOKENIZER, LIMITS, sampler=sampler(temperature=1.5), seed=1, show=show)
-    assert (
-        shown == [answer.text for answer in answers] == [TOKENIZER.decode(answer.ids) for answer in answers]
-    )
+    assert shown == [answer.text for answer in answers] == [TOKENIZER.decode(answer.ids) for answer in answers]
 
 
 def test_the_same_seed_gives_the_same_text_and_another_one_another(model):
     def run(seed):
-        return ids(
-            generate(model, PROMPTS[:1] * 2, TOKENIZER, LIMITS, sampler=sampler(temperature=1.0), seed=seed)
-        )
+        return ids(generate(model, PROMPTS[:1] * 2, TOKENIZER, LIMITS, sampler=sampler(temperature=1.0), seed=seed))
 
     assert run(5) == run(5)
     assert run(5)[0] != run(5)[1]
@@ -117,9 +111,7 @@ def test_sampled_paths_have_their_exact_probabilities():
         found[9 * a + 3 * b + c] += 1
     first, later = table[0, :, None, None] * table[:, :, None], table[None]
     expected = (first * later).flatten() * rows
-    assert (
-        float(((found - expected) ** 2 / expected).sum()) < 54.1
-    )  # chi-square, 26 degrees of freedom, p = 0.001
+    assert float(((found - expected) ** 2 / expected).sum()) < 54.1  # chi-square, 26 degrees of freedom, p = 0.001
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ from tiny_models import TOKENIZER, tiny
 
 def test_the_probabilities_of_all_next_tokens_sum_to_one():
     model = tiny("llama")
-    total = sum(
-        math.exp(score(model, [4, 9, id], str, start=0).log_probabilities[-1]) for id in range(TOKENIZER.size)
-    )
+    total = sum(math.exp(score(model, [4, 9, id], str, start=0).log_probabilities[-1]) for id in range(TOKENIZER.size))
     assert total == pytest.approx(1, abs=1e-9)
 
 

@@ -93,9 +93,7 @@ def test_dtypes_and_devices(tmp_path):
     stored = load(folder, device="cpu", dtype="stored", say=said.append)
     assert next(stored.model.parameters()).dtype == torch.bfloat16
     stored.save(tmp_path / "again")
-    assert (tmp_path / "again" / "model.safetensors").read_bytes() == (
-        folder / "model.safetensors"
-    ).read_bytes()
+    assert (tmp_path / "again" / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
     assert next(load(folder, dtype="float64", say=said.append).model.parameters()).dtype == torch.float64
     with pytest.raises(UsageError, match="no dtype"):
         load(folder, dtype="int8")
