@@ -98,9 +98,7 @@ def test_draws_have_the_probabilities():
     expected = z[0].softmax(-1) * 20_000
     counts = torch.bincount(tokens, minlength=4)
     assert counts[2] == 0
-    assert (
-        float(((counts - expected) ** 2 / expected)[[0, 1, 3]].sum()) < 13.8
-    )  # chi-square, 2 degrees, p = 0.001
+    assert float(((counts - expected) ** 2 / expected)[[0, 1, 3]].sum()) < 13.8  # chi-square, 2 degrees, p = 0.001
 
 
 def test_a_draw_depends_on_its_own_row_alone():
