@@ -88,9 +88,7 @@ def nanogpt(folder: Path, weights: dict[str, Tensor], narrow: bool, compiled: bo
     config = module.GPTConfig(CONTEXT, VOCABULARY, LAYERS, HEADS, WIDTH, 0.0, True)
     model: Any = module.GPT(config)
     turned = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
-    model.load_state_dict(
-        {n: (w.T if n.endswith(turned) else w) for n, w in weights.items()}, strict=False
-    )
+    model.load_state_dict({n: (w.T if n.endswith(turned) else w) for n, w in weights.items()}, strict=False)
     optimizer = model.configure_optimizers(DECAY, RATE, BETAS, "cpu")
     run = torch.compile(model) if compiled else model
 
