@@ -1,3 +1,27 @@
-"""Orrery: the complete Transformer system, from one-hot vectors to RLHF."""
+"""Orrery: the complete Transformer system, from one-hot vectors to RLHF.
+
+What users touch resolves on first use, so that ``import orrery`` costs milliseconds and never imports torch.
+"""
+
+from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
+
+# Name -> the module that holds it; a module of this package stands for itself.
+_ATTRIBUTES = {
+    "load": "orrery.loading.load",
+}
+_MODULES = frozenset({"data", "errors", "generation", "inspection", "settings", "text", "training"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ATTRIBUTES:
+        return getattr(import_module(_ATTRIBUTES[name]), name)
+    if name in _MODULES:
+        return import_module(f"orrery.{name}")
+    raise AttributeError(f"module 'orrery' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({"__version__", *_ATTRIBUTES, *_MODULES})

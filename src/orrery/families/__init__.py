@@ -1,5 +1,17 @@
 """One file per model family: a function from its configuration to a spec, and the rules of its weight files."""
 
-from orrery.families._registry import Family, load_family, names, register
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orrery.families._registry import Family, load_family, names, register
 
 __all__ = ["Family", "load_family", "names", "register"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: specs need torch, and `orrery --help` must not."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from orrery.families import _registry
+
+    return getattr(_registry, name)

@@ -4,7 +4,7 @@ import importlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError, UsageError
@@ -13,6 +13,7 @@ from orrery.nn.spec import ModuleSpec
 _registered: dict[str, str] = {}
 
 
+@runtime_checkable
 class Family(Protocol):
     """What a family file offers."""
 

@@ -37,26 +37,27 @@ def rotary(config: Config, head_width: int, context: int) -> Rotary.Spec:
 
 
 def _yarn(given: Mapping[str, Any], trained: int) -> Scaling:
+    temperature = given.get("attention_factor")
     return Yarn(
-        factor=given["factor"],
+        factor=float(given["factor"]),
         trained=trained,
-        fast=given.get("beta_fast") or 32.0,
-        slow=given.get("beta_slow") or 1.0,
-        temperature=given.get("attention_factor"),
+        fast=float(given.get("beta_fast") or 32),
+        slow=float(given.get("beta_slow") or 1),
+        temperature=None if temperature is None else float(temperature),
         truncate=given.get("truncate", True),
     )
 
 
 def _llama3(given: Mapping[str, Any], trained: int) -> Scaling:
-    low, high = given["low_freq_factor"], given["high_freq_factor"]
-    return Llama3(factor=given["factor"], low_frequency=low, high_frequency=high, trained=trained)
+    low, high = (float(given[f"{end}_freq_factor"]) for end in ("low", "high"))
+    return Llama3(factor=float(given["factor"]), low_frequency=low, high_frequency=high, trained=trained)
 
 
 _Reader = Callable[[Mapping[str, Any], int], Scaling]
 _READERS: dict[str, tuple[set[str], _Reader]] = {
     "default": (set(), lambda given, trained: Unscaled()),
-    "linear": ({"factor"}, lambda given, trained: Linear(factor=given["factor"])),
-    "dynamic": ({"factor"}, lambda given, trained: Dynamic(factor=given["factor"], trained=trained)),
+    "linear": ({"factor"}, lambda given, trained: Linear(factor=float(given["factor"]))),
+    "dynamic": ({"factor"}, lambda given, trained: Dynamic(factor=float(given["factor"]), trained=trained)),
     "yarn": ({"factor", "beta_fast", "beta_slow", "attention_factor", "truncate"}, _yarn),
     "llama3": ({"factor", "low_freq_factor", "high_freq_factor"}, _llama3),
 }

@@ -75,6 +75,7 @@ class Decoder(nn.Module):
     def __init__(self, spec: Spec) -> None:
         super().__init__()
         self.spec = spec
+        self.kernel: Kernel = sdpa
         self.embed = spec.embed.build(spec.width - spec.stack.extra_width)
         self.stack = spec.stack.build(spec.width)
         self.head = spec.head.build(spec.width)
@@ -89,7 +90,7 @@ class Decoder(nn.Module):
         positions: Int[Tensor, "B L"] | None = None,
         documents: Int[Tensor, "B L"] | None = None,
         cache: Cache = UNCACHED,
-        kernel: Kernel = sdpa,
+        kernel: Kernel | None = None,
         taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B L D"], Context]:
         """Embed the tokens and bind everything that varies per call; always eager.
@@ -100,7 +101,7 @@ class Decoder(nn.Module):
             positions: of each token; by default counted from the real ones, or from the cache.
             documents: of each token in a packed row, with restarted ``positions``; -1 for padding.
             cache: keys and values of earlier calls.
-            kernel: the attention kernel.
+            kernel: the attention kernel; by default the model's own, ``model.kernel``.
             taps: a recorder.
         """
         whole = cache is UNCACHED and real is None and positions is None and documents is None
@@ -109,7 +110,9 @@ class Decoder(nn.Module):
             if real is not None and cache is UNCACHED:
                 positions = (real.long().cumsum(1) - 1).clamp(min=0)
         places = Places(positions, documents)
-        return self.stack.prepare(self.embed(ids_BL), places, real, whole=whole, cache=cache, kernel=kernel, taps=taps)
+        return self.stack.prepare(
+            self.embed(ids_BL), places, real, whole=whole, cache=cache, kernel=kernel or self.kernel, taps=taps
+        )
 
     def hidden(
         self,
@@ -118,7 +121,7 @@ class Decoder(nn.Module):
         real: Bool[Tensor, "B L"] | None = None,
         positions: Int[Tensor, "B L"] | None = None,
         documents: Int[Tensor, "B L"] | None = None,
-        kernel: Kernel = sdpa,
+        kernel: Kernel | None = None,
         taps: Taps | None = None,
     ) -> Float[Tensor, "B L D"]:
         """Return the final stream; arguments as in ``prepare``."""
@@ -132,7 +135,7 @@ class Decoder(nn.Module):
         real: Bool[Tensor, "B L"] | None = None,
         positions: Int[Tensor, "B L"] | None = None,
         documents: Int[Tensor, "B L"] | None = None,
-        kernel: Kernel = sdpa,
+        kernel: Kernel | None = None,
         taps: Taps | None = None,
     ) -> Float[Tensor, "B L V"]:
         """Return the logits of every next token; arguments as in ``prepare``."""
@@ -146,7 +149,7 @@ class Decoder(nn.Module):
         lengths: Int[Tensor, "B"] | None = None,
         *,
         cache: SlotCache | None = None,
-        kernel: Kernel = sdpa,
+        kernel: Kernel | None = None,
     ) -> tuple[Float[Tensor, "B V"], DecoderState]:
         """Read the prompts (right-padded rows) and return the logits after each row's last token.
 
@@ -167,13 +170,13 @@ class Decoder(nn.Module):
         state: DecoderState,
         lengths: Int[Tensor, "B"] | None = None,
         *,
-        kernel: Kernel = sdpa,
+        kernel: Kernel | None = None,
     ) -> tuple[Float[Tensor, "B N V"], DecoderState]:
         """Take N more tokens a row and return the logits after each."""
         return self.head(self._take(tokens, state, lengths, kernel)), state
 
     def _take(
-        self, tokens_BN: Tensor, state: DecoderState, lengths_B: Tensor | None, kernel: Kernel
+        self, tokens_BN: Tensor, state: DecoderState, lengths_B: Tensor | None, kernel: Kernel | None
     ) -> Float[Tensor, "B N D"]:
         real_BN = None
         if lengths_B is not None:

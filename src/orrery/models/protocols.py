@@ -1,11 +1,12 @@
 """What search, sampling, the server and the page know of a model: how to start, how to step, how to handle rows."""
 
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor
 
 
+@runtime_checkable
 class DecodingState(Protocol):
     """What a model remembers between steps: a cache, an (h, c), a recurrence. Each row stands on its own."""
 
@@ -38,6 +39,7 @@ class DecodingState(Protocol):
 State = TypeVar("State", bound=DecodingState)
 
 
+@runtime_checkable
 class DecodingModel(Protocol[State]):
     """A model that writes one token after another; every search and every server is written against this."""
 

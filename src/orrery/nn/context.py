@@ -5,7 +5,7 @@ Modules hold parameters; calls hold state. A module that needs positions, a mask
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -15,6 +15,7 @@ from orrery.nn.masks import BoundMask
 from orrery.nn.positions.scheme import BoundPosition
 
 
+@runtime_checkable
 class Taps(Protocol):
     """What a recorder offers: it sees every tapped tensor and returns it, or its replacement."""
 

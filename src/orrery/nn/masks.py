@@ -19,7 +19,7 @@ UNUSED = 2**30
 
 @dataclass(frozen=True)
 class Places:
-    """Where tokens stand: all that a rule may look at.
+    """Where tokens stand, ``[B, L]`` or one axis wider while pairs are compared: all that a rule may look at.
 
     Attributes:
         positions: distance from the start of the document, ``UNUSED`` where there is no token.
@@ -27,9 +27,9 @@ class Places:
         prefix: whether the token belongs to the part that everybody may see, or ``None``.
     """
 
-    positions: Int[Tensor, "B L"]
-    documents: Int[Tensor, "B L"] | None = None
-    prefix: Bool[Tensor, "B L"] | None = None
+    positions: Int[Tensor, "..."]
+    documents: Int[Tensor, "..."] | None = None
+    prefix: Bool[Tensor, "..."] | None = None
 
     def at(self, *index: slice | Tensor | None) -> "Places":
         """Index every field alike."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,7 @@ class Term:
     coupled: bool = False
 
 
+@runtime_checkable
 class Objective(Protocol):
     """A way to learn: it turns examples into a batch of tensors, and a model's outputs into terms."""
 
@@ -40,6 +41,7 @@ class Objective(Protocol):
         ...
 
 
+@runtime_checkable
 class BatchSource(Protocol):
     """Where batches come from: a pure function of the step, or a source whose state the checkpoint saves."""
 

@@ -1,7 +1,7 @@
 """Kernels: from queries, keys and values to mixed values. ``eager`` is the definition; every other must equal it."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -10,6 +10,7 @@ from torch import Tensor
 from orrery.nn.masks import BoundMask
 
 
+@runtime_checkable
 class Kernel(Protocol):
     """Attention over given queries, keys and values; no parameters."""
 

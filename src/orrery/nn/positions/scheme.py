@@ -22,8 +22,8 @@ class Call:
     dtype: torch.dtype
 
 
-class BoundPosition:
-    """A scheme bound to one call. The base class is the scheme that does nothing."""
+class BoundPosition(ABC):  # noqa: B024 - three hooks, none of which a scheme must have
+    """A scheme bound to one call; it overrides exactly the hooks that it uses."""
 
     def embed(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D2"]:
         """Change the embeddings before the first block."""
@@ -40,7 +40,11 @@ class BoundPosition:
         return None
 
 
-NO_POSITION = BoundPosition()
+class NoPosition(BoundPosition):
+    """No scheme: every hook does nothing."""
+
+
+NO_POSITION = NoPosition()
 
 
 @dataclass(frozen=True)

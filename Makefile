@@ -1,0 +1,92 @@
+# Every target sets itself up: it creates .venv where it is missing and installs what it needs, once.
+PYTHON ?= python3
+PIP_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIN := constraints.txt
+# The two variables pin the build backend as well: pip before 25.3 reads the first, later ones the second.
+PIP := PIP_CONSTRAINT="$(CURDIR)/$(PIN)" PIP_BUILD_CONSTRAINT="$(CURDIR)/$(PIN)" \
+  $(BIN)/python -m pip --disable-pip-version-check install --quiet -c $(PIN) $(PIP_ARGS)
+CORE := $(VENV)/core.stamp
+TEST := $(VENV)/test.stamp
+
+# The named data sets, where a checkout has them beside it.
+ifneq ($(wildcard ../shared/data/.),)
+ORRERY_DATA ?= $(abspath ../shared/data)
+endif
+export ORRERY_DATA
+
+# Two workers with one torch thread each; pytest leaves with 5 where a tier holds no test yet.
+WORKERS ?= 2
+EXAMPLES ?= 20
+PYTEST = OMP_NUM_THREADS=1 ORRERY_TEST_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q
+tier = $(PYTEST) $(1) || test $$? -eq 5
+tier_in = $(if $(wildcard $(1)),$(call tier,$(2) $(1)))
+# Compiled graphs hold no runtime type checks, so what compiles runs in a process without them.
+UNTYPED := export JAXTYPING_DISABLE=1;
+TYPED := tests --ignore=tests/compile
+
+.PHONY: help demo test quick test-slow checks docs clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo        install the core into .venv and print what this machine has"
+	@echo "make quick       unit, architecture and property tests, under 90 seconds"
+	@echo "make test        every test that is not slow"
+	@echo "make test-slow   the slow tier, and the property tests with 200 examples each"
+	@echo "make checks      format, lint, types, import contracts, documentation"
+	@echo "make docs        the documentation, into docs/_build/html"
+	@echo "make clean       remove .venv and everything built"
+	@echo "PYTHON=python3.12 chooses the interpreter; PIP_ARGS='...' is passed to every pip install"
+
+demo: $(CORE)
+	$(BIN)/orrery info
+
+quick: $(TEST)
+	$(call tier,-n $(WORKERS) -m "not slow and not alone" $(wildcard tests/unit tests/architecture tests/properties))
+
+test: $(TEST)
+	$(call tier,-n $(WORKERS) -m "not slow and not alone" $(TYPED))
+	$(call tier,-m "not slow and alone" $(TYPED))
+	$(UNTYPED) $(call tier_in,tests/compile,-m "not slow")
+
+test-slow: EXAMPLES := 200
+test-slow: $(TEST)
+	$(call tier,-n $(WORKERS) -m "slow and not alone" $(TYPED))
+	$(call tier,-m "slow and alone" $(TYPED))
+	$(UNTYPED) $(call tier_in,tests/compile,-m slow)
+	$(call tier_in,tests/properties,-n $(WORKERS) -m "not slow and not alone")
+
+checks: $(TEST)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
+	$(BIN)/python tests/architecture/rules.py
+
+docs: $(TEST)
+	$(BIN)/sphinx-build -W --keep-going docs docs/_build/html
+
+clean:
+	rm -rf $(VENV) dist build docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+# torch has its own call: a build with a local label satisfies the plain pin, and nothing later can replace it.
+$(CORE): pyproject.toml $(PIN) | $(BIN)/python
+	$(PIP) torch
+	$(PIP) -e .
+	@touch $@
+
+$(TEST): $(CORE)
+	$(PIP) -e ".[oracle,dev]"
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "error: '$(PYTHON)' is missing or older than Python 3.11: install Python 3.11 or newer," \
+	    "or name one: make PYTHON=python3.12" >&2; exit 5; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "error: this Python cannot make virtual environments: install its venv package" \
+	    "(Debian and Ubuntu: apt-get install python3-venv)" >&2; exit 5; }
+	$(PYTHON) -m venv $(VENV)

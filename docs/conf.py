@@ -1,0 +1,17 @@
+"""Sphinx configuration: Markdown pages, every warning an error (see ``make docs``)."""
+
+import orrery
+
+project = "Orrery"
+author = "The Orrery developers"
+copyright = author
+version = release = orrery.__version__
+
+extensions = ["myst_parser"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+nitpicky = True
+exclude_patterns = ["_build"]
+
+html_theme = "furo"
+html_title = f"Orrery {release}"

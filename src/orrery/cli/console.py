@@ -1,0 +1,118 @@
+"""How an error looks: one line ``error:``, one line ``hint:``, and an exit code that scripts can rely on."""
+
+import errno
+import os
+import sys
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+from orrery.errors import MachineError, OrreryError, RunError, UsageError
+
+# The disk is full, over quota, read-only, closed to this user, or refuses a file of this size.
+_MACHINE_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EFBIG})
+_INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a failure is told as: two lines, either of which may be empty, and the exit code."""
+
+    message: str
+    hint: str
+    code: int
+
+
+def report(error: BaseException, debug: bool = False) -> int:
+    """Print ``error`` on stderr, below its traceback when ``debug``, and return the exit code."""
+    if debug:
+        traceback.print_exception(error)
+    verdict = judge(error)
+    if isinstance(error, BrokenPipeError):
+        _discard_output()
+    for label, text in (("error", verdict.message), ("hint", verdict.hint)):
+        if text:
+            print(f"{label}: {_one_line(text)}", file=sys.stderr)
+    return verdict.code
+
+
+def close_output() -> None:
+    """Flush stdout now, so that a reader that left or a full disk is met where it can still be reported."""
+    sys.stdout.flush()
+
+
+def judge(error: BaseException) -> Verdict:
+    """Say what is wrong, what to do, and with which code to leave, for any exception."""
+    if isinstance(error, OrreryError):
+        return Verdict(error.message, error.hint, error.exit_code)
+    if isinstance(error, KeyboardInterrupt):
+        return Verdict("interrupted", "", _INTERRUPTED)
+    if isinstance(error, BrokenPipeError):
+        return Verdict("", "", RunError.exit_code)
+    if isinstance(error, OSError) and error.errno in _MACHINE_ERRNOS:
+        return _machine(error)
+    if _is_memory(error):
+        hint = "use a smaller batch, context or model, or free memory on this machine"
+        return Verdict(f"out of memory: {error}", hint, RunError.exit_code)
+    return _usage(error) or _defect(error)
+
+
+def _machine(error: OSError) -> Verdict:
+    where = f": {error.filename}" if error.filename else ""
+    hint = "make room or choose another folder; nothing already saved was touched"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        hint = "choose a folder that this user may write, or change its rights"
+    return Verdict(f"{error.strerror}{where}", hint, MachineError.exit_code)
+
+
+def _is_memory(error: BaseException) -> bool:
+    """Tell memory from other failures by name: torch must not be imported to report an error."""
+    text = str(error)
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, RuntimeError) and "DefaultCPUAllocator" in text)
+    )
+
+
+def _usage(error: BaseException) -> Verdict | None:
+    from cyclopts import CycloptsError
+
+    for link in (error, error.__cause__):
+        if _is_pydantic(link):
+            return Verdict(_invalid(link), _help_hint(error), UsageError.exit_code)
+    if isinstance(error, CycloptsError):
+        return Verdict(str(error), _help_hint(error), UsageError.exit_code)
+    return None
+
+
+def _is_pydantic(error: BaseException | None) -> bool:
+    module = sys.modules.get("pydantic")
+    return module is not None and isinstance(error, module.ValidationError)
+
+
+def _invalid(error: Any) -> str:
+    """Name each invalid setting by its dotted path, at most three of them."""
+    faults = [(".".join(map(str, fault["loc"])) or error.title, fault["msg"]) for fault in error.errors()]
+    shown = "; ".join(f"{place}: {text}" for place, text in faults[:3])
+    more = len(faults) - 3
+    return f"{shown}; and {more} more" if more > 0 else shown
+
+
+def _help_hint(error: BaseException) -> str:
+    chain = getattr(error, "command_chain", None) or ()
+    return f"see '{' '.join(('orrery', *chain))} --help'"
+
+
+def _defect(error: BaseException) -> Verdict:
+    hint = "this is a defect of Orrery: run again with --debug and report the traceback with 'orrery info'"
+    return Verdict(f"unexpected {type(error).__name__}: {error}", hint, RunError.exit_code)
+
+
+def _discard_output() -> None:
+    """Send what is still buffered nowhere: the interpreter flushes stdout once more on its way out."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,77 @@
+"""The table of verbs, and the one way in: parse, run, turn every failure into two lines and an exit code."""
+
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import cyclopts
+from cyclopts.config import Env
+
+import orrery
+from orrery.cli.console import close_output, report
+
+
+class Verb(NamedTuple):
+    """Where a verb lives, as ``module:function`` or ``module:app``, and its line in the list of verbs."""
+
+    target: str
+    summary: str
+
+
+VERBS = {
+    "tokenizer": Verb("orrery.cli.tokenizer:app", "Train a tokenizer, or show what it does to a text, step by step."),
+    "data": Verb("orrery.cli.data:app", "Show, fetch and prepare texts and named data sets."),
+    "info": Verb("orrery.cli.info:info", "Versions, processor, memory and folders, for a bug report."),
+}
+
+
+def build(words: Sequence[str] = ()) -> cyclopts.App:
+    """Return the parser for a command line; ``ORRERY_<VERB>_<FLAG>`` stands in for a missing flag."""
+    app = cyclopts.App(
+        name="orrery",
+        help="Train Transformers on your own text, use them, look inside, and check every path by another.",
+        help_epilogue="--debug, anywhere, shows the traceback of an error. Each flag may also be set in the "
+        "environment as ORRERY_VERB_FLAG: a flag beats the environment, the environment beats a file.",
+        help_format="plaintext",
+        version=f"orrery {orrery.__version__}",
+        config=Env("ORRERY_"),
+        suppress_keyboard_interrupt=False,
+        result_action="return_int_as_exit_code_else_zero",
+        exit_on_error=False,
+        print_error=False,
+    )
+    for name, verb in VERBS.items():
+        # The list of verbs must import none of them; the page of one verb comes from its own docstring.
+        app.command(verb.target, name=name, help=None if name in words else verb.summary)
+    return app
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Carry out one command line and return its exit code, with any error printed."""
+    words, debug = _without_debug(list(arguments))
+    try:
+        code = build(words)(words)
+        close_output()
+        return int(code)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except BaseException as error:
+        return report(error, debug=debug)
+
+
+def main() -> None:
+    """Run the program on ``sys.argv`` and exit; SIGTERM unwinds like an exception and exits with 143."""
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(run(sys.argv[1:]))
+
+
+def _terminate(number: int, frame: Any) -> None:
+    sys.exit(128 + number)
+
+
+def _without_debug(words: list[str]) -> tuple[list[str], bool]:
+    """Take ``--debug`` out of the words before ``--``, which ends the flags."""
+    end = words.index("--") if "--" in words else len(words)
+    flags = [word for word in words[:end] if word != "--debug"]
+    return flags + words[end:], len(flags) < end

@@ -1,0 +1,62 @@
+"""The bytes that each id stands for, for tokenizers whose pieces mean the same wherever they are."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tokenizers
+
+from orrery.errors import UsageError
+from orrery.text.characters import REPLACEMENT, UNKNOWN
+
+Pieces = list[bytes]
+
+
+def byte_alphabet() -> dict[str, int]:
+    """Map the 256 visible characters of byte-level BPE to their bytes, as GPT-2's released code does.
+
+    Bytes that print stand for themselves; the other 68 take the code points from 256 on, in order.
+    """
+    printing = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = [byte for byte in range(256) if byte not in printing]
+    return {chr(byte): byte for byte in printing} | {chr(256 + place): byte for place, byte in enumerate(others)}
+
+
+def context_free(definition: Mapping[str, Any]) -> bool:
+    """Whether decoding is the concatenation of the bytes of each id: byte-level BPE and characters."""
+    return _byte_level(definition) or _characters(definition)
+
+
+def pieces_of(definition: Mapping[str, Any], engine: tokenizers.Tokenizer) -> Pieces:
+    """Return the bytes of every id. Raises `UsageError` where they depend on the neighbours."""
+    if not context_free(definition):
+        raise UsageError(
+            f"the tokens of this {definition['model']['type']} tokenizer have no bytes of their own",
+            "decode whole texts with decode()",
+        )
+    spell = _spell_bytes if _byte_level(definition) else _spell_character
+    size = 1 + max(engine.get_vocab(with_added_tokens=True).values())
+    return [spell(engine.id_to_token(id) or "") for id in range(size)]
+
+
+_BYTE = byte_alphabet()
+
+
+def _spell_bytes(token: str) -> bytes:
+    # A token with a character outside the alphabet was added as plain text.
+    return bytes(_BYTE[c] for c in token) if all(c in _BYTE for c in token) else token.encode()
+
+
+def _spell_character(token: str) -> bytes:
+    return token.replace(UNKNOWN, REPLACEMENT).encode()
+
+
+def _byte_level(definition: Mapping[str, Any]) -> bool:
+    return (definition.get("decoder") or {}).get("type") == "ByteLevel"
+
+
+def _characters(definition: Mapping[str, Any]) -> bool:
+    steps = (definition.get("decoder") or {}).get("decoders", [])
+    return definition["model"]["type"] == "WordLevel" and [step.get("type") for step in steps] == [
+        "Replace",
+        "Fuse",
+    ]

@@ -1,0 +1,77 @@
+"""Decode ids one at a time without ever showing half a character."""
+
+import codecs
+
+from orrery.text.pieces import context_free
+from orrery.text.tokenizer import Tokenizer
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+class StreamDecoder:
+    """Text piece by piece: the pieces joined are the full `Tokenizer.decode`, in linear time.
+
+    A piece that ends inside a character holds its bytes back until the rest has come; U+FFFD appears only for
+    bytes that no later byte can complete.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, special: bool = False) -> None:
+        self._stream: _Bytes | _Window = (
+            _Bytes(tokenizer, special) if context_free(tokenizer.definition) else _Window(tokenizer, special)
+        )
+
+    def push(self, id: int) -> str:
+        """Return the text that has become certain with this id, possibly none."""
+        return self._stream.push(id)
+
+    def finish(self) -> str:
+        """Return what was held back; incomplete bytes become U+FFFD."""
+        return self._stream.finish()
+
+
+class _Bytes:
+    """For tokenizers whose decoding is the concatenation of bytes: an incremental UTF-8 decoder."""
+
+    def __init__(self, tokenizer: Tokenizer, special: bool) -> None:
+        self._tokenizer = tokenizer
+        self._special = special
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def push(self, id: int) -> str:
+        return self._decoder.decode(self._tokenizer.decode_bytes([id], self._special))
+
+    def finish(self) -> str:
+        return self._decoder.decode(b"", final=True)
+
+
+class _Window:
+    """For tokenizers whose pieces depend on the piece before: decode a short window and show what it adds.
+
+    Differs from the full text only where a run of byte-fallback tokens is not UTF-8 as a whole.
+    """
+
+    LONGEST_CHARACTER = 4
+
+    def __init__(self, tokenizer: Tokenizer, special: bool) -> None:
+        self._tokenizer = tokenizer
+        self._special = special
+        self._shown: list[int] = []
+        self._held: list[int] = []
+
+    def push(self, id: int) -> str:
+        self._held.append(id)
+        added = self._added()
+        if added.endswith(REPLACEMENT) and len(self._held) < self.LONGEST_CHARACTER:
+            return ""
+        return self._show(added)
+
+    def finish(self) -> str:
+        return self._show(self._added())
+
+    def _added(self) -> str:
+        before = self._tokenizer.decode(self._shown, self._special)
+        return self._tokenizer.decode(self._shown + self._held, self._special)[len(before) :]
+
+    def _show(self, added: str) -> str:
+        self._shown, self._held = (self._held, []) if added else (self._shown + self._held, [])
+        return added

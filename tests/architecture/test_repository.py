@@ -1,0 +1,67 @@
+"""The repository keeps its promises: pinned dependencies, no path of one machine, layers that hold."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PINS = (ROOT / "constraints.txt").read_text().splitlines()
+MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home|tmp|opt|Users)(/|\b)")
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_pins_are_plain() -> None:
+    assert [pin for pin in PINS if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", pin)] == []
+
+
+def test_every_dependency_is_pinned() -> None:
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    wanted = [*PROJECT["build-system"]["requires"], *PROJECT["project"]["dependencies"], *chain(*extras)]
+    pinned = {_normal(pin.split("==")[0]) for pin in PINS}
+    assert {_normal(re.split(r"[\[<>=~! ]", line)[0]) for line in wanted} - pinned == set()
+
+
+def test_torch_is_the_pinned_one_and_brings_no_cuda_by_accident() -> None:
+    installed = {_normal(name) for d in metadata.distributions() if (name := d.metadata["Name"])}
+    assert f"torch=={torch.__version__.split('+')[0]}" in PINS
+    assert torch.version.cuda or not [name for name in installed if name.startswith("nvidia-")]
+
+
+def _tracked() -> list[Path]:
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in listing.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_file_names_a_place_of_one_machine() -> None:
+    found = []
+    for path in _tracked():
+        text = path.read_bytes().decode("utf-8", errors="ignore")
+        shared = path.name != "Makefile" and ".." + "/shared" in text
+        if shared or MACHINE_PATH.search(text):
+            found.append(path.relative_to(ROOT).as_posix())
+    assert found == []
+
+
+@pytest.mark.parametrize("place", ["work/x", "root", "tmp/run.txt", "home/me"])
+def test_a_machine_path_is_recognised(place: str) -> None:
+    assert MACHINE_PATH.search(f"open('/{place}')")
+    assert not MACHINE_PATH.search(f"docs/{place}")
+
+
+def test_layers_hold() -> None:
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()"]
+    result = subprocess.run([*command, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout

@@ -1,0 +1,32 @@
+"""What every test shares: warnings are errors, examples are repeatable, data sets are found or named."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from orrery.settings import data_folder
+
+# Derandomised: a failure on one machine is a failure on every machine. The slow tier asks for more examples.
+settings.register_profile(
+    "orrery",
+    derandomize=True,
+    deadline=None,
+    max_examples=int(os.environ.get("ORRERY_TEST_EXAMPLES", "20")),
+)
+settings.load_profile("orrery")
+
+
+@pytest.fixture(scope="session")
+def data_set() -> Callable[[str], Path]:
+    """Return the path of a named data set, or of a file in it; a test whose set is missing is skipped."""
+
+    def find(name: str) -> Path:
+        path = data_folder() / name
+        if not path.exists():
+            pytest.skip(f"needs {path}: set ORRERY_DATA to the folder of the data sets")
+        return path
+
+    return find

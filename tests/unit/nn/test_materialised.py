@@ -1,0 +1,44 @@
+"""The kernel that keeps the pattern equals the definition, forward and backward."""
+
+import pytest
+import torch
+
+from orrery.errors import UsageError
+from orrery.nn.attention.kernels import eager
+from orrery.nn.attention.materialised import materialised
+from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
+
+
+def operands(heads=4, kv_heads=4, dtype=torch.float64):
+    rng = torch.Generator().manual_seed(0)
+    shapes = [(3, heads, 9, 8), (3, kv_heads, 9, 8), (3, kv_heads, 9, 8)]
+    return [torch.randn(shape, generator=rng, dtype=dtype).requires_grad_() for shape in shapes]
+
+
+def run(kernel, q, k, v, mask, bias=None):
+    mixed = kernel(q, k, v, mask=mask, bias_BHLS=bias, scale=0.3, dropout=0.0, tap=lambda name, x: x)
+    weight = torch.linspace(-1, 1, mixed.numel(), dtype=mixed.dtype).view_as(mixed)
+    return mixed, *torch.autograd.grad((mixed * weight).sum(), (q, k, v))
+
+
+@pytest.mark.parametrize("kv_heads", [4, 2, 1])
+@pytest.mark.parametrize("mask", ["causal", "dense"])
+@pytest.mark.parametrize("biased", [False, True])
+def test_equals_eager(kv_heads, mask, biased):
+    rng = torch.Generator().manual_seed(1)
+    allowed = torch.rand(3, 1, 9, 9, generator=rng) < 0.6
+    allowed[1, :, 4] = False  # a query that may see nothing
+    bound = PLAIN_CAUSAL if mask == "causal" else BoundMask(dense=allowed, is_causal=False)
+    bias = torch.randn(3, 4, 9, 9, generator=rng, dtype=torch.float64) if biased else None
+    pairs = zip(
+        run(materialised, *operands(kv_heads=kv_heads), bound, bias),
+        run(eager, *operands(kv_heads=kv_heads), bound, bias),
+        strict=True,
+    )
+    assert all((a - b).abs().max() < 1e-12 for a, b in pairs)
+
+
+def test_refuses_dropout():
+    q, k, v = operands()
+    with pytest.raises(UsageError, match="no dropout on the pattern"):
+        materialised(q, k, v, mask=PLAIN_CAUSAL, bias_BHLS=None, scale=1.0, dropout=0.1, tap=lambda name, x: x)
