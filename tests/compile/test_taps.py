@@ -9,6 +9,7 @@ import textwrap
 import threading
 from dataclasses import replace
 
+import jaxtyping
 import pytest
 import torch
 from torch._dynamo.testing import CompileCounter
@@ -57,6 +58,7 @@ class Recorder:
 
 @pytest.fixture(autouse=True)
 def fresh_compiler():
+    assert jaxtyping.config.jaxtyping_disable, "compiled graphs hold no type checks: set JAXTYPING_DISABLE=1"
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()

@@ -64,3 +64,8 @@ def deviation(found: Tensor, expected: Tensor) -> float:
     if not found.numel():
         return 0.0
     return float((found - expected).abs().max() / expected.abs().max().clamp(min=1))
+
+
+def exactly_equal(name: str, law: str, family: str, differences: int) -> Evidence:
+    """Return the evidence that nothing differs."""
+    return within(name, law, family, differences, 0)

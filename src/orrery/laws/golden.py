@@ -8,7 +8,9 @@ from torch import Tensor
 
 from orrery.laws.evidence import CannotRun, Evidence, SlideDiffers, exact, within
 from orrery.nn.attention.kernels import eager
-from orrery.nn.masks import PLAIN_CAUSAL, BoundMask, Causal, Everything, Places, bind
+from orrery.nn.attention.multihead import MultiHeadAttention
+from orrery.nn.embeddings import TokenEmbedding
+from orrery.nn.masks import PLAIN_CAUSAL, BoundMask, Causal, Places, bind
 from orrery.nn.positions.scheme import Added, Call
 from orrery.nn.positions.sinusoidal import SinusoidalPositions, rates
 from orrery.settings import data_folder
@@ -26,16 +28,18 @@ def check() -> Iterator[Evidence]:
     yield exact("G17 causal mask 4x4: entries that differ", "", causal_differences(), 0)
     yield within("G17 softmax rows sum to 1, masked weights are 0.0", "golden", "", causal_rows(), 1e-15)
     yield within("G20 concat(heads) W_O == sum of W_h head_h", "golden", "", summed_heads(), 1e-12)
-    yield exact("G20 parameters, d = 512: concat(heads) W_O", "", 4 * 512**2, 1_048_576)
+    yield exact("G20 parameters, d = 512, 8 heads of d / h: 4 d^2", "", attention_size(8, 64), 4 * 512**2)
+    full = 8 * 3 * 512**2 + 8 * 512**2
+    yield exact("G20 parameters, K = 512, 8 full-width heads: L 3K^2 + L K^2", "", attention_size(8, 512), full)
     yield exact("W1 look-up: bits that differ from one-hot times table", "", look_up_differences(), 0)
 
 
 def slides() -> Iterator[SlideDiffers]:
     """List what a slide gives otherwise."""
-    why = "W_q, W_k and W_v are K x K matrices; with K = 512 and D = 10 the slide would give 15,360"
-    yield SlideDiffers("G20 parameters of self-attention", "3 D K", "3 K^2 = 786,432", why)
-    why = "eight full-width heads: L 3K^2 + L K^2, against 4 d^2 when each head has d / h channels"
-    yield SlideDiffers("G20 multi-head, deck S0 (L = 8, K = 512)", "8,388,608", "1,048,576", why)
+    why = "W_q, W_k and W_v map K channels to K channels; D is no axis of theirs (here D = 10)"
+    yield SlideDiffers("G20 parameters of self-attention, K = 512", "3 D K = 15,360", "3 K^2 = 786,432", why)
+    why = "deck S0 has 8 heads of full width (L 3K^2 + L K^2); the others have d / h channels a head (4 d^2)"
+    yield SlideDiffers("G20 multi-head attention, d = K = 512", "8,388,608", "1,048,576", why)
     why = "weights that stay with the place instead of the content when x2 and x3 are swapped"
     yield SlideDiffers("G12 poll, frozen weights", "[0.1, 0.6, 0.4, 0.1]", "[0.1, 0.2, 1.2, 0.1]", why)
 
@@ -135,6 +139,13 @@ def causal_rows() -> float:
     return float((pattern.sum(-1) - 1).abs().max() + pattern.triu(1).sum())
 
 
+def attention_size(heads: int, head_width: int) -> int:
+    """Count the weights of a multi-head attention of width 512."""
+    spec = MultiHeadAttention.Spec(heads=heads, kv_heads=heads, head_width=head_width)
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in spec.build(512).parameters())
+
+
 def summed_heads() -> float:
     """Compare both forms of the output projection on random heads."""
     rng = torch.Generator().manual_seed(0)
@@ -147,15 +158,8 @@ def summed_heads() -> float:
 
 def look_up_differences() -> int:
     """Count entries in which a look-up differs from the product with one-hot vectors."""
-    from orrery.nn.embeddings import TokenEmbedding
-
     embedding = TokenEmbedding(61, 24)
     ids = torch.arange(61)
     one_hot = torch.nn.functional.one_hot(ids, 61).float()
     return int((embedding(ids[None])[0] != one_hot @ embedding.token.weight).sum())
 
-
-def everything(length: int) -> BoundMask:
-    """Return the full mask of a row."""
-    places = Places(torch.arange(length)[None])
-    return bind(Everything(), places, places)

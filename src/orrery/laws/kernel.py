@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
-from orrery.laws.models import random_ids, tiny
-from orrery.nn.attention.kernels import KERNELS, Kernel, eager
+from orrery.laws.models import KERNELS, random_ids, tiny
+from orrery.nn.attention.kernels import Kernel, eager
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
 
 DTYPES = {"float64": (torch.float64, FLOAT64), "float32": (torch.float32, FLOAT32)}
@@ -35,9 +35,9 @@ def in_the_model(family: str, kernel: Kernel, dtype: torch.dtype) -> float:
 
 
 def gradients(family: str, kernel: Kernel) -> float:
-    """Compare the gradients of every parameter on padded rows."""
-    model, ids = tiny(family), random_ids(2, 11)
-    real = torch.arange(11) < torch.tensor([[11], [6]])
+    """Compare the gradients of every parameter on left-padded rows, one of them nothing but padding."""
+    model, ids = tiny(family), random_ids(3, 11)
+    real = torch.arange(11) >= torch.tensor([[0], [5], [11]])
 
     def gradient(chosen: Kernel) -> tuple[Tensor, ...]:
         loss = model(ids, real=real, kernel=chosen)[real].pow(2).mean()

@@ -9,8 +9,13 @@ from torch import Tensor
 
 from orrery.families import load_family
 from orrery.models.decoder import Decoder
+from orrery.nn.attention.kernels import Kernel, eager, sdpa
+from orrery.nn.attention.materialised import materialised
 
 VOCABULARY = 61
+KERNELS: Mapping[str, Kernel] = {"eager": eager, "sdpa": sdpa, "materialised": materialised}
+"""Every way to compute attention, the definition first."""
+
 CONFIGS: Mapping[str, Mapping[str, Any]] = {
     "gpt2": {"vocab_size": VOCABULARY, "n_positions": 48, "n_embd": 24, "n_layer": 2, "n_head": 3},
     "llama": {

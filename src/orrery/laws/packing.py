@@ -6,8 +6,8 @@ from functools import partial
 import torch
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
-from orrery.laws.models import random_ids, tiny
-from orrery.nn.attention.kernels import KERNELS, Kernel
+from orrery.laws.models import KERNELS, random_ids, tiny
+from orrery.nn.attention.kernels import Kernel
 
 LENGTHS = ((5, 3, 6), (1, 12), (14,))
 ROW = 14

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from functools import partial
 
 import torch
+from torch import Tensor
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
-from orrery.laws.models import random_ids, tiny
-from orrery.nn.attention.kernels import KERNELS, Kernel
+from orrery.laws.models import KERNELS, random_ids, tiny
+from orrery.nn.attention.kernels import Kernel
 from orrery.nn.masks import BoundMask
 
 LENGTHS = (9, 5, 1)
@@ -38,19 +39,18 @@ def padded(family: str, side: str, kernel: Kernel, dtype: torch.dtype) -> float:
 
 
 def fully_masked(family: str, kernel: Kernel) -> float:
-    """Return the largest output of a query that may see nothing, inside a model and from the kernel alone."""
-    seen: dict[str, torch.Tensor] = {}
+    """Return the largest output of queries that may see nothing, inside a model and from the kernel alone."""
+    seen: dict[str, Tensor] = {}
 
-    def record(key: str, value: torch.Tensor) -> torch.Tensor:
+    def record(key: str, value: Tensor) -> Tensor:
         seen[key] = value
         return value
 
-    real = torch.zeros(2, ROW, dtype=torch.bool)
-    real[0, 4:] = True  # the second row is nothing but padding
+    real = torch.ones(2, ROW, dtype=torch.bool)
+    real[1] = False
     logits = tiny(family)(random_ids(2, ROW), real=real, kernel=kernel, taps=record)
-    mixed = [value for key, value in seen.items() if key.endswith("mixed")]
-    inside = max(float(x[0, :, :4].abs().max()) + float(x[1].abs().max()) for x in mixed)
-    q = torch.ones(1, 2, 3, 4)
+    inside = max(float(value[1].abs().max()) for key, value in seen.items() if key.endswith("mixed"))
+    x = torch.ones(1, 2, 3, 4)
     nothing = BoundMask(dense=torch.zeros(1, 1, 3, 3, dtype=torch.bool), is_causal=False)
-    alone = kernel(q, q, q, mask=nothing, bias_BHLS=None, scale=1.0, dropout=0.0, tap=lambda name, value: value)
+    alone = kernel(x, x, x, mask=nothing, bias_BHLS=None, scale=1.0, dropout=0.0, tap=lambda name, value: value)
     return inside + float(alone.abs().max()) + float(logits.isnan().sum())

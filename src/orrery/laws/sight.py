@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
-from orrery.laws.models import random_ids, tiny
+from orrery.laws.models import KERNELS, random_ids, tiny
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.kernels import KERNELS, Kernel, eager, sdpa
+from orrery.nn.attention.kernels import Kernel, eager, sdpa
 from orrery.nn.attention.multihead import MultiHeadAttention
 
 COMPONENTS = 1e-4
