@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from orrery.laws.evidence import FLOAT64, CannotRun, Evidence, deviation, within
+from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, deviation, within
 from orrery.laws.models import random_ids, tiny
 from orrery.models.decoder import Decoder
 from orrery.objectives.protocols import Batch, Objective
@@ -21,7 +21,7 @@ def check(family: str) -> Iterator[Evidence]:
     """Compare the gradients of splits with those of the whole batch, and the whole with the plain definition.
 
     Raises:
-        CannotRun: the objective is not part of this installation.
+        CannotRunError: the objective is not part of this installation.
     """
     evidence = partial(within, law="accumulation", family=family)
     objective = causal_objective()
@@ -41,7 +41,7 @@ def causal_objective() -> Objective:
     try:
         from orrery.objectives.causal import CausalLanguageModel
     except ImportError as error:
-        raise CannotRun("the causal objective is not there", "it comes with training") from error
+        raise CannotRunError("the causal objective is not there", "it comes with training") from error
     return CausalLanguageModel()
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import torch
 
-from orrery.laws.evidence import FLOAT32, CannotRun, Evidence, deviation, within
+from orrery.laws.evidence import FLOAT32, CannotRunError, Evidence, deviation, within
 from orrery.laws.models import random_ids, tiny
 from orrery.nn.attention.kernels import eager, sdpa
 
@@ -16,10 +16,10 @@ def check(family: str) -> Iterator[Evidence]:
     """Compile the tiny model's stack for both kernels.
 
     Raises:
-        CannotRun: no C++ compiler.
+        CannotRunError: no C++ compiler.
     """
     if shutil.which("g++") is None:
-        raise CannotRun("g++ is not there", "install g++ and Python's headers")
+        raise CannotRunError("g++ is not there", "install g++ and Python's headers")
     evidence = partial(within, law="kernel", family=family)
     for name, kernel in (("eager", eager), ("sdpa", sdpa)):
         model, ids = tiny(family, torch.float32), random_ids(2, 13)

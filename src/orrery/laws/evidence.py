@@ -42,7 +42,7 @@ class SlideDiffers:
     why: str
 
 
-class CannotRun(OrreryError):
+class CannotRunError(OrreryError):
     """A check that this installation cannot carry out; it is listed, never counted as passed."""
 
 

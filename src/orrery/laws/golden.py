@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from orrery.laws.evidence import CannotRun, Evidence, SlideDiffers, exact, within
+from orrery.laws.evidence import CannotRunError, Evidence, SlideDiffers, exact, within
 from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.embeddings import TokenEmbedding
@@ -48,15 +48,15 @@ def check_padding() -> Iterator[Evidence]:
     """Turn eight sentences into the slide's rectangle of ids (G11).
 
     Raises:
-        CannotRun: the slides' strings or the code of the padding are not there.
+        CannotRunError: the slides' strings or the code of the padding are not there.
     """
     path = data_folder() / "course-slides" / "slides.json"
     if not path.is_file():
-        raise CannotRun(f"{path} is not there", "set ORRERY_DATA to the folder of the data sets")
+        raise CannotRunError(f"{path} is not there", "set ORRERY_DATA to the folder of the data sets")
     try:
         from orrery.data.padding import pad, truncate, word_vocabulary
     except ImportError as error:
-        raise CannotRun("orrery.data.padding is not there", "it comes with the data") from error
+        raise CannotRunError("orrery.data.padding is not there", "it comes with the data") from error
     example = json.loads(path.read_text())["G11_padding"]
     rows = truncate(example["sentences"], example["block"])
     vocabulary = word_vocabulary(rows)
@@ -69,12 +69,12 @@ def check_noam() -> Iterator[Evidence]:
     """Compute the learning rate of the original Transformer (G13).
 
     Raises:
-        CannotRun: the schedules are not there.
+        CannotRunError: the schedules are not there.
     """
     try:
         from orrery.training.schedules import noam
     except ImportError as error:
-        raise CannotRun("orrery.training.schedules is not there", "it comes with training") from error
+        raise CannotRunError("orrery.training.schedules is not there", "it comes with training") from error
     for step, expected in ((1, 1.746928e-7), (4_000, 6.987712e-4), (100_000, 1.397542e-4)):
         relative = abs(noam(step, steps=0, warmup=4_000, width=512) / expected - 1)
         yield within(f"G13 Noam rate, d = 512, step {step:,}: relative deviation", "golden", "", relative, 5e-7)
@@ -162,4 +162,3 @@ def look_up_differences() -> int:
     ids = torch.arange(61)
     one_hot = torch.nn.functional.one_hot(ids, 61).float()
     return int((embedding(ids[None])[0] != one_hot @ embedding.token.weight).sum())
-

@@ -57,9 +57,13 @@ def alone(kernel: Kernel) -> float:
         dense[0, :, 2] = False
         mask = BoundMask(dense=dense, is_causal=False) if trial < 6 else PLAIN_CAUSAL
         bias = torch.randn(2, 4, 5, k.shape[2], generator=rng) if trial % 3 == 0 else None
-        given = {"mask": mask, "bias_BHLS": bias, "scale": 0.4, "dropout": 0.0, "tap": lambda name, value: value}
         if mask is PLAIN_CAUSAL:  # only square calls are plainly causal
             k, v = k[:, :, :5], v[:, :, :5]
-            given["bias_BHLS"] = None if bias is None else bias[..., :5]
-        worst = max(worst, deviation(kernel(q, k, v, **given), eager(q, k, v, **given)))
+            bias = None if bias is None else bias[..., :5]
+        call = partial(_call, q=q, k=k, v=v, mask=mask, bias=bias)
+        worst = max(worst, deviation(call(kernel), call(eager)))
     return worst
+
+
+def _call(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, mask: BoundMask, bias: Tensor | None) -> Tensor:
+    return kernel(q, k, v, mask=mask, bias_BHLS=bias, scale=0.4, dropout=0.0, tap=lambda name, value: value)

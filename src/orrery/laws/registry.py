@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from orrery.errors import UsageError
-from orrery.laws.evidence import CannotRun, Evidence, SlideDiffers
+from orrery.laws.evidence import CannotRunError, Evidence, SlideDiffers
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Check:
         try:
             check = resolve(self.target)
             yield from check(family) if self.per == "family" else check()
-        except CannotRun:
+        except CannotRunError:
             raise
         except Exception as error:
             name = f"{self.target} raised {type(error).__name__}: {error}"
@@ -131,7 +131,7 @@ def _run(check: Check, family: str, everything: bool, report: Report, say: Calla
     say(label)
     try:
         report.checks.extend(check.run(family))
-    except CannotRun as reason:
+    except CannotRunError as reason:
         report.not_run[label] = f"{reason.message}; {reason.hint}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from orrery.errors import RunError
-from orrery.laws.evidence import CannotRun, Evidence, exactly_equal
+from orrery.laws.evidence import CannotRunError, Evidence, exactly_equal
 from orrery.laws.models import CONFIGS, random_ids
 from orrery.objectives.protocols import Batch
 
@@ -19,12 +19,12 @@ def check(family: str) -> Iterator[Evidence]:
     """Train six steps with dropout and accumulation, once through, and once with a failure in the fifth.
 
     Raises:
-        CannotRun: the training loop is not part of this installation.
+        CannotRunError: the training loop is not part of this installation.
     """
     try:
         import orrery.training.loop  # noqa: F401
     except ImportError as error:
-        raise CannotRun("the training loop is not there", "it comes with training") from error
+        raise CannotRunError("the training loop is not there", "it comes with training") from error
     with TemporaryDirectory() as folder:
         whole, broken = Path(folder) / "whole", Path(folder) / "broken"
         train(family, whole, fail_at=None)

@@ -21,8 +21,8 @@ def check(family: str) -> Iterator[Evidence]:
     """Run with and without a recorder, and rebuild patterns and the stream from what it saw."""
     evidence = partial(within, law="sight", family=family)
     for name, kernel in KERNELS.items():
-        value = changed_by_looking(tiny(family, torch.float32), kernel)
-        yield evidence(f"numbers that a recorder changes, {name}", value=value, bound=0)
+        changed = changed_by_looking(tiny(family, torch.float32), kernel)
+        yield evidence(f"numbers that a recorder changes, {name}", value=changed, bound=0)
     for precision, (dtype, bound) in PRECISIONS.items():
         value = derived(tiny(family, dtype))
         yield evidence(f"softmax(q k) v == what the kernel gave, {precision}", value=value, bound=bound)

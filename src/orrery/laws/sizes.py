@@ -83,9 +83,7 @@ def gpt2(width: int, layers: int, heads: int, context: int, vocabulary: int = 50
     )
 
 
-def llama(
-    width: int, hidden: int, layers: int, heads: int, kv_heads: int, vocabulary: int, tied: bool
-) -> Decoder.Spec:
+def llama(width: int, hidden: int, layers: int, heads: int, kv_heads: int, vocabulary: int, tied: bool) -> Decoder.Spec:
     """Return a spec of the Llama kind."""
     config = {
         "hidden_size": width,
