@@ -16,7 +16,6 @@ KINDS: dict[str, Callable[..., SlotCache]] = {"growing": growing, "static": stat
 CAPACITY = 40
 
 
-@torch.no_grad()
 def check(family: str) -> Iterator[Evidence]:
     """Compare every answer of a session with a full forward of that row alone."""
     evidence = partial(within, law="cache", family=family)
@@ -29,6 +28,7 @@ def check(family: str) -> Iterator[Evidence]:
         yield evidence(f"{kind}: greedy tokens that differ", value=greedy_differences(model, cache), bound=0)
 
 
+@torch.no_grad()
 def token_by_token(model: Decoder, cache: Callable[..., SlotCache]) -> float:
     """Start with three tokens and take nine more, one at a time."""
     rows = random_ids(2, 12).tolist()
@@ -38,6 +38,7 @@ def token_by_token(model: Decoder, cache: Callable[..., SlotCache]) -> float:
     return transcript.worst
 
 
+@torch.no_grad()
 def ragged(model: Decoder, cache: Callable[..., SlotCache]) -> float:
     """Let rows differ in their prompts and in the size of each step."""
     tokens = random_ids(64).tolist()
@@ -48,6 +49,7 @@ def ragged(model: Decoder, cache: Callable[..., SlotCache]) -> float:
     return transcript.worst
 
 
+@torch.no_grad()
 def rearranged(model: Decoder, cache: Callable[..., SlotCache]) -> float:
     """Reorder and repeat rows, append another session, forget and go on."""
     tokens = random_ids(8, 12, seed=2).tolist()
@@ -61,6 +63,7 @@ def rearranged(model: Decoder, cache: Callable[..., SlotCache]) -> float:
     return transcript.worst
 
 
+@torch.no_grad()
 def greedy_differences(model: Decoder, cache: Callable[..., SlotCache]) -> int:
     """Write sixteen tokens greedily, with and without a cache, and count the differences."""
     prompt = random_ids(3, 4)

@@ -17,7 +17,6 @@ from orrery.nn.spec import from_json, to_json
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
-@torch.no_grad()
 def check(family: str) -> Iterator[Evidence]:
     """Send the weights through the published layout and a file, and the spec through JSON."""
     evidence = partial(within, law="checkpoint", family=family)
@@ -67,6 +66,7 @@ def respecified(family: str) -> int:
     return int(from_json(to_json(spec)) != spec)
 
 
+@torch.no_grad()
 def rebuilt(family: str) -> float:
     """Compare the logits of a model built anew from JSON and from bytes."""
     model, ids = tiny(family), random_ids(2, 9)

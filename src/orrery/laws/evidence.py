@@ -28,8 +28,8 @@ class Evidence:
     law: str
     family: str
     passed: bool
-    value: float | None
-    bound: float
+    value: int | float | None
+    bound: int | float
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class CannotRunError(OrreryError):
     """A check that this installation cannot carry out; it is listed, never counted as passed."""
 
 
-def within(name: str, law: str, family: str, value: float, bound: float) -> Evidence:
+def within(name: str, law: str, family: str, value: int | float, bound: int | float) -> Evidence:
     """Return the evidence that ``value`` is at most ``bound``; NaN is not."""
     finite = math.isfinite(value)
     return Evidence(name, law, family, finite and value <= bound, value if finite else None, bound)

@@ -156,6 +156,7 @@ def summed_heads() -> float:
     return float((concatenated_LD - summed_LD).abs().max())
 
 
+@torch.no_grad()
 def look_up_differences() -> int:
     """Count entries in which a look-up differs from the product with one-hot vectors."""
     embedding = TokenEmbedding(61, 24)

@@ -13,7 +13,6 @@ LENGTHS = ((5, 3, 6), (1, 12), (14,))
 ROW = 14
 
 
-@torch.no_grad()
 def check(family: str) -> Iterator[Evidence]:
     """Compare packed documents with the same documents alone, on every kernel."""
     evidence = partial(within, law="packing", family=family)
@@ -24,6 +23,7 @@ def check(family: str) -> Iterator[Evidence]:
         yield evidence(f"packed == separate, {name}, float32", value=value, bound=FLOAT32)
 
 
+@torch.no_grad()
 def packed(family: str, kernel: Kernel, dtype: torch.dtype) -> float:
     """Return the worst deviation over three rows of three, two (and padding) and one document."""
     model, ids = tiny(family, dtype), random_ids(len(LENGTHS), ROW)

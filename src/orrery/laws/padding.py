@@ -15,7 +15,6 @@ LENGTHS = (9, 5, 1)
 ROW = 9
 
 
-@torch.no_grad()
 def check(family: str) -> Iterator[Evidence]:
     """Compare padded rows with the same rows alone, on every kernel."""
     evidence = partial(within, law="padding", family=family)
@@ -28,6 +27,7 @@ def check(family: str) -> Iterator[Evidence]:
         yield evidence(f"a fully masked row is zero, {name}", value=fully_masked(family, kernel), bound=0)
 
 
+@torch.no_grad()
 def padded(family: str, side: str, kernel: Kernel, dtype: torch.dtype) -> float:
     """Return the worst deviation over rows of nine, five and one token."""
     model, ids = tiny(family, dtype), random_ids(len(LENGTHS), ROW)
@@ -38,6 +38,7 @@ def padded(family: str, side: str, kernel: Kernel, dtype: torch.dtype) -> float:
     return max(deviation(found[keep], model(row[keep][None])[0]) for row, keep, found in rows)
 
 
+@torch.no_grad()
 def fully_masked(family: str, kernel: Kernel) -> float:
     """Return the largest output of queries that may see nothing, inside a model and from the kernel alone."""
     seen: dict[str, Tensor] = {}

@@ -16,7 +16,6 @@ COMPONENTS = 1e-4
 PRECISIONS = {"float64": (torch.float64, FLOAT64), "float32": (torch.float32, FLOAT32)}
 
 
-@torch.no_grad()
 def check(family: str) -> Iterator[Evidence]:
     """Run with and without a recorder, and rebuild patterns and the stream from what it saw."""
     evidence = partial(within, law="sight", family=family)
@@ -32,6 +31,7 @@ def check(family: str) -> Iterator[Evidence]:
     yield evidence("head(final(embedded + added)) == logits, float32", value=value, bound=COMPONENTS)
 
 
+@torch.no_grad()
 def looked_into(model: Decoder, kernel: Kernel = sdpa) -> tuple[Tensor, dict[str, Tensor]]:
     """Return logits and everything tapped."""
     seen: dict[str, Tensor] = {}
@@ -43,6 +43,7 @@ def looked_into(model: Decoder, kernel: Kernel = sdpa) -> tuple[Tensor, dict[str
     return model(random_ids(2, 13), kernel=kernel, taps=record), seen
 
 
+@torch.no_grad()
 def changed_by_looking(model: Decoder, kernel: Kernel) -> int:
     """Count the logits that differ in any bit."""
     return int((looked_into(model, kernel)[0] != model(random_ids(2, 13), kernel=kernel)).sum())
@@ -59,6 +60,7 @@ def pattern_of(model: Decoder, seen: dict[str, Tensor], depth: int) -> Tensor:
     return scores_BHLL.masked_fill(later, float("-inf")).softmax(-1)
 
 
+@torch.no_grad()
 def derived(model: Decoder) -> float:
     """Compare derived pattern times values with the fused kernel's output, at every depth."""
     _, seen = looked_into(model)
@@ -71,6 +73,7 @@ def derived(model: Decoder) -> float:
     return worst
 
 
+@torch.no_grad()
 def patterns(model: Decoder) -> float:
     """Compare derived patterns with those that the eager kernel shows."""
     _, seen = looked_into(model, eager)
@@ -83,12 +86,14 @@ def rebuilt_stream(seen: dict[str, Tensor]) -> Tensor:
     return seen["embedded"] + sum(value for key, value in seen.items() if key.endswith(".added"))
 
 
+@torch.no_grad()
 def streams(model: Decoder) -> float:
     """Compare the rebuilt stream with the last block's."""
     _, seen = looked_into(model)
     return deviation(rebuilt_stream(seen), seen[f"blocks.{len(model.stack.blocks) - 1}.resid_post"])
 
 
+@torch.no_grad()
 def components(model: Decoder) -> float:
     """Compare the logits of the rebuilt stream with the model's."""
     logits, seen = looked_into(model)

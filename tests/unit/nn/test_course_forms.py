@@ -17,7 +17,10 @@ FULL = BoundMask(dense=torch.ones(1, 1, L, L, dtype=torch.bool), is_causal=False
 MASKS = {"full": FULL, "causal": PLAIN_CAUSAL}
 
 
-def run(kernel, q, k, v, mask, scale=1 / math.sqrt(C)):
+SCALE = 1 / math.sqrt(C)
+
+
+def run(kernel, q, k, v, mask, scale=SCALE):
     given = {"mask": mask, "bias_BHLS": None, "scale": scale, "dropout": 0.0, "tap": lambda name, x: x}
     return kernel(q[None, None], k[None, None], v[None, None], **given)[0, 0]
 
