@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import tokenizers
 
@@ -70,11 +70,11 @@ class Tokenizer:
             refuse_surrogates(text)
         return [found.ids for found in self._engine.encode_batch_fast(list(texts), add_special_tokens=False)]
 
-    def decode(self, ids: Iterable[int], special: bool = False) -> str:
+    def decode(self, ids: Iterable[SupportsIndex], special: bool = False) -> str:
         """Return the text; control tokens are left out unless ``special``. Bad bytes become U+FFFD."""
         return self._engine.decode(self._checked(ids), skip_special_tokens=not special)
 
-    def decode_bytes(self, ids: Iterable[int], special: bool = False) -> bytes:
+    def decode_bytes(self, ids: Iterable[SupportsIndex], special: bool = False) -> bytes:
         """Return the exact bytes of ``ids``, also where they are not UTF-8.
 
         Raises `UsageError` for a tokenizer whose pieces depend on their neighbours (WordPiece,
@@ -125,7 +125,7 @@ class Tokenizer:
         text = json.dumps(self._json, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def unknown(self, ids: Iterable[int]) -> int:
+    def unknown(self, ids: Iterable[SupportsIndex]) -> int:
         """Count the ids that stand for text outside the vocabulary."""
         id = self._engine.token_to_id(self.roles.get("unknown", ""))
         return sum(1 for found in ids if found == id)
@@ -155,7 +155,7 @@ class Tokenizer:
         }
         return {role: names[0] for role, names in present.items() if names}
 
-    def _checked(self, ids: Iterable[int]) -> list[int]:
+    def _checked(self, ids: Iterable[SupportsIndex]) -> list[int]:
         checked = [int(id) for id in ids]
         for id in checked:
             if not 0 <= id < self.size:

@@ -1,0 +1,40 @@
+"""Floating-point operations: what a trained token costs, what the machine can do, and so the MFU of a run."""
+
+import time
+
+import torch
+from torch import nn
+
+
+def matmul_parameters(model: nn.Module) -> int:
+    """Count the weights that multiply activations: matrices, without tables that are only looked up.
+
+    An embedding tied to the head is counted, for the head multiplies by it.
+    """
+    multiplied = {}
+    for module in model.modules():
+        for parameter in module.parameters(recurse=False):
+            if parameter.ndim >= 2 and not isinstance(module, nn.Embedding):
+                multiplied[id(parameter)] = parameter.numel()
+    return sum(multiplied.values())
+
+
+def training_operations_per_token(matmul_weights: int, layers: int, width: int, length: int) -> float:
+    """Return the operations of forward and backward for one token: ``6 N + 6 layers width length``.
+
+    Two for each weight forward, four backward; attention adds twice ``2 width`` for each of the ``length /
+    2`` keys a causal query sees on average, threefold with the backward pass. Kaplan et al. 2020, section
+    2.1, and Chowdhery et al. 2022, appendix B, who count all ``length`` keys.
+    """
+    return 6.0 * matmul_weights + 6.0 * layers * width * length
+
+
+def matmul_rate(dtype: torch.dtype, device: str = "cpu", size: int = 1024, seconds: float = 0.2) -> float:
+    """Measure the operations per second of a square product in ``dtype``: the best within ``seconds``."""
+    a, b = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
+    best, end = float("inf"), time.perf_counter() + seconds
+    while time.perf_counter() < end or best == float("inf"):
+        start = time.perf_counter()
+        (a @ b)[0, 0].item()
+        best = min(best, time.perf_counter() - start)
+    return 2 * size**3 / best

@@ -1,0 +1,114 @@
+"""``orrery train``: a recipe in, a trained model out."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from orrery.settings import runs_folder
+from orrery.training.recipes import as_yaml, load_recipe
+
+if TYPE_CHECKING:
+    from orrery.training.assemble import Assembly
+    from orrery.training.config import Recipe
+    from orrery.training.loop import Parts
+    from orrery.training.precision import Precision
+
+
+def train(
+    config: Path,
+    *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    resume: bool = False,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    print_config: bool = False,
+    output: Path | None = None,
+) -> int:
+    """Train what a recipe describes, and write the run into its folder.
+
+    Args:
+        config: The recipe, a YAML file.
+        overrides: Keys of the recipe with new values, such as --training.steps 500.
+        resume: Continue from the newest sound checkpoint of the folder.
+        overwrite: Replace the run that is in the folder.
+        dry_run: Print the plan (sizes, memory, precision) and stop before the first step.
+        print_config: Print the recipe as it is resolved from file, environment and flags, and stop.
+        output: The run's folder; by default runs/ and the recipe's name.
+    """
+    recipe = load_recipe(config, overrides, os.environ)
+    if print_config:
+        print(as_yaml(recipe), end="")
+        return 0
+    folder = output or runs_folder() / recipe.name
+    if dry_run:
+        from orrery.training.assemble import assemble
+
+        print(plan(recipe, assemble(recipe), folder))
+        return 0
+    return run(recipe, folder, resume=resume, overwrite=overwrite)
+
+
+def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> int:
+    """Hold the folder, assemble, train; return 0 or, after a signal, 128 and its number."""
+    from orrery.training.distributed import find_ranks
+    from orrery.training.folder import RunFolder, open_run_folder
+    from orrery.training.loop import Trainer
+    from orrery.training.progress import find_reporter
+
+    ranks = find_ranks()
+    if ranks.rank:
+        outcome = Trainer(make_parts(recipe), recipe, RunFolder(folder), ranks).run()
+    else:
+        reporter = find_reporter()
+        with open_run_folder(folder, resume=resume, overwrite=overwrite) as opened:
+            try:
+                outcome = Trainer(make_parts(recipe), recipe, opened, ranks, reporter).run()
+            finally:
+                reporter.close()
+    return 128 + outcome.signal if outcome.signal else 0
+
+
+def make_parts(recipe: "Recipe") -> "Parts":
+    """Assemble the recipe, and add what measures the share of the machine's matmul rate that is reached."""
+    import torch
+
+    from orrery.accounting.flops import matmul_parameters, matmul_rate, training_operations_per_token
+    from orrery.training.assemble import assemble
+    from orrery.training.loop import Speed
+
+    assembly = assemble(recipe)
+    weights, spec = matmul_parameters(assembly.parts.model), assembly.spec
+    cost = training_operations_per_token(weights, len(spec.stack.blocks), spec.width, recipe.batches.length)
+
+    def measure(precision: "Precision") -> Speed:
+        return Speed(cost, matmul_rate(getattr(torch, precision.dtype), precision.device))
+
+    return replace(assembly.parts, measure_speed=measure)
+
+
+def plan(recipe: "Recipe", assembly: "Assembly", folder: Path) -> str:
+    """Return what a run would do, line by line: parameters, tokens, memory, arithmetic and folder."""
+    import torch
+
+    from orrery.training.memory import STATES, weight_bytes
+    from orrery.training.precision import choose_precision, this_processor
+
+    settings, batches = recipe.training, recipe.batches
+    device = settings.device if settings.device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
+    precision = choose_precision(settings.precision, device, this_processor(), torch.get_num_threads())
+    weights = weight_bytes(assembly.parts.model)
+    tokens = batches.size * batches.length
+    rows = (
+        ("parameters", f"{sum(p.numel() for p in assembly.parts.model.parameters()):,}"),
+        ("vocabulary", f"{assembly.tokenizer.size:,}"),
+        ("training text", f"{assembly.train_tokens:,} tokens"),
+        ("batch", f"{batches.size:,} rows of {batches.length:,}, {tokens:,} tokens"),
+        ("run", f"{settings.steps:,} steps, {tokens * settings.steps:,} tokens"),
+        ("epochs", f"{tokens * settings.steps / assembly.train_tokens:.2f}"),
+        ("memory", f"{weights * (2 + STATES[settings.optimizer.kind]):,} bytes and the activations"),
+        ("arithmetic", f"{precision.dtype} ({precision.path}), {precision.threads} threads, on {device}"),
+        ("folder", str(folder)),
+    )
+    return "\n".join(f"{name:<14}{value}" for name, value in rows)

@@ -1,0 +1,158 @@
+"""From a recipe to what it names: text, tokenizer, batches, model and objective."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from orrery.checkpoints.disk import write_text
+from orrery.checkpoints.tensors import write_tensors
+from orrery.data.batches import CropBatches, PackedBatches, PaddedBatches, SequentialWindows
+from orrery.data.corpora import Document, read_corpus
+from orrery.data.splits import split_documents, split_tail
+from orrery.errors import DataError, UsageError
+from orrery.families import load_family
+from orrery.models.decoder import Decoder
+from orrery.models.initialise import initialise
+from orrery.nn.spec import from_json, to_json
+from orrery.objectives.causal import CausalLanguageModel
+from orrery.objectives.protocols import BatchSource
+from orrery.text.tokenizer import Tokenizer, load_tokenizer
+from orrery.text.train import train_tokenizer
+from orrery.training.config import BatchSettings, DataSettings, ModelSettings, Recipe, TokenizerSettings
+from orrery.training.evaluate import Validation
+from orrery.training.loop import Parts
+from orrery.training.randomness import derive_seed
+from orrery.training.state import model_tensors
+
+Ids = NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """What a recipe became: the parts of a run, spec, tokenizer, and the number of training tokens."""
+
+    parts: Parts
+    spec: Decoder.Spec
+    tokenizer: Tokenizer
+    train_tokens: int
+
+
+def assemble(recipe: Recipe) -> Assembly:
+    """Read the text, make or load the tokenizer, and build batches, objective and a new model."""
+    train, held_back = read_documents(recipe.data)
+    tokenizer = make_tokenizer(recipe.tokenizer, train)
+    spec = model_spec(recipe.model, tokenizer.size, recipe.batches.length)
+    train_ids = encode(tokenizer, train)
+    parts = Parts(
+        model=build_model(spec, recipe.seed),
+        objective=CausalLanguageModel(recipe.objective.label_smoothing),
+        source=training_batches(recipe.batches, train_ids, recipe.seed),
+        validation=validation(recipe, tokenizer, held_back),
+        spec=to_json(spec),
+        finish=writer(spec, tokenizer),
+    )
+    return Assembly(parts, spec, tokenizer, sum(map(len, train_ids)))
+
+
+def read_documents(settings: DataSettings) -> tuple[list[Document], list[Document]]:
+    """Return the documents to train and to validate on; the second may be empty."""
+
+    def read(source: str) -> list[Document]:
+        return list(read_corpus(source, column=settings.column, invalid=settings.invalid, skip_bad=settings.skip_bad))
+
+    documents = read(settings.train)
+    if settings.val is not None:
+        return documents, read(settings.val)
+    if settings.split is None:
+        return documents, []
+    if settings.split.every is not None:
+        return split_documents(documents, settings.split.every)
+    assert settings.split.tail is not None
+    pairs = [(document.name, split_tail(document.text, settings.split.tail)) for document in documents]
+    return [Document(name, head) for name, (head, _) in pairs], [Document(name, tail) for name, (_, tail) in pairs]
+
+
+def make_tokenizer(settings: TokenizerSettings, documents: Sequence[Document]) -> Tokenizer:
+    """Load the tokenizer from its file, or train it on the training documents alone."""
+    if settings.file is not None:
+        return load_tokenizer(settings.file)
+    assert settings.kind is not None
+    return train_tokenizer(settings.kind, (document.text for document in documents), settings.vocabulary)
+
+
+def encode(tokenizer: Tokenizer, documents: Sequence[Document]) -> list[Ids]:
+    """Return each document's ids with the end token behind them."""
+    end = tokenizer.special("end")
+    encoded = tokenizer.encode_batch([document.text for document in documents])
+    return [np.asarray([*ids, end], np.uint32) for ids in encoded]
+
+
+def training_batches(settings: BatchSettings, documents: list[Ids], seed: int) -> BatchSource:
+    """Return the batches that ``batches.kind`` names."""
+    if settings.kind == "packed":
+        return PackedBatches(documents, settings.length, settings.size, seed)
+    if settings.kind == "padded":
+        return PaddedBatches(documents, settings.size, seed, settings.length)
+    return CropBatches(stream(documents), settings.length, settings.size, seed)
+
+
+def stream(documents: list[Ids]) -> Ids:
+    """Return all documents one after another."""
+    if not documents:
+        raise DataError("the corpus has 0 documents", "give the recipe's data text to read")
+    return np.concatenate(documents)
+
+
+def validation(recipe: Recipe, tokenizer: Tokenizer, documents: list[Document]) -> Validation | None:
+    """Return windows over the whole held-back text, or None if there is no such text."""
+    if not documents:
+        return None
+    ids = stream(encode(tokenizer, documents))
+    windows = SequentialWindows(ids, recipe.batches.length, recipe.batches.size)
+    batches = min(len(windows), recipe.evaluation.batches or len(windows))
+    size = sum(len(document.text.encode()) for document in documents)
+    return Validation(windows, batches, CausalLanguageModel(), bytes_per_token=size / (len(ids) - 1))
+
+
+def model_spec(settings: ModelSettings, vocabulary: int, length: int) -> Decoder.Spec:
+    """Return the spec of the recipe's family or file; refuse one too small for the tokenizer or the batches.
+
+    A family's vocabulary is the tokenizer's unless its config has a larger one.
+    """
+    if settings.spec is not None:
+        found = from_json(json.loads(settings.spec.read_text(encoding="utf-8")))
+    else:
+        config = {"vocab_size": vocabulary, **settings.config}
+        found = load_family(settings.family).spec(config)
+    if not isinstance(found, Decoder.Spec):
+        raise UsageError("the model predicts no next token", "name a decoder's family or spec")
+    if found.embed.vocabulary < vocabulary:
+        message = f"the model has a vocabulary of {found.embed.vocabulary:,}, the tokenizer {vocabulary:,} ids"
+        raise UsageError(message, "leave model.config.vocab_size out, or give at least the tokenizer's number")
+    if found.context < length:
+        message = f"batches.length is {length:,}, the model's context {found.context:,}"
+        raise UsageError(message, "lower batches.length or give the model a longer context")
+    return found
+
+
+def build_model(spec: Decoder.Spec, seed: int) -> nn.Module:
+    """Build the model with fresh weights that depend on the seed alone."""
+    model = spec.build()
+    initialise(model, len(spec.stack.blocks), derive_seed(seed, "weights"))
+    return model
+
+
+def writer(spec: Decoder.Spec, tokenizer: Tokenizer) -> Callable[[nn.Module, Path], None]:
+    """Return what writes the final model into a folder: its weights, its spec and its tokenizer."""
+
+    def write(model: nn.Module, folder: Path) -> None:
+        write_tensors(folder / "model.safetensors", model_tensors(model))
+        write_text(folder / "spec.json", json.dumps(to_json(spec), indent=1) + "\n")
+        tokenizer.save(folder)
+
+    return write

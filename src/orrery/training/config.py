@@ -1,0 +1,258 @@
+"""A recipe: all that decides a run, as closed and checked settings; importing it imports no torch."""
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
+
+Fraction = Annotated[float, Field(ge=0, lt=1)]
+Positive = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Section(BaseModel):
+    """A closed group of settings: an unknown key, NaN and infinity are errors."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, values: Any) -> Any:
+        for key in values if isinstance(values, Mapping) else ():
+            if key not in cls.model_fields:
+                close = difflib.get_close_matches(str(key), cls.model_fields, n=1)
+                advice = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(cls.model_fields)}"
+                context = {"key": str(key), "advice": advice}
+                raise PydanticCustomError("unknown_key", "unknown key; {advice}", context)
+        return values
+
+
+def kind_or(default: str, *others: str) -> Discriminator:
+    """Choose a section's class by its ``kind``, which may be left out."""
+
+    def kind(values: Any) -> Any:
+        return values.get("kind", default) if isinstance(values, Mapping) else getattr(values, "kind", None)
+
+    message = f"kind must be one of {', '.join((default, *others))}"
+    return Discriminator(kind, custom_error_type="kind", custom_error_message=message)
+
+
+class ModelSettings(Section):
+    """Which model: a family with its configuration in Hugging Face's names, or a spec file."""
+
+    family: str | None = None
+    config: dict[str, Any] = {}
+    spec: Path | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "ModelSettings":
+        if (self.family is None) == (self.spec is None):
+            raise PydanticCustomError("one_of", "exactly one of family and spec is needed")
+        return self
+
+
+class TokenizerSettings(Section):
+    """Which tokenizer: one trained on the training text, or a file."""
+
+    kind: Literal["byte_bpe", "character"] | None = None
+    vocabulary: Annotated[int, Field(ge=2)] | None = None
+    file: Path | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "TokenizerSettings":
+        if (self.kind is None) == (self.file is None):
+            raise PydanticCustomError("one_of", "exactly one of kind and file is needed")
+        if self.file is not None and self.vocabulary is not None:
+            raise PydanticCustomError("one_of", "a tokenizer from a file has its own vocabulary")
+        return self
+
+
+class SplitSettings(Section):
+    """How validation text is held back: each n-th document by a hash of its name, or the text's tail."""
+
+    every: Annotated[int, Field(ge=2)] | None = None
+    tail: Annotated[float, Field(gt=0, lt=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "SplitSettings":
+        if (self.every is None) == (self.tail is None):
+            raise PydanticCustomError("one_of", "exactly one of every and tail is needed")
+        return self
+
+
+class DataSettings(Section):
+    """Which text: a file, a folder or a named corpus for training, and its own or a split for validation."""
+
+    train: str
+    val: str | None = None
+    split: SplitSettings | None = None
+    column: str = "text"
+    invalid: Literal["error", "replace"] = "error"
+    skip_bad: Count = 0
+
+    @model_validator(mode="after")
+    def _one_validation(self) -> "DataSettings":
+        if self.val is not None and self.split is not None:
+            raise PydanticCustomError("one_of", "val and split exclude each other")
+        return self
+
+
+class BatchSettings(Section):
+    """How text becomes batches: ``size`` rows of ``length`` tokens."""
+
+    kind: Literal["crops", "packed", "padded"] = "crops"
+    length: Positive
+    size: Positive
+
+
+class CausalSettings(Section):
+    """Next-token prediction."""
+
+    kind: Literal["causal"] = "causal"
+    label_smoothing: Fraction = 0.0
+
+
+class SgdSettings(Section):
+    """Stochastic gradient descent, with momentum above 0."""
+
+    kind: Literal["sgd"] = "sgd"
+    rate: Annotated[float, Field(gt=0)]
+    momentum: Fraction = 0.0
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+
+
+class AdamSettings(Section):
+    """Adam (Kingma and Ba 2015), without weight decay; the course's values are 0.9, 0.98 and 1e-9."""
+
+    kind: Literal["adam"] = "adam"
+    rate: Annotated[float, Field(gt=0)]
+    betas: tuple[Fraction, Fraction] = (0.9, 0.98)
+    eps: Annotated[float, Field(gt=0)] = 1e-9
+
+
+class AdamWSettings(Section):
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019), applied to matrices only."""
+
+    kind: Literal["adamw"] = "adamw"
+    rate: Annotated[float, Field(gt=0)]
+    betas: tuple[Fraction, Fraction] = (0.9, 0.95)
+    eps: Annotated[float, Field(gt=0)] = 1e-8
+    weight_decay: Annotated[float, Field(ge=0)] = 0.1
+
+
+class ConstantSettings(Section):
+    """A constant rate after ``warmup`` steps."""
+
+    kind: Literal["constant"] = "constant"
+    warmup: Count = 0
+
+
+class CosineSettings(Section):
+    """Half a cosine from 1 after ``warmup`` steps down to ``final``, a fraction of the rate."""
+
+    kind: Literal["cosine"] = "cosine"
+    warmup: Count = 0
+    final: Annotated[float, Field(ge=0, le=1)] = 0.1
+
+
+class LinearSettings(Section):
+    """A straight line from 1 after ``warmup`` steps down to ``final``, a fraction of the rate."""
+
+    kind: Literal["linear"] = "linear"
+    warmup: Count = 0
+    final: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+
+class WsdSettings(Section):
+    """Warm up, stay, and decay in a straight line to ``final`` over the last ``decay`` steps."""
+
+    kind: Literal["wsd"] = "wsd"
+    warmup: Count = 0
+    decay: Count
+    final: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+
+class NoamSettings(Section):
+    """Inverse square root with its own warm-up (Vaswani et al. 2017); the rate is a factor, often 1."""
+
+    kind: Literal["noam"] = "noam"
+    warmup: Positive = 4000
+    width: Positive
+
+
+Optimizer = Annotated[
+    Annotated[SgdSettings, Tag("sgd")] | Annotated[AdamSettings, Tag("adam")] | Annotated[AdamWSettings, Tag("adamw")],
+    kind_or("adamw", "adam", "sgd"),
+]
+Schedule = Annotated[
+    Annotated[ConstantSettings, Tag("constant")]
+    | Annotated[CosineSettings, Tag("cosine")]
+    | Annotated[LinearSettings, Tag("linear")]
+    | Annotated[WsdSettings, Tag("wsd")]
+    | Annotated[NoamSettings, Tag("noam")],
+    kind_or("cosine", "linear", "wsd", "noam", "constant"),
+]
+Objective = Annotated[Annotated[CausalSettings, Tag("causal")], kind_or("causal")]
+
+
+class TrainingSettings(Section):
+    """How to learn: steps, the split of a batch into ``micro_batch`` rows, optimizer and precision."""
+
+    steps: Positive
+    micro_batch: Positive | None = None
+    optimizer: Optimizer
+    schedule: Schedule = CosineSettings()
+    clip: Annotated[float, Field(gt=0)] | None = 1.0
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    on_nonfinite: Literal["stop", "skip"] = "stop"
+    skip_limit: Positive = 10
+
+
+class EvaluationSettings(Section):
+    """When to measure, on how many batches (all by default), and a prompt to write a sample from."""
+
+    every: Positive = 250
+    batches: Positive | None = None
+    sample: str | None = None
+
+
+class CheckpointSettings(Section):
+    """When to save, and how many of the last checkpoints to keep beside the best."""
+
+    every: Positive = 500
+    keep: Positive = 2
+
+
+class LoggingSettings(Section):
+    """After how many steps a line of metrics is written."""
+
+    every: Positive = 10
+
+
+class ExpectSettings(Section):
+    """What the recipe should reach: a metric of ``metrics.jsonl`` at most ``bound``, within ``minutes``."""
+
+    metric: str
+    bound: float
+    minutes: Annotated[float, Field(gt=0)] | None = None
+
+
+class Recipe(Section):
+    """One run, from text to a trained model."""
+
+    name: Annotated[str, Field(pattern=r"^[\w][\w.-]*$")]
+    seed: Count = 1337
+    model: ModelSettings
+    tokenizer: TokenizerSettings
+    data: DataSettings
+    batches: BatchSettings
+    objective: Objective = CausalSettings()
+    training: TrainingSettings
+    evaluation: EvaluationSettings = EvaluationSettings()
+    checkpoints: CheckpointSettings = CheckpointSettings()
+    logging: LoggingSettings = LoggingSettings()
+    expect: ExpectSettings | None = None

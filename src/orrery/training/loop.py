@@ -1,0 +1,307 @@
+"""The training loop: batch, gradient, clip, step; evaluate, save, and stop without losing anything."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+import orrery
+from orrery.checkpoints import disk
+from orrery.checkpoints.store import Checkpoint, CheckpointStore
+from orrery.errors import RunError
+from orrery.objectives.protocols import BatchSource, Objective
+from orrery.training.config import Recipe
+from orrery.training.distributed import Alone, Ranks
+from orrery.training.evaluate import Validation, evaluate
+from orrery.training.folder import RunFolder
+from orrery.training.memory import STATES, memory_errors, peak_gigabytes, weight_bytes
+from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer, set_rate
+from orrery.training.precision import Precision, choose_precision, resumed_precision, this_processor
+from orrery.training.progress import Reporter, Silent
+from orrery.training.randomness import derive_seed, restore_rng, rng_state
+from orrery.training.recipes import as_yaml, config_hash, plain, refuse_changes
+from orrery.training.schedules import build_schedule
+from orrery.training.signals import StopSignals
+from orrery.training.state import (
+    Progress,
+    first_bad_tensor,
+    load_model_tensors,
+    model_tensors,
+    refuse_bad_weights,
+)
+from orrery.training.step import StepLoss, accumulate, rows_of
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What a token costs in floating-point operations, and what the machine does a second: the MFU."""
+
+    operations_per_token: float
+    operations_per_second: float
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a run is made of: a model, what it learns from, and what to do with it at the end.
+
+    ``finish(model, folder)`` writes the final model into a new folder; ``sample(model)`` returns a text to
+    show at each evaluation and must not draw from global generators.
+    """
+
+    model: nn.Module
+    objective: Objective
+    source: BatchSource
+    validation: Validation | None = None
+    spec: dict[str, Any] | None = None
+    finish: Callable[[nn.Module, Path], None] | None = None
+    sample: Callable[[nn.Module], str] | None = None
+    measure_speed: Callable[[Precision], Speed] | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: its steps, the best validation loss in nats, and the signal that stopped it."""
+
+    step: int
+    best: float | None
+    signal: int | None
+
+
+class Trainer:
+    """One run: its parts, its settings, its state, and the loop over its steps."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        recipe: Recipe,
+        folder: RunFolder,
+        ranks: Ranks | None = None,
+        reporter: Reporter | None = None,
+    ) -> None:
+        self.parts, self.recipe, self.folder = parts, recipe, folder
+        self.settings = recipe.training
+        self.ranks: Ranks = ranks or Alone()
+        self.reporter: Reporter = reporter or Silent()
+        self.store = CheckpointStore(folder.checkpoints, recipe.checkpoints.keep)
+        self.schedule = build_schedule(self.settings.schedule, self.settings.steps)
+        self.progress = Progress()
+        self.signals = StopSignals()
+        self.clock, self.tokens_before = 0.0, 0
+
+    def run(self) -> Outcome:
+        """Train up to ``training.steps``, from the newest checkpoint if any, and return how it ended."""
+        with self.signals, memory_errors(self.parts.model, self.settings.optimizer.kind):
+            self._start()
+            while self.progress.step < self.settings.steps or self.progress.pending:
+                if not self.progress.pending:
+                    self._update()
+                improved = self._report()
+                stopping = self.ranks.any(self.signals.received is not None)
+                if stopping or improved or self._due(self.recipe.checkpoints.every):
+                    self._save(improved)
+                if (stopping and self.progress.step < self.settings.steps) or self.progress.pending:
+                    self._say(f"stopped and saved after step {self.progress.step:,}; --resume continues")
+                    return Outcome(self.progress.step, self.progress.best, self.signals.received)
+            self._finish()
+        return Outcome(self.progress.step, self.progress.best, None)
+
+    def _start(self) -> None:
+        """Restore the newest checkpoint or begin anew, and refuse early what would fail late."""
+        if self.ranks.rank == 0:
+            self.store.open()
+        saved = self.store.newest(self._say)
+        if saved is not None:
+            refuse_changes(saved.state["config"], self.recipe)
+        requested = self.settings.device
+        device = ("cuda" if torch.cuda.is_available() else "cpu") if requested == "auto" else requested
+        self.precision = (
+            resumed_precision(saved.state["precision"], device)
+            if saved
+            else choose_precision(self.settings.precision, device, this_processor(), torch.get_num_threads())
+        )
+        torch.set_num_threads(self.precision.threads)
+        self.model = self.parts.model.to(device).train()
+        self.optimizer = build_optimizer(self.model, self.settings.optimizer)
+        if saved is not None:
+            self._restore(saved)
+        if self.ranks.rank == 0:
+            self._open_folder()
+        self.speed = self.parts.measure_speed(self.precision) if self.parts.measure_speed else None
+        self.clock = time.perf_counter()
+
+    def _restore(self, saved: Checkpoint) -> None:
+        """Take up a checkpoint: weights, optimizer, generators, the source's state and the loop's own."""
+        load_model_tensors(self.model, saved.model)
+        restore_optimizer(self.model, self.optimizer, saved.optimizer)
+        restore_rng(saved.state["rng"])
+        self.parts.source.restore(saved.state["source"])
+        self.progress = Progress(**saved.state["progress"])
+        self.tokens_before = self.progress.tokens
+        self._say(f"resumed at step {saved.step:,}")
+
+    def _open_folder(self) -> None:
+        """Describe the run in its folder, rewind the metrics, and check the free space."""
+        self.folder.rewind(self.progress.step, self.progress.pending)
+        facts = {
+            "seed": self.recipe.seed,
+            "config_hash": config_hash(self.recipe),
+            "precision": self.precision.state(),
+        }
+        self.folder.describe(as_yaml(self.recipe), facts)
+        needed = weight_bytes(self.model) * (1 + STATES[self.settings.optimizer.kind])
+        free = disk.free_bytes(self.folder.path)
+        if free < needed:
+            raise disk.no_room(self.folder.checkpoints, needed)
+        if free < needed * (self.recipe.checkpoints.keep + 2):
+            self._say(f"warning: {free:,} bytes free, a checkpoint needs {needed:,} and several are kept")
+        self._say(
+            f"{self.precision.dtype} ({self.precision.path}) on {self.precision.device}, "
+            f"{self.precision.threads} threads, seed {self.recipe.seed}"
+        )
+
+    def _update(self) -> None:
+        """Do one step: the gradient of the global batch, clipped, and the optimizer."""
+        step, settings = self.progress.step, self.settings
+        rng = torch.Generator().manual_seed(derive_seed(self.recipe.seed, "prepare", step))
+        batch = self.parts.objective.prepare(self.parts.source.batch(step), rng)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = accumulate(
+            self.model,
+            self.parts.objective,
+            batch,
+            micro_batch=settings.micro_batch,
+            seed=(self.recipe.seed, step),
+            ranks=self.ranks,
+            precision=self.precision,
+        )
+        limit = float("inf") if settings.clip is None else settings.clip
+        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit))
+        self.progress.step = step + 1
+        if abs(loss.loss) < float("inf") and norm < float("inf"):
+            set_rate(self.optimizer, settings.optimizer.rate * self.schedule(step + 1))
+            self.optimizer.step()
+            self.progress.norm = norm
+            self.progress.window.append(loss.loss)
+            self.progress.tokens += max(loss.counts.values())
+        else:
+            self._not_finite(loss, norm, rows_of(batch))
+
+    def _not_finite(self, loss: StepLoss, norm: float, rows: int) -> None:
+        """Skip the step or stop the run, naming the step, the batch's rows and the first bad tensor."""
+        bad = ", ".join(f"{piece.start}-{piece.stop - 1}" for piece in loss.bad_rows) or f"0-{rows - 1}"
+        tensor = first_bad_tensor(self.model)
+        message = f"step {self.progress.step}: loss {loss.loss:g}, gradient norm {norm:g}; "
+        message += f"rows {bad} of batch {self.progress.step - 1}; first tensor not finite: {tensor}"
+        self.optimizer.zero_grad(set_to_none=True)
+        self.progress.skipped += 1
+        if self.settings.on_nonfinite == "stop" or self.progress.skipped > self.settings.skip_limit:
+            hint = "lower training.optimizer.rate, lengthen the warm-up, or set training.on_nonfinite skip"
+            raise RunError(message, hint)
+        self._say(f"skipped {message} ({self.progress.skipped} of at most {self.settings.skip_limit})")
+
+    def _due(self, every: int) -> bool:
+        """Say whether something done every so many steps, and at the last one, is due now."""
+        return self.progress.step % every == 0 or self.progress.step == self.settings.steps
+
+    def _report(self) -> bool:
+        """Evaluate and write a line of metrics where due; say whether this is the best model so far."""
+        evaluating = self.parts.validation is not None and self._due(self.recipe.evaluation.every)
+        if not (evaluating or self._due(self.recipe.logging.every)):
+            self.progress.pending = False
+            self._show(None)
+            return False
+        self.progress.pending = True
+        found = self._evaluate() if evaluating else {}
+        if found is None:
+            return False
+        window = self.progress.window
+        record: dict[str, Any] = {"step": self.progress.step}
+        record |= {"train/loss": sum(window) / len(window)} if window else {}
+        record |= self._measures() | found
+        if self.ranks.rank == 0:
+            self.folder.record({key: value if _finite(value) else None for key, value in record.items()})
+        self.progress.pending, self.progress.window = False, []
+        self._show(record)
+        loss = found.get("val/loss")
+        improved = loss is not None and _finite(loss) and (self.progress.best is None or loss < self.progress.best)
+        if improved:
+            self.progress.best = loss
+        return improved
+
+    def _evaluate(self) -> dict[str, float] | None:
+        """Measure the model on the held-back text; None if a signal interrupted."""
+        assert self.parts.validation is not None
+        stopped = lambda: self.signals.received is not None  # noqa: E731
+        started = time.perf_counter()
+        found = evaluate(self.model, self.parts.validation, self.precision, self.ranks, stopped)
+        if found is not None and self.parts.sample is not None and self.ranks.rank == 0:
+            self._say(self.parts.sample(self.model))
+        self.clock += time.perf_counter() - started
+        return found
+
+    def _measures(self) -> dict[str, Any]:
+        """Return rate, gradient norm, tokens, speed and memory since the last line of metrics."""
+        now, tokens = time.perf_counter(), self.progress.tokens
+        speed = (tokens - self.tokens_before) / max(now - self.clock, 1e-9)
+        self.clock, self.tokens_before = now, tokens
+        measures = {
+            "lr": self.settings.optimizer.rate * self.schedule(self.progress.step),
+            "grad_norm": self.progress.norm,
+            "tokens": tokens,
+            "skipped": self.progress.skipped,
+            "tokens_per_second": speed,
+            "memory": peak_gigabytes(self.precision.device),
+        }
+        if self.speed is not None:
+            measures["mfu"] = speed * self.speed.operations_per_token / self.speed.operations_per_second
+        return measures
+
+    def _save(self, best: bool) -> None:
+        """Write a checkpoint of this step, unless a weight is not finite."""
+        refuse_bad_weights(self.model, self.progress.step)
+        if self.ranks.rank == 0:
+            self.folder.sync()
+            self.store.save(self._checkpoint(), best)
+
+    def _checkpoint(self) -> Checkpoint:
+        """Return all that continues the run from here."""
+        state = {
+            "progress": self.progress.state(),
+            "rng": rng_state(),
+            "source": self.parts.source.state(),
+            "config": plain(self.recipe),
+            "config_hash": config_hash(self.recipe),
+            "precision": self.precision.state(),
+            "versions": {"orrery": orrery.__version__, "torch": torch.__version__},
+        }
+        optimizer = optimizer_tensors(self.model, self.optimizer)
+        return Checkpoint(self.progress.step, model_tensors(self.model), optimizer, state, self.parts.spec or {})
+
+    def _finish(self) -> None:
+        """Write the final model where the caller knows how, complete or not at all."""
+        if self.parts.finish is None or self.ranks.rank != 0:
+            return
+        fresh = self.folder.final.with_name(f"final.tmp-{os.getpid()}")
+        with disk.machine_errors(fresh, weight_bytes(self.model)):
+            disk.remove_tree(fresh)
+            fresh.mkdir()
+            self.parts.finish(self.model.eval(), fresh)
+            disk.remove_tree(self.folder.final)
+            disk.replace(fresh, self.folder.final)
+
+    def _show(self, record: dict[str, Any] | None) -> None:
+        self.reporter.progress(self.progress.step, self.settings.steps, record)
+
+    def _say(self, text: str) -> None:
+        if self.ranks.rank == 0:
+            self.reporter.line(text)
+            self.folder.log(text)
+
+
+def _finite(value: Any) -> bool:
+    return not isinstance(value, float) or abs(value) < float("inf")

@@ -1,0 +1,54 @@
+"""Optimizers of a recipe, and their state as named tensors."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from orrery.errors import ModelFileError
+
+KINDS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+
+
+def build_optimizer(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
+    """Return the optimizer that ``training.optimizer`` names; weight decay reaches matrices only.
+
+    Norms' scales and biases are vectors: pulling them to zero would change what the layer means, not its
+    size. The fused form is used: one kernel over all tensors, on the CPU as on a GPU.
+    """
+    numbers = settings.model_dump(exclude={"kind", "rate", "weight_decay"})
+    decay = getattr(settings, "weight_decay", 0.0)
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    matrices = [parameter for parameter in parameters if parameter.ndim >= 2]
+    vectors = [parameter for parameter in parameters if parameter.ndim < 2]
+    groups = [{"params": matrices, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}]
+    full = [group for group in groups if group["params"]]
+    return KINDS[settings.kind](full, lr=settings.rate, fused=True, **numbers)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of every group."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the optimizer's state as ``{"exp_avg/blocks.0.weight": tensor, ...}``."""
+    tensors = {}
+    for name, parameter in model.named_parameters():
+        for key, value in optimizer.state.get(parameter, {}).items():
+            if isinstance(value, Tensor):
+                tensors[f"{key}/{name}"] = value
+    return tensors
+
+
+def restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Give the optimizer the state that ``optimizer_tensors`` returned for the same model."""
+    parameters = dict(model.named_parameters())
+    for full_name, tensor in tensors.items():
+        key, _, name = full_name.partition("/")
+        if name not in parameters:
+            message = f"the checkpoint's optimizer knows {name!r}, which the model does not have"
+            raise ModelFileError(message, "resume with the recipe that wrote the checkpoint")
+        # Adam counts its steps on the CPU, except in the fused form, where the count lies beside the weight.
+        optimizer.state[parameters[name]][key] = tensor.to(parameters[name].device)

@@ -1,0 +1,143 @@
+"""The arithmetic of a run: dtype, matmul path and threads, chosen from the processor and a numeric probe."""
+
+import platform
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from orrery.errors import MachineError
+
+Dtype = Literal["float32", "bfloat16"]
+Path_ = Literal["plain", "onednn", "autocast"]
+
+
+@dataclass(frozen=True)
+class Processor:
+    """What the processor can do: its maker and its instruction sets, as Linux names them."""
+
+    vendor: str
+    flags: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How matrices are multiplied in a run; weights, norms, softmax, loss and optimizer stay float32.
+
+    ``plain`` is torch's own float32, ``onednn`` float32 through oneDNN's linear operator, ``autocast``
+    bfloat16 products of float32 weights. Results are equal byte by byte only between runs of equal precision.
+    """
+
+    dtype: Dtype
+    path: Path_
+    device: str
+    threads: int
+
+    def context(self) -> AbstractContextManager[Any]:
+        """Return the context in which a forward pass of this precision runs."""
+        if self.path == "autocast":
+            return torch.autocast(self.device, torch.bfloat16)
+        return OneDnnLinears() if self.path == "onednn" else nullcontext()
+
+    def state(self) -> dict[str, Any]:
+        """Return the choice as JSON values, for the checkpoint."""
+        return asdict(self)
+
+
+class OneDnnLinear(torch.autograd.Function):
+    """``x W^T + b`` in float32 through oneDNN, with its gradients through the same operator."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Multiply and keep the factors."""
+        ctx.save_for_backward(x, weight)
+        ctx.biased = bias is not None
+        return _product(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> Any:
+        """Return the gradients of x, W and b."""
+        x, weight = ctx.saved_tensors
+        rows, inputs = upstream.flatten(0, -2), x.flatten(0, -2)
+        grad_x = _product(upstream, weight.t().contiguous(), None) if ctx.needs_input_grad[0] else None
+        grad_weight = _product(rows.t().contiguous(), inputs.t().contiguous(), None)
+        return grad_x, grad_weight, rows.sum(0) if ctx.biased else None
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+class OneDnnLinears(TorchFunctionMode):
+    """Inside this context every float32 ``F.linear`` on the CPU goes through oneDNN."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is F.linear:
+            x, weight, bias = (*args, *kwargs.values(), None)[:3]
+            if x.dtype == weight.dtype == torch.float32 and x.device.type == "cpu" and x.dim() >= 2:
+                return OneDnnLinear.apply(x, weight, bias)
+        return func(*args, **kwargs)
+
+
+def this_processor() -> Processor:
+    """Read the maker and the instruction sets of this processor; empty where the system does not tell."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if platform.system() == "Linux" else []
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    return Processor(facts.get("vendor_id", ""), frozenset(facts.get("flags", "").split()))
+
+
+def choose_precision(requested: str, device: str, processor: Processor, threads: int) -> Precision:
+    """Choose dtype and matmul path from the processor's features, each confirmed by a numeric probe.
+
+    ``auto`` is bfloat16 where the processor multiplies it natively (avx512_bf16, AMX, or a GPU that does),
+    else float32. float32 takes oneDNN's operator on AMD processors without AMX, where torch's default reaches
+    under half of its speed; elsewhere torch's own. Timings play no part, so the same machine always chooses
+    the same.
+    """
+    if requested == "bfloat16" or (requested == "auto" and has_bfloat16(device, processor)):
+        return confirmed(Precision("bfloat16", "autocast", device, threads))
+    amd = processor.vendor == "AuthenticAMD" and "avx512f" in processor.flags
+    path: Path_ = "onednn" if device == "cpu" and amd and "amx_tile" not in processor.flags else "plain"
+    return confirmed(Precision("float32", path, device, threads))
+
+
+def has_bfloat16(device: str, processor: Processor) -> bool:
+    """Say whether the device multiplies bfloat16 natively."""
+    if device == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return bool(processor.flags & {"avx512_bf16", "amx_bf16"})
+
+
+def confirmed(precision: Precision) -> Precision:
+    """Return the precision after a product in it has come out as exactly as its dtype allows.
+
+    Raises ``MachineError`` naming the path: a path that computes something else must not be used quietly.
+    """
+    generator = torch.Generator().manual_seed(0)
+    x, weight = (torch.randn(64, 256, generator=generator, dtype=torch.float64) for _ in range(2))
+    exact = x @ weight.T
+    with torch.no_grad(), precision.context():
+        found = F.linear(x.float().to(precision.device), weight.float().to(precision.device)).double().cpu()
+    error = ((found - exact).abs().max() / exact.abs().max()).item()
+    bound = 2e-2 if precision.dtype == "bfloat16" else 1e-5
+    if not error < bound:
+        message = f"the {precision.path} path gives {precision.dtype} products with an error of {error:.1e}"
+        raise MachineError(message, "choose another with --training.precision float32 or bfloat16")
+    return precision
+
+
+def resumed_precision(saved: dict[str, Any], device: str) -> Precision:
+    """Return the precision a run was started with; raise ``MachineError`` if it cannot be followed."""
+    precision = Precision(**saved)
+    if precision.device != device:
+        message = f"the run was started on {precision.device} and would continue on {device}"
+        raise MachineError(message, f"resume with --training.device {precision.device}")
+    if precision.path == "onednn" and not torch.backends.mkldnn.is_available():
+        raise MachineError("the run multiplies through oneDNN, which this torch lacks", "resume where it began")
+    return confirmed(precision)

@@ -1,0 +1,160 @@
+"""Reading a recipe: a YAML file, over it ``ORRERY_*`` from the environment, over both dotted flags."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from orrery.errors import UsageError
+from orrery.training.config import Recipe
+
+PREFIX = "ORRERY_"
+# What may differ when a run is continued: how long, and how it is watched and kept, but not what is learned.
+FREE_ON_RESUME = ("training.steps", "evaluation.", "checkpoints.", "logging.", "expect", "name")
+
+
+def load_recipe(path: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Recipe:
+    """Read the recipe at ``path`` with its overrides; flags win over the environment, and that over the file.
+
+    ``overrides`` are words of a command line (``--training.steps 5`` or ``--training.steps=5``), environment
+    names have ``__`` for the dot (``ORRERY_TRAINING__STEPS=5``). Values are YAML. Raises ``UsageError``
+    naming the dotted key.
+    """
+    values = read_yaml(path)
+    for source in (from_environment(environment or {}), from_flags(overrides)):
+        for key, text in source:
+            set_dotted(values, key, parse_value(key, text))
+    return check_recipe(values, str(path))
+
+
+def check_recipe(values: Mapping[str, Any], source: str) -> Recipe:
+    """Build a recipe from plain values; raise ``UsageError`` naming the first bad dotted key."""
+    try:
+        return Recipe.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = dotted_key(values, first["loc"], first.get("ctx", {}).get("key"))
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        message = f"{source}: {key}: {first['msg'].removeprefix('Value error, ')}{more}"
+        raise UsageError(message, "the training guide lists every key of a recipe") from error
+
+
+def dotted_key(values: Any, location: Sequence[int | str], extra: str | None) -> str:
+    """Turn pydantic's location into the key as the user wrote it: without the tags of the chosen kinds."""
+    parts = []
+    for index, part in enumerate(location):
+        here = isinstance(values, Mapping) and part in values
+        missing = extra is None and index == len(location) - 1
+        if here or missing or isinstance(part, int):
+            parts.append(str(part))
+        values = values[part] if here else None
+    return ".".join([*parts, *([extra] if extra else [])]) or "the recipe"
+
+
+class UniqueKeys(yaml.SafeLoader):
+    """YAML's safe loader, except that a key given twice is an error instead of a silent choice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Build a mapping after checking that its keys differ."""
+        seen = set()
+        for key_node, _ in node.value:
+            if key_node.value in seen:
+                raise yaml.MarkedYAMLError(problem=f"key {key_node.value!r} twice", problem_mark=key_node.start_mark)
+            seen.add(key_node.value)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML file that holds one mapping."""
+    hint = "give the path of a recipe, a YAML file like those in recipes/"
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), UniqueKeys)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the recipe {path}: {error}", hint) from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise UsageError(f"{where}: not YAML: {getattr(error, 'problem', None) or error}", hint) from error
+    if not isinstance(content, dict):
+        raise UsageError(f"{path} holds no mapping of keys to values", hint)
+    return content
+
+
+def from_environment(environment: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """Return the dotted keys that the environment sets: those with a double underscore, and the seed."""
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and ("__" in name or name == f"{PREFIX}SEED"):
+            yield name.removeprefix(PREFIX).lower().replace("__", "."), environment[name]
+
+
+def from_flags(words: Sequence[str]) -> Iterable[tuple[str, str]]:
+    """Return the dotted keys of ``--a.b value`` and ``--a.b=value``."""
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--") or word == "--":
+            raise UsageError(f"unexpected argument {word!r}", "overrides look like --training.steps 5")
+        key, equals, value = word.removeprefix("--").partition("=")
+        if "." not in key and key not in Recipe.model_fields:
+            raise UsageError(f"unknown flag --{key}", "see --help; a recipe's keys look like --training.steps 5")
+        if not equals:
+            if not rest:
+                raise UsageError(f"{word} needs a value", f"write {word} VALUE")
+            value = rest.pop(0)
+        yield key.replace("-", "_"), value
+
+
+def parse_value(key: str, text: str) -> Any:
+    """Read one value as YAML, so that numbers, lists, true and null mean what they mean in the file."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{key}: cannot read the value {text!r}", "quote it, or write it in the file") from error
+
+
+def set_dotted(values: dict[str, Any], key: str, value: Any) -> None:
+    """Set ``a.b.c`` in nested mappings, which are created where they are missing."""
+    *path, last = key.split(".")
+    for part in path:
+        inner = values.get(part)
+        if not isinstance(inner, dict):
+            inner = values[part] = {}
+        values = inner
+    values[last] = value
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested mappings as one from dotted keys to values."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        nested = isinstance(value, Mapping) and value
+        flat |= flatten(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
+    return flat
+
+
+def plain(recipe: Recipe) -> dict[str, Any]:
+    """Return the resolved recipe as plain JSON values."""
+    return recipe.model_dump(mode="json")
+
+
+def as_yaml(recipe: Recipe) -> str:
+    """Return the resolved recipe as YAML text in the order of its definition."""
+    return yaml.safe_dump(plain(recipe), sort_keys=False, allow_unicode=True)
+
+
+def config_hash(recipe: Recipe) -> str:
+    """Return the sha256 of the resolved recipe."""
+    return hashlib.sha256(json.dumps(plain(recipe), sort_keys=True).encode()).hexdigest()
+
+
+def refuse_changes(saved: Mapping[str, Any], recipe: Recipe) -> None:
+    """Raise ``UsageError`` naming the first key that differs from the saved run in what is learned."""
+    before, now = flatten(saved), flatten(plain(recipe))
+    for key in sorted(before.keys() | now.keys()):
+        if before.get(key) != now.get(key) and not key.startswith(FREE_ON_RESUME):
+            message = f"--resume: {key} was {before.get(key)!r} and is now {now.get(key)!r}"
+            raise UsageError(message, "take the old value, or start a new run with another --output")

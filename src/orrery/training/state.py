@@ -1,0 +1,80 @@
+"""The state of a run between steps, and a model's weights as named tensors."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from orrery.errors import ModelFileError, RunError
+
+
+@dataclass
+class Progress:
+    """How far a run is: everything of the loop that a resumed run must take up.
+
+    ``norm`` is the last finite gradient norm before clipping, ``window`` holds the losses since the last line
+    of metrics; ``pending`` says that the line of this very step was due but not written, because the run was
+    asked to stop.
+    """
+
+    step: int = 0
+    tokens: int = 0
+    skipped: int = 0
+    norm: float = 0.0
+    best: float | None = None
+    pending: bool = False
+    window: list[float] = field(default_factory=list)
+
+    def state(self) -> dict[str, Any]:
+        """Return the progress as JSON values."""
+        return asdict(self)
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Return the weights and buffers by name; a tied tensor comes once, under its first name."""
+    tensors: dict[str, Tensor] = {}
+    seen: set[tuple[int, torch.Size]] = set()
+    for name, tensor in model.state_dict().items():
+        place = (tensor.data_ptr(), tensor.shape)
+        if tensor.numel() == 0 or place not in seen:
+            tensors[name] = tensor
+            seen.add(place)
+    return tensors
+
+
+@torch.no_grad()
+def load_model_tensors(model: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Copy named tensors into a model; raise ``ModelFileError`` unless names, shapes and dtypes agree."""
+    own = model_tensors(model)
+    faults = {
+        "missing": sorted(own.keys() - tensors.keys()),
+        "unexpected": sorted(tensors.keys() - own.keys()),
+        "of another shape or dtype": [
+            name
+            for name in own.keys() & tensors.keys()
+            if (own[name].shape, own[name].dtype) != (tensors[name].shape, tensors[name].dtype)
+        ],
+    }
+    found = [f"{len(names)} {kind}: {', '.join(sorted(names)[:10])}" for kind, names in faults.items() if names]
+    if found:
+        raise ModelFileError(f"the weights do not fit the model ({'; '.join(found)})", "use the recipe that wrote them")
+    for name, tensor in own.items():
+        tensor.copy_(tensors[name])
+
+
+def first_bad_tensor(model: nn.Module) -> str:
+    """Name the first weight that is not finite, else the first such gradient, in the model's own order."""
+    for kind in ("weight", "gradient"):
+        for name, parameter in model.named_parameters():
+            tensor = parameter if kind == "weight" else parameter.grad
+            if tensor is not None and not torch.isfinite(tensor).all():
+                return f"{kind} {name}"
+    return "none (only the loss)"
+
+
+def refuse_bad_weights(model: nn.Module, step: int) -> None:
+    """Raise ``RunError`` if a weight is not finite, so that no such checkpoint ever replaces a good one."""
+    if not all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters()):
+        message = f"step {step}: {first_bad_tensor(model)} is not finite; nothing was saved"
+        raise RunError(message, "resume with a lower training.optimizer.rate or a longer warm-up")

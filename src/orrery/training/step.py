@@ -1,0 +1,105 @@
+"""The gradient of one global batch, in pieces: the same whatever the micro-batches and the ranks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from orrery.errors import UsageError
+from orrery.objectives.protocols import Batch, Objective, Term
+from orrery.training.distributed import Ranks
+from orrery.training.precision import Precision
+from orrery.training.randomness import derive_seed
+
+
+@dataclass(frozen=True)
+class StepLoss:
+    """What a step's forward passes gave: loss, terms, counts, and rows whose loss is not finite."""
+
+    loss: float
+    terms: dict[str, float]
+    counts: dict[str, int]
+    bad_rows: list[range]
+
+
+def rows_of(batch: Batch) -> int:
+    """Return the number of rows, the first axis of every tensor of a batch."""
+    return next(iter(batch.values())).shape[0]
+
+
+def take(batch: Batch, rows: range) -> Batch:
+    """Return some neighbouring rows of a batch."""
+    return {name: tensor[rows.start : rows.stop] for name, tensor in batch.items()}
+
+
+def to_device(batch: Batch, device: str) -> Batch:
+    """Return the batch on the device."""
+    return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
+
+
+def pieces(rows: range, size: int | None) -> Iterator[range]:
+    """Split rows into micro-batches of at most ``size``."""
+    step = size or max(1, len(rows))
+    for start in range(rows.start, rows.stop, step):
+        yield range(start, min(start + step, rows.stop))
+
+
+def accumulate(
+    model: nn.Module,
+    objective: Objective,
+    batch: Batch,
+    *,
+    micro_batch: int | None,
+    seed: tuple[int, int],
+    ranks: Ranks,
+    precision: Precision,
+) -> StepLoss:
+    """Add the gradient of ``sum over terms of weight * sum / count`` over the prepared global batch.
+
+    Counts are of the global batch, known before the first forward pass, so that micro-batches and ranks
+    divide by the same number; a term that counts nothing contributes 0. ``seed`` is (run seed, step): dropout
+    of a piece depends on these and its first row only. Raises ``UsageError`` naming a coupled term that would
+    be split.
+    """
+    counts = objective.counts(batch)
+    own = list(pieces(ranks.rows(rows_of(batch)), micro_batch))
+    split = ranks.world > 1 or len(own) > 1
+    losses: list[Tensor] = []
+    sums: dict[str, Tensor] = {}
+    for rows in own:
+        torch.manual_seed(derive_seed(*seed, "dropout", rows.start))
+        with precision.context():
+            terms = objective.loss(model, to_device(take(batch, rows), precision.device))
+        refuse_split(terms, split)
+        loss = torch.stack([share(term, counts[name]) for name, term in terms.items()]).sum()
+        loss.backward()
+        losses.append(loss.detach())
+        for name, term in terms.items():
+            value = share(term, counts[name]).detach()
+            sums[name] = sums[name] + value if name in sums else value
+    ranks.sum_gradients(parameter for parameter in model.parameters() if parameter.requires_grad)
+    values = total_terms(sums, counts, ranks)
+    piece_losses = torch.stack(losses).tolist() if losses else []
+    bad = [rows for rows, value in zip(own, piece_losses, strict=True) if not abs(value) < float("inf")]
+    return StepLoss(sum(values.values()), values, counts, bad)
+
+
+def share(term: Term, count: int) -> Tensor:
+    """Return what a piece's term adds to the loss of the global batch."""
+    return term.sum * (term.weight / max(1, count))
+
+
+def refuse_split(terms: dict[str, Term], split: bool) -> None:
+    """Raise ``UsageError`` for the first term that couples examples of a batch that is computed in pieces."""
+    for name, term in terms.items():
+        if term.coupled and split:
+            message = f"the term {name!r} couples the examples of a batch, so the batch cannot be split"
+            raise UsageError(message, "leave out training.micro_batch and use one process, or lower batches.size")
+
+
+def total_terms(sums: dict[str, Tensor], counts: dict[str, int], ranks: Ranks) -> dict[str, float]:
+    """Return each term's value over all ranks; a rank without rows adds nothing."""
+    zero = torch.zeros(())
+    values = ranks.sum(torch.stack([sums.get(name, zero).double().cpu() for name in counts]))
+    return dict(zip(counts, values.tolist(), strict=True))

@@ -1,0 +1,118 @@
+"""Faults of a machine while the toy trains in a child process: the exit code, the message, nothing lost."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import training_toy
+from orrery.checkpoints.store import CheckpointStore, read_checkpoint
+
+TOY = [sys.executable, str(Path(training_toy.__file__))]
+CAN_MOUNT = (
+    shutil.which("unshare")
+    and not subprocess.run(
+        ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False
+    ).returncode
+)
+
+
+def shell(script: str, folder: Path, *words: str) -> subprocess.CompletedProcess:
+    """Run the toy inside a shell script that calls ``"$@"``, with the folder as ``$FOLDER``."""
+    command = ["bash", "-c", script, "bash", *TOY, str(folder), *words]
+    environment = {**os.environ, "FOLDER": str(folder)}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def newest(folder: Path) -> int:
+    return read_checkpoint(CheckpointStore(folder).path(CheckpointStore(folder).steps()[0])).step
+
+
+@pytest.mark.skipif(not CAN_MOUNT, reason="mounting needs rights")
+def test_a_full_disk_keeps_the_old_checkpoint_and_says_how_much_is_missing(tmp_path: Path) -> None:
+    # The mount goes with its shell, so a copy of what it held is made inside.
+    (tmp_path / "run").mkdir()
+    filler = 'mount -t tmpfs -o size=3m tmpfs "$FOLDER" && "$@" --steps 3'
+    filler += ' && head -c 2500k /dev/zero > "$FOLDER/filler"'
+    script = f'{filler}; "$@"; code=$?; cp -r "$FOLDER" "$FOLDER.copy"; exit $code'
+    found = shell(f"unshare -m bash -c '{script}' bash \"$@\"", tmp_path / "run", "--width", "64")
+    assert found.returncode == 5, found.stderr
+    assert "bytes needed" in found.stderr
+    assert "free" in found.stderr
+    assert newest(tmp_path / "run.copy/checkpoints") == 3
+    assert not list((tmp_path / "run.copy/checkpoints").glob("*.tmp-*"))
+
+
+def test_a_limit_of_file_sizes_is_an_error_not_a_death(tmp_path: Path) -> None:
+    assert shell('"$@"', tmp_path, "--steps", "3", "--width", "64").returncode == 0
+    found = shell('ulimit -f 32; "$@"', tmp_path, "--steps", "12", "--width", "64")
+    assert found.returncode == 5, found.stderr
+    assert "no room to write" in found.stderr
+    assert newest(tmp_path / "checkpoints") == 3
+    assert not list((tmp_path / "checkpoints").glob("*.tmp-*"))
+
+
+@pytest.mark.skipif(not CAN_MOUNT, reason="mounting needs rights")
+def test_a_read_only_folder_fails_before_the_first_step(tmp_path: Path) -> None:
+    script = 'mount -t tmpfs -o ro tmpfs "$FOLDER"; "$@"'
+    found = shell(f"unshare -m bash -c '{script}' bash \"$@\"", tmp_path)
+    assert found.returncode == 5
+    assert "cannot write" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def start(folder: Path, *words: str) -> subprocess.Popen:
+    process = subprocess.Popen([*TOY, str(folder), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} did not come"
+        time.sleep(0.01)
+
+
+@pytest.mark.alone
+def test_the_second_training_in_a_folder_is_told_of_the_first(tmp_path: Path) -> None:
+    with start(tmp_path, "--steps", "500", "--pause", "0.05") as first:
+        wait_for(tmp_path / "metrics.jsonl")
+        second = shell('"$@"', tmp_path)
+        first.kill()
+    assert second.returncode == 5
+    assert f"in use by process {first.pid} on " in second.stderr
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_after_the_step_and_exits_with_its_code(number: int, code: int, tmp_path: Path) -> None:
+    with start(tmp_path, "--steps", "500", "--pause", "0.1") as process:
+        wait_for(tmp_path / "metrics.jsonl")
+        asked = time.monotonic()
+        process.send_signal(number)
+        assert process.wait() == code
+        assert time.monotonic() - asked < 3
+    assert newest(tmp_path / "checkpoints") > 1
+    assert not (tmp_path / "final").exists()
+
+
+@pytest.mark.alone
+def test_a_second_interrupt_stops_at_once_without_damage(tmp_path: Path) -> None:
+    with start(tmp_path, "--steps", "500", "--pause", "3") as process:
+        wait_for(tmp_path / "run.json")
+        time.sleep(0.5)
+        asked = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+        assert process.returncode == -signal.SIGINT
+        assert time.monotonic() - asked < 2.5
+    assert shell('"$@"', tmp_path, "--steps", "3").returncode == 0
