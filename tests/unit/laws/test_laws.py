@@ -1,11 +1,25 @@
 """Each law passes on both families and is shown to fail on a machine with one broken part."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import gpt2
-from orrery.laws import cache, checkpoint, golden, kernel, packing, padding, registry, sight, sizes
+from orrery.laws import (
+    accumulation,
+    cache,
+    checkpoint,
+    golden,
+    kernel,
+    packing,
+    padding,
+    registry,
+    resume,
+    sight,
+    sizes,
+)
 from orrery.laws.evidence import CannotRunError, deviation, within
 from orrery.laws.models import CONFIGS
 from orrery.nn import stack
@@ -13,12 +27,15 @@ from orrery.nn.attention import kernels
 from orrery.nn.cache import SlotCache
 from orrery.nn.context import Context
 from orrery.nn.masks import Causal
+from orrery.objectives.causal import CausalLanguageModel
 
 LAWS = {"cache": cache, "padding": padding, "packing": packing, "kernel": kernel, "sight": sight}
 
 
 @pytest.mark.parametrize("family", CONFIGS)
-@pytest.mark.parametrize("law", [*LAWS.values(), checkpoint], ids=lambda module: module.__name__.split(".")[-1])
+@pytest.mark.parametrize(
+    "law", [*LAWS.values(), checkpoint, accumulation, resume], ids=lambda module: module.__name__.split(".")[-1]
+)
 def test_holds(law, family):
     evidence = list(law.check(family))
     assert evidence
@@ -93,6 +110,28 @@ def test_checkpoint_sees_a_rule_that_forgets_to_turn(monkeypatch):
     monkeypatch.setattr(gpt2, "WEIGHTS", tuple(rules))
     with pytest.raises(ModelFileError, match=r"up\.weight"):
         broken(checkpoint, "gpt2")
+
+
+def test_accumulation_sees_a_mean_of_means(monkeypatch):
+    class MeanOfMeans(CausalLanguageModel):
+        def counts(self, batch):
+            return dict.fromkeys(super().counts(batch), 1)
+
+        def loss(self, model, batch):
+            return {name: replace(term, sum=term.sum / term.count) for name, term in super().loss(model, batch).items()}
+
+    monkeypatch.setattr(accumulation, "causal_objective", MeanOfMeans)
+    assert "micro-batches (3, 4) == whole batch, float64" in broken(accumulation)
+
+
+def test_resume_sees_batches_that_depend_on_history(monkeypatch):
+    def counted(self, step):
+        self.calls = getattr(self, "calls", 0) + 1
+        return right(self, step if self.fail_at == step else self.calls)
+
+    right = resume.Source.batch
+    monkeypatch.setattr(resume.Source, "batch", counted)
+    assert broken(resume) == {"files of weights and optimizer whose bytes differ"}
 
 
 def test_numbers_that_are_not_finite_never_pass():
