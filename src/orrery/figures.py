@@ -10,6 +10,8 @@ from html import escape
 
 from orrery.errors import UsageError
 
+Number = int | float
+
 WIDTH, HEIGHT = 640, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 34, 46
 # Light and dark variants of one hue each, all told apart by colour-blind readers and above 3:1 on their background.
@@ -33,7 +35,7 @@ _STYLE = (
 
 
 def line_chart(
-    series: Mapping[str, Sequence[tuple[float, float]]],
+    series: Mapping[str, Sequence[tuple[Number, Number]]],
     *,
     title: str,
     x_label: str,
@@ -68,7 +70,7 @@ def line_chart(
     return _svg(WIDTH, HEIGHT, title, parts)
 
 
-def bar_chart(values: Mapping[str, float], *, title: str, x_label: str) -> str:
+def bar_chart(values: Mapping[str, Number], *, title: str, x_label: str) -> str:
     """Return horizontal bars as an SVG element, one for each name, with its number beside it.
 
     Raises:
@@ -91,12 +93,12 @@ def bar_chart(values: Mapping[str, float], *, title: str, x_label: str) -> str:
 
 
 def heat_map(
-    matrix: Sequence[Sequence[float]],
+    matrix: Sequence[Sequence[Number]],
     *,
     rows: Sequence[str],
     columns: Sequence[str],
     title: str,
-    highest: float | None = None,
+    highest: Number | None = None,
 ) -> str:
     """Return a matrix as shades of one hue, as an SVG element: an attention pattern, queries down, keys across.
 
@@ -130,7 +132,7 @@ def heat_map(
 class _Axis:
     """A scale from numbers to pixels, with round ticks."""
 
-    def __init__(self, values: Iterable[float], start: float, end: float, log: bool) -> None:
+    def __init__(self, values: Iterable[Number], start: Number, end: Number, log: bool) -> None:
         low, high = min(values := list(values)), max(values)
         if log and low <= 0:
             raise UsageError(f"{low} has no place on a logarithmic axis", "leave the point out, or use a linear axis")
@@ -138,15 +140,15 @@ class _Axis:
         self.ticks = _decades(low, high) if log else _round_steps(low, high)
         self.low, self.high = (self._scaled(x) for x in (min(low, self.ticks[0]), max(high, self.ticks[-1])))
 
-    def at(self, value: float) -> float:
+    def at(self, value: Number) -> Number:
         """Return the pixel of a value."""
         return self.start + (self._scaled(value) - self.low) / (self.high - self.low) * (self.end - self.start)
 
-    def _scaled(self, value: float) -> float:
+    def _scaled(self, value: Number) -> Number:
         return math.log10(value) if self.log else value
 
 
-def _round_steps(low: float, high: float) -> list[float]:
+def _round_steps(low: Number, high: Number) -> list[Number]:
     """Return about five multiples of 1, 2 or 5 times a power of ten that enclose the range."""
     if low == high:
         low, high = low - max(1.0, abs(low)) / 2, high + max(1.0, abs(high)) / 2
@@ -157,7 +159,7 @@ def _round_steps(low: float, high: float) -> list[float]:
     return [round(i * step, 12) if step > 1e-9 else i * step for i in range(first, last + 1)]
 
 
-def _decades(low: float, high: float) -> list[float]:
+def _decades(low: Number, high: Number) -> list[Number]:
     """Return powers of ten that enclose the range, at most eight; over few decades also 2 and 5 times them."""
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     if last - first <= 2:
@@ -188,7 +190,7 @@ def _frame(across: _Axis, upward: _Axis, x_label: str, y_label: str) -> str:
     return "".join(parts)
 
 
-def _unbroken(curve: Sequence[tuple[float, float]], across: _Axis, upward: _Axis) -> list[str]:
+def _unbroken(curve: Sequence[tuple[Number, Number]], across: _Axis, upward: _Axis) -> list[str]:
     """Return the stretches of a curve between its gaps."""
     stretches: list[list[str]] = [[]]
     for x, y in curve:
@@ -211,7 +213,7 @@ def _legend(names: Sequence[str]) -> str:
     return "".join(parts)
 
 
-def _shades(row: Sequence[float], top: float, left: int, y: int, cell: int) -> str:
+def _shades(row: Sequence[Number], top: Number, left: int, y: int, cell: int) -> str:
     """Return one row, equal neighbours as one rectangle and white ones not at all."""
     levels = [round(min(value / top, 1.0) * 50) for value in row]
     parts, start = [], 0
@@ -225,7 +227,7 @@ def _shades(row: Sequence[float], top: float, left: int, y: int, cell: int) -> s
     return "".join(parts)
 
 
-def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
+def _svg(width: Number, height: Number, title: str, parts: Sequence[str]) -> str:
     name = _sound(title)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="of" viewBox="0 0 {width} {height}" width="{width}" '
@@ -234,11 +236,11 @@ def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
     )
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+def _text(x: Number, y: Number, text: str, anchor: str = "start") -> str:
     return f'<text x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}" xml:space="preserve">{_sound(text)}</text>'
 
 
-def _upright(x: float, y: float, text: str) -> str:
+def _upright(x: Number, y: Number, text: str) -> str:
     return f'<text transform="translate({_n(x)} {_n(y)}) rotate(-90)" xml:space="preserve">{_sound(text)}</text>'
 
 
@@ -256,7 +258,7 @@ def _longest(texts: Sequence[str], most: int = 14) -> int:
     return max(len(_short(text, most)) for text in texts)
 
 
-def _number(value: float) -> str:
+def _number(value: Number) -> str:
     """Return a tick's label: 0.25, 300, 20k, 5M."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
@@ -264,6 +266,6 @@ def _number(value: float) -> str:
     return f"{value:g}"
 
 
-def _n(value: float) -> str:
+def _n(value: Number) -> str:
     """Return a coordinate with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")

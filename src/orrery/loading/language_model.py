@@ -73,11 +73,11 @@ class LanguageModel:
         text: str,
         *,
         max_new_tokens: int = 64,
-        temperature: float = 0.0,
+        temperature: float | int = 0,
         top_k: int | None = None,
-        top_p: float | None = None,
-        min_p: float | None = None,
-        repetition_penalty: float | None = None,
+        top_p: float | int | None = None,
+        min_p: float | int | None = None,
+        repetition_penalty: float | int | None = None,
         stop: str | Sequence[str] = (),
         seed: int = 1337,
         stream: Callable[[str], None] | None = None,
@@ -236,7 +236,7 @@ class LanguageModel:
                 )
             text = text[-self.context * LONGEST_TOKEN :]
         ids = self.tokenizer.encode(text)
-        check_ids(torch.tensor(ids), self.model.spec.embed.vocabulary)
+        check_ids(torch.tensor(ids, dtype=torch.long), self.model.spec.embed.vocabulary)
         if truncate == "left":
             return ids[-keep:]
         if len(ids) > self.context:

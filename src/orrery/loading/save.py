@@ -17,6 +17,7 @@ from orrery.families import load_family
 from orrery.loading.card import model_card
 from orrery.loading.files import CARD, CONFIG, GENERATION, WEIGHTS
 from orrery.loading.weights import weights_of
+from orrery.models.dropout import without_dropout
 
 
 @runtime_checkable
@@ -62,7 +63,7 @@ def save_model(
     folder = Path(folder)
     rules = load_family(family)
     ours = weights_of(model)
-    if rules.spec(config) != getattr(model, "spec", None):
+    if without_dropout(rules.spec(config)) != without_dropout(getattr(model, "spec", None)):
         raise UsageError(f"this model is not what its {family} configuration says", "save the configuration it has")
     control = _control_tokens(config, tokenizer)
     # All three are written, absent ones as null: transformers would fill in ids of the published vocabulary.

@@ -9,7 +9,7 @@ from orrery.generation.samplers import sampler
 from tiny_models import TOKENIZER, tiny
 
 PROMPTS = [[5, 9, 200, 31], [7], [8, 8, 120, 14, 250, 3, 77], [40, 41]]
-LIMITS = Limits(max_new_tokens=12, context=48)
+LIMITS = Limits(max_new_tokens=8, context=48)
 
 
 def ids(answers):
@@ -32,7 +32,7 @@ def full_greedy(model, prompt, tokens):
 
 def test_cached_greedy_equals_full_forwards(model):
     answers = generate(model, PROMPTS, TOKENIZER, LIMITS)
-    assert ids(answers) == [full_greedy(model, prompt, 12) for prompt in PROMPTS]
+    assert ids(answers) == [full_greedy(model, prompt, 8) for prompt in PROMPTS]
     assert {answer.finish_reason for answer in answers} == {"length"}
 
 
@@ -40,7 +40,7 @@ def test_cached_greedy_equals_full_forwards(model):
 def test_alone_equals_in_a_batch_from_which_rows_drop_out(model, settings):
     chosen = sampler(**settings)
     free = generate(model, PROMPTS, TOKENIZER, LIMITS, sampler=chosen, seed=3)
-    limits = Limits(12, 48, end={free[0].ids[3], free[2].ids[7]})
+    limits = Limits(8, 48, end={free[0].ids[3], free[2].ids[7]})
     together = generate(model, PROMPTS, TOKENIZER, limits, sampler=chosen, seed=3)
     alone = [
         generate(model, [prompt], TOKENIZER, limits, sampler=chosen, seed=3 + row)[0]
@@ -73,7 +73,7 @@ def test_the_same_seed_gives_the_same_text_and_another_one_another(model):
 def test_a_stop_string_ends_the_answer_before_it(model):
     full = generate(model, PROMPTS[:1], TOKENIZER, LIMITS)[0]
     stop = full.text[3:6]
-    answer = generate(model, PROMPTS[:1], TOKENIZER, Limits(12, 48, stop=[stop]))[0]
+    answer = generate(model, PROMPTS[:1], TOKENIZER, Limits(8, 48, stop=[stop]))[0]
     assert (answer.text, answer.finish_reason) == (full.text[: full.text.find(stop)], "stop")
     assert answer.ids == full.ids[: len(answer.ids)]
 

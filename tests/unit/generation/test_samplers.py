@@ -53,7 +53,7 @@ def test_temperature_is_that_of_transformers(value):
         (MinP(0.02), MinPLogitsWarper(0.02)),
         (MinP(1.0), MinPLogitsWarper(1.0)),
     ],
-    ids=repr,
+    ids=lambda filter: type(filter).__name__,
 )
 def test_filters_are_those_of_transformers(ours, theirs, seed):
     assert torch.equal(ours(logits(seed), NOTHING), theirs(None, logits(seed)))

@@ -66,7 +66,7 @@ def test_padding_on_either_side_changes_nothing(lm, side):
         (([[5, TOKENIZER.size]],), DataError, f"token id {TOKENIZER.size}"),
         (([[-1]],), DataError, "token id -1"),
         (([[]],), UsageError, "shape"),
-        (([5, 6],), UsageError, "shape"),
+        ((torch.tensor([5, 6]),), UsageError, "shape"),
         (([[1] * 49],), UsageError, "49 tokens"),
         (([[5, 6]], [[1]]), UsageError, "attention_mask of shape"),
         (([[5, 6]], None, [[1]]), UsageError, "decoder alone"),
