@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.attention.flex_attention import create_mask
 
+from orrery.errors import UsageError
 from orrery.nn.masks import UNUSED, Both, Causal, Everything, Places, Prefix, SameDocument, Window, bind, mask_mod
 
 RULES = {
@@ -86,7 +87,7 @@ def test_a_window_is_a_band(length, tokens):
 
 def test_a_missing_field_is_named():
     row = Places(torch.arange(3)[None])
-    with pytest.raises(ValueError, match="documents="):
+    with pytest.raises(UsageError, match="documents="):
         bind(SameDocument(), row, row)
-    with pytest.raises(ValueError, match="prefix="):
+    with pytest.raises(UsageError, match="prefix="):
         bind(Prefix(), row, row)
