@@ -78,3 +78,11 @@ def test_a_mistake_is_an_error_a_hint_and_a_code(
     found = capsys.readouterr().err
     assert message in found
     assert "hint: " in found
+
+
+def test_a_resumed_run_must_find_the_same_text(recipe: str, capsys: pytest.CaptureFixture) -> None:
+    assert run(["train", recipe, "--training.steps", "2"]) == 0
+    text = Path("text.txt")
+    text.write_text(text.read_text() + "one more line\n")
+    assert run(["train", recipe, "--resume", "--training.steps", "4"]) == 3
+    assert "the corpus is not the one this run was started with" in capsys.readouterr().err

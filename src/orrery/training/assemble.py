@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.data.batches import CropBatches, PackedBatches, PaddedBatches, SequentialWindows
-from orrery.data.corpora import Document, read_corpus
+from orrery.data.corpora import Document, corpus_fingerprint, read_corpus
 from orrery.data.splits import split_documents, split_tail
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family
@@ -53,6 +53,7 @@ def assemble(recipe: Recipe) -> Assembly:
         source=training_batches(recipe.batches, train_ids, recipe.seed),
         validation=validation(recipe, tokenizer, held_back),
         spec=to_json(spec),
+        facts={"corpus": corpus_fingerprint([*train, *held_back]), "tokenizer": tokenizer.fingerprint},
         begin=tokenizer.save,
     )
     return Assembly(parts, spec, tokenizer, sum(map(len, train_ids)))

@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from orrery.training.state import (
     load_model_tensors,
     model_tensors,
     refuse_bad_weights,
+    refuse_other_facts,
 )
 from orrery.training.step import StepLoss, accumulate, rows_of
 
@@ -49,6 +50,8 @@ class Speed:
 class Parts:
     """What a run is made of: a model, what it learns from, and what to do with it at the end.
 
+    ``facts`` are fingerprints of what a resumed run must find again: the corpus, the tokenizer.
+
     ``begin(folder)`` writes what a checkpoint needs beside it (the tokenizer) into the run's folder;
     ``finish(model, folder)`` writes the final model into a new folder; ``sample(model)`` returns a text to show at
     each evaluation and must not draw from global generators.
@@ -59,6 +62,7 @@ class Parts:
     source: BatchSource
     validation: Validation | None = None
     spec: dict[str, Any] | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
     begin: Callable[[Path], None] | None = None
     finish: Callable[[nn.Module, Path], None] | None = None
     sample: Callable[[nn.Module], str] | None = None
@@ -119,6 +123,7 @@ class Trainer:
         saved = self.store.newest(self._say)
         if saved is not None:
             refuse_changes(saved.state["config"], self.recipe)
+            refuse_other_facts(saved.state.get("facts", {}), self.parts.facts)
         device = find_device(self.settings.device)
         self.precision = (
             resumed_precision(saved.state["precision"], device)
@@ -154,6 +159,7 @@ class Trainer:
             "seed": self.recipe.seed,
             "config_hash": config_hash(self.recipe),
             "precision": self.precision.state(),
+            **self.parts.facts,
         }
         self.folder.describe(as_yaml(self.recipe), facts)
         needed = weight_bytes(self.model) * (1 + STATES[self.settings.optimizer.kind])
@@ -280,6 +286,7 @@ class Trainer:
             "config": plain(self.recipe),
             "config_hash": config_hash(self.recipe),
             "precision": self.precision.state(),
+            "facts": dict(self.parts.facts),
             "versions": {"orrery": orrery.__version__, "torch": torch.__version__},
         }
         optimizer = optimizer_tensors(self.model, self.optimizer)

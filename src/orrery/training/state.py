@@ -1,12 +1,13 @@
 """The state of a run between steps, and a model's weights as named tensors."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from orrery.errors import ModelFileError, RunError
+from orrery.errors import DataError, ModelFileError, RunError
 
 
 @dataclass
@@ -78,3 +79,13 @@ def refuse_bad_weights(model: nn.Module, step: int) -> None:
     if not all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters()):
         message = f"step {step}: {first_bad_tensor(model)} is not finite; nothing was saved"
         raise RunError(message, "resume with a lower training.optimizer.rate or a longer warm-up")
+
+
+def refuse_other_facts(saved: Mapping[str, str], found: Mapping[str, str]) -> None:
+    """Raise ``DataError`` where a fingerprint is not the one that the run was started with."""
+    for name, value in saved.items():
+        if found.get(name) != value:
+            raise DataError(
+                f"the {name} is not the one this run was started with ({value[:12]})",
+                f"bring the old {name} back, or start a new run with another --output",
+            )
