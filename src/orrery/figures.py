@@ -1,0 +1,294 @@
+"""Figures as SVG text: line charts, bar charts and heat maps, by the standard library alone.
+
+They take the colour of the surrounding text and follow its light or dark scheme, keep their text selectable, and are
+the same bytes for the same input. Everything from outside is escaped.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+from orrery.errors import UsageError
+
+WIDTH, HEIGHT = 640, 360
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 34, 46
+# Light and dark variants of one hue each, all told apart by colour-blind readers and above 3:1 on their background.
+_HUES = (
+    ("#0b62a4", "#62b0f0"),
+    ("#c2410c", "#f59a5e"),
+    ("#0f7a5a", "#4fcfa5"),
+    ("#8a3a9e", "#d594e6"),
+    ("#8a6d00", "#e0c341"),
+    ("#5b6470", "#aab4c0"),
+)
+_STYLE = (
+    "<style>.of{font:12px system-ui,sans-serif;fill:currentColor}.of .t{font-size:14px;font-weight:600}"
+    ".of .g{stroke:currentColor;stroke-opacity:.15}.of .a{stroke:currentColor;stroke-opacity:.6}"
+    ".of .l{fill:none;stroke-width:2;stroke-linejoin:round}"
+    + "".join(f".of .s{i}{{stroke:{h[0]}}}.of .f{i}{{fill:{h[0]}}}" for i, h in enumerate(_HUES))
+    + "@media(prefers-color-scheme:dark){"
+    + "".join(f".of .s{i}{{stroke:{h[1]}}}.of .f{i}{{fill:{h[1]}}}" for i, h in enumerate(_HUES))
+    + "}</style>"
+)
+
+
+def line_chart(
+    series: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+    log_x: bool = False,
+    log_y: bool = False,
+) -> str:
+    """Return curves as an SVG element.
+
+    Args:
+        series: points (x, y) by the curve's name; a point that is not finite breaks the curve.
+        title: above the figure.
+        x_label: what x is, with its unit.
+        y_label: what y is, with its unit.
+        log_x: a logarithmic x axis.
+        log_y: a logarithmic y axis.
+
+    Raises:
+        UsageError: no finite point at all, or one of at most zero on a logarithmic axis.
+    """
+    points = [point for curve in series.values() for point in curve if all(map(math.isfinite, point))]
+    if not points:
+        raise UsageError("a line chart needs at least one finite point", "give a series with numbers")
+    across = _Axis([x for x, _ in points], _LEFT, WIDTH - _RIGHT, log_x)
+    upward = _Axis([y for _, y in points], HEIGHT - _BOTTOM, _TOP, log_y)
+    parts = [_frame(across, upward, x_label, y_label)]
+    for number, curve in enumerate(series.values()):
+        hue = number % len(_HUES)
+        parts += [
+            f'<polyline class="l s{hue}" points="{path}"/>' for path in _unbroken(curve, across, upward)
+        ]
+    if len(series) > 1:
+        parts.append(_legend(list(series)))
+    return _svg(WIDTH, HEIGHT, title, parts)
+
+
+def bar_chart(values: Mapping[str, float], *, title: str, x_label: str) -> str:
+    """Return horizontal bars as an SVG element, one for each name, with its number beside it.
+
+    Raises:
+        UsageError: no bar, or a value that is not finite.
+    """
+    if not values or not all(map(math.isfinite, values.values())):
+        raise UsageError("a bar chart needs finite numbers", "leave out what has no number")
+    left = 24 + 7 * min(28, max(map(len, values)))
+    axis = _Axis([0.0, *values.values()], left, WIDTH - 80, False)
+    height = _TOP + 26 * len(values) + 30
+    parts = []
+    for row, (name, value) in enumerate(values.items()):
+        y = _TOP + 26 * row
+        start, end = sorted((axis.at(0.0), axis.at(value)))
+        parts.append(_text(left - 8, y + 14, _short(name, 28), "end"))
+        parts.append(
+            f'<rect class="f0" x="{_n(start)}" y="{y}" width="{_n(end - start)}" height="18" rx="2"/>'
+        )
+        parts.append(_text(end + 6, y + 14, f"{value:.4g}"))
+    parts.append(_text((left + WIDTH - 80) / 2, height - 12, x_label, "middle"))
+    return _svg(WIDTH, height, title, parts)
+
+
+def heat_map(
+    matrix: Sequence[Sequence[float]],
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str,
+    highest: float | None = None,
+) -> str:
+    """Return a matrix as shades of one hue, as an SVG element: an attention pattern, queries down, keys across.
+
+    Args:
+        matrix: numbers of at least zero.
+        rows: a label for each row.
+        columns: a label for each column.
+        title: above the figure.
+        highest: what the full shade means; by default the greatest number.
+
+    Raises:
+        UsageError: labels that do not fit, or a number that is negative or not finite.
+    """
+    if (
+        len(matrix) != len(rows)
+        or any(len(row) != len(columns) for row in matrix)
+        or not matrix
+        or not columns
+    ):
+        shape = f"{len(matrix)} rows for {len(rows)} labels, {len(columns)} column labels"
+        raise UsageError(f"a heat map's labels do not fit its matrix: {shape}", "give a label for each")
+    numbers = [value for row in matrix for value in row]
+    if not all(math.isfinite(value) and value >= 0 for value in numbers):
+        raise UsageError(
+            "a heat map shows numbers of at least zero", "take the absolute value, or leave them out"
+        )
+    top = highest or max(numbers) or 1.0
+    cell = max(8, min(24, 560 // max(len(rows), len(columns))))
+    left, above = 12 + 7 * _longest(rows), _TOP + 8 + 7 * _longest(columns)
+    parts = [_shades(row, top, left, above + cell * i, cell) for i, row in enumerate(matrix)]
+    parts += [
+        _text(left - 6, above + cell * (i + 0.5) + 4, _short(name, 14), "end") for i, name in enumerate(rows)
+    ]
+    parts += [
+        _upright(left + cell * (j + 0.5) + 4, above - 6, _short(name, 14)) for j, name in enumerate(columns)
+    ]
+    width, height = cell * len(columns), cell * len(rows)
+    parts.append(f'<rect class="a" fill="none" x="{left}" y="{above}" width="{width}" height="{height}"/>')
+    return _svg(max(left + width + 16, 24 + 8 * len(title)), above + height + 16, title, parts)
+
+
+class _Axis:
+    """A scale from numbers to pixels, with round ticks."""
+
+    def __init__(self, values: Iterable[float], start: float, end: float, log: bool) -> None:
+        low, high = min(values := list(values)), max(values)
+        if log and low <= 0:
+            raise UsageError(
+                f"{low} has no place on a logarithmic axis", "leave the point out, or use a linear axis"
+            )
+        self.log, self.start, self.end = log, start, end
+        self.ticks = _decades(low, high) if log else _round_steps(low, high)
+        self.low, self.high = (self._scaled(x) for x in (min(low, self.ticks[0]), max(high, self.ticks[-1])))
+
+    def at(self, value: float) -> float:
+        """Return the pixel of a value."""
+        return self.start + (self._scaled(value) - self.low) / (self.high - self.low) * (
+            self.end - self.start
+        )
+
+    def _scaled(self, value: float) -> float:
+        return math.log10(value) if self.log else value
+
+
+def _round_steps(low: float, high: float) -> list[float]:
+    """Return about five multiples of 1, 2 or 5 times a power of ten that enclose the range."""
+    if low == high:
+        low, high = low - max(1.0, abs(low)) / 2, high + max(1.0, abs(high)) / 2
+    rough = (high - low) / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(i * step, 12) if step > 1e-9 else i * step for i in range(first, last + 1)]
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """Return powers of ten that enclose the range, at most eight; over few decades also 2 and 5 times them."""
+    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+    if last - first <= 2:
+        steps = [m * 10.0**power for power in range(first, last + 1) for m in (1, 2, 5)] + [
+            10.0 ** (last + 1)
+        ]
+        start = max(i for i, step in enumerate(steps) if step <= low * (1 + 1e-9))
+        end = min(i for i, step in enumerate(steps) if step >= high * (1 - 1e-9) and i > start)
+        return steps[start : end + 1]
+    stride = math.ceil((last - first) / 7)
+    return [10.0**power for power in range(first, last + stride, stride)]
+
+
+def _frame(across: _Axis, upward: _Axis, x_label: str, y_label: str) -> str:
+    """Return grid, ticks and labels."""
+    bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
+    parts = []
+    for tick in across.ticks:
+        x = _n(across.at(tick))
+        parts.append(f'<line class="g" x1="{x}" x2="{x}" y1="{_TOP}" y2="{bottom}"/>')
+        parts.append(_text(across.at(tick), bottom + 16, _number(tick), "middle"))
+    for tick in upward.ticks:
+        y = _n(upward.at(tick))
+        parts.append(f'<line class="g" x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}"/>')
+        parts.append(_text(_LEFT - 6, upward.at(tick) + 4, _number(tick), "end"))
+    parts.append(f'<path class="a" fill="none" d="M{_LEFT} {_TOP}V{bottom}H{right}"/>')
+    parts.append(_text((_LEFT + right) / 2, HEIGHT - 10, x_label, "middle"))
+    middle = _n((_TOP + bottom) / 2)
+    parts.append(
+        f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{_sound(y_label)}</text>'
+    )
+    return "".join(parts)
+
+
+def _unbroken(curve: Sequence[tuple[float, float]], across: _Axis, upward: _Axis) -> list[str]:
+    """Return the stretches of a curve between its gaps."""
+    stretches: list[list[str]] = [[]]
+    for x, y in curve:
+        if math.isfinite(x) and math.isfinite(y):
+            stretches[-1].append(f"{_n(across.at(x))},{_n(upward.at(y))}")
+        else:
+            stretches.append([])
+    return [" ".join(points) for points in stretches if points]
+
+
+def _legend(names: Sequence[str]) -> str:
+    """Return names beside their hues, in the upper right corner."""
+    x = WIDTH - _RIGHT - 34 - 7 * _longest(names, 28)
+    parts = []
+    for row, name in enumerate(names):
+        y = _TOP + 16 + 18 * row
+        hue = row % len(_HUES)
+        parts.append(f'<line class="l s{hue}" x1="{x}" x2="{x + 20}" y1="{y - 4}" y2="{y - 4}"/>')
+        parts.append(_text(x + 26, y, _short(name, 28)))
+    return "".join(parts)
+
+
+def _shades(row: Sequence[float], top: float, left: int, y: int, cell: int) -> str:
+    """Return one row, equal neighbours as one rectangle and white ones not at all."""
+    levels = [round(min(value / top, 1.0) * 50) for value in row]
+    parts, start = [], 0
+    for column in range(1, len(levels) + 1):
+        if column == len(levels) or levels[column] != levels[start]:
+            if levels[start]:
+                shade, x, width = f"{levels[start] / 50:g}", left + cell * start, cell * (column - start)
+                size = f'width="{width}" height="{cell}" fill-opacity="{shade}"'
+                parts.append(f'<rect class="f0" x="{x}" y="{y}" {size}/>')
+            start = column
+    return "".join(parts)
+
+
+def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
+    name = _sound(title)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="of" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img" aria-label="{name}" style="max-width:100%;height:auto;color-scheme:light dark">'
+        f'{_STYLE}<text class="t" x="12" y="20">{name}</text>{"".join(parts)}</svg>'
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+    return f'<text x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}" xml:space="preserve">{_sound(text)}</text>'
+
+
+def _upright(x: float, y: float, text: str) -> str:
+    return (
+        f'<text transform="translate({_n(x)} {_n(y)}) rotate(-90)" xml:space="preserve">{_sound(text)}</text>'
+    )
+
+
+def _sound(text: str) -> str:
+    """Escape a text and show what XML cannot hold or a reader cannot see."""
+    visible = text.replace("\n", "\u21b5").replace("\t", "\u21e5")
+    return escape("".join(c if c.isprintable() or c == " " else "\ufffd" for c in visible))
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "\u2026"
+
+
+def _longest(texts: Sequence[str], most: int = 14) -> int:
+    return max(len(_short(text, most)) for text in texts)
+
+
+def _number(value: float) -> str:
+    """Return a tick's label: 0.25, 300, 20k, 5M."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if letter == 'k' else size):g}{letter}"
+    return f"{value:g}"
+
+
+def _n(value: float) -> str:
+    """Return a coordinate with at most two decimals."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")

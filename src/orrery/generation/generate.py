@@ -1,0 +1,202 @@
+"""The decoding loop: prompts in, answers out, over ``start`` and ``step`` alone."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from orrery.errors import RunError, UsageError
+from orrery.generation.samplers import GREEDY, Sampler
+from orrery.generation.writer import Writer
+from orrery.models.protocols import DecodingModel
+from orrery.text.streaming import StreamDecoder
+from orrery.text.tokenizer import Tokenizer
+
+FinishReason = Literal["end", "stop", "length", "context"]
+"""The end token came; a stop string came; ``max_new_tokens`` are written; the context is full."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One answer.
+
+    Attributes:
+        ids: every token drawn, the end token and those of a stop string among them.
+        text: what they say, without the end token, and up to the first stop string.
+        finish_reason: why it ended.
+        tokens_per_second: its tokens over the time from the call to its last one, the prompt's reading included.
+    """
+
+    ids: list[int]
+    text: str
+    finish_reason: FinishReason
+    tokens_per_second: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When an answer ends.
+
+    Attributes:
+        max_new_tokens: the most tokens of one answer.
+        context: the most tokens that the model reads in one row, prompt and answer together.
+        end: the ids that end a text.
+        stop: the strings that end an answer and do not belong to it.
+    """
+
+    max_new_tokens: int
+    context: int
+    end: Collection[int] = ()
+    stop: Sequence[str] = ()
+
+
+class _Row:
+    """One answer while it grows."""
+
+    def __init__(self, prompt: Sequence[int], writer: Writer, limits: Limits) -> None:
+        self.room = limits.context - len(prompt)
+        self.writer = writer
+        self.limits = limits
+        self.ids: list[int] = []
+        self.finish_reason: FinishReason | None = None
+        self.began = perf_counter()
+        self.seconds = 0.0
+
+    def take(self, token: int) -> bool:
+        """Add a token; return whether the answer goes on."""
+        self.ids.append(token)
+        if token in self.limits.end:
+            self.finish_reason = "end"
+        elif self.writer.push(token):
+            self.finish_reason = "stop"
+        elif len(self.ids) >= self.limits.max_new_tokens:
+            self.finish_reason = "length"
+        elif len(self.ids) > self.room:  # this token itself can no longer be read
+            self.finish_reason = "context"
+        if self.finish_reason in ("end", "length", "context") and self.writer.finish():
+            self.finish_reason = "stop"
+        self.seconds = perf_counter() - self.began
+        return self.finish_reason is None
+
+    def result(self) -> Generation:
+        assert self.finish_reason is not None
+        rate = len(self.ids) / max(self.seconds, 1e-9)
+        return Generation(self.ids, self.writer.text, self.finish_reason, rate)
+
+
+@torch.no_grad()
+def generate(
+    model: DecodingModel,
+    prompts: Sequence[Sequence[int]],
+    tokenizer: Tokenizer,
+    limits: Limits,
+    *,
+    sampler: Sampler = GREEDY,
+    seed: int | Sequence[int] = 1337,
+    show: Callable[[int, str], None] | None = None,
+    device: torch.device | None = None,
+) -> list[Generation]:
+    """Continue every prompt until it ends, all of them as one batch from which finished rows drop out.
+
+    A row's tokens depend on its own prompt and seed alone, not on its neighbours.
+
+    Args:
+        model: what writes; dropout should be off (``model.eval()``).
+        prompts: token ids; lengths may differ.
+        tokenizer: turns the answers into text.
+        limits: when an answer ends.
+        sampler: how a token is chosen.
+        seed: of the draws: one for each row, or one number to which the row's number is added.
+        show: called with the row's number and each piece of text as soon as it is certain.
+        device: where the model is.
+
+    Raises:
+        UsageError: an empty prompt, one longer than the context, or a number of seeds that does not fit.
+        RunError: the model's logits are not numbers.
+    """
+    _check(prompts, limits)
+    rows = [
+        _Row(prompt, Writer(StreamDecoder(tokenizer), limits.stop, _bound(show, row)), limits)
+        for row, prompt in enumerate(prompts)
+    ]
+    generators = [torch.Generator().manual_seed(number) for number in _seeds(seed, len(prompts))]
+    ids_BL, lengths_B = _padded(prompts, device)
+    logits_BV, state = model.start(ids_BL, limits.context, lengths_B)
+    seen_BV = _seen(prompts, logits_BV)
+    live = list(range(len(rows)))
+    while True:
+        _check_logits(logits_BV)
+        tokens_B = sampler(logits_BV, seen_BV, [generators[row] for row in live])
+        tokens = tokens_B.tolist()
+        going = [place for place, row in enumerate(live) if rows[row].take(tokens[place])]
+        if not going:
+            return [row.result() for row in rows]
+        seen_BV[torch.arange(len(live), device=seen_BV.device), tokens_B] = True
+        if len(going) < len(live):
+            kept = torch.tensor(going, device=tokens_B.device)
+            tokens_B, seen_BV, state = tokens_B[kept], seen_BV[kept], state.select(kept)
+            live = [live[place] for place in going]
+        logits_B1V, state = model.step(tokens_B[:, None], state)
+        logits_BV = logits_B1V[:, -1]
+
+
+def _check(prompts: Sequence[Sequence[int]], limits: Limits) -> None:
+    if limits.max_new_tokens < 1:
+        raise UsageError(f"max_new_tokens = {limits.max_new_tokens} is not possible", "it must be at least 1")
+    if not prompts:
+        raise UsageError("no prompts", "give at least one")
+    for row, prompt in enumerate(prompts):
+        if not prompt:
+            raise UsageError(
+                f"prompt {row} is empty, and without a token there is no next one", "give it a token"
+            )
+        if len(prompt) > limits.context:
+            raise too_long(len(prompt), limits.context)
+
+
+def too_long(tokens: int, context: int) -> UsageError:
+    """Return the error of a text longer than the context."""
+    return UsageError(
+        f"a text of {tokens:,} tokens is longer than this model's context of {context:,}",
+        'shorten it, or cut its beginning with truncate="left" (--truncate left)',
+    )
+
+
+def _seeds(seed: int | Sequence[int], rows: int) -> list[int]:
+    seeds = [seed + row for row in range(rows)] if isinstance(seed, int) else list(seed)
+    if len(seeds) != rows:
+        raise UsageError(f"{len(seeds)} seeds for {rows} prompts", "give one number, or one for each prompt")
+    return seeds
+
+
+def _padded(prompts: Sequence[Sequence[int]], device: torch.device | None) -> tuple[Tensor, Tensor | None]:
+    """Return the prompts as right-padded rows, and their lengths where these differ."""
+    lengths = [len(prompt) for prompt in prompts]
+    ids_BL = torch.zeros(len(prompts), max(lengths), dtype=torch.long)
+    for row, prompt in enumerate(prompts):
+        ids_BL[row, : len(prompt)] = torch.tensor(prompt)
+    ragged = min(lengths) < max(lengths)
+    return ids_BL.to(device), torch.tensor(lengths, device=device) if ragged else None
+
+
+def _seen(prompts: Sequence[Sequence[int]], logits_BV: Tensor) -> Tensor:
+    """Return which tokens each row holds."""
+    seen_BV = torch.zeros(logits_BV.shape, dtype=torch.bool)
+    for row, prompt in enumerate(prompts):
+        seen_BV[row, torch.tensor(prompt)] = True
+    return seen_BV.to(logits_BV.device)
+
+
+def _bound(show: Callable[[int, str], None] | None, row: int) -> Callable[[str], None] | None:
+    return None if show is None else lambda piece: show(row, piece)
+
+
+def _check_logits(logits_BV: Tensor) -> None:
+    if bool(logits_BV.isnan().any()):
+        raise RunError(
+            "the model's logits are not numbers (NaN)",
+            "the weights may be damaged, or 16-bit numbers overflow: try --dtype float32",
+        )

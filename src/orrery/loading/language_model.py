@@ -1,0 +1,277 @@
+"""The language model as a user meets it: text in, text, scores, numbers and the inside out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from orrery.errors import ModelFileError, UsageError
+from orrery.generation.generate import Generation, Limits, generate, too_long
+from orrery.generation.samplers import sampler
+from orrery.generation.scoring import Score, score
+from orrery.inspection.recorder import Edit
+from orrery.inspection.trace import Trace, trace
+from orrery.loading.read import Stored
+from orrery.loading.save import save_model
+from orrery.models.decoder import Decoder
+from orrery.nn.embeddings import check_ids
+from orrery.text import Tokenizer
+
+LONGEST_TOKEN = 1024
+"""Bytes that no token of a real vocabulary reaches: a text of more than this times the context cannot fit."""
+
+Truncate = Literal["left"] | None
+Ids = Tensor | Sequence[Sequence[int]]
+
+
+class LanguageModel:
+    """A model with its tokenizer; ``orrery.loading.load.load`` makes one.
+
+    Attributes:
+        model: the ``Decoder``, in eval mode.
+        context: the most tokens of a row.
+    """
+
+    def __init__(self, stored: Stored) -> None:
+        self._stored = stored
+        self.model: Decoder = stored.model
+        self.context: int = stored.model.spec.context
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer.
+
+        Raises:
+            ModelFileError: the model came without one.
+        """
+        if self._stored.tokenizer is None:
+            raise ModelFileError(
+                f"{self._stored.folder} has no tokenizer.json",
+                "put the tokenizer that it was trained with there",
+            )
+        return self._stored.tokenizer
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model runs."""
+        return next(self.model.parameters()).device
+
+    @property
+    def end(self) -> frozenset[int]:
+        """The ids that end a text: generation_config.json's, else config.json's, else the tokenizer's."""
+        for source in (self._stored.generation, self._stored.config or {}):
+            if (ids := source.get("eos_token_id")) is not None:
+                return frozenset(ids if isinstance(ids, list) else [ids])
+        id = self._special("end")
+        return frozenset() if id is None else frozenset([id])
+
+    def generate(
+        self,
+        text: str,
+        *,
+        max_new_tokens: int = 64,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repetition_penalty: float | None = None,
+        stop: str | Sequence[str] = (),
+        seed: int = 1337,
+        stream: Callable[[str], None] | None = None,
+        truncate: Truncate = None,
+    ) -> str:
+        """Return a continuation of ``text``; ``generations`` tells why it ended, and takes several texts.
+
+        Args:
+            text: the prompt; an empty one stands for the beginning of a text.
+            max_new_tokens: the most tokens of the answer.
+            temperature: 0 is greedy.
+            top_k: how many tokens stay possible.
+            top_p: the mass that stays possible.
+            min_p: the least probability, as a share of the greatest.
+            repetition_penalty: 1 changes nothing.
+            stop: strings that end the answer and do not belong to it.
+            seed: of the draws.
+            stream: called with each piece as soon as it is certain; the pieces joined are the answer.
+            truncate: ``left`` cuts the beginning of the prompt so that it and the answer fit the context.
+
+        Raises:
+            UsageError: a prompt longer than the context, or a setting outside its range.
+        """
+        settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+        return self.generations(
+            [text],
+            max_new_tokens=max_new_tokens,
+            stop=stop,
+            seed=seed,
+            stream=None if stream is None else lambda row, piece: stream(piece),
+            truncate=truncate,
+            repetition_penalty=repetition_penalty,
+            **settings,
+        )[0].text
+
+    def generations(
+        self,
+        texts: Sequence[str],
+        *,
+        max_new_tokens: int = 64,
+        stop: str | Sequence[str] = (),
+        seed: int | Sequence[int] = 1337,
+        stream: Callable[[int, str], None] | None = None,
+        truncate: Truncate = None,
+        **sampling: Any,
+    ) -> list[Generation]:
+        """Continue several texts as one batch; each row is what it would be alone with its seed.
+
+        Arguments are those of ``generate``; ``seed`` is one number, to which a row's number is added, or one a row;
+        ``stream`` is called with the row's number and the piece.
+        """
+        chosen = sampler(vocabulary=self.tokenizer.size, **sampling)
+        strings = [stop] if isinstance(stop, str) else list(stop)
+        limits = Limits(max_new_tokens, self.context, self.end, strings)
+        keep = max(1, self.context - max_new_tokens)
+        prompts = [self._prompt(text, truncate, keep) for text in texts]
+        return generate(
+            self.model,
+            prompts,
+            self.tokenizer,
+            limits,
+            sampler=chosen,
+            seed=seed,
+            show=stream,
+            device=self.device,
+        )
+
+    def score(self, text: str) -> Score:
+        """Return the log probability of each token of ``text`` and their sum, in nats.
+
+        The first token is predicted from the end token, which in training stood between texts, where there is one.
+
+        Raises:
+            UsageError: the text is longer than the context.
+        """
+        ids = self._encode(text, None, self.context)
+        start = self._special("start")
+        start = self._special("end") if start is None else start
+        if len(ids) + (start is not None) > self.context:
+            raise too_long(len(ids) + (start is not None), self.context)
+        return score(self.logits, ids, self._spell, start)
+
+    def logits(
+        self, input_ids: Ids, attention_mask: Ids | None = None, decoder_input_ids: Ids | None = None
+    ) -> Float[Tensor, "B L V"]:
+        """Return the logits of every next token.
+
+        Args:
+            input_ids: ``[B, L]``.
+            attention_mask: ``[B, L]``, 1 at tokens and 0 at padding, which may stand on either side.
+            decoder_input_ids: for encoder-decoder models, which this one is not.
+
+        Raises:
+            DataError: an id outside the vocabulary.
+            UsageError: rows longer than the context, a mask of another shape, or ``decoder_input_ids``.
+        """
+        if decoder_input_ids is not None:
+            raise UsageError("this model is a decoder alone", "give input_ids without decoder_input_ids")
+        ids_BL, real_BL = self._inputs(input_ids, attention_mask)
+        with torch.no_grad():
+            return self.model(ids_BL, real=real_BL)
+
+    def hidden(self, input_ids: Ids, attention_mask: Ids | None = None) -> Float[Tensor, "B L D"]:
+        """Return the final hidden states, after the last norm; arguments and errors as in ``logits``."""
+        ids_BL, real_BL = self._inputs(input_ids, attention_mask)
+        with torch.no_grad():
+            return self.model.hidden(ids_BL, real=real_BL)
+
+    def trace(
+        self, text: str, *, keep: Sequence[str] = ("*",), edit: Mapping[str, Edit] | None = None
+    ) -> Trace:
+        """Return the inside of one pass over ``text``: ``trace["blocks.0.attention.pattern"]``.
+
+        Args:
+            text: what the model reads.
+            keep: patterns of the keys to keep, ``*`` for any characters.
+            edit: by pattern, a function from a tensor to the one that takes its place.
+
+        Raises:
+            UsageError: the text is empty or too long, or a pattern matches nothing.
+        """
+        ids = self._prompt(text, None, self.context)
+        ids_BL, _ = self._inputs([ids], None)
+        return trace(self.model, ids_BL, keep=keep, edit=edit, tokens=[self._spell(id) for id in ids])
+
+    def save(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
+        """Write the Hugging Face layout, in the dtype that the model has now.
+
+        Raises:
+            UsageError: nothing says which family and configuration the model has.
+        """
+        stored = self._stored
+        if stored.family is None or stored.config is None:
+            raise UsageError(
+                f"{stored.folder} does not say which family its model belongs to",
+                "load the checkpoint inside its run, whose config.yaml says it",
+            )
+        generation = stored.generation or None
+        save_model(folder, self.model, stored.family, stored.config, stored.tokenizer, card, generation)
+
+    def _prompt(self, text: str, truncate: Truncate, keep: int) -> list[int]:
+        """Return a text's ids, the beginning of a text for an empty one."""
+        ids = self._encode(text, truncate, keep)
+        if ids:
+            return ids
+        starts = [id for id in (self._special("start"), self._special("end")) if id is not None]
+        if not starts:
+            raise UsageError("the text is empty", "give at least one character")
+        return starts[:1]
+
+    def _encode(self, text: str, truncate: Truncate, keep: int) -> list[int]:
+        """Return a text's ids, refused or cut where they pass the context; the length in bytes is looked at first."""
+        if len(text) > self.context * LONGEST_TOKEN:
+            if truncate is None:
+                raise UsageError(
+                    f"a text of {len(text):,} characters cannot fit this model's context of {self.context:,} tokens",
+                    'shorten it, or cut its beginning with truncate="left" (--truncate left)',
+                )
+            text = text[-self.context * LONGEST_TOKEN :]
+        ids = self.tokenizer.encode(text)
+        check_ids(torch.tensor(ids), self.model.spec.embed.vocabulary)
+        if truncate == "left":
+            return ids[-keep:]
+        if len(ids) > self.context:
+            raise too_long(len(ids), self.context)
+        return ids
+
+    def _inputs(self, input_ids: Ids, attention_mask: Ids | None) -> tuple[Tensor, Tensor | None]:
+        """Return ids and mask as checked tensors on the model's device."""
+        ids_BL = torch.as_tensor(input_ids, dtype=torch.long)
+        if ids_BL.dim() != 2 or ids_BL.numel() == 0:
+            raise UsageError(
+                f"input_ids of shape {list(ids_BL.shape)}", "give rows of at least one token: [B, L]"
+            )
+        check_ids(ids_BL, self.model.spec.embed.vocabulary)
+        if ids_BL.shape[1] > self.context:
+            raise too_long(ids_BL.shape[1], self.context)
+        if attention_mask is None:
+            return ids_BL.to(self.device), None
+        mask_BL = torch.as_tensor(attention_mask)
+        if mask_BL.shape != ids_BL.shape:
+            raise UsageError(
+                f"attention_mask of shape {list(mask_BL.shape)} for input_ids of {list(ids_BL.shape)}",
+                "give one number for each token",
+            )
+        return ids_BL.to(self.device), mask_BL.bool().to(self.device)
+
+    def _special(self, role: str) -> int | None:
+        """Return the id of a control token, or nothing where the tokenizer has none."""
+        try:
+            return self.tokenizer.special(role)
+        except UsageError:
+            return None
+
+    def _spell(self, id: int) -> str:
+        """Return how an id reads."""
+        return self.tokenizer.decode([id], special=True)

@@ -1,0 +1,136 @@
+"""Saving a model in the Hugging Face layout, so that transformers and everything built on it can load it."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+from orrery.checkpoints.disk import fsync_file, fsync_folder, machine_errors
+from orrery.checkpoints.rules import to_theirs
+from orrery.checkpoints.tensors import write_tensors
+from orrery.errors import UsageError
+from orrery.families import load_family
+from orrery.loading.card import model_card
+from orrery.loading.files import CARD, CONFIG, GENERATION, WEIGHTS
+from orrery.loading.weights import weights_of
+
+
+class SavesItself(Protocol):
+    """A tokenizer, as far as saving goes."""
+
+    def save(self, folder: str | Path) -> None:
+        """Write its files into a folder."""
+        ...
+
+    def special(self, name: str) -> int:
+        """Return the id of a control token by its role."""
+        ...
+
+
+def save_model(
+    folder: str | Path,
+    model: nn.Module,
+    family: str,
+    config: Mapping[str, Any],
+    tokenizer: SavesItself | None = None,
+    card: Mapping[str, Any] | None = None,
+    generation: Mapping[str, Any] | None = None,
+) -> None:
+    """Write config.json, model.safetensors, generation_config.json, the tokenizer's files and a model card.
+
+    Every file is complete under its name or not there; config.json, without which a folder is no model, is the last.
+    Loading gives the same bytes back.
+
+    Args:
+        folder: made where it is missing.
+        model: its tensors are written in the dtype that they have, a tied one once.
+        family: the ``model_type``.
+        config: the family's configuration, in Hugging Face's names.
+        tokenizer: written beside the weights.
+        card: facts for README.md, see ``model_card``.
+        generation: the content of generation_config.json; by default the ids of the tokenizer's control tokens.
+
+    Raises:
+        UsageError: the model is not what the configuration describes.
+        MachineError: the disk refuses.
+    """
+    folder = Path(folder)
+    rules = load_family(family)
+    ours = weights_of(model)
+    if rules.spec(config) != getattr(model, "spec", None):
+        raise UsageError(
+            f"this model is not what its {family} configuration says", "save the configuration it has"
+        )
+    control = _control_tokens(config, tokenizer)
+    # All three are written, absent ones as null: transformers would fill in ids of the published vocabulary.
+    written = {
+        "architectures": [rules.ARCHITECTURE],
+        **config,
+        **control,
+        "model_type": family,
+        **_dtype(config, ours),
+    }
+    tokens = (
+        {key: id for key, id in control.items() if id is not None} if generation is None else dict(generation)
+    )
+    theirs = to_theirs(ours, rules.WEIGHTS)
+    needed = sum(tensor.nbytes for tensor in theirs.values())
+    with machine_errors(folder, needed):
+        folder.mkdir(parents=True, exist_ok=True)
+        if tokenizer is not None:
+            tokenizer.save(folder)
+        texts = {
+            CARD: model_card(family, model, card or {}),
+            GENERATION: _json(tokens),
+            CONFIG: _json(written),
+        }
+        writers: dict[str, Callable[[Path], object]] = {
+            WEIGHTS: lambda path: write_tensors(path, theirs, {"format": "pt"}),
+            **{name: _text_writer(text) for name, text in texts.items()},
+        }
+        _write_all(folder, writers)
+
+
+def _write_all(folder: Path, writers: Mapping[str, Callable[[Path], object]]) -> None:
+    """Write every file under a temporary name, and only when all are on the disk give them their own."""
+    fresh = {name: folder / f".{name}.tmp-{os.getpid()}" for name in writers}
+    try:
+        for name, write in writers.items():
+            write(fresh[name])
+            fsync_file(fresh[name])
+        for name, path in fresh.items():
+            os.replace(path, folder / name)
+        fsync_folder(folder)
+    finally:
+        for path in fresh.values():
+            path.unlink(missing_ok=True)
+
+
+def _text_writer(text: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(text, encoding="utf-8")
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _dtype(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    """Return the dtype that loaders read, where the weights have one in common; the old key stays where it was."""
+    dtypes = {tensor.dtype for tensor in tensors.values()}
+    key = "torch_dtype" if "torch_dtype" in config else "dtype"
+    return {key: str(dtypes.pop()).removeprefix("torch.")} if len(dtypes) == 1 else {}
+
+
+def _control_tokens(config: Mapping[str, Any], tokenizer: SavesItself | None) -> dict[str, Any]:
+    """Return the ids of the control tokens: the configuration's, else the tokenizer's, else none."""
+    found: dict[str, Any] = {}
+    for key, role in (("bos_token_id", "start"), ("eos_token_id", "end"), ("pad_token_id", "pad")):
+        found[key] = config.get(key)
+        if tokenizer is not None and key not in config:
+            with suppress(UsageError):  # this tokenizer has no such role
+                found[key] = tokenizer.special(role)
+    return found

@@ -1,0 +1,78 @@
+"""Tensors into a model: built without memory, filled without copies, tied weights kept tied."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from orrery.checkpoints.rules import Rule, to_ours
+from orrery.errors import ModelFileError
+from orrery.models.decoder import Decoder
+from orrery.nn.spec import ModuleSpec
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Return a model's parameters by name, a tied one once under its first name: what a file holds."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def build_empty(spec: ModuleSpec) -> Decoder:
+    """Build a model whose parameters have shapes but no memory.
+
+    Raises:
+        ModelFileError: the spec is not that of a whole decoder.
+    """
+    if not isinstance(spec, Decoder.Spec):
+        raise ModelFileError(
+            f"{spec.kind} is not a language model", "this version loads models.decoder.Decoder"
+        )
+    with torch.device("meta"):
+        return spec.build()
+
+
+def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Give a model its parameters.
+
+    Raises:
+        ModelFileError: tensors are missing, unexpected or of another shape.
+    """
+    own = weights_of(model)
+    faults = {
+        "missing": [name for name in own if name not in tensors],
+        "unexpected": [name for name in tensors if name not in own],
+        "of another shape": [n for n in own if n in tensors and own[n].shape != tensors[n].shape],
+        "of whole numbers": [name for name, tensor in tensors.items() if not tensor.is_floating_point()],
+    }
+    found = [f"{len(names)} {kind}: {', '.join(names[:10])}" for kind, names in faults.items() if names]
+    if found:
+        raise ModelFileError(
+            f"the weights do not fit the architecture; tensors {'; '.join(found)}",
+            "use the files of one model",
+        )
+    new = {id(model.get_parameter(name)): nn.Parameter(tensors[name]) for name in own}
+    for name, parameter in list(model.named_parameters(remove_duplicate=False)):
+        owner, _, leaf = name.rpartition(".")
+        setattr(model.get_submodule(owner), leaf, new[id(parameter)])
+
+
+def from_theirs(model: nn.Module, theirs: Mapping[str, Tensor], rules: tuple[Rule, ...]) -> dict[str, Tensor]:
+    """Return a model's tensors from those of a Hugging Face file.
+
+    A file may hold a tied tensor under both of its names; both must then be the same numbers.
+
+    Raises:
+        ModelFileError: the tensors do not fit, or the two copies of a tied tensor differ.
+    """
+    theirs = dict(theirs)
+    own = weights_of(model)
+    everything = [name for name, _ in model.named_parameters(remove_duplicate=False)]
+    their_names = {ours: name for rule in rules for name, parts in rule.places(everything) for ours in parts}
+    for copy in [name for name in everything if name not in own]:
+        first = next(n for n in own if model.get_parameter(n) is model.get_parameter(copy))
+        given, original = theirs.pop(their_names[copy], None), theirs.get(their_names[first])
+        if given is not None and original is not None and not torch.equal(given, original):
+            raise ModelFileError(
+                f"config.json ties {their_names[copy]} to {their_names[first]}, but the file has two different ones",
+                "set tie_word_embeddings to false in config.json",
+            )
+    return to_ours(theirs, rules, {name: tensor.shape for name, tensor in own.items()})

@@ -1,0 +1,41 @@
+"""Tiny models with every parameter random, a tokenizer, and their saved folder."""
+
+from pathlib import Path
+
+import torch
+
+from orrery.families import load_family
+from orrery.loading.save import save_model
+from orrery.models.decoder import Decoder
+from orrery.text.train import train_tokenizer
+
+TEXT = "the cat sat on the mat, the dog sat on the log; äöü 日本 🙂\n"
+TOKENIZER = train_tokenizer("byte_bpe", [TEXT] * 3, 290)
+CONFIGS = {
+    "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 48, "vocab_size": TOKENIZER.size},
+    "llama": {
+        "hidden_size": 32,
+        "intermediate_size": 56,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 48,
+        "vocab_size": TOKENIZER.size,
+    },
+}
+
+
+def tiny(family: str, dtype: torch.dtype = torch.float64, **config) -> Decoder:
+    """Return a model of this family, random in every parameter, in eval mode."""
+    model = load_family(family).spec({**CONFIGS[family], **config}).build(0).to(dtype).eval()
+    rng = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=rng, dtype=torch.float64) * 0.3)
+    return model
+
+
+def saved(folder: Path, family: str, dtype: torch.dtype = torch.float32, **config) -> Path:
+    """Save a tiny model and return its folder."""
+    save_model(folder, tiny(family, dtype, **config), family, {**CONFIGS[family], **config}, TOKENIZER)
+    return folder

@@ -1,0 +1,142 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import (
+    MinPLogitsWarper,
+    RepetitionPenaltyLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from orrery.errors import UsageError
+from orrery.generation.samplers import (
+    GREEDY,
+    MinP,
+    RepetitionPenalty,
+    Spelled,
+    Temperature,
+    TopK,
+    TopP,
+    draw,
+    sampler,
+)
+
+NOTHING = torch.zeros(6, 50, dtype=torch.bool)
+
+
+def logits(seed=0):
+    return torch.randn(6, 50, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)) * 3
+
+
+def generators(*seeds):
+    return [torch.Generator().manual_seed(seed) for seed in seeds]
+
+
+@pytest.mark.parametrize("value", [0.1, 0.7, 3.0])
+def test_temperature_is_that_of_transformers(value):
+    theirs = TemperatureLogitsWarper(value)(None, logits())
+    torch.testing.assert_close(Temperature(value)(logits(), NOTHING).softmax(-1), theirs.softmax(-1))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (TopK(1), TopKLogitsWarper(1)),
+        (TopK(7), TopKLogitsWarper(7)),
+        (TopK(99), TopKLogitsWarper(99)),
+        (TopP(1e-9), TopPLogitsWarper(1e-9)),
+        (TopP(0.3), TopPLogitsWarper(0.3)),
+        (TopP(0.95), TopPLogitsWarper(0.95)),
+        (MinP(0.02), MinPLogitsWarper(0.02)),
+        (MinP(1.0), MinPLogitsWarper(1.0)),
+    ],
+    ids=repr,
+)
+def test_filters_are_those_of_transformers(ours, theirs, seed):
+    assert torch.equal(ours(logits(seed), NOTHING), theirs(None, logits(seed)))
+
+
+def test_repetition_penalty_is_that_of_transformers():
+    ids = torch.randint(0, 50, (6, 9), generator=torch.Generator().manual_seed(1))
+    seen = NOTHING.scatter(1, ids, True)
+    theirs = RepetitionPenaltyLogitsProcessor(1.3)(ids, logits())
+    assert torch.equal(RepetitionPenalty(1.3)(logits(), seen), theirs)
+
+
+def test_the_whole_chain_in_the_order_of_transformers():
+    ids = torch.randint(0, 50, (6, 9), generator=torch.Generator().manual_seed(1))
+    expected = logits()
+    for part in (
+        RepetitionPenaltyLogitsProcessor(1.3),
+        TemperatureLogitsWarper(1.7),
+        TopKLogitsWarper(30),
+        TopPLogitsWarper(0.9),
+        MinPLogitsWarper(0.05),
+    ):
+        expected = part(ids, expected)
+    chain = sampler(temperature=1.7, top_k=30, top_p=0.9, min_p=0.05, repetition_penalty=1.3)
+    found = chain.filtered(logits(), NOTHING.scatter(1, ids, True))
+    torch.testing.assert_close(found.softmax(-1), expected.softmax(-1))
+    assert torch.equal(found.isinf(), expected.isinf())
+
+
+@given(st.integers(0, 1000), st.floats(0.01, 0.99))
+def test_a_draw_lies_in_the_smallest_nucleus(seed, p):
+    z = logits(seed)
+    token = sampler(temperature=1.0, top_p=p)(z, NOTHING, generators(*range(seed, seed + 6)))
+    mass = z.softmax(-1)
+    own = mass.gather(1, token[:, None])
+    assert bool(((mass * (mass > own)).sum(-1) < p + 1e-12).all())
+
+
+def test_draws_have_the_probabilities():
+    z = torch.tensor([[0.0, 1.0, float("-inf"), 2.0]], dtype=torch.float64).expand(20_000, 4)
+    tokens = draw(z, [torch.Generator().manual_seed(seed) for seed in range(20_000)])
+    expected = z[0].softmax(-1) * 20_000
+    counts = torch.bincount(tokens, minlength=4)
+    assert counts[2] == 0
+    assert (
+        float(((counts - expected) ** 2 / expected)[[0, 1, 3]].sum()) < 13.8
+    )  # chi-square, 2 degrees, p = 0.001
+
+
+def test_a_draw_depends_on_its_own_row_alone():
+    together = draw(logits(), generators(0, 1, 2, 3, 4, 5))
+    alone = [int(draw(logits()[row : row + 1], generators(row))) for row in range(6)]
+    assert together.tolist() == alone
+
+
+@pytest.mark.parametrize("temperature", [1e-40, 1e-12, 1e-3])
+def test_a_temperature_close_to_zero_is_greedy(temperature):
+    greedy = GREEDY(logits(), NOTHING, [])
+    assert torch.equal(sampler(temperature=temperature)(logits(), NOTHING, generators(*range(6))), greedy)
+    assert torch.equal(sampler(temperature=0.0, top_k=3)(logits(), NOTHING, []), greedy)
+
+
+def test_ids_without_a_spelling_are_never_chosen():
+    z = logits()
+    z[:, 40:] = 100.0
+    assert int(sampler(temperature=1.0, vocabulary=40)(z, NOTHING, generators(*range(6))).max()) < 40
+    assert torch.equal(Spelled(50)(z, NOTHING), z)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"temperature": -1.0},
+        {"temperature": float("nan")},
+        {"temperature": float("inf")},
+        {"top_k": 0},
+        {"top_p": 0.0},
+        {"top_p": 1.1},
+        {"min_p": -0.1},
+        {"repetition_penalty": 0.0},
+    ],
+    ids=str,
+)
+def test_settings_outside_their_range_are_named(setting):
+    with pytest.raises(UsageError, match=next(iter(setting))):
+        sampler(**setting)

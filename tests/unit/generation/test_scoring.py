@@ -1,0 +1,34 @@
+import math
+
+import pytest
+import torch
+
+from orrery.generation.scoring import score
+from tiny_models import TOKENIZER, tiny
+
+
+def test_the_probabilities_of_all_next_tokens_sum_to_one():
+    model = tiny("llama")
+    total = sum(
+        math.exp(score(model, [4, 9, id], str, start=0).log_probabilities[-1]) for id in range(TOKENIZER.size)
+    )
+    assert total == pytest.approx(1, abs=1e-9)
+
+
+def test_the_total_is_the_chain_rule_and_matches_the_loss():
+    model = tiny("gpt2")
+    ids = [5, 9, 200, 31]
+    found = score(model, ids, str, start=0)
+    row = torch.tensor([[0, *ids]])
+    loss = torch.nn.functional.cross_entropy(model(row)[0, :-1], row[0, 1:], reduction="sum")
+    assert found.total == pytest.approx(-float(loss.detach()), abs=1e-9)
+    assert found.total == pytest.approx(sum(found.log_probabilities))
+    assert found.tokens == ["5", "9", "200", "31"]
+
+
+def test_without_a_start_the_first_token_has_no_probability():
+    model = tiny("gpt2")
+    found = score(model, [5, 9, 200], str)
+    assert found.log_probabilities[0] is None
+    assert len(found.log_probabilities) == 3
+    assert score(model, [], str, start=0).total == 0

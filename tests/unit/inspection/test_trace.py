@@ -1,0 +1,120 @@
+import pytest
+import torch
+
+from orrery.errors import UsageError
+from orrery.inspection.checks import Check
+from orrery.inspection.recorder import Recorder
+from orrery.inspection.trace import trace
+from orrery.nn.attention.kernels import eager
+from tiny_models import tiny
+
+IDS = torch.randint(0, 250, (2, 11), generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture(scope="module", params=["gpt2", "llama"])
+def model(request):
+    return tiny(request.param)
+
+
+def checks(found):
+    return {check.name: check for check in found.checks}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_every_check_holds(family, dtype):
+    found = trace(tiny(family, dtype), IDS)
+    assert len(found.checks) == 3
+    assert all(check.passed for check in found.checks), found.checks
+
+
+def test_derived_patterns_are_those_of_the_eager_kernel(model):
+    recorder = Recorder()
+    model(IDS, kernel=eager, taps=recorder)
+    found = trace(model, IDS)
+    assert list(found) == list(recorder.values)
+    for key, value in recorder.values.items():
+        torch.testing.assert_close(found[key], value.detach(), rtol=0, atol=1e-9)
+
+
+def test_patterns_under_padding(model):
+    real = torch.arange(11) < torch.tensor([[11], [6]])
+    found = trace(model, IDS, real=real)
+    pattern = found["blocks.1.attention.pattern"]
+    assert pattern[1, :, :, 6:].abs().max() == 0
+    assert found.checks[0].passed
+
+
+def test_an_edit_acts_and_the_rest_of_the_stream_follows(model):
+    plain = trace(model, IDS)
+    found = trace(model, IDS, edit={"blocks.1.feed_forward.added": torch.zeros_like})
+    assert torch.equal(found["blocks.1.resid_post"], plain["blocks.1.attention.resid"])
+    assert torch.equal(found["blocks.0.resid_post"], plain["blocks.0.resid_post"])
+    assert not torch.equal(found.logits, plain.logits)
+    assert found.notes == []
+
+
+def test_an_edit_of_a_pattern_runs_the_eager_kernel_and_says_so(model):
+    found = trace(model, IDS, edit={"blocks.*.attention.pattern": torch.zeros_like})
+    assert "eager" in found.notes[0]
+    assert all(found[f"blocks.{i}.attention.mixed"].abs().max() == 0 for i in range(2))
+    assert all(check.passed for check in found.checks)
+
+
+def test_an_edit_that_changes_nothing_changes_nothing(model):
+    found = trace(model, IDS, edit={"blocks.0.attention.scores": lambda x: x})
+    torch.testing.assert_close(found.logits, trace(model, IDS).logits, rtol=0, atol=1e-9)
+
+
+def test_an_edited_stream_has_no_sum_of_parts(model):
+    found = trace(model, IDS, edit={"blocks.0.resid_post": lambda x: 2 * x})
+    assert "stream" in found.notes[0]
+    assert "embeddings and additions sum to the stream" not in checks(found)
+
+
+def test_a_broken_kernel_is_caught(model, monkeypatch):
+    from orrery.inspection import trace as module
+
+    right = module.sdpa
+    monkeypatch.setattr(module, "sdpa", lambda *args, **kwargs: right(*args, **kwargs) * 1.001)
+    assert not checks(trace(model, IDS))["patterns times values are the kernel's output"].passed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"keep": ["blocks.9.*"]}, "nothing is called 'blocks.9"),
+        ({"edit": {"blocks.*.attention.patern": lambda x: x}}, "nothing is called .*patern"),
+        ({"edit": {"embedded": lambda x: x[:1]}}, "edit of embedded returned"),
+        ({"edit": {"embedded": lambda x: x.half()}}, "edit of embedded returned"),
+    ],
+)
+def test_patterns_without_a_tensor_and_edits_that_do_not_fit_are_refused(model, arguments, says):
+    with pytest.raises(UsageError, match=says):
+        trace(model, IDS, **arguments)
+
+
+def test_a_key_that_is_not_there_names_its_neighbours(model):
+    with pytest.raises(UsageError, match=r"nothing is called 'blocks\.0\.attention\.patern'") as error:
+        trace(model, IDS)["blocks.0.attention.patern"]
+    assert "blocks.0.attention.pattern" in error.value.hint
+
+
+def test_a_recorder_serves_one_call(model):
+    recorder = Recorder(keep=("*.q",))
+    model(IDS, taps=recorder)
+    assert list(recorder.values) == ["blocks.0.attention.q", "blocks.1.attention.q"]
+    with pytest.raises(UsageError, match="twice"):
+        model(IDS, taps=recorder)
+
+
+def test_a_model_in_training_mode_is_refused(model):
+    model.train()
+    with pytest.raises(UsageError, match="training mode"):
+        trace(model, IDS)
+    model.eval()
+
+
+def test_a_check_of_nan_does_not_pass():
+    assert not Check("x", float("nan"), 1.0).passed
+    assert Check("x", 0.0, 0.0).passed

@@ -1,0 +1,213 @@
+import json
+import logging
+
+import pytest
+import torch
+import transformers
+
+from orrery.checkpoints.store import Checkpoint, CheckpointStore
+from orrery.checkpoints.tensors import read_tensors, write_tensors
+from orrery.errors import ModelFileError, UsageError
+from orrery.loading.files import read_weights
+from orrery.loading.read import read
+from orrery.loading.save import save_model
+from orrery.loading.weights import weights_of
+from orrery.nn.spec import to_json
+from tiny_models import CONFIGS, TOKENIZER, saved, tiny
+
+logging.getLogger("transformers").setLevel(logging.ERROR)
+CORNERS = [
+    ("gpt2", {}),
+    ("gpt2", {"tie_word_embeddings": False}),
+    ("llama", {}),
+    ("llama", {"tie_word_embeddings": True}),
+]
+
+
+def save_again(folder, stored):
+    save_model(folder, stored.model, stored.family, stored.config, stored.tokenizer, None, stored.generation)
+    return folder
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(("family", "config"), CORNERS, ids=str)
+def test_loading_gives_back_what_was_saved_byte_for_byte(tmp_path, family, config, dtype):
+    model = tiny(family, dtype, **config)
+    stored = read(saved(tmp_path / "a", family, dtype, **config))
+    before, after = weights_of(model), weights_of(stored.model)
+    assert list(before) == list(after)
+    assert all(before[n].dtype == after[n].dtype and torch.equal(before[n], after[n]) for n in before)
+    again = save_again(tmp_path / "b", stored)
+    for path in sorted((tmp_path / "a").iterdir()):
+        assert path.read_bytes() == (again / path.name).read_bytes(), path.name
+    assert stored.tokenizer.fingerprint == TOKENIZER.fingerprint
+    assert not stored.model.training
+
+
+@pytest.mark.parametrize(("family", "config"), CORNERS, ids=str)
+def test_transformers_loads_it_with_the_same_logits(tmp_path, family, config):
+    folder = saved(tmp_path, family, torch.float64, **config)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64).eval()
+    ids = torch.randint(0, TOKENIZER.size, (2, 20), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        error = (theirs(ids).logits - read(folder).model(ids)).abs().max()
+    assert float(error) < 1e-6  # the reference casts to float32 inside
+    assert theirs.generation_config.eos_token_id == TOKENIZER.special("end")
+    assert transformers.AutoTokenizer.from_pretrained(folder).encode("the cat") == TOKENIZER.encode("the cat")
+
+
+@pytest.mark.parametrize("family", CONFIGS)
+def test_a_folder_of_transformers_comes_back_tensor_for_tensor(tmp_path, family):
+    config = transformers.AutoConfig.for_model(family, **CONFIGS[family], bos_token_id=1, eos_token_id=[2, 3])
+    theirs = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    theirs.save_pretrained(tmp_path / "theirs")
+    save_again(tmp_path / "ours", read(tmp_path / "theirs"))
+    before, after = (read_tensors(tmp_path / name / "model.safetensors") for name in ("theirs", "ours"))
+    assert before.keys() == after.keys()
+    assert all(before[n].dtype == after[n].dtype and torch.equal(before[n], after[n]) for n in before)
+    configs = [
+        transformers.AutoConfig.from_pretrained(tmp_path / name).to_dict() for name in ("theirs", "ours")
+    ]
+    for config in configs:
+        config.pop("_name_or_path", None)
+    assert configs[0] == configs[1]
+
+
+@pytest.mark.parametrize("family", CONFIGS)
+def test_shards_are_the_whole(tmp_path, family):
+    whole = read_tensors(saved(tmp_path / "a", family) / "model.safetensors")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "a")
+    theirs.save_pretrained(tmp_path / "b", max_shard_size="20KB")
+    assert (tmp_path / "b" / "model.safetensors.index.json").is_file()
+    shards = read_weights(tmp_path / "b")
+    assert shards.keys() == whole.keys()
+    assert all(torch.equal(shards[name], whole[name]) for name in whole)
+
+
+@pytest.mark.parametrize(
+    "shard", ["../model.safetensors", "/tmp/x.safetensors", "a\\b.safetensors", "model.bin", ""]
+)
+def test_a_shard_is_a_file_name_in_the_same_folder(tmp_path, shard):
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": shard}}))
+    with pytest.raises(ModelFileError, match="names the shard"):
+        read_weights(tmp_path)
+
+
+def change(folder, names):
+    """Rewrite the weights after ``names`` has changed the mapping in place."""
+    tensors = read_tensors(folder / "model.safetensors")
+    names(tensors)
+    write_tensors(folder / "model.safetensors", tensors)
+
+
+WTE = "transformer.wte.weight"
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda f: (f / "config.json").unlink(), "neither config.json nor checkpoints"),
+        (lambda f: (f / "config.json").write_text("{"), "not JSON"),
+        (lambda f: (f / "config.json").write_text("[]"), "no JSON object"),
+        (lambda f: (f / "config.json").write_text('{"model_type": "nothing"}'), "no family 'nothing'"),
+        (lambda f: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
+        (lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"), "pickle"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"\x08" + b"\0" * 20), "not a sound safetensors"),
+        (lambda f: change(f, lambda t: t.pop(WTE)), f"1 missing: {WTE}"),
+        (lambda f: change(f, lambda t: t.update(odd=torch.zeros(1))), "1 unexpected: odd"),
+        (lambda f: change(f, lambda t: t.update({WTE: torch.zeros(3, 3)})), r"shape \[3, 3\]"),
+        (lambda f: change(f, lambda t: t.update({WTE: t[WTE].long()})), "of whole numbers"),
+        (lambda f: change(f, lambda t: t.update({"lm_head.weight": t[WTE] + 1})), "two different ones"),
+        (lambda f: (f / "tokenizer.json").write_text("{}"), "tokenizer"),
+    ],
+)
+def test_damaged_folders_are_refused_by_name(tmp_path, damage, says):
+    damage(saved(tmp_path, "gpt2"))
+    with pytest.raises(ModelFileError, match=says):
+        read(tmp_path)
+
+
+def test_a_second_copy_of_a_tied_tensor_is_no_fault(tmp_path):
+    folder = saved(tmp_path, "gpt2")
+    change(folder, lambda tensors: tensors.update({"lm_head.weight": tensors[WTE].clone()}))
+    model = read(folder).model
+    assert model.head.vocabulary.weight is model.embed.token.weight
+
+
+def test_a_missing_path_and_a_hub_id_are_refused(tmp_path):
+    with pytest.raises(ModelFileError, match="does not exist"):
+        read(tmp_path / "nothing")
+    with pytest.raises(UsageError, match="hub"):
+        read("hf:org/name")
+
+
+def test_a_model_is_saved_only_under_the_configuration_that_it_has(tmp_path):
+    with pytest.raises(UsageError, match="not what its gpt2 configuration says"):
+        save_model(tmp_path / "x", tiny("gpt2"), "gpt2", {**CONFIGS["gpt2"], "n_layer": 3})
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_save_that_fails_leaves_the_old_folder_as_it_was(tmp_path, monkeypatch):
+    folder = saved(tmp_path, "gpt2")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setattr("orrery.loading.save.fsync_file", lambda path: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        saved(tmp_path, "gpt2", torch.float64)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_the_card_says_what_is_known_and_what_is_not(tmp_path):
+    facts = {"name": "demo", "data": "the | corpus", "tokens": 1_000_000, "evaluation": {"a|b": 1.61}}
+    save_model(tmp_path, tiny("gpt2"), "gpt2", CONFIGS["gpt2"], card=facts)
+    card = (tmp_path / "README.md").read_text()
+    for part in ("# demo", "the | corpus", "1,000,000", r"| a\|b | 1.61 |", "Not recorded.", "## Limits"):
+        assert part in card
+
+
+def run_folder(tmp_path, steps=(100, 200), best=None):
+    """A run as training leaves it: checkpoints, a recipe, no final model."""
+    store = CheckpointStore(tmp_path / "run" / "checkpoints", keep=9)
+    store.open()
+    for step in steps:
+        model = tiny("llama")
+        with torch.no_grad():
+            model.embed.token.weight.fill_(step)
+        store.save(Checkpoint(step, weights_of(model), {}, {}, to_json(model.spec)), best=step == best)
+    recipe = json.dumps({"model": {"family": "llama", "config": CONFIGS["llama"]}})
+    (tmp_path / "run" / "config.yaml").write_text(recipe)
+    return tmp_path / "run"
+
+
+def which(path):
+    said = []
+    stored = read(path, said.append)
+    return int(stored.model.embed.token.weight[0, 0]), "".join(said)
+
+
+def test_a_run_is_its_final_model_else_its_best_else_its_newest(tmp_path):
+    run = run_folder(tmp_path)
+    assert which(run) == (200, f"{run}: the newest checkpoint, step 200")
+    assert which(run / "checkpoints") == (200, f"{run / 'checkpoints'}: the newest checkpoint, step 200")
+    (run / "checkpoints" / "best").write_text("step-000100\n")
+    assert which(run) == (100, f"{run}: the best checkpoint, step 100")
+    assert which(run / "checkpoints" / "step-000200") == (200, "")
+    saved(run / "final", "llama")
+    assert read(run).folder == run / "final"
+
+
+def test_a_checkpoint_knows_its_run_and_can_be_exported(tmp_path):
+    run = run_folder(tmp_path)
+    TOKENIZER.save(run)
+    stored = read(run)
+    assert (stored.family, stored.tokenizer.fingerprint) == ("llama", TOKENIZER.fingerprint)
+    again = read(save_again(tmp_path / "out", stored))
+    assert all(torch.equal(weights_of(stored.model)[n], t) for n, t in weights_of(again.model).items())
+
+
+def test_a_changed_byte_of_a_checkpoint_is_found(tmp_path):
+    folder = run_folder(tmp_path) / "checkpoints" / "step-000200"
+    content = bytearray((folder / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(content)
+    with pytest.raises(ModelFileError, match="sha256"):
+        read(folder)
