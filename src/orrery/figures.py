@@ -10,6 +10,8 @@ from html import escape
 
 from orrery.errors import UsageError
 
+Number = int | float
+
 WIDTH, HEIGHT = 640, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 34, 46
 # Light and dark variants of one hue each, all told apart by colour-blind readers and above 3:1 on their background.
@@ -33,7 +35,7 @@ _STYLE = (
 
 
 def line_chart(
-    series: Mapping[str, Sequence[tuple[float, float]]],
+    series: Mapping[str, Sequence[tuple[Number, Number]]],
     *,
     title: str,
     x_label: str,
@@ -62,15 +64,13 @@ def line_chart(
     parts = [_frame(across, upward, x_label, y_label)]
     for number, curve in enumerate(series.values()):
         hue = number % len(_HUES)
-        parts += [
-            f'<polyline class="l s{hue}" points="{path}"/>' for path in _unbroken(curve, across, upward)
-        ]
+        parts += [f'<polyline class="l s{hue}" points="{path}"/>' for path in _unbroken(curve, across, upward)]
     if len(series) > 1:
         parts.append(_legend(list(series)))
     return _svg(WIDTH, HEIGHT, title, parts)
 
 
-def bar_chart(values: Mapping[str, float], *, title: str, x_label: str) -> str:
+def bar_chart(values: Mapping[str, Number], *, title: str, x_label: str) -> str:
     """Return horizontal bars as an SVG element, one for each name, with its number beside it.
 
     Raises:
@@ -86,21 +86,19 @@ def bar_chart(values: Mapping[str, float], *, title: str, x_label: str) -> str:
         y = _TOP + 26 * row
         start, end = sorted((axis.at(0.0), axis.at(value)))
         parts.append(_text(left - 8, y + 14, _short(name, 28), "end"))
-        parts.append(
-            f'<rect class="f0" x="{_n(start)}" y="{y}" width="{_n(end - start)}" height="18" rx="2"/>'
-        )
+        parts.append(f'<rect class="f0" x="{_n(start)}" y="{y}" width="{_n(end - start)}" height="18" rx="2"/>')
         parts.append(_text(end + 6, y + 14, f"{value:.4g}"))
     parts.append(_text((left + WIDTH - 80) / 2, height - 12, x_label, "middle"))
     return _svg(WIDTH, height, title, parts)
 
 
 def heat_map(
-    matrix: Sequence[Sequence[float]],
+    matrix: Sequence[Sequence[Number]],
     *,
     rows: Sequence[str],
     columns: Sequence[str],
     title: str,
-    highest: float | None = None,
+    highest: Number | None = None,
 ) -> str:
     """Return a matrix as shades of one hue, as an SVG element: an attention pattern, queries down, keys across.
 
@@ -114,29 +112,18 @@ def heat_map(
     Raises:
         UsageError: labels that do not fit, or a number that is negative or not finite.
     """
-    if (
-        len(matrix) != len(rows)
-        or any(len(row) != len(columns) for row in matrix)
-        or not matrix
-        or not columns
-    ):
+    if len(matrix) != len(rows) or any(len(row) != len(columns) for row in matrix) or not matrix or not columns:
         shape = f"{len(matrix)} rows for {len(rows)} labels, {len(columns)} column labels"
         raise UsageError(f"a heat map's labels do not fit its matrix: {shape}", "give a label for each")
     numbers = [value for row in matrix for value in row]
     if not all(math.isfinite(value) and value >= 0 for value in numbers):
-        raise UsageError(
-            "a heat map shows numbers of at least zero", "take the absolute value, or leave them out"
-        )
+        raise UsageError("a heat map shows numbers of at least zero", "take the absolute value, or leave them out")
     top = highest or max(numbers) or 1.0
     cell = max(8, min(24, 560 // max(len(rows), len(columns))))
     left, above = 12 + 7 * _longest(rows), _TOP + 8 + 7 * _longest(columns)
     parts = [_shades(row, top, left, above + cell * i, cell) for i, row in enumerate(matrix)]
-    parts += [
-        _text(left - 6, above + cell * (i + 0.5) + 4, _short(name, 14), "end") for i, name in enumerate(rows)
-    ]
-    parts += [
-        _upright(left + cell * (j + 0.5) + 4, above - 6, _short(name, 14)) for j, name in enumerate(columns)
-    ]
+    parts += [_text(left - 6, above + cell * (i + 0.5) + 4, _short(name, 14), "end") for i, name in enumerate(rows)]
+    parts += [_upright(left + cell * (j + 0.5) + 4, above - 6, _short(name, 14)) for j, name in enumerate(columns)]
     width, height = cell * len(columns), cell * len(rows)
     parts.append(f'<rect class="a" fill="none" x="{left}" y="{above}" width="{width}" height="{height}"/>')
     return _svg(max(left + width + 16, 24 + 8 * len(title)), above + height + 16, title, parts)
@@ -145,27 +132,23 @@ def heat_map(
 class _Axis:
     """A scale from numbers to pixels, with round ticks."""
 
-    def __init__(self, values: Iterable[float], start: float, end: float, log: bool) -> None:
+    def __init__(self, values: Iterable[Number], start: Number, end: Number, log: bool) -> None:
         low, high = min(values := list(values)), max(values)
         if log and low <= 0:
-            raise UsageError(
-                f"{low} has no place on a logarithmic axis", "leave the point out, or use a linear axis"
-            )
+            raise UsageError(f"{low} has no place on a logarithmic axis", "leave the point out, or use a linear axis")
         self.log, self.start, self.end = log, start, end
         self.ticks = _decades(low, high) if log else _round_steps(low, high)
         self.low, self.high = (self._scaled(x) for x in (min(low, self.ticks[0]), max(high, self.ticks[-1])))
 
-    def at(self, value: float) -> float:
+    def at(self, value: Number) -> Number:
         """Return the pixel of a value."""
-        return self.start + (self._scaled(value) - self.low) / (self.high - self.low) * (
-            self.end - self.start
-        )
+        return self.start + (self._scaled(value) - self.low) / (self.high - self.low) * (self.end - self.start)
 
-    def _scaled(self, value: float) -> float:
+    def _scaled(self, value: Number) -> Number:
         return math.log10(value) if self.log else value
 
 
-def _round_steps(low: float, high: float) -> list[float]:
+def _round_steps(low: Number, high: Number) -> list[Number]:
     """Return about five multiples of 1, 2 or 5 times a power of ten that enclose the range."""
     if low == high:
         low, high = low - max(1.0, abs(low)) / 2, high + max(1.0, abs(high)) / 2
@@ -176,13 +159,11 @@ def _round_steps(low: float, high: float) -> list[float]:
     return [round(i * step, 12) if step > 1e-9 else i * step for i in range(first, last + 1)]
 
 
-def _decades(low: float, high: float) -> list[float]:
+def _decades(low: Number, high: Number) -> list[Number]:
     """Return powers of ten that enclose the range, at most eight; over few decades also 2 and 5 times them."""
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     if last - first <= 2:
-        steps = [m * 10.0**power for power in range(first, last + 1) for m in (1, 2, 5)] + [
-            10.0 ** (last + 1)
-        ]
+        steps = [m * 10.0**power for power in range(first, last + 1) for m in (1, 2, 5)] + [10.0 ** (last + 1)]
         start = max(i for i, step in enumerate(steps) if step <= low * (1 + 1e-9))
         end = min(i for i, step in enumerate(steps) if step >= high * (1 - 1e-9) and i > start)
         return steps[start : end + 1]
@@ -205,13 +186,11 @@ def _frame(across: _Axis, upward: _Axis, x_label: str, y_label: str) -> str:
     parts.append(f'<path class="a" fill="none" d="M{_LEFT} {_TOP}V{bottom}H{right}"/>')
     parts.append(_text((_LEFT + right) / 2, HEIGHT - 10, x_label, "middle"))
     middle = _n((_TOP + bottom) / 2)
-    parts.append(
-        f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{_sound(y_label)}</text>'
-    )
+    parts.append(f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{_sound(y_label)}</text>')
     return "".join(parts)
 
 
-def _unbroken(curve: Sequence[tuple[float, float]], across: _Axis, upward: _Axis) -> list[str]:
+def _unbroken(curve: Sequence[tuple[Number, Number]], across: _Axis, upward: _Axis) -> list[str]:
     """Return the stretches of a curve between its gaps."""
     stretches: list[list[str]] = [[]]
     for x, y in curve:
@@ -234,7 +213,7 @@ def _legend(names: Sequence[str]) -> str:
     return "".join(parts)
 
 
-def _shades(row: Sequence[float], top: float, left: int, y: int, cell: int) -> str:
+def _shades(row: Sequence[Number], top: Number, left: int, y: int, cell: int) -> str:
     """Return one row, equal neighbours as one rectangle and white ones not at all."""
     levels = [round(min(value / top, 1.0) * 50) for value in row]
     parts, start = [], 0
@@ -248,7 +227,7 @@ def _shades(row: Sequence[float], top: float, left: int, y: int, cell: int) -> s
     return "".join(parts)
 
 
-def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
+def _svg(width: Number, height: Number, title: str, parts: Sequence[str]) -> str:
     name = _sound(title)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="of" viewBox="0 0 {width} {height}" width="{width}" '
@@ -257,14 +236,12 @@ def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
     )
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+def _text(x: Number, y: Number, text: str, anchor: str = "start") -> str:
     return f'<text x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}" xml:space="preserve">{_sound(text)}</text>'
 
 
-def _upright(x: float, y: float, text: str) -> str:
-    return (
-        f'<text transform="translate({_n(x)} {_n(y)}) rotate(-90)" xml:space="preserve">{_sound(text)}</text>'
-    )
+def _upright(x: Number, y: Number, text: str) -> str:
+    return f'<text transform="translate({_n(x)} {_n(y)}) rotate(-90)" xml:space="preserve">{_sound(text)}</text>'
 
 
 def _sound(text: str) -> str:
@@ -281,7 +258,7 @@ def _longest(texts: Sequence[str], most: int = 14) -> int:
     return max(len(_short(text, most)) for text in texts)
 
 
-def _number(value: float) -> str:
+def _number(value: Number) -> str:
     """Return a tick's label: 0.25, 300, 20k, 5M."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
@@ -289,6 +266,6 @@ def _number(value: float) -> str:
     return f"{value:g}"
 
 
-def _n(value: float) -> str:
+def _n(value: Number) -> str:
     """Return a coordinate with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -84,7 +84,7 @@ def test_the_law_notices_means_of_means() -> None:
 class Contrast:
     """Ties every pair of rows of a batch together."""
 
-    def prepare(self, batch, rng):
+    def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         return batch
 
     def counts(self, batch: Batch) -> dict[str, int]:

@@ -31,7 +31,7 @@ def train(folder: Path, world: int, steps: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.alone
-def test_one_process_equals_two_and_hands_over_to_them(tmp_path: Path) -> None:
+def test_one_process_equals_two(tmp_path: Path) -> None:
     train(tmp_path / "one", 1, steps=12)
     train(tmp_path / "two", 2, steps=12)
     losses, weights = [], []

@@ -21,6 +21,8 @@ class Verb(NamedTuple):
 
 VERBS = {
     "train": Verb("orrery.cli.train:train", "Train a model from a recipe, or continue a run."),
+    "generate": Verb("orrery.cli.generate:generate", "Continue a prompt with a model."),
+    "score": Verb("orrery.cli.score:score", "Show the log probability of each token of a text."),
     "tokenizer": Verb("orrery.cli.tokenizer:app", "Train a tokenizer, or show what it does to a text, step by step."),
     "data": Verb("orrery.cli.data:app", "Show, fetch and prepare texts and named data sets."),
     "info": Verb("orrery.cli.info:info", "Versions, processor, memory and folders, for a bug report."),

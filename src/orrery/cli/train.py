@@ -71,10 +71,11 @@ def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> int
 
 
 def make_parts(recipe: "Recipe") -> "Parts":
-    """Assemble the recipe, and add what measures the share of the machine's matmul rate that is reached."""
+    """Assemble the recipe; add how the final model is written and what share of the matmul rate is reached."""
     import torch
 
     from orrery.accounting.flops import matmul_parameters, matmul_rate, training_operations_per_token
+    from orrery.loading.final import writer
     from orrery.training.assemble import assemble
     from orrery.training.loop import Speed
 
@@ -85,7 +86,7 @@ def make_parts(recipe: "Recipe") -> "Parts":
     def measure(precision: "Precision") -> Speed:
         return Speed(cost, matmul_rate(getattr(torch, precision.dtype), precision.device))
 
-    return replace(assembly.parts, measure_speed=measure)
+    return replace(assembly.parts, measure_speed=measure, finish=writer(recipe, assembly))
 
 
 def plan(recipe: "Recipe", assembly: "Assembly", folder: Path) -> str:
@@ -93,10 +94,10 @@ def plan(recipe: "Recipe", assembly: "Assembly", folder: Path) -> str:
     import torch
 
     from orrery.training.memory import STATES, weight_bytes
-    from orrery.training.precision import choose_precision, this_processor
+    from orrery.training.precision import choose_precision, find_device, this_processor
 
     settings, batches = recipe.training, recipe.batches
-    device = settings.device if settings.device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
+    device = find_device(settings.device)
     precision = choose_precision(settings.precision, device, this_processor(), torch.get_num_threads())
     weights = weight_bytes(assembly.parts.model)
     tokens = batches.size * batches.length

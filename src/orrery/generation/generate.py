@@ -150,9 +150,7 @@ def _check(prompts: Sequence[Sequence[int]], limits: Limits) -> None:
         raise UsageError("no prompts", "give at least one")
     for row, prompt in enumerate(prompts):
         if not prompt:
-            raise UsageError(
-                f"prompt {row} is empty, and without a token there is no next one", "give it a token"
-            )
+            raise UsageError(f"prompt {row} is empty, and without a token there is no next one", "give it a token")
         if len(prompt) > limits.context:
             raise too_long(len(prompt), limits.context)
 

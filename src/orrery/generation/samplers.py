@@ -20,7 +20,7 @@ Pick = Callable[[Tensor, Sequence[torch.Generator]], Tensor]
 class RepetitionPenalty:
     """``z / penalty`` where ``z > 0``, else ``z * penalty``, for every token in the row (CTRL, Keskar et al. 2019)."""
 
-    penalty: float
+    penalty: float | int
 
     def __call__(self, logits_BV: Float[Tensor, "B V"], seen_BV: Bool[Tensor, "B V"]) -> Float[Tensor, "B V"]:
         """Make repeated tokens less likely; a penalty of one changes nothing."""
@@ -36,7 +36,7 @@ class Temperature:
     probabilities are the same.
     """
 
-    temperature: float
+    temperature: float | int
 
     def __call__(self, logits_BV: Float[Tensor, "B V"], seen_BV: Bool[Tensor, "B V"]) -> Float[Tensor, "B V"]:
         """Scale the logits."""
@@ -59,7 +59,7 @@ class TopK:
 class TopP:
     """Nucleus: the fewest most probable tokens whose mass reaches ``p`` (Holtzman et al. 2020, section 3.1)."""
 
-    p: float
+    p: float | int
 
     def __call__(self, logits_BV: Float[Tensor, "B V"], seen_BV: Bool[Tensor, "B V"]) -> Float[Tensor, "B V"]:
         """Hide a token when those before it already hold ``p``; the first always stays."""
@@ -75,7 +75,7 @@ class TopP:
 class MinP:
     """Keep tokens at least ``p`` times as probable as the most probable one (Nguyen et al. 2024)."""
 
-    p: float
+    p: float | int
 
     def __call__(self, logits_BV: Float[Tensor, "B V"], seen_BV: Bool[Tensor, "B V"]) -> Float[Tensor, "B V"]:
         """Hide the others."""
@@ -143,11 +143,11 @@ GREEDY = Sampler((), most_probable)
 
 def sampler(
     *,
-    temperature: float = 0.0,
+    temperature: float | int = 0,
     top_k: int | None = None,
-    top_p: float | None = None,
-    min_p: float | None = None,
-    repetition_penalty: float | None = None,
+    top_p: float | int | None = None,
+    min_p: float | int | None = None,
+    repetition_penalty: float | int | None = None,
     vocabulary: int | None = None,
 ) -> Sampler:
     """Return the sampler that these settings describe, its filters in Hugging Face's order.
@@ -175,7 +175,7 @@ def sampler(
         "above 0; 1 changes nothing",
     )
     greedy = temperature == 0
-    settings: tuple[tuple[Callable[..., Filter], float | None], ...] = (
+    settings: tuple[tuple[Callable[..., Filter], float | int | None], ...] = (
         (Spelled, vocabulary),
         (RepetitionPenalty, repetition_penalty),
         (Temperature, None if greedy else temperature),
@@ -187,6 +187,6 @@ def sampler(
     return Sampler(filters, most_probable if greedy else draw)
 
 
-def _check(name: str, value: float | None, sound: bool, allowed: str) -> None:
+def _check(name: str, value: float | int | None, sound: bool, allowed: str) -> None:
     if not sound:
         raise UsageError(f"{name} = {value} is not possible", f"it must be {allowed}")

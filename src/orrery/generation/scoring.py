@@ -1,5 +1,6 @@
 """Scoring: the log probability that a model gives to each token of a text."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -51,4 +52,4 @@ def score(
     ids_1L = torch.tensor([[*before, *ids]], dtype=torch.long)
     found = log_probabilities(logits(ids_1L).cpu(), ids_1L)[0].double().tolist() if ids else []
     unpredicted: list[float | None] = [None] * (len(ids) - len(found))
-    return Score(list(ids), [spell(id) for id in ids], [*unpredicted, *found], sum(found))
+    return Score(list(ids), [spell(id) for id in ids], [*unpredicted, *found], math.fsum(found))

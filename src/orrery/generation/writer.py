@@ -1,11 +1,12 @@
 """From tokens to text as they come: no half characters, and nothing that belongs to a stop string."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from orrery.errors import UsageError
 
 
+@runtime_checkable
 class Decoder(Protocol):
     """What turns one id after another into text, such as ``orrery.text.streaming.StreamDecoder``."""
 
@@ -25,9 +26,7 @@ class Writer:
     are always ``text``.
     """
 
-    def __init__(
-        self, decoder: Decoder, stop: Sequence[str] = (), show: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, decoder: Decoder, stop: Sequence[str] = (), show: Callable[[str], None] | None = None) -> None:
         if "" in stop:
             raise UsageError("an empty stop string stops everywhere", "leave it away")
         self._decoder = decoder

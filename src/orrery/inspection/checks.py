@@ -58,9 +58,7 @@ def check_stream(
     Appends to ``notes`` where it is not: a norm or a factor on the stream itself, or an edit of the stream.
     """
     residuals = [module for module in model.stack.modules() if isinstance(module, Residual)]
-    if not all(
-        isinstance(slot, Identity) for residual in residuals for slot in (residual.skip, residual.out)
-    ):
+    if not all(isinstance(slot, Identity) for residual in residuals for slot in (residual.skip, residual.out)):
         notes.append("no sum of parts: in this model a norm or a factor acts on the stream itself")
         return []
     stream = [key for key in values if re.fullmatch(r".*\.resid(_pre|_post)?", key)]
@@ -72,9 +70,7 @@ def check_stream(
         if key.endswith(".added"):
             total = total + value.double()
     last = values[f"blocks.{len(model.stack.blocks) - 1}.resid_post"]
-    return [
-        Check("embeddings and additions sum to the stream", error(total, last.double()), _bound(last.dtype))
-    ]
+    return [Check("embeddings and additions sum to the stream", error(total, last.double()), _bound(last.dtype))]
 
 
 def _worse(a: float, b: float) -> float:

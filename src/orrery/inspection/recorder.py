@@ -34,9 +34,7 @@ class Recorder:
             UsageError: the key comes a second time, or an edit changes shape, dtype or device.
         """
         if key in self._met:
-            raise UsageError(
-                f"the key {key!r} comes twice in one recording", "make a new Recorder for each call"
-            )
+            raise UsageError(f"the key {key!r} comes twice in one recording", "make a new Recorder for each call")
         self._met[key] = None
         for pattern, change in self.edit.items():
             if self._matches(key, pattern):

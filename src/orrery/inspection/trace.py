@@ -79,9 +79,7 @@ def trace(
         UsageError: a pattern matches nothing.
     """
     if model.training:
-        raise UsageError(
-            "a model in training mode drops numbers at random", "call model.eval() before a trace"
-        )
+        raise UsageError("a model in training mode drops numbers at random", "call model.eval() before a trace")
     edit = dict(edit or {})
     kernel = eager if _edits_inside(model, edit) else sdpa
     notes = ["the eager kernel ran, because an edit reaches scores or patterns"] if kernel is eager else []
@@ -118,16 +116,12 @@ def _with_patterns(model: Decoder, ctx: Context, seen: Mapping[str, Tensor]) -> 
     for key, value in seen.items():
         path, _, name = key.rpartition(".")
         if name == "mixed" and f"{path}.pattern" not in seen:
-            values |= {
-                f"{path}.{inner}": found for inner, found in _derive(paths[path], ctx, path, seen).items()
-            }
+            values |= {f"{path}.{inner}": found for inner, found in _derive(paths[path], ctx, path, seen).items()}
         values[key] = value
     return values
 
 
-def _derive(
-    attention: MultiHeadAttention, ctx: Context, path: str, seen: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
+def _derive(attention: MultiHeadAttention, ctx: Context, path: str, seen: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return scores and pattern of one attention by the eager definition from the captured q, k and v."""
     inside = Recorder()
     eager(

@@ -33,9 +33,7 @@ def model_card(family: str, model: nn.Module, facts: Mapping[str, Any]) -> str:
         header["license"] = facts["license"]
     front = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in header.items())
     parts = [f"---\n{front}\n---", f"# {_line(facts.get('name', family))}"]
-    parts.append(
-        f"A {family} language model of {parameters:,} parameters, written by Orrery {orrery.__version__}."
-    )
+    parts.append(f"A {family} language model of {parameters:,} parameters, written by Orrery {orrery.__version__}.")
     known = {"limits": _default_limits(facts), **facts}
     parts += [f"## {title}\n\n{_text(known.get(key), code=key == 'command')}" for key, title in _SECTIONS]
     return "\n\n".join(parts) + "\n"

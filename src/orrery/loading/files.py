@@ -42,9 +42,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         return read_tensors(folder / WEIGHTS)
     if (folder / INDEX).is_file():
         return _read_shards(folder)
-    pickles = sorted(path.name for path in folder.glob("*.bin")) + sorted(
-        path.name for path in folder.glob("*.pt*")
-    )
+    pickles = sorted(path.name for path in folder.glob("*.bin")) + sorted(path.name for path in folder.glob("*.pt*"))
     if pickles:
         raise ModelFileError(
             f"{folder} has its weights only as {pickles[0]}, a pickle, which can run any code",

@@ -73,11 +73,11 @@ class LanguageModel:
         text: str,
         *,
         max_new_tokens: int = 64,
-        temperature: float = 0.0,
+        temperature: float | int = 0,
         top_k: int | None = None,
-        top_p: float | None = None,
-        min_p: float | None = None,
-        repetition_penalty: float | None = None,
+        top_p: float | int | None = None,
+        min_p: float | int | None = None,
+        repetition_penalty: float | int | None = None,
         stop: str | Sequence[str] = (),
         seed: int = 1337,
         stream: Callable[[str], None] | None = None,
@@ -186,9 +186,7 @@ class LanguageModel:
         with torch.no_grad():
             return self.model.hidden(ids_BL, real=real_BL)
 
-    def trace(
-        self, text: str, *, keep: Sequence[str] = ("*",), edit: Mapping[str, Edit] | None = None
-    ) -> Trace:
+    def trace(self, text: str, *, keep: Sequence[str] = ("*",), edit: Mapping[str, Edit] | None = None) -> Trace:
         """Return the inside of one pass over ``text``: ``trace["blocks.0.attention.pattern"]``.
 
         Args:
@@ -238,7 +236,7 @@ class LanguageModel:
                 )
             text = text[-self.context * LONGEST_TOKEN :]
         ids = self.tokenizer.encode(text)
-        check_ids(torch.tensor(ids), self.model.spec.embed.vocabulary)
+        check_ids(torch.tensor(ids, dtype=torch.long), self.model.spec.embed.vocabulary)
         if truncate == "left":
             return ids[-keep:]
         if len(ids) > self.context:
@@ -249,9 +247,7 @@ class LanguageModel:
         """Return ids and mask as checked tensors on the model's device."""
         ids_BL = torch.as_tensor(input_ids, dtype=torch.long)
         if ids_BL.dim() != 2 or ids_BL.numel() == 0:
-            raise UsageError(
-                f"input_ids of shape {list(ids_BL.shape)}", "give rows of at least one token: [B, L]"
-            )
+            raise UsageError(f"input_ids of shape {list(ids_BL.shape)}", "give rows of at least one token: [B, L]")
         check_ids(ids_BL, self.model.spec.embed.vocabulary)
         if ids_BL.shape[1] > self.context:
             raise too_long(ids_BL.shape[1], self.context)

@@ -28,9 +28,7 @@ def choose_device(name: str = "auto") -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         if "Expected one of" in str(error) or "Invalid device" in str(error):
             raise UsageError(f"no kind of device is called {name!r}", "use auto, cpu or cuda") from error
-        raise MachineError(
-            f"the device {name!r} cannot be used: {str(error).splitlines()[0]}", "use cpu"
-        ) from error
+        raise MachineError(f"the device {name!r} cannot be used: {str(error).splitlines()[0]}", "use cpu") from error
     return device
 
 

@@ -62,9 +62,7 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
 def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> Path:
     """Return the folder with the weights that a path means."""
     if str(path).startswith("hf:"):
-        raise UsageError(
-            f"{path}: models from the hub are not fetched yet", "download the folder and give its path"
-        )
+        raise UsageError(f"{path}: models from the hub are not fetched yet", "download the folder and give its path")
     folder = Path(path)
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "does not exist"
@@ -104,9 +102,7 @@ def _read_checkpoint(folder: Path) -> Stored:
     fill(model, read_weights(folder))
     run = folder.parent.parent
     recipe = _recipe(run).get("model") or {}
-    return Stored(
-        folder, model, recipe.get("family"), recipe.get("config"), {}, _tokenizer(folder, run, run / FINAL)
-    )
+    return Stored(folder, model, recipe.get("family"), recipe.get("config"), {}, _tokenizer(folder, run, run / FINAL))
 
 
 def _tokenizer(*folders: Path) -> Tokenizer | None:
@@ -125,7 +121,5 @@ def _recipe(run: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ModelFileError(
-            f"{path} is not YAML: {error}", "a run writes this file itself; restore it"
-        ) from error
+        raise ModelFileError(f"{path} is not YAML: {error}", "a run writes this file itself; restore it") from error
     return content if isinstance(content, dict) else {}

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -17,8 +17,10 @@ from orrery.families import load_family
 from orrery.loading.card import model_card
 from orrery.loading.files import CARD, CONFIG, GENERATION, WEIGHTS
 from orrery.loading.weights import weights_of
+from orrery.models.dropout import without_dropout
 
 
+@runtime_checkable
 class SavesItself(Protocol):
     """A tokenizer, as far as saving goes."""
 
@@ -61,10 +63,8 @@ def save_model(
     folder = Path(folder)
     rules = load_family(family)
     ours = weights_of(model)
-    if rules.spec(config) != getattr(model, "spec", None):
-        raise UsageError(
-            f"this model is not what its {family} configuration says", "save the configuration it has"
-        )
+    if without_dropout(rules.spec(config)) != without_dropout(getattr(model, "spec", None)):
+        raise UsageError(f"this model is not what its {family} configuration says", "save the configuration it has")
     control = _control_tokens(config, tokenizer)
     # All three are written, absent ones as null: transformers would fill in ids of the published vocabulary.
     written = {
@@ -74,9 +74,7 @@ def save_model(
         "model_type": family,
         **_dtype(config, ours),
     }
-    tokens = (
-        {key: id for key, id in control.items() if id is not None} if generation is None else dict(generation)
-    )
+    tokens = {key: id for key, id in control.items() if id is not None} if generation is None else dict(generation)
     theirs = to_theirs(ours, rules.WEIGHTS)
     needed = sum(tensor.nbytes for tensor in theirs.values())
     with machine_errors(folder, needed):

@@ -23,9 +23,7 @@ def build_empty(spec: ModuleSpec) -> Decoder:
         ModelFileError: the spec is not that of a whole decoder.
     """
     if not isinstance(spec, Decoder.Spec):
-        raise ModelFileError(
-            f"{spec.kind} is not a language model", "this version loads models.decoder.Decoder"
-        )
+        raise ModelFileError(f"{spec.kind} is not a language model", "this version loads models.decoder.Decoder")
     with torch.device("meta"):
         return spec.build()
 

@@ -1,9 +1,12 @@
 """What search, sampling, the server and the page know of a model: how to start, how to step, how to handle rows."""
 
-from typing import Protocol, Self, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor
+
+# Not typing.Self: the runtime type checker of the tests cannot resolve it inside a protocol.
+State = TypeVar("State", bound="DecodingState")
 
 
 @runtime_checkable
@@ -15,28 +18,25 @@ class DecodingState(Protocol):
         """Return how many tokens each row has taken."""
         ...
 
-    def select(self, rows: Int[Tensor, "N"]) -> Self:
+    def select(self: State, rows: Int[Tensor, "N"]) -> State:
         """Return a state of the given rows: a subset, an order, or repetitions (beams)."""
         ...
 
-    def reorder(self, rows: Int[Tensor, "B"]) -> Self:
+    def reorder(self: State, rows: Int[Tensor, "B"]) -> State:
         """Return the same number of rows, each now the continuation of ``rows[b]``."""
         ...
 
-    def join(self, other: Self) -> Self:
+    def join(self: State, other: State) -> State:
         """Return a state of both states' rows, this one's first."""
         ...
 
-    def truncate(self, lengths: Int[Tensor, "B"]) -> Self:
+    def truncate(self: State, lengths: Int[Tensor, "B"]) -> State:
         """Return the state with everything beyond ``lengths`` forgotten (speculation, edits)."""
         ...
 
     def bytes(self) -> int:
         """Return the memory it holds."""
         ...
-
-
-State = TypeVar("State", bound=DecodingState)
 
 
 @runtime_checkable

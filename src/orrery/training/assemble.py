@@ -1,23 +1,22 @@
 """From a recipe to what it names: text, tokenizer, batches, model and objective."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
-from orrery.checkpoints.disk import write_text
-from orrery.checkpoints.tensors import write_tensors
 from orrery.data.batches import CropBatches, PackedBatches, PaddedBatches, SequentialWindows
 from orrery.data.corpora import Document, read_corpus
 from orrery.data.splits import split_documents, split_tail
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family
 from orrery.models.decoder import Decoder
+from orrery.models.dropout import pattern_dropout, with_dropout
 from orrery.models.initialise import initialise
+from orrery.nn.attention.kernels import Kernel, sdpa
+from orrery.nn.attention.materialised import materialised
 from orrery.nn.spec import from_json, to_json
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.objectives.protocols import BatchSource
@@ -26,15 +25,15 @@ from orrery.text.train import train_tokenizer
 from orrery.training.config import BatchSettings, DataSettings, ModelSettings, Recipe, TokenizerSettings
 from orrery.training.evaluate import Validation
 from orrery.training.loop import Parts
+from orrery.training.precision import find_device
 from orrery.training.randomness import derive_seed
-from orrery.training.state import model_tensors
 
 Ids = NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
 class Assembly:
-    """What a recipe became: the parts of a run, spec and tokenizer, and the tokens there are to learn from."""
+    """What a recipe became: the parts of a run, spec, tokenizer, and the number of training tokens."""
 
     parts: Parts
     spec: Decoder.Spec
@@ -43,18 +42,17 @@ class Assembly:
 
 
 def assemble(recipe: Recipe) -> Assembly:
-    """Read the text, make or load the tokenizer, and build batches, objective and a fresh model."""
+    """Read the text, make or load the tokenizer, and build batches, objective and a new model."""
     train, held_back = read_documents(recipe.data)
     tokenizer = make_tokenizer(recipe.tokenizer, train)
     spec = model_spec(recipe.model, tokenizer.size, recipe.batches.length)
     train_ids = encode(tokenizer, train)
     parts = Parts(
-        model=build_model(spec, recipe.seed),
+        model=build_model(spec, recipe.seed, find_device(recipe.training.device)),
         objective=CausalLanguageModel(recipe.objective.label_smoothing),
         source=training_batches(recipe.batches, train_ids, recipe.seed),
         validation=validation(recipe, tokenizer, held_back),
         spec=to_json(spec),
-        finish=writer(spec, tokenizer),
     )
     return Assembly(parts, spec, tokenizer, sum(map(len, train_ids)))
 
@@ -137,22 +135,21 @@ def model_spec(settings: ModelSettings, vocabulary: int, length: int) -> Decoder
     if found.context < length:
         message = f"batches.length is {length:,}, the model's context {found.context:,}"
         raise UsageError(message, "lower batches.length or give the model a longer context")
-    return found
+    return found if settings.dropout is None else with_dropout(found, settings.dropout)
 
 
-def build_model(spec: Decoder.Spec, seed: int) -> nn.Module:
-    """Build the model with fresh weights that depend on the seed alone."""
+def build_model(spec: Decoder.Spec, seed: int, device: str) -> Decoder:
+    """Build the model with fresh weights that depend on the seed alone, and the kernel to train it with."""
     model = spec.build()
     initialise(model, len(spec.stack.blocks), derive_seed(seed, "weights"))
+    model.kernel = training_kernel(spec, device)
     return model
 
 
-def writer(spec: Decoder.Spec, tokenizer: Tokenizer) -> Callable[[nn.Module, Path], None]:
-    """Return what writes the final model into a folder: its weights, its spec and its tokenizer."""
+def training_kernel(spec: Decoder.Spec, device: str) -> Kernel:
+    """Return the attention kernel for a training run: a function of the architecture and the device alone.
 
-    def write(model: nn.Module, folder: Path) -> None:
-        write_tensors(folder / "model.safetensors", model_tensors(model))
-        write_text(folder / "spec.json", json.dumps(to_json(spec), indent=1) + "\n")
-        tokenizer.save(folder)
-
-    return write
+    On a processor, patterns of up to 1,024 tokens are kept rather than recomputed in the backward pass.
+    """
+    kept = device == "cpu" and spec.context <= 1024 and pattern_dropout(spec) == 0
+    return materialised if kept else sdpa

@@ -41,11 +41,15 @@ def kind_or(default: str, *others: str) -> Discriminator:
 
 
 class ModelSettings(Section):
-    """Which model: a family with its configuration in Hugging Face's names, or a spec file."""
+    """Which model: a family with its configuration in Hugging Face's names, or a spec file.
+
+    ``dropout`` replaces every dropout of the architecture by one rate on what the residuals add.
+    """
 
     family: str | None = None
     config: dict[str, Any] = {}
     spec: Path | None = None
+    dropout: Fraction | None = None
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "ModelSettings":

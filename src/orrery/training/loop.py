@@ -21,7 +21,7 @@ from orrery.training.evaluate import Validation, evaluate
 from orrery.training.folder import RunFolder
 from orrery.training.memory import STATES, memory_errors, peak_gigabytes, weight_bytes
 from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer, set_rate
-from orrery.training.precision import Precision, choose_precision, resumed_precision, this_processor
+from orrery.training.precision import Precision, choose_precision, find_device, resumed_precision, this_processor
 from orrery.training.progress import Reporter, Silent
 from orrery.training.randomness import derive_seed, restore_rng, rng_state
 from orrery.training.recipes import as_yaml, config_hash, plain, refuse_changes
@@ -117,8 +117,7 @@ class Trainer:
         saved = self.store.newest(self._say)
         if saved is not None:
             refuse_changes(saved.state["config"], self.recipe)
-        requested = self.settings.device
-        device = ("cuda" if torch.cuda.is_available() else "cpu") if requested == "auto" else requested
+        device = find_device(self.settings.device)
         self.precision = (
             resumed_precision(saved.state["precision"], device)
             if saved

@@ -107,6 +107,13 @@ def choose_precision(requested: str, device: str, processor: Processor, threads:
     return confirmed(Precision("float32", path, device, threads))
 
 
+def find_device(requested: str) -> str:
+    """Return the device that ``training.device`` names; ``auto`` is a GPU where there is one."""
+    if requested == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return requested
+
+
 def has_bfloat16(device: str, processor: Processor) -> bool:
     """Say whether the device multiplies bfloat16 natively."""
     if device == "cuda":

@@ -9,7 +9,7 @@ from orrery.generation.samplers import sampler
 from tiny_models import TOKENIZER, tiny
 
 PROMPTS = [[5, 9, 200, 31], [7], [8, 8, 120, 14, 250, 3, 77], [40, 41]]
-LIMITS = Limits(max_new_tokens=12, context=48)
+LIMITS = Limits(max_new_tokens=8, context=48)
 
 
 def ids(answers):
@@ -32,17 +32,15 @@ def full_greedy(model, prompt, tokens):
 
 def test_cached_greedy_equals_full_forwards(model):
     answers = generate(model, PROMPTS, TOKENIZER, LIMITS)
-    assert ids(answers) == [full_greedy(model, prompt, 12) for prompt in PROMPTS]
+    assert ids(answers) == [full_greedy(model, prompt, 8) for prompt in PROMPTS]
     assert {answer.finish_reason for answer in answers} == {"length"}
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"temperature": 1.2, "top_p": 0.9, "repetition_penalty": 1.2}], ids=str
-)
+@pytest.mark.parametrize("settings", [{}, {"temperature": 1.2, "top_p": 0.9, "repetition_penalty": 1.2}], ids=str)
 def test_alone_equals_in_a_batch_from_which_rows_drop_out(model, settings):
     chosen = sampler(**settings)
     free = generate(model, PROMPTS, TOKENIZER, LIMITS, sampler=chosen, seed=3)
-    limits = Limits(12, 48, end={free[0].ids[3], free[2].ids[7]})
+    limits = Limits(8, 48, end={free[0].ids[3], free[2].ids[7]})
     together = generate(model, PROMPTS, TOKENIZER, limits, sampler=chosen, seed=3)
     alone = [
         generate(model, [prompt], TOKENIZER, limits, sampler=chosen, seed=3 + row)[0]
@@ -60,16 +58,12 @@ def test_the_streamed_pieces_are_the_text_and_the_text_is_the_ids(model):
         shown[row] += piece
 
     answers = generate(model, PROMPTS, TOKENIZER, LIMITS, sampler=sampler(temperature=1.5), seed=1, show=show)
-    assert (
-        shown == [answer.text for answer in answers] == [TOKENIZER.decode(answer.ids) for answer in answers]
-    )
+    assert shown == [answer.text for answer in answers] == [TOKENIZER.decode(answer.ids) for answer in answers]
 
 
 def test_the_same_seed_gives_the_same_text_and_another_one_another(model):
     def run(seed):
-        return ids(
-            generate(model, PROMPTS[:1] * 2, TOKENIZER, LIMITS, sampler=sampler(temperature=1.0), seed=seed)
-        )
+        return ids(generate(model, PROMPTS[:1] * 2, TOKENIZER, LIMITS, sampler=sampler(temperature=1.0), seed=seed))
 
     assert run(5) == run(5)
     assert run(5)[0] != run(5)[1]
@@ -79,7 +73,7 @@ def test_the_same_seed_gives_the_same_text_and_another_one_another(model):
 def test_a_stop_string_ends_the_answer_before_it(model):
     full = generate(model, PROMPTS[:1], TOKENIZER, LIMITS)[0]
     stop = full.text[3:6]
-    answer = generate(model, PROMPTS[:1], TOKENIZER, Limits(12, 48, stop=[stop]))[0]
+    answer = generate(model, PROMPTS[:1], TOKENIZER, Limits(8, 48, stop=[stop]))[0]
     assert (answer.text, answer.finish_reason) == (full.text[: full.text.find(stop)], "stop")
     assert answer.ids == full.ids[: len(answer.ids)]
 
@@ -117,9 +111,7 @@ def test_sampled_paths_have_their_exact_probabilities():
         found[9 * a + 3 * b + c] += 1
     first, later = table[0, :, None, None] * table[:, :, None], table[None]
     expected = (first * later).flatten() * rows
-    assert (
-        float(((found - expected) ** 2 / expected).sum()) < 54.1
-    )  # chi-square, 26 degrees of freedom, p = 0.001
+    assert float(((found - expected) ** 2 / expected).sum()) < 54.1  # chi-square, 26 degrees of freedom, p = 0.001
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_temperature_is_that_of_transformers(value):
         (MinP(0.02), MinPLogitsWarper(0.02)),
         (MinP(1.0), MinPLogitsWarper(1.0)),
     ],
-    ids=repr,
+    ids=lambda filter: type(filter).__name__,
 )
 def test_filters_are_those_of_transformers(ours, theirs, seed):
     assert torch.equal(ours(logits(seed), NOTHING), theirs(None, logits(seed)))
@@ -98,9 +98,7 @@ def test_draws_have_the_probabilities():
     expected = z[0].softmax(-1) * 20_000
     counts = torch.bincount(tokens, minlength=4)
     assert counts[2] == 0
-    assert (
-        float(((counts - expected) ** 2 / expected)[[0, 1, 3]].sum()) < 13.8
-    )  # chi-square, 2 degrees, p = 0.001
+    assert float(((counts - expected) ** 2 / expected)[[0, 1, 3]].sum()) < 13.8  # chi-square, 2 degrees, p = 0.001
 
 
 def test_a_draw_depends_on_its_own_row_alone():

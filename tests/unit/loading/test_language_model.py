@@ -66,7 +66,7 @@ def test_padding_on_either_side_changes_nothing(lm, side):
         (([[5, TOKENIZER.size]],), DataError, f"token id {TOKENIZER.size}"),
         (([[-1]],), DataError, "token id -1"),
         (([[]],), UsageError, "shape"),
-        (([5, 6],), UsageError, "shape"),
+        ((torch.tensor([5, 6]),), UsageError, "shape"),
         (([[1] * 49],), UsageError, "49 tokens"),
         (([[5, 6]], [[1]]), UsageError, "attention_mask of shape"),
         (([[5, 6]], None, [[1]]), UsageError, "decoder alone"),
@@ -93,9 +93,7 @@ def test_dtypes_and_devices(tmp_path):
     stored = load(folder, device="cpu", dtype="stored", say=said.append)
     assert next(stored.model.parameters()).dtype == torch.bfloat16
     stored.save(tmp_path / "again")
-    assert (tmp_path / "again" / "model.safetensors").read_bytes() == (
-        folder / "model.safetensors"
-    ).read_bytes()
+    assert (tmp_path / "again" / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
     assert next(load(folder, dtype="float64", say=said.append).model.parameters()).dtype == torch.float64
     with pytest.raises(UsageError, match="no dtype"):
         load(folder, dtype="int8")

@@ -65,9 +65,7 @@ def test_a_folder_of_transformers_comes_back_tensor_for_tensor(tmp_path, family)
     before, after = (read_tensors(tmp_path / name / "model.safetensors") for name in ("theirs", "ours"))
     assert before.keys() == after.keys()
     assert all(before[n].dtype == after[n].dtype and torch.equal(before[n], after[n]) for n in before)
-    configs = [
-        transformers.AutoConfig.from_pretrained(tmp_path / name).to_dict() for name in ("theirs", "ours")
-    ]
+    configs = [transformers.AutoConfig.from_pretrained(tmp_path / name).to_dict() for name in ("theirs", "ours")]
     for config in configs:
         config.pop("_name_or_path", None)
     assert configs[0] == configs[1]
@@ -84,9 +82,7 @@ def test_shards_are_the_whole(tmp_path, family):
     assert all(torch.equal(shards[name], whole[name]) for name in whole)
 
 
-@pytest.mark.parametrize(
-    "shard", ["../model.safetensors", "/tmp/x.safetensors", "a\\b.safetensors", "model.bin", ""]
-)
+@pytest.mark.parametrize("shard", ["../a.safetensors", "/b/a.safetensors", "a\\b.safetensors", "model.bin", ""])
 def test_a_shard_is_a_file_name_in_the_same_folder(tmp_path, shard):
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": shard}}))
     with pytest.raises(ModelFileError, match="names the shard"):

@@ -192,7 +192,8 @@ class _Turned(BoundPosition):
         return self._turn(q_BHLC), self._turn(k_BKLC)
 
     def _turn(self, x_BHLC: Tensor) -> Tensor:
-        turned = self.turn(x_BHLC[..., : self.width], self.cosine, self.sine)
+        # Under autocast q and k are narrower than the tables: turn in the tables' dtype, go on in their own.
+        turned = self.turn(x_BHLC[..., : self.width], self.cosine, self.sine).to(x_BHLC.dtype)
         if self.width == x_BHLC.shape[-1]:
             return turned
         return torch.cat([turned, x_BHLC[..., self.width :]], dim=-1)

@@ -1,0 +1,32 @@
+"""What a finished run leaves behind: a folder that Orrery and transformers load alike."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from torch import nn
+
+from orrery.checkpoints.disk import write_text
+from orrery.checkpoints.tensors import write_tensors
+from orrery.loading.save import save_model
+from orrery.nn.spec import to_json
+from orrery.training.assemble import Assembly
+from orrery.training.config import Recipe
+from orrery.training.state import model_tensors
+
+
+def writer(recipe: Recipe, assembly: Assembly) -> Callable[[nn.Module, Path], None]:
+    """Return what writes the final model: the Hugging Face layout for a family, spec and own names for a spec."""
+
+    def layout(model: nn.Module, folder: Path) -> None:
+        config = {"vocab_size": assembly.spec.embed.vocabulary, **recipe.model.config}
+        tokens = recipe.training.steps * recipe.batches.size * recipe.batches.length
+        card = {"name": recipe.name, "data": recipe.data.train, "tokens": tokens}
+        save_model(folder, model, str(recipe.model.family), config, assembly.tokenizer, card)
+
+    def own(model: nn.Module, folder: Path) -> None:
+        write_tensors(folder / "model.safetensors", model_tensors(model))
+        write_text(folder / "spec.json", json.dumps(to_json(assembly.spec), indent=1) + "\n")
+        assembly.tokenizer.save(folder)
+
+    return layout if recipe.model.spec is None else own

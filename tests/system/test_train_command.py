@@ -1,0 +1,80 @@
+"""``orrery train`` from a recipe and a text file to a trained model, and its refusals."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from orrery.cli.program import run
+
+RECIPE = {
+    "name": "small",
+    "model": {"family": "gpt2", "config": {"n_layer": 1, "n_embd": 16, "n_head": 2, "n_positions": 16}},
+    "tokenizer": {"kind": "character"},
+    "data": {"train": "text.txt", "split": {"tail": 0.1}},
+    "batches": {"length": 16, "size": 4},
+    "training": {"steps": 4, "micro_batch": 2, "optimizer": {"rate": 0.01}, "precision": "float32"},
+    "logging": {"every": 1},
+}
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "text.txt").write_text("the list is sorted; the queue is not. " * 50)
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(RECIPE))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ORRERY_RUNS", "runs")
+    return "small.yaml"
+
+
+def steps(folder: str) -> list[int]:
+    return [json.loads(line)["step"] for line in Path(folder, "metrics.jsonl").read_text().splitlines()]
+
+
+def test_trains_resumes_and_leaves_a_model(recipe: str) -> None:
+    assert run(["train", recipe, "--training.steps", "2"]) == 0
+    assert run(["train", recipe, "--resume", "--training.steps=4"]) == 0
+    assert steps("runs/small") == [1, 2, 3, 4]
+    last = json.loads(Path("runs/small/metrics.jsonl").read_text().splitlines()[-1])
+    assert last["val/bpb"] < 8
+    assert last["mfu"] > 0
+    names = {path.name for path in Path("runs/small/final").iterdir()}
+    assert {"model.safetensors", "spec.json", "tokenizer.json"} <= names
+
+
+@pytest.mark.parametrize("kind", ["packed", "padded"])
+def test_trains_on_documents(kind: str, recipe: str) -> None:
+    lines = [json.dumps({"text": f"document {number} ends here"}) for number in range(30)]
+    Path("text.jsonl").write_text("\n".join(lines))
+    flags = ["--data.train", "text.jsonl", "--data.split", "{every: 4}", "--batches.kind", kind]
+    assert run(["train", recipe, *flags]) == 0
+    assert steps("runs/small") == [1, 2, 3, 4]
+
+
+def test_dry_run_and_print_config_train_nothing(recipe: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", recipe, "--dry-run"]) == 0
+    assert "4 steps, 256 tokens" in capsys.readouterr().out
+    assert run(["train", "--config", recipe, "--print-config", "--seed", "7"]) == 0
+    assert yaml.safe_load(capsys.readouterr().out)["seed"] == 7
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--trainng.steps", "4"], 2, "did you mean 'training'?"),
+        (["--resum"], 2, "unknown flag --resum"),
+        (["--resume", "--overwrite"], 2, "exclude each other"),
+        (["--batches.length", "17"], 2, "the model's context 16"),
+        (["--model.config.vocab_size", "3"], 2, "vocabulary of 3"),
+        (["--data.train", "no.txt"], 3, "no.txt"),
+    ],
+)
+def test_a_mistake_is_an_error_a_hint_and_a_code(
+    words: list[str], code: int, message: str, recipe: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["train", recipe, *words]) == code
+    found = capsys.readouterr().err
+    assert message in found
+    assert "hint: " in found
