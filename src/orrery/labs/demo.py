@@ -126,7 +126,7 @@ def measure(recipe: Recipe, lm: LanguageModel, train: list[Document], held_back:
     """Return the bits per byte of the held-back text under the model, first, and under all it is compared with."""
     seen, unseen = content(train), content(held_back)
     train_ids, held_back_ids = encode(lm.tokenizer, train), encode(lm.tokenizer, held_back)
-    found = model_bits_per_byte(lm, held_back_ids, recipe.batches.length, len(unseen))
+    found = model_bits_per_byte(lm.model, held_back_ids, recipe.batches.length, len(unseen), str(lm.device))
     vocabulary = lm.tokenizer.size
     others = [*floors(seen, unseen), *aims(seen, unseen, train_ids, held_back_ids, vocabulary)]
     return [Measure("this model", found, "model"), *others]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from orrery.data.batches import SequentialWindows
 from orrery.evaluation.floors import compression_floor
 from orrery.labs.demo_findings import Measure
-from orrery.loading.language_model import LanguageModel
 from orrery.models.ngram import ByteNgram, TokenNgram
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training.step import to_device
@@ -36,7 +36,7 @@ def aims(
     nats = -np.log(counts.probabilities(joined(held_back_ids))[1:]).sum()
     return [
         Measure("token trigram", float(nats) / math.log(2) / len(held_back), "aim"),
-        Measure("xz primed with the training text", compression_floor(held_back, train), "aim"),
+        Measure("xz primed with training text", compression_floor(held_back, train), "aim"),
     ]
 
 
@@ -46,7 +46,9 @@ def joined(documents: Sequence[Ids]) -> Ids:
 
 
 @torch.no_grad()
-def model_bits_per_byte(lm: LanguageModel, documents: Sequence[Ids], length: int, size: int) -> float:
+def model_bits_per_byte(
+    model: nn.Module, documents: Sequence[Ids], length: int, size: int, device: str = "cpu"
+) -> float:
     """Return the bits that the model needs for each of ``size`` bytes, all documents together.
 
     Each document, which ends in the end token, is read from its own start behind an end token, in windows of
@@ -57,6 +59,6 @@ def model_bits_per_byte(lm: LanguageModel, documents: Sequence[Ids], length: int
     for document in documents:
         windows = SequentialWindows(joined([document]), length, ROWS, max(1, length // 2))
         for batch in windows:
-            terms = objective.loss(lm.model, to_device(batch, str(lm.device)))
+            terms = objective.loss(model, to_device(batch, device))
             nats += sum(float(term.sum) for term in terms.values())
     return nats / math.log(2) / size

@@ -40,7 +40,7 @@ def summary(findings: Findings) -> str:
         f"parameters on {corpus.train_bytes / 1e6:.1f} MB of text ({corpus.source}). Text that it has never seen costs "
         f"it {findings.model.bits_per_byte:.2f} bits per byte. {verdict}"
     )
-    return f'<header>\n<h1>Orrery</h1>\n<p class="lead">{escape(text)}</p>\n</header>'
+    return f'<header>\n<h1>Orrery</h1>\n<p class="lead">{visible(text)}</p>\n</header>'
 
 
 def curves(findings: Findings) -> str:
@@ -84,7 +84,7 @@ def samples(findings: Findings) -> str:
         speed = sum(sample.tokens for sample in written) / sum(
             max(sample.tokens, 1) / max(sample.tokens_per_second, 1e-9) for sample in written
         )
-        parts.append(f"<h3>{escape(method)}</h3>\n<p>{speed:,.0f} tokens per second.</p>")
+        parts.append(f"<h3>{visible(method)}</h3>\n<p>{speed:,.0f} tokens per second.</p>")
         parts += [sample_block(sample) for sample in written]
     return section("What it writes", "\n".join(parts))
 
@@ -108,8 +108,10 @@ def attention(findings: Findings) -> str:
         "pass that gave the answer, and compared with it below."
     )
     small = "".join(thumbnail(head) for head in sight.heads)
-    every = f"<h3>All {len(sight.heads)} heads</h3>\n<div class='thumbs'>{small}</div>"
-    return section("Where it looks", f"<p>{escape(note)}</p>\n<div class='pair'>{''.join(large)}</div>\n{every}")
+    columns = len(sight.heads) // len({head.name.partition(",")[0] for head in sight.heads})
+    every = f"<h3>All {len(sight.heads)} heads, a row for each block</h3>\n"
+    every += f'<div class="thumbs" style="--columns:{columns}">{small}</div>'
+    return section("Where it looks", f"<p>{visible(note)}</p>\n{''.join(large)}\n{every}")
 
 
 def thumbnail(head: Head) -> str:
@@ -157,23 +159,23 @@ def onward(findings: Findings) -> str:
     )
     code = "\n".join(lines)
     python = f'import orrery\n\nlm = orrery.load({folder!r})\nlm.trace("The list is sorted.").checks'
-    return section("Go on", f"<pre>{escape(code)}</pre>\n<p>In Python:</p>\n<pre>{escape(python)}</pre>")
+    return section("Go on", f"<pre>{visible(code)}</pre>\n<p>In Python:</p>\n<pre>{visible(python)}</pre>")
 
 
 def section(title: str, body: str) -> str:
     """Return a part of the page; ``body`` is markup."""
-    return f"<section>\n<h2>{escape(title)}</h2>\n{body}\n</section>"
+    return f"<section>\n<h2>{visible(title)}</h2>\n{body}\n</section>"
 
 
 def figure(svg: str, caption: str, kind: str = "") -> str:
     """Return an SVG with its caption, which is text."""
-    return f'<figure class="{kind}">{svg}<figcaption>{escape(caption)}</figcaption></figure>'
+    return f'<figure class="{kind}">{svg}<figcaption>{visible(caption)}</figcaption></figure>'
 
 
 def rows_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table of texts."""
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in heads) if any(heads) else ""
-    body = "\n".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    head = "".join(f'<th scope="col">{visible(cell)}</th>' for cell in heads) if any(heads) else ""
+    body = "\n".join("<tr>" + "".join(f"<td>{visible(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table>\n{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>\n{body}\n</tbody>\n</table>"
 
 

@@ -15,8 +15,7 @@ p{max-width:42rem}
 .lead{font-size:1.15rem}
 figure{margin:1.25rem 0;overflow-x:auto}
 figcaption{max-width:42rem;color:var(--soft);font-size:.875rem}
-.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr));gap:1.5rem}
-.thumbs{display:grid;grid-template-columns:repeat(auto-fill,minmax(9rem,1fr));gap:1rem}
+.thumbs{display:grid;grid-template-columns:repeat(var(--columns),minmax(0,1fr));gap:1rem}
 .thumbs figure{margin:0}
 .thumbs .t{display:none}
 blockquote{margin:1rem 0;padding:.75rem 1rem;background:var(--panel);border-left:3px solid var(--line);
@@ -27,5 +26,6 @@ table{width:100%;border-collapse:collapse;font-size:.9rem;font-variant-numeric:t
 th,td{padding:.4rem .75rem .4rem 0;border-bottom:1px solid var(--line);text-align:left;vertical-align:top;
 overflow-wrap:anywhere}
 th{color:var(--soft);font-weight:500}
+td:first-child{white-space:nowrap;overflow-wrap:normal}
 """.strip()
 """Plain CSS; the figures bring their own and follow the same scheme."""
