@@ -34,9 +34,9 @@ def summary(findings: Findings) -> str:
     """Return the heading and the result in two sentences."""
     corpus, run = findings.corpus, findings.run
     verdict = "Every check below passed." if not findings.failed else f"{len(findings.failed)} of the checks failed."
-    minutes = sum(run.seconds.values()) / 60
+    seconds = sum(run.seconds.values())
     text = (
-        f"In {minutes:.1f} minutes this machine built a tokenizer and trained a {run.family} of {run.parameters:,} "
+        f"In {seconds:.0f} seconds this machine built a tokenizer and trained a {run.family} of {run.parameters:,} "
         f"parameters on {corpus.train_bytes / 1e6:.1f} MB of text ({corpus.source}). Text that it has never seen costs "
         f"it {findings.model.bits_per_byte:.2f} bits per byte. {verdict}"
     )
@@ -126,7 +126,7 @@ def checks(findings: Findings) -> str:
         ("passed" if check.passed else "FAILED", check.name, f"{check.value:.4g}", f"{check.bound:.4g}")
         for check in findings.checks
     ]
-    note = "The first three compare bits per byte, the others are errors of the looking itself."
+    note = "What is to be below something compares bits per byte; the others are errors of the looking itself."
     return section("What was checked", f"<p>{note}</p>\n" + rows_table(("", "check", "number", "at most"), rows))
 
 
