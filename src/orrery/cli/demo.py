@@ -43,7 +43,7 @@ def demo(
 
     folder = output or runs_folder() / recipe.name
     print(f"Orrery's demo writes into {folder}; an earlier demo there is replaced.", flush=True)
-    findings = lab.demo(recipe, folder, lambda line: print(line, flush=True), find_reporter())
+    findings = lab.demo(recipe, folder, lambda line: print(line, flush=True), find_reporter)
     show(findings)
     print(f"\nThe page with curves, samples and attention: {folder / lab.PAGE}")
     print(f'Go on with: orrery generate {folder} "The list"')

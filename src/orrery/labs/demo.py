@@ -3,7 +3,7 @@
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +31,7 @@ PROMPTS = ("The list", "Return a new", "If the file does not exist,")
 GREEDY, SAMPLED = "greedy", "sampled, temperature 0.8, top-p 0.95"
 SETTINGS: dict[str, dict[str, Any]] = {GREEDY: {"temperature": 0.0}, SAMPLED: {"temperature": 0.8, "top_p": 0.95}}
 NEW_TOKENS = 60
+Watch = Callable[[], Reporter]
 
 
 @dataclass
@@ -49,14 +50,14 @@ class Stages:
         self.say(f"{name:<11}{'; '.join(told)} ({self.seconds[name]:.1f} s)")
 
 
-def demo(recipe: Recipe, folder: Path, say: Callable[[str], None], reporter: Reporter) -> Findings:
+def demo(recipe: Recipe, folder: Path, say: Callable[[str], None], watch: Watch) -> Findings:
     """Run the whole demo in ``folder`` and leave the page and the JSON file there.
 
     Args:
         recipe: what to train, on which text; a family, and a split that holds whole documents back.
         folder: replaced if an earlier demo wrote it.
         say: told a line after each stage.
-        reporter: shows the training.
+        watch: makes what shows the training, once that begins.
 
     Raises:
         UsageError: the folder holds something else, or the recipe names no family.
@@ -65,14 +66,14 @@ def demo(recipe: Recipe, folder: Path, say: Callable[[str], None], reporter: Rep
     if recipe.model.family is None:
         raise UsageError("the demo saves its model in its family's layout", "give the recipe a model.family")
     with demo_folder(folder, recipe) as run_folder:
-        findings = tour(recipe, run_folder, Stages(say), reporter)
+        findings = tour(recipe, run_folder, Stages(say), watch)
         with machine_errors(folder):
             write_text(folder / REPORT, json.dumps(findings.as_json() | mark(recipe), indent=1) + "\n")
             write_text(folder / PAGE, page(findings))
     return findings
 
 
-def tour(recipe: Recipe, folder: RunFolder, stages: Stages, reporter: Reporter) -> Findings:
+def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Findings:
     """Read, train, measure, write, look."""
     with stages.stage("text") as told:
         train, held_back = read_documents(recipe.data)
@@ -86,14 +87,14 @@ def tour(recipe: Recipe, folder: RunFolder, stages: Stages, reporter: Reporter) 
         assembly = assemble(recipe)
         told += [f"{assembly.tokenizer.size:,} tokens", f"the text is {assembly.train_tokens:,} of them"]
     with stages.stage("training") as told:
-        precision = learn(recipe, assembly, folder, reporter)
+        precision = learn(recipe, assembly, folder, watch())
         told += [f"{recipe.training.steps:,} steps", precision]
     lm = load(folder.final, say=folder.log)
     with stages.stage("measuring") as told:
         measures = measure(recipe, lm, train, held_back)
         told.append(f"{measures[0].bits_per_byte:.3f} bits per byte on the text held back")
     with stages.stage("writing") as told:
-        samples = write(lm, recipe.seed)
+        samples = write(lm, prompts(recipe), recipe.seed)
         told.append(f"{max(sample.tokens_per_second for sample in samples):,.0f} tokens/s")
     with stages.stage("looking") as told:
         sight = look(lm, sentence_from(held_back, lm.tokenizer))
@@ -132,12 +133,17 @@ def measure(recipe: Recipe, lm: LanguageModel, train: list[Document], held_back:
     return [Measure("this model", found, "model"), *others]
 
 
-def write(lm: LanguageModel, seed: int) -> list[Sample]:
+def prompts(recipe: Recipe) -> Sequence[str]:
+    """Return what the model continues: the recipe's own prompt, else those that suit Python's documentation."""
+    return PROMPTS if recipe.evaluation.sample is None else (recipe.evaluation.sample,)
+
+
+def write(lm: LanguageModel, prompts: Sequence[str], seed: int) -> list[Sample]:
     """Continue the prompts, each greedily and by sampling, one at a time: so is their speed that of one reader."""
     room = min(NEW_TOKENS, lm.context // 2)
     samples = []
     for name, settings in SETTINGS.items():
-        for prompt in PROMPTS:
+        for prompt in prompts:
             found = lm.generations([prompt], max_new_tokens=room, seed=seed, truncate="left", **settings)[0]
             samples.append(Sample(prompt, found.text, name, len(found.ids), found.tokens_per_second))
     return samples

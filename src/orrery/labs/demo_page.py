@@ -155,7 +155,7 @@ def onward(findings: Findings) -> str:
         f'orrery generate {folder} "The list" --max-new-tokens 60',
         f'orrery score {folder} "The list is sorted."',
         f"orrery train {folder}/config.yaml --output {folder}-longer --training.steps 4000",
-        "orrery demo --data.train FOLDER --output runs/mine",
+        'orrery demo --data.train FOLDER --evaluation.sample "Dear" --output runs/mine',
     )
     code = "\n".join(lines)
     python = f'import orrery\n\nlm = orrery.load({folder!r})\nlm.trace("The list is sorted.").checks'
