@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -82,6 +83,19 @@ def test_refusals(demo, place: Path) -> None:
     assert run(["demo", "--data.train", "one", "--output", "x"]) == 3
     assert demo("--model", "{spec: here.json}")[0] == 2
     assert not Path("x/report.html").exists()
+
+
+@pytest.mark.alone
+def test_an_interrupt_ends_it_with_its_own_code(place: Path) -> None:
+    words = ["demo", "--data.train", "ring", *WORDS, "--output", "stopped", "--training.steps", "1000000"]
+    command = [sys.executable, "-m", "orrery", *words, "--logging.every", "1"]
+    with subprocess.Popen(command, cwd=place, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        assert process.stderr is not None
+        next(line for line in process.stderr if line.startswith("step"))
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130, rest
+    assert rest.endswith("error: interrupted\n")
 
 
 def without_network() -> list[str]:

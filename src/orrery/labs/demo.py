@@ -27,7 +27,7 @@ from orrery.training.progress import Reporter
 from orrery.training.recipes import config_hash
 
 REPORT, PAGE = "report.json", "report.html"
-PROMPTS = ("The list", "Return a new", "If the file does not exist,")
+PROMPTS = ("The list", "Return a list of", "If the file does not exist,")
 GREEDY, SAMPLED = "greedy", "sampled, temperature 0.8, top-p 0.95"
 SETTINGS: dict[str, dict[str, Any]] = {GREEDY: {"temperature": 0.0}, SAMPLED: {"temperature": 0.8, "top_p": 0.95}}
 NEW_TOKENS = 60
@@ -87,7 +87,7 @@ def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Fin
         assembly = assemble(recipe)
         told += [f"{assembly.tokenizer.size:,} tokens", f"the text is {assembly.train_tokens:,} of them"]
     with stages.stage("training") as told:
-        precision = learn(recipe, assembly, folder, watch())
+        precision = learn(recipe, assembly, folder, watch)
         told += [f"{recipe.training.steps:,} steps", precision]
     lm = load(folder.final, say=folder.log)
     with stages.stage("measuring") as told:
@@ -106,14 +106,15 @@ def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Fin
     return findings
 
 
-def learn(recipe: Recipe, assembly: Assembly, folder: RunFolder, reporter: Reporter) -> str:
+def learn(recipe: Recipe, assembly: Assembly, folder: RunFolder, watch: Watch) -> str:
     """Train, leave the final model in the folder, and return the arithmetic in words.
 
     A signal that stopped the training is delivered again: there is nothing to go on with.
     """
     parts = replace(assembly.parts, finish=writer(recipe, assembly))
-    trainer = Trainer(parts, recipe, folder, reporter=reporter)
+    reporter = watch()
     try:
+        trainer = Trainer(parts, recipe, folder, reporter=reporter)
         outcome = trainer.run()
     finally:
         reporter.close()
