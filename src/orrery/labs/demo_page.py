@@ -104,8 +104,8 @@ def attention(findings: Findings) -> str:
     ]
     note = (
         "A sentence of the text held back. Each row is a token that looks back, each column a token looked at; the "
-        "stronger the colour, the more weight; a row sums to one. The patterns are derived from the queries and keys of the very "
-        "pass that gave the answer, and compared with it below."
+        "stronger the colour, the more weight; a row sums to one. The patterns are derived from the queries and keys "
+        "of the very pass that gave the answer, and compared with it below."
     )
     small = "".join(thumbnail(head) for head in sight.heads)
     columns = len(sight.heads) // len({head.name.partition(",")[0] for head in sight.heads})
