@@ -14,6 +14,7 @@ import pytest
 import orrery
 from demo_toy import WORDS, write_ring
 from orrery.cli.program import run
+from orrery.data.corpora import corpus_fingerprint, read_corpus
 
 FOLDER = "runs/demo"
 
@@ -53,6 +54,7 @@ def test_a_model_below_every_floor_passes_and_leaves_a_page_and_a_model(demo) ->
     lm = orrery.load(FOLDER)
     assert lm.generate("The ring", max_new_tokens=5)
     assert "bits per byte, xz" in Path(FOLDER, "final/README.md").read_text()
+    assert report["corpus"]["fingerprint"] == corpus_fingerprint(read_corpus("ring"))
     assert report["corpus"]["fingerprint"] in Path(FOLDER, "report.html").read_text()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery.checkpoints.disk import machine_errors, write_text
-from orrery.data.corpora import Document, corpus_fingerprint
+from orrery.data.corpora import Document, corpus_fingerprint, read_corpus
 from orrery.errors import DataError, UsageError
 from orrery.labs.demo_findings import Corpus, Findings, Measure, Run, Sample
 from orrery.labs.demo_floors import aims, floors, model_bits_per_byte
@@ -20,7 +20,7 @@ from orrery.loading.final import writer
 from orrery.loading.language_model import LanguageModel
 from orrery.loading.load import load
 from orrery.training.assemble import Assembly, assemble, encode, read_documents
-from orrery.training.config import Recipe
+from orrery.training.config import DataSettings, Recipe
 from orrery.training.folder import RUN, RunFolder, open_run_folder
 from orrery.training.loop import Trainer
 from orrery.training.progress import Reporter
@@ -164,13 +164,19 @@ def describe_corpus(recipe: Recipe, train: list[Document], held_back: list[Docum
     """Return the facts of the text."""
     return Corpus(
         source=recipe.data.train,
-        fingerprint=corpus_fingerprint([*train, *held_back]),
+        fingerprint=fingerprint(recipe.data),
         train_documents=len(train),
         held_back_documents=len(held_back),
         train_bytes=size(train),
         held_back_bytes=size(held_back),
         train_tokens=assembly.train_tokens,
     )
+
+
+def fingerprint(data: DataSettings) -> str:
+    """Return the identity of the corpus as it is read, before it is split: it depends on the order of documents."""
+    corpus = read_corpus(data.train, column=data.column, invalid=data.invalid, skip_bad=data.skip_bad)
+    return corpus_fingerprint(corpus)
 
 
 def describe_run(
@@ -198,7 +204,7 @@ def card(findings: Findings) -> dict[str, object]:
     corpus = findings.corpus
     return {
         "name": Path(findings.run.folder).name,
-        "data": f"{corpus.source}, {corpus.train_bytes:,} bytes, sha256 {corpus.fingerprint} with the text held back",
+        "data": f"{corpus.source}, {corpus.train_bytes:,} bytes, sha256 of the corpus {corpus.fingerprint}",
         "tokens": findings.run.tokens,
         "evaluation": {f"bits per byte, {m.name}": m.bits_per_byte for m in findings.measures},
         "command": "orrery demo",
