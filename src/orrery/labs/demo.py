@@ -79,6 +79,7 @@ def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Fin
         train, held_back = read_documents(recipe.data)
         if not size(held_back):
             raise DataError("no document is held back to measure the model on", "give the demo more documents")
+        identity = fingerprint(recipe.data)
         told += [
             f"{len(train)} documents, {size(train):,} bytes",
             f"{len(held_back)} held back, {size(held_back):,} bytes",
@@ -99,7 +100,7 @@ def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Fin
     with stages.stage("looking") as told:
         sight = look(lm, sentence_from(held_back, lm.tokenizer))
         told.append(f"{len(sight.heads)} attention heads over {len(sight.tokens)} tokens")
-    corpus = describe_corpus(recipe, train, held_back, assembly)
+    corpus = describe_corpus(recipe, identity, train, held_back, assembly.train_tokens)
     run = describe_run(recipe, folder, assembly, precision, stages.seconds)
     findings = Findings(corpus, run, measures, method(recipe), samples, sight)
     lm.save(folder.final, card(findings))
@@ -160,16 +161,18 @@ def method(recipe: Recipe) -> str:
     )
 
 
-def describe_corpus(recipe: Recipe, train: list[Document], held_back: list[Document], assembly: Assembly) -> Corpus:
+def describe_corpus(
+    recipe: Recipe, identity: str, train: list[Document], held_back: list[Document], train_tokens: int
+) -> Corpus:
     """Return the facts of the text."""
     return Corpus(
         source=recipe.data.train,
-        fingerprint=fingerprint(recipe.data),
+        fingerprint=identity,
         train_documents=len(train),
         held_back_documents=len(held_back),
         train_bytes=size(train),
         held_back_bytes=size(held_back),
-        train_tokens=assembly.train_tokens,
+        train_tokens=train_tokens,
     )
 
 
