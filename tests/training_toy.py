@@ -3,6 +3,7 @@
 import argparse
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,11 +110,15 @@ def main() -> int:
     parser.add_argument("--width", type=int, default=WIDTH)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--pause", type=float, default=0.0)
+    parser.add_argument("--evaluation-pause", type=float, default=0.0)
     parser.add_argument("--ranks", action="store_true")
     words = parser.parse_args()
     torch.set_num_threads(1)
     recipe = toy_recipe(training__steps=words.steps)
     parts = toy_parts(toy_model(dropout=words.dropout, width=words.width), source=SlowSource(words.pause))
+    if words.evaluation_pause:
+        slow = SlowSource(words.evaluation_pause, words.folder / "evaluating", seed=99)
+        parts = replace(parts, validation=replace(parts.validation, source=slow))
     print("ready", flush=True)
     try:
         ranks = find_ranks() if words.ranks else None
@@ -130,15 +135,17 @@ def main() -> int:
 
 
 class SlowSource(ToySource):
-    """Toy batches that take a while, so that a signal arrives inside a step."""
+    """Toy batches that take a while and leave a mark, so that a signal arrives inside a step or an evaluation."""
 
-    def __init__(self, pause: float) -> None:
-        super().__init__()
-        self.pause = pause
+    def __init__(self, pause: float, mark: Path | None = None, seed: int = 0) -> None:
+        super().__init__(seed=seed)
+        self.pause, self.mark = pause, mark
 
     def batch(self, step: int) -> dict[str, Tensor]:
         import time
 
+        if self.mark is not None:
+            self.mark.touch()
         time.sleep(self.pause)
         return super().batch(step)
 

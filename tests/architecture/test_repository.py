@@ -65,3 +65,11 @@ def test_layers_hold() -> None:
     command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()"]
     result = subprocess.run([*command, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize("page", ["course-map.md", "faults.md", "where-a-new-part-goes.md"])
+def test_every_file_that_a_page_names_exists(page: str) -> None:
+    named = set(re.findall(r"`([a-z_/]+/[a-z_0-9]+\.py)`", (ROOT / "docs" / page).read_text()))
+    assert [
+        name for name in sorted(named) if not any((ROOT / at / name).exists() for at in ("src/orrery", "tests", "."))
+    ] == []

@@ -40,7 +40,7 @@ def test_trains_resumes_and_leaves_a_model(recipe: str) -> None:
     assert last["val/bpb"] < 8
     assert last["mfu"] > 0
     names = {path.name for path in Path("runs/small/final").iterdir()}
-    assert {"model.safetensors", "spec.json", "tokenizer.json"} <= names
+    assert {"model.safetensors", "config.json", "tokenizer.json"} <= names
 
 
 @pytest.mark.parametrize("kind", ["packed", "padded"])

@@ -116,3 +116,34 @@ def test_a_second_interrupt_stops_at_once_without_damage(tmp_path: Path) -> None
         assert process.returncode == -signal.SIGINT
         assert time.monotonic() - asked < 2.5
     assert shell('"$@"', tmp_path, "--steps", "3").returncode == 0
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("place", ["save", "evaluation"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_inside_a_save_or_an_evaluation_loses_nothing(
+    place: str, number: int, code: int, tmp_path: Path
+) -> None:
+    words = ("--steps", "40", "--width", "256", "--pause", "0.02")
+    slow = ("--evaluation-pause", "0.4") if place == "evaluation" else ()
+    inside = "evaluating" if place == "evaluation" else "checkpoints/*.tmp-*"
+    with start(tmp_path / "stopped", *words, *slow) as process:
+        deadline = time.monotonic() + 20
+        while not list((tmp_path / "stopped").glob(inside)) and time.monotonic() < deadline:
+            time.sleep(0.0002)
+        process.send_signal(number)
+        assert process.wait() == code
+    assert not list((tmp_path / "stopped/checkpoints").glob("*.tmp-*"))
+    for folder in ("stopped", "whole"):
+        assert shell('"$@"', tmp_path / folder, *words).returncode == 0
+    ended = [CheckpointStore(tmp_path / folder / "checkpoints").path(40) for folder in ("stopped", "whole")]
+    assert len({(path / "model.safetensors").read_bytes() for path in ended}) == 1
+
+
+@pytest.mark.alone
+def test_too_little_memory_is_an_estimate_and_a_hint(tmp_path: Path) -> None:
+    found = shell('ulimit -v 3000000; "$@"', tmp_path, "--width", "16000")
+    assert found.returncode == 1, found.stderr
+    assert "memory" in found.stderr
+    assert "hint:" in found.stderr
+    assert "Traceback" not in found.stderr

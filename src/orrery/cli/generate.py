@@ -26,7 +26,7 @@ def generate(
     top_p: float | None = None,
     min_p: float | None = None,
     repetition_penalty: float | None = None,
-    stop: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
+    stop: Annotated[list[str] | None, Parameter(negative=())] = None,
     truncate: Literal["left"] | None = None,
     seed: int = 1337,
     device: str = "auto",

@@ -26,6 +26,7 @@ VERBS = {
     "score": Verb("orrery.cli.score:score", "Show the log probability of each token of a text."),
     "tokenizer": Verb("orrery.cli.tokenizer:app", "Train a tokenizer, or show what it does to a text, step by step."),
     "data": Verb("orrery.cli.data:app", "Show, fetch and prepare texts and named data sets."),
+    "verify": Verb("orrery.cli.verify:verify", "Check golden numbers, and that every way through a model agrees."),
     "info": Verb("orrery.cli.info:info", "Versions, processor, memory and folders, for a bug report."),
 }
 

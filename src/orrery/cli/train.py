@@ -3,7 +3,7 @@
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -65,9 +65,20 @@ def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> int
         with open_run_folder(folder, resume=resume, overwrite=overwrite) as opened:
             try:
                 outcome = Trainer(make_parts(recipe), recipe, opened, ranks, reporter).run()
+                reporter.line(conclusion(recipe, opened.records()))
             finally:
                 reporter.close()
     return 128 + outcome.signal if outcome.signal else 0
+
+
+def conclusion(recipe: "Recipe", records: list[dict[str, Any]]) -> str:
+    """Say what the last record holds of the recipe's expectation."""
+    expected = recipe.expect
+    found = next((r[expected.metric] for r in reversed(records) if expected.metric in r), None) if expected else None
+    if expected is None or found is None:
+        return f"{recipe.name}: nothing was expected, or not measured yet"
+    verdict = "met" if found <= expected.bound else "missed"
+    return f"{recipe.name}: {expected.metric} {found:.4f}, expected at most {expected.bound}: {verdict}"
 
 
 def make_parts(recipe: "Recipe") -> "Parts":
@@ -75,7 +86,7 @@ def make_parts(recipe: "Recipe") -> "Parts":
     import torch
 
     from orrery.accounting.flops import matmul_parameters, matmul_rate, training_operations_per_token
-    from orrery.loading.final import writer
+    from orrery.loading.final import sample_writer, writer
     from orrery.training.assemble import assemble
     from orrery.training.loop import Speed
 
@@ -86,7 +97,8 @@ def make_parts(recipe: "Recipe") -> "Parts":
     def measure(precision: "Precision") -> Speed:
         return Speed(cost, matmul_rate(getattr(torch, precision.dtype), precision.device))
 
-    return replace(assembly.parts, measure_speed=measure, finish=writer(recipe, assembly))
+    sample = sample_writer(recipe, assembly)
+    return replace(assembly.parts, measure_speed=measure, finish=writer(recipe, assembly), sample=sample)
 
 
 def plan(recipe: "Recipe", assembly: "Assembly", folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""What a finished run leaves behind: a folder that Orrery and transformers load alike."""
+"""What a run shows while it learns and leaves behind: samples, and a folder that transformers loads as well."""
 
 import json
 from collections.abc import Callable
@@ -8,7 +8,10 @@ from torch import nn
 
 from orrery.checkpoints.disk import write_text
 from orrery.checkpoints.tensors import write_tensors
+from orrery.generation.generate import Limits, generate
+from orrery.generation.samplers import sampler
 from orrery.loading.save import save_model
+from orrery.models.decoder import Decoder
 from orrery.nn.spec import to_json
 from orrery.training.assemble import Assembly
 from orrery.training.config import Recipe
@@ -30,3 +33,22 @@ def writer(recipe: Recipe, assembly: Assembly) -> Callable[[nn.Module, Path], No
         assembly.tokenizer.save(folder)
 
     return layout if recipe.model.spec is None else own
+
+
+def sample_writer(recipe: Recipe, assembly: Assembly) -> Callable[[nn.Module], str] | None:
+    """Return what writes a sample at each evaluation, from the recipe's prompt; None where it names none."""
+    prompt = recipe.evaluation.sample
+    if prompt is None:
+        return None
+    tokenizer = assembly.tokenizer
+    limits = Limits(80, assembly.spec.context, frozenset({tokenizer.special("end")}))
+
+    def write(model: nn.Module) -> str:
+        assert isinstance(model, Decoder)
+        ids = tokenizer.encode(prompt) or [tokenizer.special("end")]
+        draw = sampler(temperature=0.8, vocabulary=tokenizer.size)
+        answer = generate(model.eval(), [ids], tokenizer, limits, sampler=draw, seed=recipe.seed)[0]
+        model.train()
+        return prompt + answer.text
+
+    return write

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from orrery.checkpoints import manifest
+from orrery.checkpoints.store import FOLDER as CHECKPOINT
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family
@@ -67,9 +68,9 @@ def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> 
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "does not exist"
         raise ModelFileError(f"{folder} {what}", "give a run, a checkpoint or a Hugging Face folder")
-    if (folder / CONFIG).is_file() or (folder / SPEC).is_file():
+    if _has_model(folder):
         return folder
-    if (folder / FINAL / CONFIG).is_file():
+    if _has_model(folder / FINAL):
         say(f"{folder}: the final model")
         return folder / FINAL
     store = CheckpointStore(folder / CHECKPOINTS if (folder / CHECKPOINTS).is_dir() else folder)
@@ -84,6 +85,10 @@ def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> 
     return store.path(step)
 
 
+def _has_model(folder: Path) -> bool:
+    return (folder / CONFIG).is_file() or (folder / SPEC).is_file()
+
+
 def _read_published(folder: Path) -> Stored:
     """Read a Hugging Face folder."""
     config = read_json(folder / CONFIG)
@@ -96,13 +101,20 @@ def _read_published(folder: Path) -> Stored:
 
 
 def _read_checkpoint(folder: Path) -> Stored:
-    """Read one checkpoint, every byte of it compared with its manifest, and what its run says of it."""
-    manifest.check_folder(folder, needed=(MODEL, SPEC))
+    """Read weights under our own names, and what the run around them says of the family.
+
+    Every byte is compared with the manifest, without which a checkpoint's folder is not accepted; the final model of
+    an architecture outside the families has none.
+    """
+    if CHECKPOINT.fullmatch(folder.name) or (folder / manifest.NAME).is_file():
+        manifest.check_folder(folder, needed=(MODEL, SPEC))
     model = build_empty(from_json(read_json(folder / SPEC)))
     fill(model, read_weights(folder))
-    run = folder.parent.parent
+    run = folder.parent if folder.name == FINAL else folder.parent.parent
     recipe = _recipe(run).get("model") or {}
-    return Stored(folder, model, recipe.get("family"), recipe.get("config"), {}, _tokenizer(folder, run, run / FINAL))
+    # A recipe may leave the vocabulary to the tokenizer; the model knows which size that was.
+    config = {"vocab_size": model.spec.embed.vocabulary, **(recipe.get("config") or {})}
+    return Stored(folder, model, recipe.get("family"), config, {}, _tokenizer(folder, run, run / FINAL))
 
 
 def _tokenizer(*folders: Path) -> Tokenizer | None:

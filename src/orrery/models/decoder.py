@@ -107,8 +107,8 @@ class Decoder(nn.Module):
         whole = cache is UNCACHED and real is None and positions is None and documents is None
         if positions is None:
             positions = cache.next_positions(ids_BL.shape[1], ids_BL.device)
-            if real is not None and cache is UNCACHED:
-                positions = (real.long().cumsum(1) - 1).clamp(min=0)
+            if real is not None:
+                positions = (positions[:, :1] + real.long().cumsum(1) - 1).masked_fill(~real, 0)
         places = Places(positions, documents)
         return self.stack.prepare(
             self.embed(ids_BL), places, real, whole=whole, cache=cache, kernel=kernel or self.kernel, taps=taps

@@ -83,7 +83,8 @@ class SlotCache(Cache):
     """Slots ``0, 1, 2, ...`` of each row hold its tokens in order; rows have lengths of their own.
 
     The growing kind allocates as it goes and shows the filled part; the static kind (``static=True``) allocates
-    ``capacity`` slots once and always shows all of them, so that a compiled step sees one shape for ever.
+    ``capacity`` slots once and always shows all of them, so that a compiled step sees one shape for ever. The last
+    slot of the storage is spare: padding is written there, so that it never takes the room of a token.
 
     Shapes: keys and values ``[B, K, S, C]`` a depth; positions ``[B, S]``; lengths ``[B]``.
     """
@@ -92,7 +93,7 @@ class SlotCache(Cache):
         self._capacity = capacity
         self.shown = capacity if static else 0
         self.static = static
-        slots = capacity if static else min(capacity, 64)
+        slots = capacity + 1 if static else min(capacity + 1, 64)
         self.lengths_B = torch.zeros(rows, dtype=torch.long, device=device)
         self.positions_BS = torch.full((rows, slots), UNUSED, dtype=torch.long, device=device)
         self.where_BL = torch.zeros(rows, 0, dtype=torch.long, device=device)
@@ -110,23 +111,25 @@ class SlotCache(Cache):
         return self.lengths_B[:, None] + torch.arange(tokens, device=device)
 
     def open(self, places: Places, real_BL: Bool[Tensor, "B L"] | None) -> Places:
-        """Reserve the slots after each row's last token; padding (on the right) takes slots that stay hidden.
+        """Reserve the slots after each row's last token; padding, on either side, takes none.
 
         Raises:
             UsageError: a row would pass the capacity.
         """
-        tokens = places.positions.shape[1]
+        before_B, tokens = self.lengths_B, places.positions.shape[1]
         self.where_BL = self.next_positions(tokens, places.positions.device)
-        shortest, longest = (int(x) for x in self.lengths_B.aminmax())
-        self._fit(longest + tokens)
-        self.start = None if self.static or shortest != longest else shortest
         positions_BL = places.positions.expand_as(self.where_BL)
-        added_B = torch.full_like(self.lengths_B, tokens)
-        if real_BL is not None:
+        after_B = before_B + tokens if real_BL is None else before_B + real_BL.sum(1)
+        self._fit(int(after_B.max()))
+        self.lengths_B = after_B
+        if real_BL is None:
+            shortest, longest = (int(x) for x in before_B.aminmax())
+            self.start = None if self.static or shortest != longest else shortest
+        else:
+            self.start, spare = None, self.positions_BS.shape[1] - 1
+            self.where_BL = (before_B[:, None] + real_BL.cumsum(1) - 1).masked_fill(~real_BL, spare)
             positions_BL = positions_BL.masked_fill(~real_BL, UNUSED)
-            added_B = real_BL.sum(1)
         self.positions_BS.scatter_(1, self.where_BL, positions_BL)
-        self.lengths_B = self.lengths_B + added_B
         return Places(self.positions_BS[:, : self.shown])
 
     def extend(self, depth: int, k_BKLC: Tensor, v_BKLC: Tensor) -> tuple[Tensor, Tensor]:
@@ -153,8 +156,8 @@ class SlotCache(Cache):
             )
         have = self.positions_BS.shape[1]
         self.shown = max(self.shown, needed)
-        if needed > have:
-            self._pad(min(self._capacity, max(needed, 2 * have)) - have)
+        if needed + 1 > have:
+            self._pad(min(self._capacity + 1, max(needed + 1, 2 * have)) - have)
 
     def _pad(self, slots: int) -> None:
         pad = torch.nn.functional.pad
@@ -198,7 +201,7 @@ class SlotCache(Cache):
         self.positions_BS = self.positions_BS.masked_fill(slots >= self.lengths_B[:, None], UNUSED)
 
     def bytes(self) -> int:
-        """Return the bytes allocated for keys and values."""
+        """Return the bytes allocated for keys and values, the spare slot included."""
         return sum(x.nbytes for store in (self.keys, self.values) for x in store.values())
 
     def _with(self, lengths: Tensor, positions: Tensor, keys: dict, values: dict) -> "SlotCache":

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from orrery.errors import UsageError
 from orrery.nn.spec import Value, spec
 
 UNUSED = 2**30
@@ -87,10 +88,10 @@ class Prefix(Mask):
         """Allow what is causal or in the prefix.
 
         Raises:
-            ValueError: the call marked no prefix.
+            UsageError: the call marked no prefix.
         """
         if key.prefix is None:
-            raise ValueError("a prefix mask needs prefix=[B, L] in the call: true where a token is in the prefix")
+            raise UsageError("a prefix mask has no prefix to go by", "mark it in the call: prefix=[B, L], true inside")
         return ((key.positions <= query.positions) | key.prefix) & (key.positions < UNUSED)
 
 
@@ -102,10 +103,13 @@ class SameDocument(Mask):
         """Compare document numbers.
 
         Raises:
-            ValueError: the call gave no documents.
+            UsageError: the call gave no documents.
         """
         if query.documents is None or key.documents is None:
-            raise ValueError("a document mask needs documents=[B, L] in the call: the document of each token")
+            raise UsageError(
+                "a document mask has no documents to go by",
+                "give the document of each token in the call: documents=[B, L]; a cached row is one document",
+            )
         return query.documents == key.documents
 
 

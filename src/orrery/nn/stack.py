@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import chain
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,7 +15,7 @@ from orrery.nn.context import Context, Taps
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask, Causal, Mask, Places, SameDocument, bind
 from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Call, PositionScheme, PositionSpec
 from orrery.nn.residual import Identity
-from orrery.nn.spec import ModuleSpec, spec
+from orrery.nn.spec import ModuleSpec, spec, traverse
 
 
 class Stack(nn.Module):
@@ -74,7 +73,7 @@ class Stack(nn.Module):
         cache: Cache,
         kernel: Kernel,
         taps: Taps | None,
-    ) -> tuple[Float[Tensor, "B L D"], Context]:
+    ) -> tuple[Float[Tensor, "B L D2"], Context]:
         """Open the cache, bind positions and masks, and bring embeddings to the first block; always eager.
 
         ``whole`` says that the rows are unpadded, unpacked and complete: a causal mask then needs no matrix.
@@ -110,14 +109,13 @@ def _bind(mask: Mask, query: Places, key: Places, whole: bool) -> BoundMask:
 
 def _check_names(spec: Stack.Spec) -> None:
     """Refuse a position or mask that an attention names and the stack lacks."""
-    residuals = chain.from_iterable(block.residuals.items() for block in spec.blocks)
     known = {"position": {*spec.positions, "none"}, "mask": set(spec.masks)}
-    for name, residual in residuals:
+    for path, part in traverse(spec.blocks, "blocks"):
         for slot, names in known.items():
-            asked = getattr(residual.branch, slot, None)
-            if asked is not None and asked not in names:
+            asked = getattr(part, slot, None)
+            if isinstance(asked, str) and asked not in names:
                 raise UsageError(
-                    f"{name} asks for the {slot} {asked!r}, which the stack does not have",
+                    f"{path} asks for the {slot} {asked!r}, which the stack does not have",
                     f"the stack has: {', '.join(sorted(names))}",
                 )
 

@@ -53,6 +53,7 @@ def assemble(recipe: Recipe) -> Assembly:
         source=training_batches(recipe.batches, train_ids, recipe.seed),
         validation=validation(recipe, tokenizer, held_back),
         spec=to_json(spec),
+        begin=tokenizer.save,
     )
     return Assembly(parts, spec, tokenizer, sum(map(len, train_ids)))
 

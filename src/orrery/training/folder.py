@@ -24,7 +24,8 @@ METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL = (
     "checkpoints",
     "final",
 )
-OURS = (METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL)
+TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+OURS = (METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, *TOKENIZER)
 
 
 class RunFolder:

@@ -49,8 +49,9 @@ class Speed:
 class Parts:
     """What a run is made of: a model, what it learns from, and what to do with it at the end.
 
-    ``finish(model, folder)`` writes the final model into a new folder; ``sample(model)`` returns a text to
-    show at each evaluation and must not draw from global generators.
+    ``begin(folder)`` writes what a checkpoint needs beside it (the tokenizer) into the run's folder;
+    ``finish(model, folder)`` writes the final model into a new folder; ``sample(model)`` returns a text to show at
+    each evaluation and must not draw from global generators.
     """
 
     model: nn.Module
@@ -58,6 +59,7 @@ class Parts:
     source: BatchSource
     validation: Validation | None = None
     spec: dict[str, Any] | None = None
+    begin: Callable[[Path], None] | None = None
     finish: Callable[[nn.Module, Path], None] | None = None
     sample: Callable[[nn.Module], str] | None = None
     measure_speed: Callable[[Precision], Speed] | None = None
@@ -146,6 +148,8 @@ class Trainer:
     def _open_folder(self) -> None:
         """Describe the run in its folder, rewind the metrics, and check the free space."""
         self.folder.rewind(self.progress.step, self.progress.pending)
+        if self.parts.begin is not None:
+            self.parts.begin(self.folder.path)
         facts = {
             "seed": self.recipe.seed,
             "config_hash": config_hash(self.recipe),

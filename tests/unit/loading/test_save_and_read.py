@@ -169,7 +169,8 @@ def run_folder(tmp_path, steps=(100, 200), best=None):
         with torch.no_grad():
             model.embed.token.weight.fill_(step)
         store.save(Checkpoint(step, weights_of(model), {}, {}, to_json(model.spec)), best=step == best)
-    recipe = json.dumps({"model": {"family": "llama", "config": CONFIGS["llama"]}})
+    config = {key: value for key, value in CONFIGS["llama"].items() if key != "vocab_size"}
+    recipe = json.dumps({"model": {"family": "llama", "config": config}})
     (tmp_path / "run" / "config.yaml").write_text(recipe)
     return tmp_path / "run"
 
@@ -198,6 +199,23 @@ def test_a_checkpoint_knows_its_run_and_can_be_exported(tmp_path):
     assert (stored.family, stored.tokenizer.fingerprint) == ("llama", TOKENIZER.fingerprint)
     again = read(save_again(tmp_path / "out", stored))
     assert all(torch.equal(weights_of(stored.model)[n], t) for n, t in weights_of(again.model).items())
+
+
+def test_a_final_model_outside_the_families_has_our_own_names(tmp_path):
+    model = tiny("llama")
+    (tmp_path / "run" / "final").mkdir(parents=True)
+    write_tensors(tmp_path / "run" / "final" / "model.safetensors", weights_of(model))
+    (tmp_path / "run" / "final" / "spec.json").write_text(json.dumps(to_json(model.spec)))
+    stored = read(tmp_path / "run")
+    assert stored.model.spec == model.spec
+    assert stored.family is None
+
+
+def test_a_checkpoint_without_its_manifest_is_refused(tmp_path):
+    folder = run_folder(tmp_path) / "checkpoints" / "step-000200"
+    (folder / "manifest.json").unlink()
+    with pytest.raises(ModelFileError, match="manifest"):
+        read(folder)
 
 
 def test_a_changed_byte_of_a_checkpoint_is_found(tmp_path):

@@ -42,3 +42,10 @@ def test_refuses_dropout():
     q, k, v = operands()
     with pytest.raises(UsageError, match="no dropout on the pattern"):
         materialised(q, k, v, mask=PLAIN_CAUSAL, bias_BHLS=None, scale=1.0, dropout=0.1, tap=lambda name, x: x)
+
+
+def test_refuses_a_bias_that_needs_a_gradient():
+    q, k, v = operands()
+    bias = torch.zeros(3, 4, 9, 9, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(UsageError, match="no gradient for a bias"):
+        materialised(q, k, v, mask=PLAIN_CAUSAL, bias_BHLS=bias, scale=1.0, dropout=0.0, tap=lambda name, x: x)

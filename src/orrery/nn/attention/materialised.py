@@ -29,8 +29,10 @@ def materialised(
     it back costs, as long as the pattern fits: it takes ``B H L S`` numbers a layer.
 
     Raises:
-        UsageError: dropout on the pattern, which this kernel does not have.
+        UsageError: dropout on the pattern, or a bias that needs a gradient, which this kernel does not have.
     """
+    if bias_BHLS is not None and bias_BHLS.requires_grad:
+        raise UsageError("the materialised kernel has no gradient for a bias", "use the sdpa or the eager kernel")
     if dropout:
         raise UsageError("the materialised kernel has no dropout on the pattern", "use the sdpa or the eager kernel")
     heads, shared = q_BHLC.shape[1], q_BHLC.shape[1] // k_BKSC.shape[1]

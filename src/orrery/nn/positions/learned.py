@@ -40,10 +40,10 @@ class LearnedPositions(PositionScheme):
         Raises:
             UsageError: a row is longer than the table.
         """
-        tokens = call.query.positions.shape[1]
-        if max(tokens, call.length) > self.length:
+        tokens = max(call.length, int(call.query.positions.max()) + 1)
+        if tokens > self.length:
             raise UsageError(
-                f"{max(tokens, call.length)} tokens, but this model has {self.length} learned positions",
+                f"{tokens} tokens, but this model has {self.length} learned positions",
                 f"shorten the text to {self.length} tokens, or cut it from the left",
             )
         return Added(self.table(call.query.positions + self.offset))

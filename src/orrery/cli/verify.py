@@ -1,0 +1,104 @@
+"""``orrery verify``: run the golden numbers and the laws, and show what kept its bound."""
+
+import json as json_format
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from orrery.errors import UsageError
+
+if TYPE_CHECKING:
+    from orrery.laws.evidence import Evidence
+    from orrery.laws.registry import Report
+
+GENERAL = "general"
+
+
+def verify(
+    *,
+    json: Path | None = None,
+    family: str | None = None,
+    everything: Annotated[bool, Parameter(name="--all", negative="")] = False,
+) -> int:
+    """Check the golden numbers of the course and the laws that every model family obeys.
+
+    Exits with 1 if a check fails. What cannot run here is listed with its reason and counts as nothing.
+
+    Parameters
+    ----------
+    json
+        File for the evidence: every value and its bound.
+    family
+        Only the laws of this model family.
+    everything
+        Also what needs a C++ compiler or takes minutes.
+    """
+    if json is not None and (json.is_dir() or not json.parent.is_dir()):
+        raise UsageError(f"{json} cannot be written: its folder is not there, or it is one", "name a file")
+    from orrery.laws.registry import verify as run
+
+    console = Console(soft_wrap=True)
+    started = time.perf_counter()
+    with _progress(console) as say:
+        report = run(family, everything=everything, say=say)
+    show(report, console)
+    if json is not None:
+        json.write_text(json_format.dumps(report.as_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    failed = sum(not evidence.passed for evidence in report.checks)
+    verdict = f"{failed} of {len(report.checks)} checks FAILED" if failed else f"all {len(report.checks)} checks passed"
+    console.print(f"{verdict} in {time.perf_counter() - started:.1f} s")
+    return int(not report.passed)
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[str], None]]:
+    """Yield what tells the user which check is running: one moving line on a terminal, else plain lines."""
+    if console.is_terminal:
+        with console.status("checking") as status:
+            yield lambda line: status.update(f"checking {line}")
+    else:
+        yield lambda line: print(f"checking {line}", file=sys.stderr, flush=True)
+
+
+def show(report: "Report", console: Console) -> None:
+    """Print the matrix of laws and families, the failures, the slides that differ, and what did not run."""
+    console.print(_matrix(report.checks))
+    for evidence in report.checks:
+        if not evidence.passed:
+            where = f" ({evidence.family})" if evidence.family else ""
+            line = f"FAIL {evidence.law}{where}: {evidence.name}: {evidence.value} is not within {evidence.bound}"
+            console.print(line, style="red", markup=False)
+    for slide in report.slides:
+        line = f"slide differs: {slide.name}: the slide {slide.slide}, here {slide.ours}; {slide.why}"
+        console.print(line, style="yellow", markup=False, highlight=False)
+    if report.not_run:
+        console.print("not run:")
+    for name, reason in report.not_run.items():
+        console.print(f"  {name}: {reason}", markup=False, highlight=False)
+
+
+def _matrix(checks: "list[Evidence]") -> Table:
+    columns = sorted({evidence.family for evidence in checks})
+    table = Table(box=box.SIMPLE)
+    table.add_column("law")
+    for family in columns:
+        table.add_column(family or GENERAL)
+    for law in dict.fromkeys(evidence.law for evidence in checks):
+        found = ([e for e in checks if (e.law, e.family) == (law, family)] for family in columns)
+        table.add_row(law, *map(_cell, found))
+    return table
+
+
+def _cell(found: "list[Evidence]") -> str:
+    if not found:
+        return ""
+    passed = sum(evidence.passed for evidence in found)
+    return f"[green]PASS[/] {passed}" if passed == len(found) else f"[red]FAIL[/] {len(found) - passed} of {len(found)}"

@@ -1,0 +1,81 @@
+"""The law of the cache: cached decoding equals the full forward, for every kind of cache."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, within
+from orrery.laws.models import random_ids, tiny
+from orrery.laws.transcript import Transcript
+from orrery.models.decoder import Decoder
+from orrery.nn.cache import SlotCache, growing, static
+
+KINDS: dict[str, Callable[..., SlotCache]] = {"growing": growing, "static": static}
+CAPACITY = 40
+
+
+def check(family: str) -> Iterator[Evidence]:
+    """Compare every answer of a session with a full forward of that row alone."""
+    evidence = partial(within, law="cache", family=family)
+    model, small = tiny(family), tiny(family, torch.float32)
+    for kind, cache in KINDS.items():
+        yield evidence(f"{kind}: token by token", value=token_by_token(model, cache), bound=FLOAT64)
+        yield evidence(f"{kind}: token by token, float32", value=token_by_token(small, cache), bound=FLOAT32)
+        yield evidence(f"{kind}: ragged rows, steps of 0 to 5", value=ragged(model, cache), bound=FLOAT64)
+        yield evidence(f"{kind}: select, join, truncate", value=rearranged(model, cache), bound=FLOAT64)
+        yield evidence(f"{kind}: greedy tokens that differ", value=greedy_differences(model, cache), bound=0)
+
+
+@torch.no_grad()
+def token_by_token(model: Decoder, cache: Callable[..., SlotCache]) -> float:
+    """Start with three tokens and take nine more, one at a time."""
+    rows = random_ids(2, 12).tolist()
+    transcript = Transcript.start(model, [row[:3] for row in rows], cache(2, CAPACITY))
+    for t in range(3, 12):
+        transcript.step([row[t : t + 1] for row in rows])
+    return transcript.worst
+
+
+@torch.no_grad()
+def ragged(model: Decoder, cache: Callable[..., SlotCache]) -> float:
+    """Let rows differ in their prompts and in the size of each step."""
+    tokens = random_ids(64).tolist()
+    cut = lambda *sizes: [[tokens.pop() for _ in range(size)] for size in sizes]  # noqa: E731
+    transcript = Transcript.start(model, cut(7, 1, 4), cache(3, CAPACITY))
+    for sizes in ((1, 3, 2), (0, 5, 1), (2, 0, 4), (1, 1, 1)):
+        transcript.step(cut(*sizes))
+    return transcript.worst
+
+
+@torch.no_grad()
+def rearranged(model: Decoder, cache: Callable[..., SlotCache]) -> float:
+    """Reorder and repeat rows, append another session, forget and go on."""
+    tokens = random_ids(8, 12, seed=2).tolist()
+    transcript = Transcript.start(model, [tokens[0][:6], tokens[1][:3]], cache(2, CAPACITY))
+    transcript.select([1, 0, 1])
+    transcript.step([row[:2] for row in tokens[2:5]])
+    transcript.join(Transcript.start(model, [tokens[5][:9]], cache(1, CAPACITY)))
+    transcript.step([row[2:3] for row in tokens[:4]])
+    transcript.truncate([4, 5, 1, 7])
+    transcript.step([row[3:6] for row in tokens[:4]])
+    return transcript.worst
+
+
+@torch.no_grad()
+def greedy_differences(model: Decoder, cache: Callable[..., SlotCache]) -> int:
+    """Write sixteen tokens greedily, with and without a cache, and count the differences."""
+    prompt = random_ids(3, 4)
+    logits, state = model.start(prompt, CAPACITY, cache=cache(3, CAPACITY))
+    cached = full = prompt
+    for _ in range(16):
+        full = _append(full, model(full)[:, -1])
+        cached = _append(cached, logits)
+        stepped, state = model.step(cached[:, -1:], state)
+        logits = stepped[:, -1]
+    return int((cached != full).sum())
+
+
+def _append(ids: Tensor, logits: Tensor) -> Tensor:
+    return torch.cat([ids, logits.argmax(-1, keepdim=True)], dim=1)

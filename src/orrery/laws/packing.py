@@ -1,0 +1,43 @@
+"""The law of packing: documents in one row, with restarted positions, give what they give separately."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+
+from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
+from orrery.laws.models import KERNELS, random_ids, tiny
+from orrery.nn.attention.kernels import Kernel
+
+LENGTHS = ((5, 3, 6), (1, 12), (14,))
+ROW = 14
+
+
+def check(family: str) -> Iterator[Evidence]:
+    """Compare packed documents with the same documents alone, on every kernel."""
+    evidence = partial(within, law="packing", family=family)
+    for name, kernel in KERNELS.items():
+        value = packed(family, kernel, torch.float64)
+        yield evidence(f"packed == separate, {name}", value=value, bound=FLOAT64)
+        value = packed(family, kernel, torch.float32)
+        yield evidence(f"packed == separate, {name}, float32", value=value, bound=FLOAT32)
+
+
+@torch.no_grad()
+def packed(family: str, kernel: Kernel, dtype: torch.dtype) -> float:
+    """Return the worst deviation over three rows of three, two (and padding) and one document."""
+    model, ids = tiny(family, dtype), random_ids(len(LENGTHS), ROW)
+    documents = torch.full_like(ids, -1)
+    positions = torch.zeros_like(ids)
+    for row, lengths in enumerate(LENGTHS):
+        start = 0
+        for number, length in enumerate(lengths):
+            documents[row, start : start + length] = number
+            positions[row, start : start + length] = torch.arange(length)
+            start += length
+    logits = model(ids, real=documents >= 0, positions=positions, documents=documents, kernel=kernel)
+    return max(
+        deviation(found[of == number], model(row[of == number][None])[0])
+        for row, of, found in zip(ids, documents, logits, strict=True)
+        for number in range(int(of.max()) + 1)
+    )

@@ -1,0 +1,57 @@
+"""The law of padding: padded on the left, on the right or not at all, a row gives the same numbers."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
+from orrery.laws.models import KERNELS, random_ids, tiny
+from orrery.nn.attention.kernels import Kernel
+from orrery.nn.masks import BoundMask
+
+LENGTHS = (9, 5, 1)
+ROW = 9
+
+
+def check(family: str) -> Iterator[Evidence]:
+    """Compare padded rows with the same rows alone, on every kernel."""
+    evidence = partial(within, law="padding", family=family)
+    for name, kernel in KERNELS.items():
+        for side in ("left", "right"):
+            value = padded(family, side, kernel, torch.float64)
+            yield evidence(f"{side}-padded == unpadded, {name}", value=value, bound=FLOAT64)
+        value = padded(family, "left", kernel, torch.float32)
+        yield evidence(f"left-padded == unpadded, {name}, float32", value=value, bound=FLOAT32)
+        yield evidence(f"a fully masked row is zero, {name}", value=fully_masked(family, kernel), bound=0)
+
+
+@torch.no_grad()
+def padded(family: str, side: str, kernel: Kernel, dtype: torch.dtype) -> float:
+    """Return the worst deviation over rows of nine, five and one token."""
+    model, ids = tiny(family, dtype), random_ids(len(LENGTHS), ROW)
+    real = torch.arange(ROW) < torch.tensor(LENGTHS)[:, None]
+    real = real.flip(1) if side == "left" else real
+    logits = model(ids, real=real, kernel=kernel)
+    rows = zip(ids, real, logits, strict=True)
+    return max(deviation(found[keep], model(row[keep][None])[0]) for row, keep, found in rows)
+
+
+@torch.no_grad()
+def fully_masked(family: str, kernel: Kernel) -> float:
+    """Return the largest output of queries that may see nothing, inside a model and from the kernel alone."""
+    seen: dict[str, Tensor] = {}
+
+    def record(key: str, value: Tensor) -> Tensor:
+        seen[key] = value
+        return value
+
+    real = torch.ones(2, ROW, dtype=torch.bool)
+    real[1] = False
+    logits = tiny(family)(random_ids(2, ROW), real=real, kernel=kernel, taps=record)
+    inside = max(float(value[1].abs().max()) for key, value in seen.items() if key.endswith("mixed"))
+    x = torch.ones(1, 2, 3, 4)
+    nothing = BoundMask(dense=torch.zeros(1, 1, 3, 3, dtype=torch.bool), is_causal=False)
+    alone = kernel(x, x, x, mask=nothing, bias_BHLS=None, scale=1.0, dropout=0.0, tap=lambda name, value: value)
+    return inside + float(alone.abs().max()) + float(logits.isnan().sum())

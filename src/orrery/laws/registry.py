@@ -1,0 +1,149 @@
+"""All checks by the name of their law, and the run that turns them into a report."""
+
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from orrery.errors import UsageError
+from orrery.laws.evidence import CannotRunError, Evidence, SlideDiffers
+
+
+@dataclass(frozen=True)
+class Check:
+    """Where a check lives, and whether it is run once or for every family.
+
+    Attributes:
+        name: for progress and for the list of what did not run.
+        law: the law, or ``golden``.
+        target: ``module:function`` inside ``orrery.laws``.
+        per: ``family`` where the function takes a family's name.
+        default: whether it is part of the subset that runs without ``--all``.
+    """
+
+    name: str
+    law: str
+    target: str
+    per: Literal["family", "once"] = "family"
+    default: bool = True
+
+    def run(self, family: str) -> Iterator[Evidence]:
+        """Yield the evidence; a crash is evidence too, and it does not stop the others."""
+        try:
+            check = resolve(self.target)
+            yield from check(family) if self.per == "family" else check()
+        except CannotRunError:
+            raise
+        except Exception as error:
+            name = f"{self.target} raised {type(error).__name__}: {error}"
+            yield Evidence(name, self.law, family, passed=False, value=None, bound=0)
+
+
+CHECKS = (
+    Check("golden: the course", "golden", "golden:check", "once"),
+    Check("golden: G11 padding", "golden", "golden:check_padding", "once"),
+    Check("golden: G13 Noam rate", "golden", "golden:check_noam", "once"),
+    Check("golden: sizes of published models", "golden", "sizes:check", "once"),
+    Check("stream", "stream", "stream:check", "once"),
+    Check("cache", "cache", "cache:check"),
+    Check("padding", "padding", "padding:check"),
+    Check("packing", "packing", "packing:check"),
+    Check("accumulation", "accumulation", "accumulation:check"),
+    Check("resume", "resume", "resume:check"),
+    Check("kernel", "kernel", "kernel:check"),
+    Check("kernel: compiled", "kernel", "compiled:check", default=False),
+    Check("checkpoint", "checkpoint", "checkpoint:check"),
+    Check("sight", "sight", "sight:check"),
+)
+SLIDES = ("golden:slides", "sizes:slides")
+LATER = {
+    "recurrence: step form == parallel form == chunked form": "no recurrent model is there yet",
+    "adapter: applied == merged": "no adapters are there yet",
+    "batching: alone == in any batch": "no batching engine is there yet",
+    "ranks: 1 process == N processes": "needs several processes; the tests of training run it",
+    "checkpoint: logits equal the published reference": "needs the extra 'oracle'; tests/parity runs it",
+    "resume: killed at any moment": "kills processes; the tests of training run it",
+}
+"""Laws that this program cannot check here, and why."""
+
+
+@dataclass
+class Report:
+    """Everything that a run of the checks found."""
+
+    checks: list[Evidence] = field(default_factory=list)
+    not_run: dict[str, str] = field(default_factory=dict)
+    slides: list[SlideDiffers] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Say whether every check that ran passed."""
+        return all(evidence.passed for evidence in self.checks)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the evidence as the JSON file has it."""
+        return {
+            "checks": [vars(evidence) for evidence in self.checks],
+            "not_run": [{"name": name, "reason": reason} for name, reason in self.not_run.items()],
+        }
+
+
+def families() -> list[str]:
+    """Return the families that the laws know a tiny model of."""
+    from orrery.laws.models import CONFIGS
+
+    return list(CONFIGS)
+
+
+def verify(
+    family: str | None = None, *, everything: bool = False, say: Callable[[str], None] = lambda line: None
+) -> Report:
+    """Run the checks and return what they found.
+
+    Args:
+        family: only the laws of this family; golden numbers and laws without a family are left out.
+        everything: also what takes minutes or a compiler.
+        say: called with a line before each check.
+
+    Raises:
+        UsageError: there is no such family.
+    """
+    known = families()
+    if family is not None and family not in known:
+        raise UsageError(f"no laws are known for the family {family!r}", f"there are: {', '.join(known)}")
+    report = Report(not_run=dict(LATER))
+    _note_unknown(known, report)
+    for check in CHECKS:
+        if check.per == "once" and family is not None:
+            continue
+        for each in [""] if check.per == "once" else known if family is None else [family]:
+            _run(check, each, everything, report, say)
+    if family is None:
+        report.slides = [slide for target in SLIDES for slide in resolve(target)()]
+    return report
+
+
+def _run(check: Check, family: str, everything: bool, report: Report, say: Callable[[str], None]) -> None:
+    label = f"{check.name} ({family})" if family else check.name
+    if not (check.default or everything):
+        report.not_run[label] = "takes a compiler and a minute; --all runs it"
+        return
+    say(label)
+    try:
+        report.checks.extend(check.run(family))
+    except CannotRunError as reason:
+        report.not_run[label] = f"{reason.message}; {reason.hint}"
+
+
+def _note_unknown(known: list[str], report: Report) -> None:
+    from orrery.families import names
+
+    for name in sorted(set(names()) - set(known)):
+        report.not_run[f"all laws, {name}"] = "no tiny configuration in orrery.laws.models"
+
+
+def resolve(target: str) -> Callable[..., Any]:
+    """Return the function behind ``module:function`` of this package."""
+    module, _, name = target.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+    return found

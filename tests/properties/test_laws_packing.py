@@ -1,0 +1,40 @@
+"""The laws of padding and packing over random shapes."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orrery.laws.evidence import deviation
+from orrery.laws.models import CONFIGS, KERNELS, random_ids, tiny
+
+lengths = st.lists(st.integers(0, 7), min_size=1, max_size=4)
+
+
+@pytest.mark.parametrize("family", CONFIGS)
+@given(lengths=lengths, before=st.integers(0, 3), after=st.integers(0, 3), kernel=st.sampled_from(sorted(KERNELS)))
+@torch.no_grad()
+def test_padding_anywhere_changes_nothing(family, lengths, before, after, kernel):
+    model, total = tiny(family), before + max(lengths) + after
+    if not total:
+        return
+    ids = random_ids(len(lengths), total)
+    places = torch.arange(total)
+    real = (places >= before) & (places < before + torch.tensor(lengths)[:, None])
+    logits = model(ids, real=real, kernel=KERNELS[kernel])
+    assert logits.isfinite().all()
+    for row, keep, found in zip(ids, real, logits, strict=True):
+        if keep.any():
+            assert deviation(found[keep], model(row[keep][None])[0]) < 1e-9
+
+
+@pytest.mark.parametrize("family", CONFIGS)
+@given(lengths=st.lists(st.integers(1, 7), min_size=1, max_size=5), kernel=st.sampled_from(sorted(KERNELS)))
+@torch.no_grad()
+def test_packing_changes_nothing(family, lengths, kernel):
+    model, ids = tiny(family), random_ids(1, sum(lengths))
+    documents = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))[None]
+    positions = torch.cat([torch.arange(length) for length in lengths])[None]
+    logits = model(ids, documents=documents, positions=positions, kernel=KERNELS[kernel])
+    for part, found in zip(ids[0].split(lengths), logits[0].split(lengths), strict=True):
+        assert deviation(found, model(part[None])[0]) < 1e-9

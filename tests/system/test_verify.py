@@ -1,0 +1,63 @@
+"""``orrery verify`` as users run it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from orrery.cli.program import run
+from orrery.laws import cache, registry
+from orrery.laws.evidence import Evidence
+
+
+def test_everything_passes_and_the_evidence_has_its_shape(tmp_path, capsys):
+    path = tmp_path / "evidence.json"
+    assert run(["verify", "--json", str(path)]) == 0
+    out = capsys.readouterr()
+    evidence = json.loads(path.read_text())
+    assert set(evidence) == {"checks", "not_run"}
+    assert all(set(e) == {"name", "law", "family", "passed", "value", "bound"} for e in evidence["checks"])
+    assert all(e["passed"] is True and e["value"] <= e["bound"] for e in evidence["checks"])
+    assert all(set(e) == {"name", "reason"} for e in evidence["not_run"])
+    found = {(e["law"], e["family"]) for e in evidence["checks"]}
+    for law in ("cache", "padding", "packing", "kernel", "checkpoint", "sight", "accumulation", "resume"):
+        assert {(law, "gpt2"), (law, "llama")} <= found
+    keys = [(e["law"], e["family"], e["name"]) for e in evidence["checks"]]
+    assert len(set(keys)) == len(keys)
+    assert f"all {len(keys)} checks passed" in out.out
+    assert "the slide 1542M, here 1,557,611,200" in out.out
+    assert "checking cache (gpt2)" in out.err
+
+
+def test_one_family(tmp_path, capsys):
+    path = tmp_path / "evidence.json"
+    assert run(["verify", "--family", "llama", "--json", str(path)]) == 0
+    assert {e["family"] for e in json.loads(path.read_text())["checks"]} == {"llama"}
+
+
+def test_a_failure_is_exit_1_and_is_shown_with_its_number(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(cache, "check", lambda family: iter([Evidence("bent", "cache", family, False, 0.5, 1e-9)]))
+    monkeypatch.setattr(registry, "CHECKS", tuple(c for c in registry.CHECKS if c.law == "cache"))
+    path = tmp_path / "evidence.json"
+    assert run(["verify", "--json", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert "FAIL cache (llama): bent: 0.5 is not within 1e-09" in out
+    assert "2 of 2 checks FAILED" in out
+    assert [e["passed"] for e in json.loads(path.read_text())["checks"]] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["--family", "nobody"], "no laws are known for the family 'nobody'"), (["--json", "no/such/x.json"], "no/such")],
+)
+def test_mistakes_are_exit_2_before_anything_runs(words, message, capsys):
+    assert run(["verify", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_it_needs_no_torch_to_be_asked_for_help():
+    code = "import sys; from orrery.cli import verify; assert 'torch' not in sys.modules"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)

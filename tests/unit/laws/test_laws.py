@@ -1,0 +1,178 @@
+"""Each law passes on both families and is shown to fail on a machine with one broken part."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from orrery.errors import ModelFileError, UsageError
+from orrery.families import gpt2
+from orrery.laws import (
+    accumulation,
+    cache,
+    checkpoint,
+    golden,
+    kernel,
+    packing,
+    padding,
+    registry,
+    resume,
+    sight,
+    sizes,
+)
+from orrery.laws.evidence import CannotRunError, deviation, within
+from orrery.laws.models import CONFIGS
+from orrery.nn import stack
+from orrery.nn.attention import kernels
+from orrery.nn.cache import SlotCache
+from orrery.nn.context import Context
+from orrery.nn.masks import Causal
+from orrery.objectives.causal import CausalLanguageModel
+
+LAWS = {
+    "cache": cache,
+    "padding": padding,
+    "packing": packing,
+    "accumulation": accumulation,
+    "kernel": kernel,
+    "checkpoint": checkpoint,
+    "sight": sight,
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_holds(law):
+    evidence = list(LAWS[law].check("llama"))
+    assert evidence
+    assert [e for e in evidence if not e.passed] == []
+    assert {(e.law, e.family) for e in evidence} == {(law, "llama")}
+    assert len({e.name for e in evidence}) == len(evidence)
+
+
+def test_golden_numbers_hold():
+    assert [e for e in golden.check() if not e.passed] == []
+
+
+def test_sizes_hold_and_a_wrong_one_is_seen(monkeypatch):
+    monkeypatch.setattr(sizes, "GPT3", {})
+    monkeypatch.setattr(sizes, "LLAMA", {})
+    monkeypatch.setattr(sizes, "GPT2", {"right": ((768, 12, 12), 124_439_808), "wrong": ((768, 12, 12), 124_439_807)})
+    assert [e.name for e in sizes.check() if not e.passed] == ["parameters of wrong"]
+
+
+def broken(law, family="llama"):
+    return {e.name for e in law.check(family) if not e.passed}
+
+
+def test_cache_sees_a_forgotten_position(monkeypatch):
+    monkeypatch.setattr(
+        SlotCache, "next_positions", lambda self, n, device: torch.arange(n)[None].repeat(len(self.lengths_B), 1)
+    )
+    assert "growing: token by token" in broken(cache)
+
+
+def test_cache_sees_rows_that_share_one_length(monkeypatch):
+    monkeypatch.setattr(SlotCache, "truncate", lambda self, lengths: None)
+    found = broken(cache)
+    assert "static: select, join, truncate" in found
+    assert "growing: token by token" not in found
+
+
+def test_padding_sees_padding_that_is_not_hidden(monkeypatch):
+    from orrery.nn.cache import Uncached
+
+    monkeypatch.setattr(Uncached, "open", lambda self, places, real: places)
+    assert "left-padded == unpadded, sdpa" in broken(padding, "gpt2")
+
+
+def test_packing_sees_documents_that_are_not_apart(monkeypatch):
+    monkeypatch.setattr(stack, "SameDocument", Causal)
+    assert "packed == separate, eager" in broken(packing)
+
+
+def test_kernel_sees_a_missing_scale(monkeypatch):
+    right = kernel.KERNELS["sdpa"]
+
+    def unscaled(*args, scale, **kwargs):
+        return right(*args, scale=1.0, **kwargs)
+
+    monkeypatch.setattr(kernel, "KERNELS", {"eager": kernels.eager, "sdpa": unscaled})
+    assert {"sdpa == eager, logits, float32", "sdpa == eager, random masks and biases"} <= broken(kernel)
+
+
+def test_sight_sees_a_recorder_that_touches(monkeypatch):
+    right = Context.tap
+
+    def touching(self, owner, name, value):
+        return right(self, owner, name, value) * (1.0 if self.taps is None else 1.000001)
+
+    monkeypatch.setattr(Context, "tap", touching)
+    assert "numbers that a recorder changes, sdpa" in broken(sight)
+
+
+def test_checkpoint_sees_a_rule_that_forgets_to_turn(monkeypatch):
+    rules = [rule for rule in gpt2.WEIGHTS if "c_fc.weight" not in rule.theirs]
+    monkeypatch.setattr(gpt2, "WEIGHTS", tuple(rules))
+    with pytest.raises(ModelFileError, match=r"up\.weight"):
+        broken(checkpoint, "gpt2")
+
+
+def test_accumulation_sees_a_mean_of_means(monkeypatch):
+    class MeanOfMeans(CausalLanguageModel):
+        def counts(self, batch):
+            return dict.fromkeys(super().counts(batch), 1)
+
+        def loss(self, model, batch):
+            return {name: replace(term, sum=term.sum / term.count) for name, term in super().loss(model, batch).items()}
+
+    monkeypatch.setattr(accumulation, "causal_objective", MeanOfMeans)
+    assert "micro-batches (3, 4) == whole batch, float64" in broken(accumulation)
+
+
+def test_resume_sees_batches_that_depend_on_history(monkeypatch):
+    def counted(self, step):
+        self.calls = getattr(self, "calls", 0) + 1
+        return right(self, step if self.fail_at == step else self.calls)
+
+    right = resume.Source.batch
+    monkeypatch.setattr(resume.Source, "batch", counted)
+    assert broken(resume) == {"files of weights and optimizer whose bytes differ"}
+
+
+def test_numbers_that_are_not_finite_never_pass():
+    nan = torch.tensor([float("nan")])
+    for value in (deviation(nan, nan), float("inf"), deviation(torch.zeros(2), torch.zeros(3))):
+        evidence = within("name", "law", "family", value, 1.0)
+        assert not evidence.passed
+        assert evidence.value is None
+
+
+def test_a_crash_is_a_failed_check_and_does_not_stop_the_rest(monkeypatch):
+    def crash(family):
+        raise RuntimeError("gone")
+        yield
+
+    def refuse(family):
+        raise CannotRunError("no tool", "get one")
+        yield
+
+    monkeypatch.setattr(cache, "check", crash)
+    monkeypatch.setattr(padding, "check", refuse)
+    checks = [c for c in registry.CHECKS if c.law in ("cache", "padding", "packing")]
+    monkeypatch.setattr(registry, "CHECKS", tuple(checks))
+    report = registry.verify("gpt2")
+    assert not report.passed
+    assert [e.name for e in report.checks if not e.passed] == ["cache:check raised RuntimeError: gone"]
+    assert report.not_run["padding (gpt2)"] == "no tool; get one"
+    assert {e.law for e in report.checks} == {"cache", "packing"}
+    assert not {e["law"] for e in report.as_json()["checks"]} & {"padding"}
+
+
+def test_a_family_without_a_tiny_model_is_listed(monkeypatch):
+    from orrery.laws import models
+
+    monkeypatch.setattr(models, "CONFIGS", {"gpt2": CONFIGS["gpt2"]})
+    monkeypatch.setattr(registry, "CHECKS", ())
+    assert "all laws, llama" in registry.verify().not_run
+    with pytest.raises(UsageError, match="'llama'"):
+        registry.verify("llama")

@@ -1,0 +1,42 @@
+"""Initial weights have the deviations of GPT-2."""
+
+import math
+
+import torch
+
+from orrery.families import load_family
+from orrery.models.initialise import initialise
+
+CONFIG = {"vocab_size": 300, "n_positions": 64, "n_embd": 96, "n_layer": 4, "n_head": 4}
+
+
+def made(seed=0):
+    model = load_family("gpt2").spec(CONFIG).build(0)
+    initialise(model, depth=4, seed=seed)
+    return model
+
+
+def test_deviations():
+    for name, parameter in made().named_parameters():
+        parameter = parameter.detach()
+        last = name.rpartition(".")[2]
+        if parameter.ndim == 2:
+            into_the_stream = name.split(".")[-2] in ("out", "down")
+            expected = 0.02 / 8**0.5 if into_the_stream else 0.02
+            assert abs(float(parameter.std()) / expected - 1) < 0.05, name
+            assert abs(float(parameter.mean())) < 0.003, name
+        else:
+            assert torch.equal(parameter, torch.full_like(parameter, float(last == "weight"))), name
+
+
+def test_the_seed_is_everything():
+    a, b, c = (made(seed).state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    assert not torch.equal(a["embed.token.weight"], c["embed.token.weight"])
+
+
+def test_a_new_model_predicts_about_uniformly():
+    ids = torch.randint(300, (4, 32), generator=torch.Generator().manual_seed(0))
+    logits = made().eval()(ids)
+    loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).detach()
+    assert abs(float(loss) - math.log(300)) < 0.1

@@ -1,0 +1,74 @@
+"""Kernels: torch's definition, fully masked rows, grouped heads, dropout."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orrery.laws.models import KERNELS
+from orrery.nn.attention.kernels import eager
+from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
+
+
+def call(kernel, q, k, v, mask, bias=None, scale=0.5, dropout=0.0, tap=lambda name, x: x):
+    return kernel(q, k, v, mask=mask, bias_BHLS=bias, scale=scale, dropout=dropout, tap=tap)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    shape=st.tuples(st.integers(1, 3), st.sampled_from([(4, 4), (4, 2), (6, 1)]), st.integers(1, 6), st.integers(1, 9)),
+    biased=st.booleans(),
+    density=st.sampled_from([0.1, 0.5, 1.0]),
+)
+def test_every_kernel_is_the_definition(seed, shape, biased, density):
+    B, (H, KV), L, S = shape
+    rng = torch.Generator().manual_seed(seed)
+    q = torch.randn(B, H, L, 8, dtype=torch.float64, generator=rng, requires_grad=True)
+    k, v = (torch.randn(B, KV, S, 8, dtype=torch.float64, generator=rng, requires_grad=True) for _ in range(2))
+    mask = BoundMask(dense=torch.rand(B, 1, L, S, generator=rng) < density, is_causal=False)
+    bias = torch.randn(B, H, L, S, dtype=torch.float64, generator=rng) if biased else None
+    weight = torch.randn(B, H, L, 8, dtype=torch.float64, generator=rng)
+    expected = call(eager, q, k, v, mask, bias)
+    gradients = torch.autograd.grad((expected * weight).sum(), (q, k, v))
+    nothing = ~mask.dense.any(-1).expand(B, H, L)
+    for kernel in KERNELS.values():
+        found = call(kernel, q, k, v, mask, bias)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+        assert (found[nothing] == 0).all()
+        for a, b in zip(torch.autograd.grad((found * weight).sum(), (q, k, v)), gradients, strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_plain_causal_is_torch(kernel):
+    q, k, v = torch.randn(3, 2, 4, 7, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    expected = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.5)
+    torch.testing.assert_close(call(KERNELS[kernel], q, k, v, PLAIN_CAUSAL), expected, rtol=0, atol=1e-12)
+
+
+def test_eager_shows_scores_and_pattern_and_takes_an_edit():
+    q, k, v = torch.randn(3, 1, 2, 4, 8, generator=torch.Generator().manual_seed(0))
+    seen = {}
+
+    def first_key_only(name, x):
+        seen[name] = x
+        if name != "pattern":
+            return x
+        return torch.zeros_like(x).index_fill(-1, torch.tensor([0]), 1.0)
+
+    found = call(eager, q, k, v, PLAIN_CAUSAL, tap=first_key_only)
+    assert list(seen) == ["scores", "pattern"]
+    assert (seen["pattern"].triu(1) == 0).all()
+    torch.testing.assert_close(seen["pattern"].sum(-1), torch.ones(1, 2, 4))
+    torch.testing.assert_close(found, v[:, :, :1].expand_as(found))
+
+
+def test_dropout_keeps_the_mean():
+    torch.manual_seed(0)
+    q = torch.zeros(1, 1, 2000, 4)
+    v = torch.ones(1, 1, 2000, 4)
+    mask = BoundMask(dense=torch.ones(1, 1, 2000, 2000, dtype=torch.bool), is_causal=False)
+    found = call(eager, q, q, v, mask, dropout=0.5)
+    assert abs(float(found.mean()) - 1) < 0.01
+    assert float(found.std()) > 0

@@ -1,0 +1,80 @@
+"""Multi-head attention against torch's, and its refusals."""
+
+import pytest
+import torch
+
+from orrery.errors import UsageError
+from orrery.nn.attention.kernels import eager, sdpa
+from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.cache import UNCACHED, Layer
+from orrery.nn.context import Context
+from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
+from orrery.nn.norms import RMSNorm
+from orrery.nn.positions.scheme import NO_POSITION
+
+X = torch.randn(2, 7, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+def context(kernel=eager, mask=PLAIN_CAUSAL):
+    return Context(
+        positions={"none": NO_POSITION},
+        masks={"causal": mask},
+        cache=UNCACHED,
+        kernel=kernel,
+        layer=Layer(0, "blocks.0", UNCACHED),
+    )
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_equals_torch(causal):
+    ours = MultiHeadAttention.Spec(
+        heads=3, kv_heads=3, head_width=4, biases=Biases(q=True, k=True, v=True, out=True)
+    ).build(12)
+    ours = ours.double()
+    theirs = torch.nn.MultiheadAttention(12, 3, batch_first=True, dtype=torch.float64)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([x.weight for x in (ours.q, ours.k, ours.v)]))
+        theirs.in_proj_bias.copy_(torch.cat([x.bias for x in (ours.q, ours.k, ours.v)]))
+        theirs.out_proj.load_state_dict(ours.out.state_dict())
+    later = torch.ones(7, 7, dtype=torch.bool).triu(1) & causal
+    expected, _ = theirs(X, X, X, attn_mask=later, need_weights=False)
+    mask = BoundMask(dense=~later[None, None], is_causal=False)
+    for kernel in (eager, sdpa):
+        torch.testing.assert_close(ours(X, context(kernel, mask)), expected, rtol=0, atol=1e-12)
+
+
+def test_grouped_heads_are_full_heads_with_repeated_keys_and_values():
+    grouped = MultiHeadAttention.Spec(heads=6, kv_heads=2, head_width=4).build(12).double()
+    full = MultiHeadAttention.Spec(heads=6, kv_heads=6, head_width=4).build(12).double()
+    state = grouped.state_dict()
+    for name in ("k.weight", "v.weight"):
+        state[name] = state[name].unflatten(0, (2, 4)).repeat_interleave(3, dim=0).flatten(0, 1)
+    full.load_state_dict(state)
+    torch.testing.assert_close(grouped(X, context()), full(X, context()), rtol=0, atol=1e-12)
+
+
+def test_head_norm_and_scale():
+    spec = MultiHeadAttention.Spec(
+        heads=3, kv_heads=3, head_width=4, scoring=Scoring(scale=2.0), qk_norm=RMSNorm.Spec(eps=0.0)
+    )
+    attention = spec.build(12).double()
+    q, k, v = (attention.split(layer(X)) for layer in (attention.q, attention.k, attention.v))
+    q, k = (x / x.pow(2).mean(-1, keepdim=True).sqrt() for x in (q, k))
+    scores = (2.0 * q @ k.mT).masked_fill(torch.ones(7, 7, dtype=torch.bool).triu(1), float("-inf"))
+    expected = attention.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+    torch.testing.assert_close(attention(X, context()), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kv_heads", [0, 4, 5])
+def test_heads_that_cannot_be_shared_are_refused(kv_heads):
+    with pytest.raises(UsageError, match=f"{kv_heads} key-value heads cannot be shared by 6 heads"):
+        MultiHeadAttention.Spec(heads=6, kv_heads=kv_heads, head_width=4).build(12)
+
+
+def test_dropout_acts_in_training_only():
+    attention = MultiHeadAttention.Spec(heads=3, kv_heads=3, head_width=4, scoring=Scoring(dropout=0.5)).build(12)
+    attention = attention.double()
+    torch.manual_seed(0)
+    assert not torch.equal(attention(X, context()), attention(X, context()))
+    attention.eval()
+    assert torch.equal(attention(X, context()), attention(X, context()))

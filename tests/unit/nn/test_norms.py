@@ -1,0 +1,48 @@
+"""Norms against their formulas."""
+
+import pytest
+import torch
+
+from orrery.nn.norms import LayerNorm, RMSNorm
+
+X = torch.randn(2, 5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+def randomised(spec):
+    norm = spec.build(8).double()
+    for i, parameter in enumerate(norm.parameters()):
+        parameter.data = torch.randn(8, dtype=torch.float64, generator=torch.Generator().manual_seed(i))
+    return norm
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-5, 0.3])
+@pytest.mark.parametrize("bias", [True, False])
+def test_layer_norm_is_the_formula_with_the_biased_variance(eps, bias):
+    norm = randomised(LayerNorm.Spec(eps=eps, bias=bias))
+    mean = X.sum(-1, keepdim=True) / 8
+    variance = ((X - mean) ** 2).sum(-1, keepdim=True) / 8
+    expected = (X - mean) / (variance + eps).sqrt() * norm.weight
+    torch.testing.assert_close(norm(X), expected + norm.bias if bias else expected, rtol=0, atol=1e-12)
+
+
+def test_the_slide_without_epsilon_has_mean_zero_and_variance_one():
+    y = LayerNorm.Spec(eps=0.0).build(8).double()(X)
+    torch.testing.assert_close(y.mean(-1), torch.zeros(2, 5).double(), rtol=0, atol=1e-12)
+    torch.testing.assert_close(y.var(-1, unbiased=False), torch.ones(2, 5).double(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0])
+def test_rms_norm_is_the_formula(offset):
+    norm = randomised(RMSNorm.Spec(eps=0.1, offset=offset))
+    expected = X / ((X * X).mean(-1, keepdim=True) + 0.1).sqrt() * (offset + norm.weight)
+    torch.testing.assert_close(norm(X), expected, rtol=0, atol=1e-12)
+
+
+def test_an_offset_norm_begins_with_gain_one():
+    plain, offset = (RMSNorm.Spec(offset=o).build(8).double() for o in (0.0, 1.0))
+    assert torch.equal(plain(X), offset(X))
+
+
+def test_below_float32_the_statistics_are_taken_in_float32():
+    x = (300 * X).half()  # squares overflow half precision
+    assert RMSNorm.Spec().build(8).half()(x).isfinite().all()
