@@ -31,7 +31,7 @@ TYPED := tests --ignore=tests/compile
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo        install the core into .venv and print what this machine has"
+	@echo "make demo        train a small model on Python's own documentation, in three minutes"
 	@echo "make quick       unit, architecture and property tests, under 90 seconds"
 	@echo "make test        every test that is not slow"
 	@echo "make test-slow   the slow tier, and the property tests with 200 examples each"
@@ -41,7 +41,7 @@ help:
 	@echo "PYTHON=python3.12 chooses the interpreter; PIP_ARGS='...' is passed to every pip install"
 
 demo: $(CORE)
-	$(BIN)/orrery info
+	$(BIN)/orrery demo
 
 quick: $(TEST)
 	$(call tier,-n $(WORKERS) -m "not slow and not alone" $(wildcard tests/unit tests/architecture tests/properties))

@@ -20,6 +20,7 @@ class Verb(NamedTuple):
 
 
 VERBS = {
+    "demo": Verb("orrery.cli.demo:demo", "Train, measure, write, look inside: the tour of three minutes, offline."),
     "train": Verb("orrery.cli.train:train", "Train a model from a recipe, or continue a run."),
     "generate": Verb("orrery.cli.generate:generate", "Continue a prompt with a model."),
     "score": Verb("orrery.cli.score:score", "Show the log probability of each token of a text."),

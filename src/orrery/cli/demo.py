@@ -1,0 +1,74 @@
+"""``orrery demo``: the whole system in three minutes, on text that this machine has."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from orrery.cli.generate import printable
+from orrery.errors import RunError
+from orrery.settings import runs_folder
+from orrery.training.recipes import as_yaml, load_recipe
+
+if TYPE_CHECKING:
+    from orrery.labs.demo_findings import Findings
+
+RECIPE = Path(__file__).parents[1] / "labs" / "demo.yaml"
+_WHY = {"model": "", "check": "must be above the model", "aim": "to aim at"}
+
+
+def demo(
+    *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    output: Path | None = None,
+    print_config: bool = False,
+) -> None:
+    """Train a small model on Python's own documentation, measure it, let it write, and look inside.
+
+    Needs no network and no data set. Leaves a run folder with the model and report.html, a page for any browser. An
+    earlier demo in the folder is replaced, anything else is left alone. Exit code 1 if a check fails.
+
+    Args:
+        overrides: Keys of the recipe with new values, such as --training.steps 1000 or --data.train FOLDER.
+        output: The run's folder; by default runs/demo.
+        print_config: Print the recipe as it is resolved, and stop.
+    """
+    recipe = load_recipe(RECIPE, overrides, os.environ)
+    if print_config:
+        print(as_yaml(recipe), end="")
+        return
+    from orrery.labs import demo as lab
+    from orrery.training.progress import find_reporter
+
+    folder = output or runs_folder() / recipe.name
+    print(f"Orrery's demo writes into {folder}; an earlier demo there is replaced.", flush=True)
+    findings = lab.demo(recipe, folder, lambda line: print(line, flush=True), find_reporter)
+    show(findings)
+    print(f"\nThe page with curves, samples and attention: {folder / lab.PAGE}")
+    print(f'Go on with: orrery generate {folder} "The list"')
+    if findings.failed:
+        names = "; ".join(f"{check.name} ({check.value:.4g} > {check.bound:.4g})" for check in findings.failed)
+        raise RunError(f"a check failed: {names}", f"{folder / lab.PAGE} shows how the training went")
+
+
+def show(findings: "Findings") -> None:
+    """Print the comparison and the first text of each kind."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", "bits per byte", "", title="the text held back", title_justify="left", title_style="bold")
+    table.columns[1].justify = "right"
+    for measure in sorted(findings.measures, key=lambda measure: measure.bits_per_byte):
+        style = "bold" if measure.role == "model" else None
+        table.add_row(measure.name, f"{measure.bits_per_byte:.3f}", _WHY[measure.role], style=style)
+    print()
+    Console(file=sys.stdout).print(table)
+    seen: set[str] = set()
+    for sample in findings.samples:
+        if sample.method not in seen:
+            print(f"\n{sample.method}, {sample.tokens_per_second:,.0f} tokens/s:")
+            print("  " + printable(sample.prompt + sample.text).replace("\n", "\n  "))
+        seen.add(sample.method)
+    passed = len(findings.checks) - len(findings.failed)
+    print(f"\n{passed} of {len(findings.checks)} checks passed")
