@@ -38,9 +38,6 @@ def demo(
     if print_config:
         print(as_yaml(recipe), end="")
         return
-    # Before torch is loaded: its threads spin while they wait for each other. With one of two cores taken by another
-    # program that is 300 tokens a second instead of 11,000.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from orrery.labs import demo as lab
     from orrery.training.progress import find_reporter
 
