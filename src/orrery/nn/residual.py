@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -48,17 +49,35 @@ class Scale(nn.Module):
 
 
 class Dropout(nn.Module):
-    """Dropout as a slot of its own (embeddings). Shapes: unchanged."""
+    """``x * keep / (1 - rate)`` in training, ``x`` otherwise; each ``keep`` is 0 with probability ``rate``.
+
+    Srivastava et al. 2014, scaled in training as is usual now. Differs from torch: a mask element takes 16 random bits,
+    four elements a draw, so that the rate is rounded to 1/65,536 and a processor, which draws one number after the
+    other, is done in less than half the time. Shapes: unchanged.
+    """
 
     @spec
     class Spec(ModuleSpec):
-        """The share of channels that is zeroed in training; the rest is scaled up by ``1 / (1 - rate)``."""
+        """The share of channels that is zeroed in training."""
 
         rate: float
 
         def build(self, width: int) -> nn.Module:
-            """Return torch's dropout, or nothing at rate zero."""
-            return nn.Dropout(self.rate) if self.rate else Identity()
+            """Return the dropout, or nothing at rate zero."""
+            return Dropout(self.rate) if self.rate else Identity()
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+        self.threshold = round(rate * 2**16) - 2**15
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Zero some channels and scale up the rest."""
+        if not self.training:
+            return x
+        draws = torch.empty(x.numel() // 4 + 1, dtype=torch.long, device=x.device).random_(-(2**63), None)
+        keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= self.threshold
+        return x * keep.to(x.dtype).div_(1 - self.rate)
 
 
 class Chain(nn.Module):

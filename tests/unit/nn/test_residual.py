@@ -103,7 +103,25 @@ def test_taps_name_roles_wherever_a_branch_is_nested():
 def test_small_slots():
     assert build(Chain.Spec(parts=(Scale.Spec(factor=2.0), Scale.Spec(factor=3.0))))(X).equal(3.0 * (2.0 * X))
     assert isinstance(Dropout.Spec(rate=0.0).build(8), Identity)
-    assert isinstance(Dropout.Spec(rate=0.1).build(8), torch.nn.Dropout)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_dropout_zeroes_its_share_and_keeps_the_mean(rate):
+    dropout, ones = Dropout.Spec(rate=rate).build(8), torch.ones(50, 401, 7, dtype=torch.float64, requires_grad=True)
+    torch.manual_seed(3)
+    dropped = dropout(ones)
+    spread = 4 * (rate * (1 - rate) / ones.numel()) ** 0.5
+    assert abs(float((dropped == 0).double().mean()) - rate) < spread
+    assert set(dropped.unique().tolist()) == {0.0, 1 / (1 - rate)}
+    # Neighbours share a draw and must not share a fate; nor may rows.
+    lost = (dropped == 0).double().flatten() - rate
+    for distance in (1, 2, 3, 4, 7):
+        assert abs(float((lost[:-distance] * lost[distance:]).mean())) < 4 * rate * (1 - rate) / ones.numel() ** 0.5
+    dropped.sum().backward()
+    assert torch.equal(ones.grad, dropped.detach())
+    torch.manual_seed(3)
+    assert torch.equal(dropout(ones), dropped)
+    assert dropout.eval()(ones) is ones
 
 
 @pytest.mark.parametrize(("slot", "name"), [("position", "rotary"), ("mask", "local")])
