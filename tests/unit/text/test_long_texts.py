@@ -48,15 +48,23 @@ def test_cutting_changes_no_id(kind, monkeypatch):
     assert all("".join(chunks.cut(text)) == text for text in texts)
 
 
+def processor_seconds(work):
+    """Seconds of all threads, so that neighbours on the machine do not count; the least of three."""
+    seconds = []
+    for _ in range(3):
+        start = time.process_time()
+        work()
+        seconds.append(time.process_time() - start)
+    return min(seconds)
+
+
 @pytest.mark.alone
-@pytest.mark.parametrize(
-    "text",
-    [(WORDS.replace("\n", " ") * 140_000)[:10_000_000], "a" * 1_000_000],
-    ids=["10 MB line", "1 MB of a"],
-)
-def test_long_texts_take_linear_time_and_little_memory(tokenizer, text):
-    before, start = peak_megabytes(), time.process_time()
-    ids = tokenizer.encode(text)
-    assert time.process_time() - start < 3  # of all threads: neighbours on the machine do not count
+@pytest.mark.parametrize("unit", [WORDS.replace("\n", " "), "a"], ids=["words in one line", "one letter"])
+def test_long_texts_take_linear_time_and_little_memory(tokenizer, unit):
+    """Ten times the text takes about ten times as long; the seconds themselves are benchmarks/text.py's."""
+    short, long = ((unit * (size // len(unit) + 1))[:size] for size in (500_000, 5_000_000))
+    first = processor_seconds(lambda: tokenizer.encode(short))
+    before = peak_megabytes()
+    assert processor_seconds(lambda: tokenizer.encode(long)) < 25 * first + 0.1
     assert peak_megabytes() - before < 200
-    assert tokenizer.decode_bytes(ids) == text.encode()
+    assert tokenizer.decode_bytes(tokenizer.encode(long)) == long.encode()
