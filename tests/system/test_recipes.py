@@ -1,0 +1,24 @@
+"""Every recipe of the repository runs: five steps, an evaluation, a model that loads."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from orrery.loading.load import load
+
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
+def test_five_steps(recipe: Path, data_set: Callable[[str], Path], tmp_path: Path) -> None:
+    data_set(yaml.safe_load(recipe.read_text())["data"]["train"])
+    few = ["--training.steps", "5", "--evaluation.batches", "1", "--output", str(tmp_path / "run")]
+    command = [sys.executable, "-m", "orrery", "train", str(recipe), *few]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    assert load(tmp_path / "run").generate("The", max_new_tokens=3)
