@@ -156,16 +156,18 @@ def wait() -> None:
 def test_signals_unwind_and_leave_with_their_code(number: signal.Signals, code: int, tmp_path: Path) -> None:
     (tmp_path / "waiting.py").write_text(WAITING)
     start = (
+        # A shell that started the tests in the background had them ignore SIGINT, and children inherit that.
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"import sys; sys.path.append({str(tmp_path)!r}); sys.argv = ['orrery', 'wait']\n"
         "from orrery.cli import program; program.VERBS['wait'] = program.Verb('waiting:wait', '')\n"
         "program.main()"
     )
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen([sys.executable, "-c", start], text=True, **pipes)
-    assert process.stdout
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(number)
-    _, noise = process.communicate(timeout=20)
+    with subprocess.Popen([sys.executable, "-c", start], text=True, **pipes) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        _, noise = process.communicate(timeout=20)
     assert process.returncode == code
     assert "Traceback" not in noise
 

@@ -110,7 +110,7 @@ def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Fin
 def learn(recipe: Recipe, assembly: Assembly, folder: RunFolder, watch: Watch) -> str:
     """Train, leave the final model in the folder, and return the arithmetic in words.
 
-    A signal that stopped the training is delivered again: there is nothing to go on with.
+    A signal that stopped the training ends the demo: there is nothing to go on with.
     """
     parts = replace(assembly.parts, finish=writer(recipe, assembly))
     reporter = watch()
@@ -120,7 +120,7 @@ def learn(recipe: Recipe, assembly: Assembly, folder: RunFolder, watch: Watch) -
     finally:
         reporter.close()
     if outcome.signal is not None:
-        signal.raise_signal(outcome.signal)
+        raise KeyboardInterrupt if outcome.signal == signal.SIGINT else SystemExit(128 + outcome.signal)
     chosen = trainer.precision
     return f"{chosen.dtype} ({chosen.path}) on {chosen.device}, {chosen.threads} threads"
 
