@@ -19,7 +19,7 @@ from orrery.labs.demo_page import page
 from orrery.loading.final import writer
 from orrery.loading.language_model import LanguageModel
 from orrery.loading.load import load
-from orrery.training.assemble import Assembly, assemble, encode, read_documents
+from orrery.training.assemble import Assembly, assemble_texts, encode, read_documents
 from orrery.training.config import DataSettings, Recipe
 from orrery.training.folder import RUN, RunFolder, open_run_folder
 from orrery.training.loop import Trainer
@@ -85,7 +85,7 @@ def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Fin
             f"{len(held_back)} held back, {size(held_back):,} bytes",
         ]
     with stages.stage("tokenizer") as told:
-        assembly = assemble(recipe)
+        assembly = assemble_texts(recipe, train, held_back)
         told += [f"{assembly.tokenizer.size:,} tokens", f"the text is {assembly.train_tokens:,} of them"]
     with stages.stage("training") as told:
         precision = learn(recipe, assembly, folder, watch)

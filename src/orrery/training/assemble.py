@@ -42,8 +42,12 @@ class Assembly:
 
 
 def assemble(recipe: Recipe) -> Assembly:
-    """Read the text, make or load the tokenizer, and build batches, objective and a new model."""
-    train, held_back = read_documents(recipe.data)
+    """Read the recipe's text and assemble a run on it."""
+    return assemble_texts(recipe, *read_documents(recipe.data))
+
+
+def assemble_texts(recipe: Recipe, train: list[Document], held_back: list[Document]) -> Assembly:
+    """Make or load the tokenizer, and build batches, objective and a fresh model for texts already read."""
     tokenizer = make_tokenizer(recipe.tokenizer, train)
     spec = model_spec(recipe.model, tokenizer.size, recipe.batches.length)
     train_ids = encode(tokenizer, train)
