@@ -10,7 +10,7 @@ from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, within
 from orrery.laws.models import random_ids, tiny
 from orrery.laws.transcript import Transcript
 from orrery.models.decoder import Decoder
-from orrery.nn.cache import SlotCache, growing, static
+from orrery.nn.caches import SlotCache, growing, static
 
 KINDS: dict[str, Callable[..., SlotCache]] = {"growing": growing, "static": static}
 CAPACITY = 40

@@ -8,7 +8,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from orrery.checkpoints.rules import to_ours, to_theirs
-from orrery.families import load_family
+from orrery.families import load_family, rules_of
 from orrery.laws.evidence import FLOAT64, Evidence, deviation, within
 from orrery.laws.models import CONFIGS, random_ids, tiny
 from orrery.models.decoder import Decoder
@@ -36,10 +36,10 @@ def weights_of(model: Decoder) -> dict[str, Tensor]:
 def changed(family: str, dtype: torch.dtype) -> int:
     """Count tensors of either layout that differ after a full circle through a safetensors file."""
     ours = {name: tensor.to(dtype) for name, tensor in weights_of(tiny(family)).items()}
-    theirs = to_theirs(ours, load_family(family).WEIGHTS)
-    read = load(save(theirs))
-    again = to_ours(read, load_family(family).WEIGHTS, {name: tensor.shape for name, tensor in ours.items()})
-    return differences(ours, again) + differences(theirs, to_theirs(again, load_family(family).WEIGHTS))
+    rules = rules_of(load_family(family), CONFIGS[family])
+    theirs = to_theirs(ours, rules)
+    again = to_ours(load(save(theirs)), rules, {name: tensor.shape for name, tensor in ours.items()})
+    return differences(ours, again) + differences(theirs, to_theirs(again, rules))
 
 
 def differences(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> int:
@@ -56,7 +56,8 @@ def _same_bytes(a: Tensor, b: Tensor) -> bool:
 def uncovered(family: str) -> int:
     """Count our tensors that not exactly one rule makes."""
     ours = weights_of(tiny(family))
-    made = [name for rule in load_family(family).WEIGHTS for _, names in rule.places(ours) for name in names]
+    rules = rules_of(load_family(family), CONFIGS[family])
+    made = [name for rule in rules for _, names in rule.places(ours) for name in names]
     return sum(made.count(name) != 1 for name in ours)
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from orrery.families import load_family
+from orrery.families import load_family, names
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
 from orrery.nn.attention.materialised import materialised
@@ -16,19 +16,8 @@ VOCABULARY = 61
 KERNELS: Mapping[str, Kernel] = {"eager": eager, "sdpa": sdpa, "materialised": materialised}
 """Every way to compute attention, the definition first."""
 
-CONFIGS: Mapping[str, Mapping[str, Any]] = {
-    "gpt2": {"vocab_size": VOCABULARY, "n_positions": 48, "n_embd": 24, "n_layer": 2, "n_head": 3},
-    "llama": {
-        "vocab_size": VOCABULARY,
-        "hidden_size": 24,
-        "intermediate_size": 40,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 6,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 48,
-    },
-}
-"""A configuration a family; together they cover both norms, grouped heads, and positions added and turned."""
+CONFIGS: Mapping[str, Mapping[str, Any]] = {name: load_family(name).TINY for name in names()}
+"""The tiny configuration that each family file brings."""
 
 
 @lru_cache(maxsize=32)

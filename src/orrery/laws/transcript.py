@@ -8,7 +8,7 @@ from torch import Tensor
 
 from orrery.laws.evidence import deviation
 from orrery.models.decoder import Decoder, DecoderState
-from orrery.nn.cache import SlotCache
+from orrery.nn.caches import SlotCache
 
 Rows = Sequence[Sequence[int]]
 

@@ -24,7 +24,7 @@ from orrery.laws.evidence import CannotRunError, deviation, within
 from orrery.laws.models import CONFIGS
 from orrery.nn import stack
 from orrery.nn.attention import kernels
-from orrery.nn.cache import SlotCache
+from orrery.nn.caches import SlotCache
 from orrery.nn.context import Context
 from orrery.nn.masks import Causal
 from orrery.objectives.causal import CausalLanguageModel
@@ -81,7 +81,7 @@ def test_cache_sees_rows_that_share_one_length(monkeypatch):
 def test_padding_sees_padding_that_is_not_hidden(monkeypatch):
     from orrery.nn.cache import Uncached
 
-    monkeypatch.setattr(Uncached, "open", lambda self, places, real: places)
+    monkeypatch.setattr(Uncached, "open", lambda self, places, real, masks: dict.fromkeys(masks, places))
     assert "left-padded == unpadded, sdpa" in broken(padding, "gpt2")
 
 
