@@ -4,7 +4,6 @@ from orrery.accounting.parameters import count, parameters
 from orrery.families import load_family, names
 from orrery.models.assemblies import AssemblySpec
 
-
 SPECS = {name: load_family(name).spec(load_family(name).TINY) for name in names()}
 
 
