@@ -116,7 +116,7 @@ def first_difference(pair: Pair, ids: Tensor, bound: float = 1e-7) -> str:
     return "no tap of the plain forward differs"
 
 
-PRE_NORM = {"gpt2", "llama", "bloom", "mistral", "mixtral", "qwen2", "qwen3", "opt", "deepseek_v2", "deepseek_v3"}
+PRE_NORM = {"gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3", "opt", "deepseek_v2", "deepseek_v3"}
 """Families whose attention and feed-forward modules put out exactly what is added to the stream."""
 
 

@@ -33,6 +33,7 @@ class Config:
         defaults: every key that the family uses, with the value that an absent key means.
         fixed: keys that must have this value, because no published model of the family needs another.
         ignored: patterns of keys without an effect on the numbers.
+        aliases: other names of keys that published files use, each with the name it stands for.
     """
 
     def __init__(
@@ -43,9 +44,11 @@ class Config:
         *,
         fixed: Mapping[str, Any] | None = None,
         ignored: Sequence[str] = (),
+        aliases: Mapping[str, str] | None = None,
     ) -> None:
         self.family = family
-        fixed = fixed or {}
+        fixed, aliases = fixed or {}, aliases or {}
+        given = {aliases.get(key, key): value for key, value in given.items()}
         for key, value in given.items():
             if key in fixed and value != fixed[key]:
                 raise ModelFileError(

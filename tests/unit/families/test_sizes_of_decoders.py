@@ -1,0 +1,24 @@
+"""Published sizes, counted on the meta device from the family's spec alone."""
+
+import pytest
+import torch
+
+from orrery.families import load_family
+
+BLOOM = {
+    "560M": ({"hidden_size": 1024, "n_layer": 24, "n_head": 16}, 559_214_592),
+    "7B1": ({"hidden_size": 4096, "n_layer": 30, "n_head": 32}, 7_069_016_064),
+    "176B": ({"hidden_size": 14336, "n_layer": 70, "n_head": 112}, 176_247_271_424),
+}
+
+
+def count(family, config):
+    """Return the number of parameters, a tied one once."""
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in load_family(family).spec(config).build(0).parameters())
+
+
+@pytest.mark.parametrize("name", BLOOM)
+def test_bloom(name):
+    config, expected = BLOOM[name]
+    assert count("bloom", config) == expected
