@@ -68,7 +68,7 @@ def reference(kind: str, seed: int, dtype: torch.dtype, *, auto: str = "AutoMode
 
 def modelling(kind: str) -> ModuleType:
     """Return the module that defines a family's reference."""
-    name = kind.replace("-", "_")
+    name = "openai" if kind == "openai-gpt" else kind.replace("-", "_")
     name = f"transformers.models.{name.removesuffix('_text')}.modeling_{name.removesuffix('_text')}"
     return __import__(name, fromlist=["torch"])
 

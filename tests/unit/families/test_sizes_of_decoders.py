@@ -22,3 +22,14 @@ def count(family, config):
 def test_bloom(name):
     config, expected = BLOOM[name]
     assert count("bloom", config) == expected
+
+
+PUBLISHED = {
+    "openai-gpt": ("openai-gpt", {}, 116_534_784),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published(name):
+    family, config, expected = PUBLISHED[name]
+    assert count(family, config) == expected
