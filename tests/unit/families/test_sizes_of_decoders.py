@@ -26,6 +26,19 @@ def test_bloom(name):
 
 PUBLISHED = {
     "openai-gpt": ("openai-gpt", {}, 116_534_784),
+    "OPT-125M": ("opt", {}, 125_239_296),
+    "OPT-350M": (
+        "opt",
+        {
+            "hidden_size": 1024,
+            "num_hidden_layers": 24,
+            "ffn_dim": 4096,
+            "num_attention_heads": 16,
+            "word_embed_proj_dim": 512,
+            "do_layer_norm_before": False,
+        },
+        331_196_416,
+    ),
 }
 
 
