@@ -41,6 +41,11 @@ PUBLISHED = {
     ),
     "GPT-NeoX-20B": ("gpt_neox", {}, 20_554_567_680),
     "GPT-J-6B": ("gptj", {}, 6_050_882_784),
+    "GPT-Neo-125M": (
+        "gpt_neo",
+        {"hidden_size": 768, "num_layers": 12, "num_heads": 12, "attention_types": [[["global", "local"], 6]]},
+        125_198_592,
+    ),
 }
 
 
