@@ -53,11 +53,12 @@ def pair(
     dtype: torch.dtype = torch.float64,
     wide: bool = True,
     auto: str = "AutoModelForCausalLM",
+    kernel: str = "eager",
     **config: Any,
 ) -> Pair:
     """Return a random reference and our model loaded from its configuration and the tensors of its file."""
     with oracle.widened(oracle.modelling(kind)) if wide else nullcontext():
-        theirs = oracle.reference(kind, seed, dtype, auto=auto, **config)
+        theirs = oracle.reference(kind, seed, dtype, auto=auto, kernel=kernel, **config)
     written = {**theirs.config.to_dict(), "architectures": [type(theirs).__name__]}
     family = load_family(kind)
     ours = family.spec(written).build(0).to(dtype).eval()

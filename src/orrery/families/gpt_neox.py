@@ -96,36 +96,37 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
 
 
 _BLOCK, _THEIRS = "stack.blocks.{i}", "gpt_neox.layers.{i}"
-_PLACES = {
-    True: ("parallel.branch.attention.norm", "parallel.branch.attention.branch", "parallel.branch.feed_forward.norm",
-           "parallel.branch.feed_forward.branch"),
-    False: ("attention.pre", "attention.branch", "feed_forward.pre", "feed_forward.branch"),
-}  # fmt: skip
+_FORMS = (
+    ("parallel.branch.attention.branch", "parallel.branch.feed_forward.branch"),
+    ("attention.branch", "feed_forward.branch"),
+)
+_NORMS = (
+    ("input_layernorm", "parallel.branch.attention.norm"),
+    ("input_layernorm", "attention.pre"),
+    ("post_attention_layernorm", "parallel.branch.feed_forward.norm"),
+    ("post_attention_layernorm", "feed_forward.pre"),
+)
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
-    """Return the rules of the files; where q, k and v lie depends on the number of heads."""
-    c = _read(config)
-    first, attention, second, feed_forward = _PLACES[c["use_parallel_residual"]]
+    """Return the rules of the files, for both forms; where q, k and v lie depends on the number of heads."""
+    heads = ByGroup(_read(config)["num_attention_heads"])
     fused = tuple(
         Rule(
             f"{_THEIRS}.attention.query_key_value.{p}",
             tuple(f"{_BLOCK}.{attention}.{x}.{p}" for x in "qkv"),
-            ByGroup(c["num_attention_heads"]),
+            heads,
         )
+        for attention, _ in _FORMS
         for p in ("weight", "bias")
     )
-    pairs = (
-        ("input_layernorm", first),
-        ("attention.dense", f"{attention}.out"),
-        ("post_attention_layernorm", second),
-        ("mlp.dense_h_to_4h", f"{feed_forward}.up"),
-        ("mlp.dense_4h_to_h", f"{feed_forward}.down"),
-    )
+    pairs = [("attention.dense", f"{attention}.out") for attention, _ in _FORMS]
+    pairs += [("mlp.dense_h_to_4h", f"{feed_forward}.up") for _, feed_forward in _FORMS]
+    pairs += [("mlp.dense_4h_to_h", f"{feed_forward}.down") for _, feed_forward in _FORMS]
     return (
         rename("gpt_neox.embed_in.weight", "embed.token.weight"),
         *fused,
-        *renames(_THEIRS, _BLOCK, pairs),
+        *renames(_THEIRS, _BLOCK, (*_NORMS, *pairs)),
         *renames("gpt_neox", "stack", (("final_layer_norm", "final"),)),
         rename("embed_out.weight", "head.vocabulary.weight"),
     )

@@ -18,10 +18,15 @@ SAME = {
             }
         },
     ),
+    "falcon": (
+        {"n_embed": 48, "n_head": 4, "n_layer": 3, "n_head_kv": 4},
+        {"hidden_size": 48, "num_attention_heads": 4, "num_hidden_layers": 3, "num_kv_heads": 4},
+    ),
 }
 REFUSED = {
     "bloom": {"apply_residual_connection_post_layernorm": True},
     "gpt_neox": {"rope_scaling": {"type": "unheard_of"}},
+    "falcon": {"apply_residual_connection_post_layernorm": True},
 }
 
 

@@ -46,6 +46,18 @@ PUBLISHED = {
         {"hidden_size": 768, "num_layers": 12, "num_heads": 12, "attention_types": [[["global", "local"], 6]]},
         125_198_592,
     ),
+    "Falcon-7B": ("falcon", {}, 6_921_720_704),
+    "Falcon-40B": (
+        "falcon",
+        {
+            "hidden_size": 8192,
+            "num_hidden_layers": 60,
+            "num_attention_heads": 128,
+            "num_kv_heads": 8,
+            "new_decoder_architecture": True,
+        },
+        41_303_293_952,
+    ),
 }
 
 

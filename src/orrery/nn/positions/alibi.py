@@ -20,11 +20,10 @@ class Alibi(PositionScheme):
 
     @spec
     class Spec(PositionSpec):
-        """``reach`` is the exponent of the flattest slope; ``scale`` multiplies every slope (Falcon)."""
+        """``reach`` is the exponent of the flattest slope."""
 
         heads: int
         reach: float = 8.0
-        scale: float = 1.0
 
         def build(self, width: int) -> "Alibi":
             """Return the scheme; it has no parameters."""
@@ -32,7 +31,7 @@ class Alibi(PositionScheme):
 
     def __init__(self, spec: Spec) -> None:
         super().__init__()
-        self.slopes = [spec.scale * slope for slope in slopes(spec.heads, spec.reach)]
+        self.slopes = slopes(spec.heads, spec.reach)
 
     def bind(self, call: Call) -> BoundPosition:
         """Compute the bias of every mask's keys."""
@@ -41,6 +40,39 @@ class Alibi(PositionScheme):
         for mask, key in call.keys.items():
             ahead_BLS = key.positions[:, None, :] - call.query.positions[:, :, None]
             biases[mask] = (slopes_H[:, None, None] * ahead_BLS[:, None]).to(call.dtype)
+        return Biased(biases)
+
+
+class RoundedAlibi(PositionScheme):
+    """``scores_ij + scale * round(round(slope_h) * round(j))``: ALiBi as Falcon computes it, rounded to bfloat16.
+
+    Differs from the paper: beyond 256 tokens the rounding moves a score by up to ``2^-8`` of ``slope_h j``, and the
+    scores depend on where a key stands, not on the distance alone. Shapes: bias ``[B, H, L, S]``.
+    """
+
+    @spec
+    class Spec(PositionSpec):
+        """``scale`` multiplies every bias: Falcon scales the scores together with it."""
+
+        heads: int
+        scale: float = 1.0
+
+        def build(self, width: int) -> "RoundedAlibi":
+            """Return the scheme; it has no parameters."""
+            return RoundedAlibi(self)
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__()
+        self.slopes, self.scale = slopes(spec.heads, 8.0), spec.scale
+
+    def bind(self, call: Call) -> BoundPosition:
+        """Compute the bias of every mask's keys, the same for all queries."""
+        slopes_H = torch.tensor(self.slopes, dtype=torch.bfloat16, device=call.query.positions.device)
+        biases = {}
+        for mask, key in call.keys.items():
+            rounded_BHS = slopes_H[:, None] * key.positions[:, None, :].bfloat16()
+            bias_BHS = self.scale * rounded_BHS.to(call.dtype)
+            biases[mask] = bias_BHS[:, :, None].expand(-1, -1, call.query.positions.shape[1], -1)
         return Biased(biases)
 
 
