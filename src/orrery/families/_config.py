@@ -60,7 +60,8 @@ class Config:
                     f"{family}: config.json has the unknown key {key!r}",
                     "it could change the numbers; remove it if you know that it does not",
                 )
-        self.values = {**defaults, **{key: value for key, value in given.items() if key in defaults}}
+        own = {key: _number(value, defaults[key]) for key, value in given.items() if key in defaults}
+        self.values = {**defaults, **own}
 
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
@@ -90,3 +91,8 @@ class Config:
                 f"{self.family}: {key} = {self[key]!r} is not known", f"known: {', '.join(_ACTIVATIONS)}"
             )
         return _ACTIVATIONS[self[key]]
+
+
+def _number(value: Any, default: Any) -> Any:
+    """Return a whole number as a real one where the default is real: JSON writers drop the point of 0.0."""
+    return float(value) if isinstance(default, float) and type(value) is int else value

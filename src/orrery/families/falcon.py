@@ -80,10 +80,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     c = _read(config)
     heads, context = c["num_attention_heads"], c["max_position_embeddings"]
     head_width = c.divide("hidden_size", "num_attention_heads")
-    if c["alibi"]:
-        position = RoundedAlibi.Spec(heads=heads, scale=head_width**-0.5)
-    else:
-        position = _rotary.rotary(c, head_width, context)
+    alibi = RoundedAlibi.Spec(heads=heads, scale=head_width**-0.5)
     return Decoder.Spec(
         width=c["hidden_size"],
         context=context,
@@ -91,7 +88,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         stack=Stack.Spec(
             blocks=repeat(Block.Spec(residuals=_residuals(c, head_width)), c["num_hidden_layers"]),
             final=LayerNorm.Spec(eps=c["layer_norm_epsilon"]),
-            positions={"position": position},
+            positions={"position": alibi if c["alibi"] else _rotary.rotary(c, head_width, context)},
             masks={"causal": Causal()},
         ),
         head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"]),

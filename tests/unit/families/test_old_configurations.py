@@ -26,6 +26,7 @@ SAME = {
 REFUSED = {
     "bloom": {"apply_residual_connection_post_layernorm": True},
     "gpt_neox": {"rope_scaling": {"type": "unheard_of"}},
+    "mpt": {"no_bias": False},
     "falcon": {"apply_residual_connection_post_layernorm": True},
 }
 

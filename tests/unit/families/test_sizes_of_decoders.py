@@ -46,6 +46,7 @@ PUBLISHED = {
         {"hidden_size": 768, "num_layers": 12, "num_heads": 12, "attention_types": [[["global", "local"], 6]]},
         125_198_592,
     ),
+    "MPT-7B": ("mpt", {"d_model": 4096, "n_heads": 32, "n_layers": 32, "vocab_size": 50432}, 6_649_286_656),
     "Falcon-7B": ("falcon", {}, 6_921_720_704),
     "Falcon-40B": (
         "falcon",

@@ -14,17 +14,17 @@ def bound(spec, query, key):
 
 
 def test_slopes_of_eight_heads_are_halvings():
-    assert slopes(8, 8.0) == [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]
+    assert slopes(8) == [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]
 
 
 def test_slopes_of_twelve_heads_are_those_of_eight_and_four_between():
     between = [2**-0.5, 2**-1.5, 2**-2.5, 2**-3.5]
-    assert slopes(12, 8.0) == pytest.approx([*slopes(8, 8.0), *between], abs=1e-15)
+    assert slopes(12) == pytest.approx([*slopes(8), *between], abs=1e-15)
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3, 7, 16, 71, 112])
 def test_every_head_has_a_slope_of_its_own(heads):
-    found = slopes(heads, 8.0)
+    found = slopes(heads)
     assert len(set(found)) == heads
     assert min(found) >= 2**-8
 

@@ -12,7 +12,7 @@ from orrery.nn.spec import spec
 
 
 class Alibi(PositionScheme):
-    """``scores_ij - slope_h * (i - j)``, ``slope_h = 2^(-reach h / H)`` for ``h = 1 ... H`` (Press et al. 2022).
+    """``scores_ij - slope_h * (i - j)``, ``slope_h = 2^(-8 h / H)`` for ``h = 1 ... H`` (Press et al. 2022).
 
     Where H is no power of two, the slopes of the next lower power come first and then every other one of the next
     higher, as in the authors' code. Shapes: bias ``[B, H, L, S]``.
@@ -20,10 +20,9 @@ class Alibi(PositionScheme):
 
     @spec
     class Spec(PositionSpec):
-        """``reach`` is the exponent of the flattest slope."""
+        """The number of heads."""
 
         heads: int
-        reach: float = 8.0
 
         def build(self, width: int) -> "Alibi":
             """Return the scheme; it has no parameters."""
@@ -31,7 +30,7 @@ class Alibi(PositionScheme):
 
     def __init__(self, spec: Spec) -> None:
         super().__init__()
-        self.slopes = slopes(spec.heads, spec.reach)
+        self.slopes = slopes(spec.heads)
 
     def bind(self, call: Call) -> BoundPosition:
         """Compute the bias of every mask's keys."""
@@ -63,7 +62,7 @@ class RoundedAlibi(PositionScheme):
 
     def __init__(self, spec: Spec) -> None:
         super().__init__()
-        self.slopes, self.scale = slopes(spec.heads, 8.0), spec.scale
+        self.slopes, self.scale = slopes(spec.heads), spec.scale
 
     def bind(self, call: Call) -> BoundPosition:
         """Compute the bias of every mask's keys, the same for all queries."""
@@ -76,11 +75,11 @@ class RoundedAlibi(PositionScheme):
         return Biased(biases)
 
 
-def slopes(heads: int, reach: float) -> list[float]:
+def slopes(heads: int) -> list[float]:
     """Return the slope of every head."""
     power = 2 ** math.floor(math.log2(heads))
-    first = [2 ** (-reach * h / power) for h in range(1, power + 1)]
-    between = [2 ** (-reach * h / (2 * power)) for h in range(1, 2 * power + 1, 2)]
+    first = [2 ** (-8 * h / power) for h in range(1, power + 1)]
+    between = [2 ** (-8 * h / (2 * power)) for h in range(1, 2 * power + 1, 2)]
     return first + between[: heads - power]
 
 
