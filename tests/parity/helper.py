@@ -53,11 +53,12 @@ def pair(
     dtype: torch.dtype = torch.float64,
     wide: bool = True,
     auto: str = "AutoModelForCausalLM",
+    kernel: str = "eager",
     **config: Any,
 ) -> Pair:
     """Return a random reference and our model loaded from its configuration and the tensors of its file."""
     with oracle.widened(oracle.modelling(kind)) if wide else nullcontext():
-        theirs = oracle.reference(kind, seed, dtype, auto=auto, **config)
+        theirs = oracle.reference(kind, seed, dtype, auto=auto, kernel=kernel, **config)
     written = {**theirs.config.to_dict(), "architectures": [type(theirs).__name__]}
     family = load_family(kind)
     ours = family.spec(written).build(0).to(dtype).eval()
@@ -116,7 +117,7 @@ def first_difference(pair: Pair, ids: Tensor, bound: float = 1e-7) -> str:
     return "no tap of the plain forward differs"
 
 
-PRE_NORM = {"gpt2", "llama", "bloom", "mistral", "mixtral", "qwen2", "qwen3", "opt", "deepseek_v2", "deepseek_v3"}
+PRE_NORM = {"gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3", "opt", "deepseek_v2", "deepseek_v3"}
 """Families whose attention and feed-forward modules put out exactly what is added to the stream."""
 
 

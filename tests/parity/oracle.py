@@ -53,22 +53,31 @@ def randomise(model: nn.Module, seed: int, std: float = 0.3) -> None:
             weight.copy_(torch.randn(weight.shape, generator=rng, dtype=torch.float64) * std)
 
 
-def reference(kind: str, seed: int, dtype: torch.dtype, *, auto: str = "AutoModelForCausalLM", **config: Any) -> Any:
-    """Return a random reference model, its ``model_type`` as transformers spells it, with the eager kernel.
+def reference(
+    kind: str,
+    seed: int,
+    dtype: torch.dtype,
+    *,
+    auto: str = "AutoModelForCausalLM",
+    kernel: str = "eager",
+    **config: Any,
+) -> Any:
+    """Return a random reference model, its ``model_type`` as transformers spells it.
 
-    ``auto`` is the transformers class that makes it: AutoModelForMaskedLM, AutoModelForSeq2SeqLM, BertModel, ...
+    ``auto`` is the transformers class that makes it: AutoModelForMaskedLM, AutoModelForSeq2SeqLM, BertModel, ...;
+    ``kernel`` its attention's.
     """
     settings = transformers.AutoConfig.for_model(kind, **{**TINY, **config})
     make = getattr(transformers, auto)
     make = make.from_config if auto.startswith("Auto") else make._from_config
-    model = make(settings, attn_implementation="eager", dtype=dtype)
+    model = make(settings, attn_implementation=kernel, dtype=dtype)
     randomise(model, seed)
     return model.to(dtype).eval()
 
 
 def modelling(kind: str) -> ModuleType:
     """Return the module that defines a family's reference."""
-    name = kind.replace("-", "_")
+    name = "openai" if kind == "openai-gpt" else kind.replace("-", "_")
     name = f"transformers.models.{name.removesuffix('_text')}.modeling_{name.removesuffix('_text')}"
     return __import__(name, fromlist=["torch"])
 

@@ -33,6 +33,7 @@ class Config:
         defaults: every key that the family uses, with the value that an absent key means.
         fixed: keys that must have this value, because no published model of the family needs another.
         ignored: patterns of keys without an effect on the numbers.
+        aliases: other names of keys that published files use, each with the name it stands for.
     """
 
     def __init__(
@@ -43,9 +44,11 @@ class Config:
         *,
         fixed: Mapping[str, Any] | None = None,
         ignored: Sequence[str] = (),
+        aliases: Mapping[str, str] | None = None,
     ) -> None:
         self.family = family
-        fixed = fixed or {}
+        fixed, aliases = fixed or {}, aliases or {}
+        given = {aliases.get(key, key): value for key, value in given.items()}
         for key, value in given.items():
             if key in fixed and value != fixed[key]:
                 raise ModelFileError(
@@ -57,7 +60,8 @@ class Config:
                     f"{family}: config.json has the unknown key {key!r}",
                     "it could change the numbers; remove it if you know that it does not",
                 )
-        self.values = {**defaults, **{key: value for key, value in given.items() if key in defaults}}
+        own = {key: _number(value, defaults[key]) for key, value in given.items() if key in defaults}
+        self.values = {**defaults, **own}
 
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
@@ -87,3 +91,8 @@ class Config:
                 f"{self.family}: {key} = {self[key]!r} is not known", f"known: {', '.join(_ACTIVATIONS)}"
             )
         return _ACTIVATIONS[self[key]]
+
+
+def _number(value: Any, default: Any) -> Any:
+    """Return a whole number as a real one where the default is real: JSON writers drop the point of 0.0."""
+    return float(value) if isinstance(default, float) and type(value) is int else value

@@ -13,8 +13,8 @@ DEFAULTS: Mapping[str, Any] = {"rope_theta": 10_000.0, "rope_scaling": None, "ro
 _COMMON = {"rope_type", "type", "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"}
 
 
-def rotary(config: Config, head_width: int, context: int) -> Rotary.Spec:
-    """Return the rotary spec of a configuration.
+def rotary(config: Config, head_width: int, context: int, *, share: float = 1.0) -> Rotary.Spec:
+    """Return the rotary spec of a configuration; ``share`` of a head turns where the rotary settings do not say.
 
     Raises:
         ModelFileError: an unknown kind of scaling, or a key that it does not have.
@@ -30,7 +30,7 @@ def rotary(config: Config, head_width: int, context: int) -> Rotary.Spec:
             "they could change the numbers; remove them if you know that they do not",
         )
     return Rotary.Spec(
-        width=int(head_width * given.get("partial_rotary_factor", 1.0)),
+        width=int(head_width * given.get("partial_rotary_factor", share)),
         base=float(given.get("rope_theta", config["rope_theta"])),
         scaling=read(given, int(given.get("original_max_position_embeddings") or context)),
     )
