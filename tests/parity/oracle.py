@@ -54,14 +54,15 @@ def randomise(model: nn.Module, seed: int, std: float = 0.3) -> None:
 
 
 def reference(kind: str, seed: int, dtype: torch.dtype, *, auto: str = "AutoModelForCausalLM", **config: Any) -> Any:
-    """Return a random reference model, its ``model_type`` as transformers spells it, with the eager kernel.
+    """Return a random reference model, its ``model_type`` as transformers spells it, with the eager kernels.
 
     ``auto`` is the transformers class that makes it: AutoModelForMaskedLM, AutoModelForSeq2SeqLM, BertModel, ...
     """
     settings = transformers.AutoConfig.for_model(kind, **{**TINY, **config})
     make = getattr(transformers, auto)
     make = make.from_config if auto.startswith("Auto") else make._from_config
-    model = make(settings, attn_implementation="eager", dtype=dtype)
+    # Experts in a plain loop: the reference's grouped product knows no float64.
+    model = make(settings, attn_implementation="eager", experts_implementation="eager", dtype=dtype)
     randomise(model, seed)
     return model.to(dtype).eval()
 
