@@ -44,3 +44,10 @@ def by_layer(c: Config, kinds: Sequence[str], window: int | None) -> tuple[tuple
         raise ModelFileError(f"{c.family}: layer_types has windows, the configuration no length", "set sliding_window")
     rules = {_NAMES[kind]: causal(c, window if kind == SLIDING else None) for kind in dict.fromkeys(kinds)}
     return tuple(_NAMES[kind] for kind in kinds), rules
+
+
+def from_some_layer_on(c: Config) -> tuple[tuple[str, ...], Mapping[str, Mask]]:
+    """Return the same for Qwen: ``layer_types`` as listed, else windows from layer ``max_window_layers`` on."""
+    window, layers = c["sliding_window"] if c["use_sliding_window"] else None, range(c["num_hidden_layers"])
+    listed = [FULL if window is None or i < c["max_window_layers"] else SLIDING for i in layers]
+    return by_layer(c, c["layer_types"] or listed, window)
