@@ -21,7 +21,9 @@ def parameters(spec: AssemblySpec, *, trained: bool = False) -> int:
         spec: a whole model.
         trained: leave out what no gradient changes (a router's correction).
     """
-    stacks: dict[str, Any] = {f.name: getattr(spec, f.name) for f in fields(spec) if isinstance(getattr(spec, f.name), Stack.Spec)}
+    stacks: dict[str, Any] = {
+        f.name: getattr(spec, f.name) for f in fields(spec) if isinstance(getattr(spec, f.name), Stack.Spec)
+    }
     thinned: dict[str, Any] = {name: _thinned(stack) for name, stack in stacks.items()}
     thin = replace(spec, **thinned)
     total = count(_empty(thin, spec.width), trained=trained)
