@@ -3,16 +3,21 @@
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from copy import deepcopy
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
 import torch
 import transformers
-from torch import nn
+from safetensors.torch import load_file
+from torch import Tensor, nn
 from transformers import modeling_rope_utils
 
 logging.getLogger("transformers").setLevel(logging.ERROR)
+transformers.utils.logging.disable_progress_bar()
 
 TINY = {"vocab_size": 97, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 
@@ -25,33 +30,60 @@ class _Wide:
 
 
 @contextmanager
-def widened(modelling: ModuleType) -> Iterator[None]:
+def widened(*modules: ModuleType) -> Iterator[None]:
     """Replace the casts to float32 inside the reference (norm, softmax, rotary table) by casts to float64."""
     wide = _Wide()
     with ExitStack() as stack:
-        for module in (modelling, modeling_rope_utils):
+        for module in (*modules, modeling_rope_utils):
             stack.enter_context(patch.object(module, "torch", wide))
         stack.enter_context(patch.object(torch.Tensor, "float", torch.Tensor.double))
         yield
 
 
 def randomise(model: nn.Module, seed: int, std: float = 0.3) -> None:
-    """Draw every parameter anew, norms and biases too: a default initialisation hides swapped norms and lost biases."""
+    """Draw every parameter anew, norms and biases too: a default initialisation hides swapped norms and lost biases.
+
+    Buffers that are saved with the weights (routing corrections, BART's last bias) are weights too.
+    """
     rng = torch.Generator().manual_seed(seed)
+    saved = set(model.state_dict())
+    weights = [*model.parameters(), *(b for n, b in model.named_buffers() if n in saved and b.is_floating_point())]
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=rng, dtype=torch.float64) * std)
+        for weight in weights:
+            weight.copy_(torch.randn(weight.shape, generator=rng, dtype=torch.float64) * std)
 
 
-def reference(kind: str, seed: int, dtype: torch.dtype, **config: Any) -> nn.Module:
-    """Return a random reference model, its ``model_type`` as transformers spells it, with the eager kernel."""
+def reference(kind: str, seed: int, dtype: torch.dtype, *, auto: str = "AutoModelForCausalLM", **config: Any) -> Any:
+    """Return a random reference model, its ``model_type`` as transformers spells it, with the eager kernel.
+
+    ``auto`` is the transformers class that makes it: AutoModelForMaskedLM, AutoModelForSeq2SeqLM, BertModel, ...
+    """
     settings = transformers.AutoConfig.for_model(kind, **{**TINY, **config})
-    model = transformers.AutoModelForCausalLM.from_config(settings, attn_implementation="eager", dtype=dtype)
+    make = getattr(transformers, auto)
+    make = make.from_config if auto.startswith("Auto") else make._from_config
+    model = make(settings, attn_implementation="eager", dtype=dtype)
     randomise(model, seed)
     return model.to(dtype).eval()
 
 
 def modelling(kind: str) -> ModuleType:
     """Return the module that defines a family's reference."""
-    name = f"transformers.models.{kind}.modeling_{kind}"
+    name = kind.replace("-", "_")
+    name = f"transformers.models.{name.removesuffix('_text')}.modeling_{name.removesuffix('_text')}"
     return __import__(name, fromlist=["torch"])
+
+
+def file_of(model: Any) -> dict[str, Tensor]:
+    """Return the tensors that the reference writes into its file: their names may differ from those in memory."""
+    with TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        return load_file(Path(folder) / "model.safetensors")
+
+
+def gradients_of(model: Any) -> dict[str, Tensor]:
+    """Return the gradients under the names of the file: they are written as if they were the weights."""
+    copy = deepcopy(model)
+    with torch.no_grad():
+        for target, source in zip(copy.parameters(), model.parameters(), strict=True):
+            target.copy_(torch.zeros_like(source) if source.grad is None else source.grad)
+    return file_of(copy)

@@ -1,7 +1,7 @@
 """Reversible rules between the tensor names and layouts of a published format and ours.
 
 A family lists its rules once, from their names to ours; saving is derived, so the round trip can be a law. ``{i}``
-stands for a number and matches the same number on both sides.
+and ``{x}`` stand for numbers (a layer, an expert) and match the same number on both sides.
 """
 
 import re
@@ -11,19 +11,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from orrery.checkpoints.layouts import ROWS, TURNED, Layout
 from orrery.errors import ModelFileError
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One tensor of theirs is the concatenation, along the rows, of one or more of ours.
-
-    ``transpose`` says that theirs is stored with rows and columns exchanged.
-    """
+    """One tensor of theirs is made of one or more of ours, as the layout says."""
 
     theirs: str
     ours: tuple[str, ...]
-    transpose: bool = False
+    layout: Layout = ROWS
 
     def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
         """Return our tensors, cut from theirs.
@@ -31,35 +29,49 @@ class Rule:
         Raises:
             ValueError: the shapes do not fit.
         """
-        turned = tensor.mT if self.transpose else tensor
-        expected = [sum(shape[0] for shape in shapes), *shapes[0][1:]]
-        if list(turned.shape) != expected:
-            wanted = expected[::-1] if self.transpose else expected
-            raise ValueError(f"has shape {list(tensor.shape)}, the configuration says {wanted}")
-        return [part.contiguous() for part in turned.split([shape[0] for shape in shapes])]
+        empty = [torch.empty(shape, device="meta") for shape in shapes]
+        expected = list(self.layout.join(empty).shape)
+        if list(tensor.shape) != expected:
+            raise ValueError(f"has shape {list(tensor.shape)}, the configuration says {expected}")
+        return [part.contiguous() for part in self.layout.split(tensor, shapes)]
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
         """Return their tensor, made of ours."""
-        joined = parts[0] if len(parts) == 1 else torch.cat(list(parts))
-        return (joined.mT if self.transpose else joined).contiguous()
+        return self.layout.join(parts).contiguous()
 
     def places(self, names: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the pairs of names, theirs and ours, for every number at which our names exist."""
-        template = re.compile(re.escape(self.ours[0]).replace(r"\{i\}", r"(?P<i>\d+)"))
+        template = re.compile(re.sub(r"\\\{([a-z])\\\}", r"(?P<\1>\\d+)", re.escape(self.ours[0])))
         for name in names:
             if match := template.fullmatch(name):
-                number = match.groupdict().get("i", "")
-                yield self.theirs.replace("{i}", number), tuple(x.replace("{i}", number) for x in self.ours)
+                numbers = match.groupdict()
+                yield _filled(self.theirs, numbers), tuple(_filled(x, numbers) for x in self.ours)
+
+
+def _filled(name: str, numbers: Mapping[str, str]) -> str:
+    for letter, number in numbers.items():
+        name = name.replace(f"{{{letter}}}", number)
+    return name
 
 
 def rename(theirs: str, ours: str, *, transpose: bool = False) -> Rule:
     """Return the rule that a tensor has another name, perhaps turned."""
-    return Rule(theirs, (ours,), transpose)
+    return Rule(theirs, (ours,), TURNED if transpose else ROWS)
+
+
+def renames(
+    theirs: str, ours: str, pairs: Iterable[tuple[str, str]], ends: Sequence[str] = ("weight", "bias")
+) -> tuple[Rule, ...]:
+    """Return the rules that ``theirs.a.weight`` is ``ours.b.weight``, for every pair (a, b) and every end.
+
+    A rule for a bias that a model lacks finds no place and does no harm.
+    """
+    return tuple(rename(f"{theirs}.{a}.{end}", f"{ours}.{b}.{end}") for a, b in pairs for end in ends)
 
 
 def fused(theirs: str, ours: tuple[str, ...], *, transpose: bool = False) -> Rule:
-    """Return the rule that several of ours are one tensor of theirs."""
-    return Rule(theirs, ours, transpose)
+    """Return the rule that several of ours, one below the other, are one tensor of theirs."""
+    return Rule(theirs, ours, TURNED if transpose else ROWS)
 
 
 def to_ours(theirs: Mapping[str, Tensor], rules: Sequence[Rule], shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:

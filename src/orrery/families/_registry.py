@@ -2,7 +2,7 @@
 
 import importlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -15,15 +15,29 @@ _registered: dict[str, str] = {}
 
 @runtime_checkable
 class Family(Protocol):
-    """What a family file offers."""
+    """What a family file offers.
+
+    Attributes:
+        ARCHITECTURE: the class that ``config.json`` names.
+        WEIGHTS: the rules of its files, or a function from a configuration to them.
+        DEFAULTS: every key of ``config.json`` that the family uses, with what an absent key means.
+        TINY: a configuration of a few thousand parameters, on which the laws and the documentation run.
+    """
 
     ARCHITECTURE: str
-    WEIGHTS: Sequence[Rule]
+    WEIGHTS: Sequence[Rule] | Callable[[Mapping[str, Any]], Sequence[Rule]]
     DEFAULTS: Mapping[str, Any]
+    TINY: Mapping[str, Any]
 
     def spec(self, config: Mapping[str, Any]) -> ModuleSpec:
         """Return the architecture that a ``config.json`` describes."""
         ...
+
+
+def rules_of(family: Family, config: Mapping[str, Any]) -> tuple[Rule, ...]:
+    """Return a family's rules for a configuration; some layouts depend on it (the number of heads, the head)."""
+    weights = family.WEIGHTS
+    return tuple(weights(config) if callable(weights) else weights)
 
 
 def names() -> list[str]:
@@ -36,7 +50,8 @@ def register(path: str, name: str | None = None) -> None:
     """Add a family from a module of the user's own, by its import path; never called by a file or the environment.
 
     Args:
-        path: dotted path of an importable module with ``spec``, ``WEIGHTS``, ``DEFAULTS`` and ``ARCHITECTURE``.
+        path: dotted path of an importable module with ``spec``, ``WEIGHTS``, ``DEFAULTS``, ``TINY`` and
+            ``ARCHITECTURE``.
         name: the ``model_type``; by default the module's last name.
     """
     _registered[name or path.rpartition(".")[2]] = path
@@ -53,7 +68,9 @@ def load_family(name: Any) -> Family:
     if not known or not {name, name.replace("-", "_")} & set(names()):
         raise ModelFileError(f"no family {name!r}", f"there are: {', '.join(names())}")
     module = importlib.import_module(_registered.get(name, f"{__package__}.{name.replace('-', '_')}"))
-    for part in ("spec", "WEIGHTS", "DEFAULTS", "ARCHITECTURE"):
+    for part in ("spec", "WEIGHTS", "DEFAULTS", "TINY", "ARCHITECTURE"):
         if not hasattr(module, part):
-            raise UsageError(f"the family {name!r} has no {part}", "a family file defines spec, WEIGHTS, DEFAULTS")
+            raise UsageError(
+                f"the family {name!r} has no {part}", "a family file defines them all; see families/gpt2.py"
+            )
     return cast(Family, module)

@@ -38,6 +38,7 @@ DEFAULTS: Mapping[str, Any] = {
     "scale_attn_weights": True,
     "tie_word_embeddings": True,
 }
+TINY = {"vocab_size": 61, "n_positions": 48, "n_embd": 24, "n_layer": 2, "n_head": 3}
 _FIXED = {"scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False}
 _IGNORED = ("reorder_and_upcast_attn", "n_ctx", "summary_*")
 

@@ -40,6 +40,15 @@ DEFAULTS: Mapping[str, Any] = {
     "tie_word_embeddings": False,
     **_rotary.DEFAULTS,
 }
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 48,
+}
 _IGNORED = ("pretraining_tp",)
 
 

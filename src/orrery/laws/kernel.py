@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
-from orrery.laws.models import KERNELS, random_ids, tiny
+from orrery.laws.models import kernels_of, random_ids, tiny, trained
 from orrery.nn.attention.kernels import Kernel, eager
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
 
@@ -17,7 +17,7 @@ DTYPES = {"float64": (torch.float64, FLOAT64), "float32": (torch.float32, FLOAT3
 def check(family: str) -> Iterator[Evidence]:
     """Compare every kernel with eager: alone under random masks and biases, in the model, and its gradients."""
     evidence = partial(within, law="kernel", family=family)
-    for name, kernel in KERNELS.items():
+    for name, kernel in kernels_of(family).items():
         if kernel is eager:
             continue
         for precision, (dtype, bound) in DTYPES.items():
@@ -41,7 +41,8 @@ def gradients(family: str, kernel: Kernel) -> float:
 
     def gradient(chosen: Kernel) -> tuple[Tensor, ...]:
         loss = model(ids, real=real, kernel=chosen)[real].pow(2).mean()
-        return torch.autograd.grad(loss, list(model.parameters()))
+        found = torch.autograd.grad(loss, trained(model), allow_unused=True)
+        return tuple(torch.zeros(()) if gradient is None else gradient for gradient in found)
 
     return max(deviation(a, b) for a, b in zip(gradient(kernel), gradient(eager), strict=True))
 

@@ -13,7 +13,7 @@ from orrery.checkpoints.disk import fsync_file, fsync_folder, machine_errors
 from orrery.checkpoints.rules import to_theirs
 from orrery.checkpoints.tensors import write_tensors
 from orrery.errors import UsageError
-from orrery.families import load_family
+from orrery.families import load_family, rules_of
 from orrery.loading.card import model_card
 from orrery.loading.files import CARD, CONFIG, GENERATION, WEIGHTS
 from orrery.loading.weights import weights_of
@@ -75,7 +75,7 @@ def save_model(
         **_dtype(config, ours),
     }
     tokens = {key: id for key, id in control.items() if id is not None} if generation is None else dict(generation)
-    theirs = to_theirs(ours, rules.WEIGHTS)
+    theirs = to_theirs(ours, rules_of(rules, config))
     needed = sum(tensor.nbytes for tensor in theirs.values())
     with machine_errors(folder, needed):
         folder.mkdir(parents=True, exist_ok=True)

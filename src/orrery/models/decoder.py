@@ -1,18 +1,20 @@
 """The decoder-only language model: GPT, Llama and their descendants are specs of this assembly."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.nn.attention.kernels import Kernel, sdpa
-from orrery.nn.cache import UNCACHED, Cache, SlotCache, growing
+from orrery.models.calls import default_kernel, places_of, real_of, tie
+from orrery.nn.attention.kernels import Kernel
+from orrery.nn.cache import UNCACHED, Cache
+from orrery.nn.caches import RowCache, fitting
 from orrery.nn.context import Context, Taps
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Places
 from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
 
@@ -21,7 +23,7 @@ from orrery.nn.stack import Stack
 class DecoderState:
     """What a decoder remembers: its cache."""
 
-    cache: SlotCache
+    cache: RowCache
 
     @property
     def lengths(self) -> Int[Tensor, "B"]:
@@ -75,22 +77,23 @@ class Decoder(nn.Module):
     def __init__(self, spec: Spec) -> None:
         super().__init__()
         self.spec = spec
-        self.kernel: Kernel = sdpa
-        self.embed = spec.embed.build(spec.width - spec.stack.extra_width)
+        self.kernel: Kernel = default_kernel(spec)
+        self.embed = spec.embed.build(spec.stack.entry_width(spec.width))
         self.stack = spec.stack.build(spec.width)
         self.head = spec.head.build(spec.width)
         if spec.head.tied:
-            self._tie()
+            tie(self.embed.token, self.head)
 
     def prepare(
         self,
         ids_BL: Int[Tensor, "B L"],
         *,
         real: Bool[Tensor, "B L"] | None = None,
-        positions: Int[Tensor, "B L"] | None = None,
+        positions: Int[Tensor, "#B L"] | None = None,
         documents: Int[Tensor, "B L"] | None = None,
         cache: Cache = UNCACHED,
         kernel: Kernel | None = None,
+        losses: list[Tensor] | None = None,
         taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B L D"], Context]:
         """Embed the tokens and bind everything that varies per call; always eager.
@@ -102,44 +105,28 @@ class Decoder(nn.Module):
             documents: of each token in a packed row, with restarted ``positions``; -1 for padding.
             cache: keys and values of earlier calls.
             kernel: the attention kernel; by default the model's own, ``model.kernel``.
+            losses: where auxiliary losses (load balance) are appended.
             taps: a recorder.
         """
-        whole = cache is UNCACHED and real is None and positions is None and documents is None
-        if positions is None:
-            positions = cache.next_positions(ids_BL.shape[1], ids_BL.device)
-            if real is not None:
-                positions = (positions[:, :1] + real.long().cumsum(1) - 1).masked_fill(~real, 0)
-        places = Places(positions, documents)
+        places, whole = places_of(ids_BL, real, positions, documents, cache)
         return self.stack.prepare(
-            self.embed(ids_BL), places, real, whole=whole, cache=cache, kernel=kernel or self.kernel, taps=taps
+            self.embed(ids_BL),
+            places,
+            real,
+            whole=whole,
+            cache=cache,
+            kernel=kernel or self.kernel,
+            losses=losses,
+            taps=taps,
         )
 
-    def hidden(
-        self,
-        ids_BL: Int[Tensor, "B L"],
-        *,
-        real: Bool[Tensor, "B L"] | None = None,
-        positions: Int[Tensor, "B L"] | None = None,
-        documents: Int[Tensor, "B L"] | None = None,
-        kernel: Kernel | None = None,
-        taps: Taps | None = None,
-    ) -> Float[Tensor, "B L D"]:
+    def hidden(self, ids_BL: Int[Tensor, "B L"], **call: Any) -> Float[Tensor, "B L D"]:
         """Return the final stream; arguments as in ``prepare``."""
-        x_BLD, ctx = self.prepare(ids_BL, real=real, positions=positions, documents=documents, kernel=kernel, taps=taps)
-        return self.stack(x_BLD, ctx)
+        return self.stack(*self.prepare(ids_BL, **call))
 
-    def forward(
-        self,
-        ids_BL: Int[Tensor, "B L"],
-        *,
-        real: Bool[Tensor, "B L"] | None = None,
-        positions: Int[Tensor, "B L"] | None = None,
-        documents: Int[Tensor, "B L"] | None = None,
-        kernel: Kernel | None = None,
-        taps: Taps | None = None,
-    ) -> Float[Tensor, "B L V"]:
+    def forward(self, ids_BL: Int[Tensor, "B L"], **call: Any) -> Float[Tensor, "B L V"]:
         """Return the logits of every next token; arguments as in ``prepare``."""
-        x_BLD, ctx = self.prepare(ids_BL, real=real, positions=positions, documents=documents, kernel=kernel, taps=taps)
+        x_BLD, ctx = self.prepare(ids_BL, **call)
         return ctx.tap(self, "logits", self.head(self.stack(x_BLD, ctx)))
 
     def start(
@@ -148,7 +135,7 @@ class Decoder(nn.Module):
         capacity: int,
         lengths: Int[Tensor, "B"] | None = None,
         *,
-        cache: SlotCache | None = None,
+        cache: RowCache | None = None,
         kernel: Kernel | None = None,
     ) -> tuple[Float[Tensor, "B V"], DecoderState]:
         """Read the prompts (right-padded rows) and return the logits after each row's last token.
@@ -158,7 +145,9 @@ class Decoder(nn.Module):
         """
         if source.shape[1] == 0 or (lengths is not None and int(lengths.min()) < 1):
             raise UsageError("an empty prompt has no next token", "give every row at least one token")
-        state = DecoderState(growing(source.shape[0], capacity, source.device) if cache is None else cache)
+        if cache is None:
+            cache = fitting(self.stack.masks, len(source), capacity, source.device)
+        state = DecoderState(cache)
         x_BLD = self._take(source, state, lengths, kernel)
         last_B = torch.full_like(source[:, 0], source.shape[1]) if lengths is None else lengths
         x_BD = x_BLD[torch.arange(len(last_B), device=last_B.device), last_B - 1]
@@ -178,18 +167,6 @@ class Decoder(nn.Module):
     def _take(
         self, tokens_BN: Tensor, state: DecoderState, lengths_B: Tensor | None, kernel: Kernel | None
     ) -> Float[Tensor, "B N D"]:
-        real_BN = None
-        if lengths_B is not None:
-            real_BN = torch.arange(tokens_BN.shape[1], device=tokens_BN.device) < lengths_B[:, None]
+        real_BN = real_of(tokens_BN, lengths_B)
         x_BND, ctx = self.prepare(tokens_BN, real=real_BN, cache=state.cache, kernel=kernel)
         return self.stack(x_BND, ctx)
-
-    def _tie(self) -> None:
-        """Let the head use the embedding table itself."""
-        table, head = self.embed.token.weight, self.head.vocabulary.weight
-        if table.shape != head.shape:
-            raise UsageError(
-                f"a tied head needs a table of {tuple(head.shape)}, the embeddings have {tuple(table.shape)}",
-                "untie the head (concatenated positions leave narrower embeddings)",
-            )
-        self.head.vocabulary.weight = self.embed.token.weight

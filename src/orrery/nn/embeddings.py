@@ -1,9 +1,10 @@
 """Embeddings: from token numbers to vectors."""
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from orrery.errors import DataError
+from orrery.errors import DataError, UsageError
 from orrery.nn.spec import ModuleSpec, spec
 
 
@@ -24,9 +25,46 @@ class TokenEmbedding(nn.Module):
         super().__init__()
         self.token = nn.Embedding(vocabulary, width)
 
-    def forward(self, ids_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B L D"]:
-        """Look the rows up."""
+    def forward(
+        self, ids_BL: Int[Tensor, "B L"], segments_BL: Int[Tensor, "B L"] | None = None
+    ) -> Float[Tensor, "B L D"]:
+        """Look the rows up.
+
+        Raises:
+            UsageError: segments, of which this embedding has none.
+        """
+        if segments_BL is not None:
+            raise UsageError("this model has no segments", "leave segments (token_type_ids) away")
         return self.token(ids_BL)
+
+
+class SegmentedEmbedding(nn.Module):
+    """``E[id] + S[segment]``: which sentence of a pair a token belongs to (Devlin et al. 2019, section 3).
+
+    Shapes: ids and segments ``[B, L]`` to ``[B, L, D]``; without segments all tokens are in the first.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """The numbers of tokens and of segments."""
+
+        vocabulary: int
+        segments: int
+
+        def build(self, width: int) -> "SegmentedEmbedding":
+            """Return the two tables."""
+            return SegmentedEmbedding(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.token = nn.Embedding(spec.vocabulary, width)
+        self.segment = nn.Embedding(spec.segments, width)
+
+    def forward(
+        self, ids_BL: Int[Tensor, "B L"], segments_BL: Int[Tensor, "B L"] | None = None
+    ) -> Float[Tensor, "B L D"]:
+        """Add the segment's vector to the token's."""
+        return self.token(ids_BL) + self.segment(torch.zeros_like(ids_BL) if segments_BL is None else segments_BL)
 
 
 def check_ids(ids: Int[Tensor, "..."], vocabulary: int) -> None:

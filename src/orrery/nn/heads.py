@@ -1,10 +1,15 @@
 """Heads: from the final stream to an answer."""
 
-from jaxtyping import Float
+from abc import abstractmethod
+
+import torch
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from orrery.nn.residual import Identity
-from orrery.nn.spec import ModuleSpec, spec
+from orrery.nn.spec import ModuleSpec, Value, spec
+
+Real = Bool[Tensor, "B L"] | None
 
 
 class LanguageModelHead(nn.Module):
@@ -31,8 +36,136 @@ class LanguageModelHead(nn.Module):
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
         self.transform, self.cap = spec.transform.build(width), spec.cap.build(width)
-        self.vocabulary = nn.Linear(width, spec.vocabulary, bias=spec.bias)
+        self.vocabulary = nn.Linear(spec.transform.out_width(width), spec.vocabulary, bias=spec.bias)
 
-    def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
+    def forward(self, x_BLD: Float[Tensor, "*B D"], real_BL: Real = None) -> Float[Tensor, "*B V"]:
         """Score the vocabulary."""
         return self.cap(self.vocabulary(self.transform(x_BLD)))
+
+
+class TokenHead(nn.Module):
+    """``W transform(x) + b`` for every token: tags, span ends (two labels), replaced tokens and values (one).
+
+    Shapes: ``[B, L, D]`` to ``[B, L, labels]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """The number of labels; ``transform`` comes before the product."""
+
+        labels: int
+        bias: bool = True
+        transform: ModuleSpec = Identity.Spec()
+
+        def build(self, width: int) -> "TokenHead":
+            """Return the head."""
+            return TokenHead(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.transform = spec.transform.build(width)
+        self.labels = nn.Linear(spec.transform.out_width(width), spec.labels, bias=spec.bias)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real = None) -> Float[Tensor, "B L N"]:
+        """Score the labels of every token."""
+        return self.labels(self.transform(x_BLD))
+
+
+@spec
+class Pool(Value):
+    """A rule from the vectors of a row to one."""
+
+    @abstractmethod
+    def of(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real) -> Float[Tensor, "B D"]:
+        """Return one vector a row."""
+
+
+@spec
+class First(Pool):
+    """The first real token: BERT's ``[CLS]``."""
+
+    def of(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real) -> Float[Tensor, "B D"]:
+        """Take it."""
+        return x_BLD[:, 0] if real_BL is None else _at(x_BLD, real_BL.long().argmax(1))
+
+
+@spec
+class Last(Pool):
+    """The last real token: classification and rewards over a causal model."""
+
+    def of(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real) -> Float[Tensor, "B D"]:
+        """Take it."""
+        return x_BLD[:, -1] if real_BL is None else _at(x_BLD, (real_BL.long().cumsum(1) * real_BL).argmax(1))
+
+
+@spec
+class Mean(Pool):
+    """The mean of the real tokens."""
+
+    def of(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real) -> Float[Tensor, "B D"]:
+        """Average them; a row without any gives zeros."""
+        if real_BL is None:
+            return x_BLD.mean(1)
+        return (x_BLD * real_BL[..., None]).sum(1) / real_BL.sum(1, keepdim=True).clamp(min=1)
+
+
+class Pooler(nn.Module):
+    """``transform(pool(x))``: one vector for a row (BERT's pooler: ``tanh(W x_CLS + b)``).
+
+    Shapes: ``[B, L, D]`` to ``[B, E]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """The rule and what comes after it."""
+
+        pool: Pool = First()
+        transform: ModuleSpec = Identity.Spec()
+
+        def build(self, width: int) -> "Pooler":
+            """Return the pooler."""
+            return Pooler(self, width)
+
+        def out_width(self, width: int) -> int:
+            """Return the width of the transform."""
+            return self.transform.out_width(width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.pool, self.transform = spec.pool, spec.transform.build(width)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real = None) -> Float[Tensor, "B E"]:
+        """Pool and transform."""
+        return self.transform(self.pool.of(x_BLD, real_BL))
+
+
+class SequenceHead(nn.Module):
+    """``W pooler(x) + b``: the class of a row, whether one sentence follows the other, a reward (one label).
+
+    Shapes: ``[B, L, D]`` to ``[B, labels]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """The number of labels and the pooler."""
+
+        labels: int
+        bias: bool = True
+        pooler: Pooler.Spec = Pooler.Spec()
+
+        def build(self, width: int) -> "SequenceHead":
+            """Return the head."""
+            return SequenceHead(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.pooler = spec.pooler.build(width)
+        self.labels = nn.Linear(spec.pooler.out_width(width), spec.labels, bias=spec.bias)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real = None) -> Float[Tensor, "B N"]:
+        """Score the labels of every row."""
+        return self.labels(self.pooler(x_BLD, real_BL))
+
+
+def _at(x_BLD: Tensor, place_B: Tensor) -> Tensor:
+    return x_BLD[torch.arange(len(place_B), device=place_B.device), place_B]

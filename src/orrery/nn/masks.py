@@ -4,7 +4,7 @@ A rule is elementwise on places, so the same line gives the dense matrix and the
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -42,6 +42,11 @@ class Places:
 class Mask(Value):
     """A rule; combine rules with ``&`` (both must allow)."""
 
+    @property
+    def window(self) -> int | None:
+        """Return how many tokens back a query may look, itself among them, where that is bounded."""
+        return None
+
     @abstractmethod
     def allows(self, query: Places, key: Places) -> Tensor:
         """Return, elementwise, whether ``query`` may see ``key``."""
@@ -75,9 +80,25 @@ class Window(Mask):
 
     length: int
 
+    @property
+    def window(self) -> int:
+        """Return the length."""
+        return self.length
+
     def allows(self, query: Places, key: Places) -> Tensor:
         """Compare distances."""
         return query.positions - key.positions < self.length
+
+
+@spec
+class Near(Mask):
+    """A window on both sides, for encoders: ``|i - j| <= distance`` (Longformer, ModernBERT)."""
+
+    distance: int
+
+    def allows(self, query: Places, key: Places) -> Tensor:
+        """Compare distances; an unused key is far from everything."""
+        return (query.positions - key.positions).abs() <= self.distance
 
 
 @spec
@@ -120,6 +141,11 @@ class Both(Mask):
     first: Mask
     second: Mask
 
+    @property
+    def window(self) -> int | None:
+        """Return the shorter window."""
+        return min((rule.window for rule in (self.first, self.second) if rule.window is not None), default=None)
+
     def allows(self, query: Places, key: Places) -> Tensor:
         """Allow what both allow."""
         return self.first.allows(query, key) & self.second.allows(query, key)
@@ -129,22 +155,29 @@ class Both(Mask):
 class BoundMask:
     """A rule bound to the places of one call.
 
-    ``dense`` is what a kernel adds to its scores as minus infinity; it is ``None`` exactly when ``is_causal``, so
-    that a kernel with a causal path of its own never sees a matrix.
+    ``dense`` says what a query may see. Where it is ``None`` the rows are whole, and a query sees the keys up to
+    itself (``is_causal``) or all of them, so that a kernel with paths of its own for these never sees a matrix.
     """
 
     dense: Bool[Tensor, "B 1 L S"] | None
     is_causal: bool
 
     def matrix(self, queries: int, keys: int, device: torch.device) -> Bool[Tensor, "B 1 L S"]:
-        """Return the dense matrix, made here where only ``is_causal`` is known."""
+        """Return the dense matrix, made here where the rows are whole."""
         if self.dense is not None:
             return self.dense
-        return torch.ones(1, 1, queries, keys, dtype=torch.bool, device=device).tril()
+        everything = torch.ones(1, 1, queries, keys, dtype=torch.bool, device=device)
+        return everything.tril() if self.is_causal else everything
 
 
 PLAIN_CAUSAL = BoundMask(dense=None, is_causal=True)
 """The causal mask of whole, unpadded, unpacked rows."""
+
+PLAIN_FULL = BoundMask(dense=None, is_causal=False)
+"""No mask: whole rows that see all of themselves."""
+
+WHOLE: Mapping[Mask, BoundMask] = {Causal(): PLAIN_CAUSAL, Everything(): PLAIN_FULL}
+"""The rules that need no matrix where the rows are whole."""
 
 
 def bind(mask: Mask, query: Places, key: Places) -> BoundMask:

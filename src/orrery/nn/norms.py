@@ -17,10 +17,11 @@ class LayerNorm(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """``eps`` inside the root; ``bias`` as in the paper, or none (LLM practice)."""
+        """``eps`` inside the root; ``bias`` as in the paper, or none (LLM practice); no ``gain`` either (OLMo)."""
 
         eps: float = 1e-5
         bias: bool = True
+        gain: bool = True
 
         def build(self, width: int) -> "LayerNorm":
             """Return a norm with gain one and bias zero."""
@@ -29,12 +30,13 @@ class LayerNorm(nn.Module):
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
         self.eps = spec.eps
-        self.weight = nn.Parameter(torch.ones(width))
+        self.shape = (width,)
+        self.weight = nn.Parameter(torch.ones(width)) if spec.gain else None
         self.bias = nn.Parameter(torch.zeros(width)) if spec.bias else None
 
     def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         """Normalise each vector."""
-        return F.layer_norm(x_BLD, self.weight.shape, self.weight, self.bias, self.eps)
+        return F.layer_norm(x_BLD, self.shape, self.weight, self.bias, self.eps)
 
 
 class RMSNorm(nn.Module):
@@ -63,3 +65,57 @@ class RMSNorm(nn.Module):
     def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         """Normalise each vector."""
         return F.rms_norm(x_BLD, self.weight.shape, self.weight + self.offset, self.eps)
+
+
+class HeadNorm(nn.Module):
+    """``norm(head)`` for every head of q or k, with one gain for all heads (Qwen 3, Gemma 3).
+
+    Shapes: ``[B, L, H C]`` unchanged; the norm sees ``[B, L, H, C]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """The norm of a head of ``head_width`` channels."""
+
+        norm: ModuleSpec
+        head_width: int
+
+        def build(self, width: int) -> "HeadNorm":
+            """Return the norm."""
+            return HeadNorm(self.norm.build(self.head_width), self.head_width)
+
+    def __init__(self, norm: nn.Module, head_width: int) -> None:
+        super().__init__()
+        self.norm, self.head_width = norm, head_width
+
+    def forward(self, x_BLE: Float[Tensor, "*B E"]) -> Float[Tensor, "*B E"]:
+        """Normalise head by head."""
+        return self.norm(x_BLE.unflatten(-1, (-1, self.head_width))).flatten(-2)
+
+
+class EachHeadNorm(nn.Module):
+    """``(head - mean) / sqrt(var + eps) * gain_h``, a LayerNorm whose gain differs by head (StableLM 2, Cohere).
+
+    Shapes: ``[B, L, H C]`` unchanged; gains ``[H, C]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """``eps`` inside the root."""
+
+        head_width: int
+        eps: float = 1e-5
+
+        def build(self, width: int) -> "EachHeadNorm":
+            """Return norms for ``width / head_width`` heads."""
+            return EachHeadNorm(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.eps = spec.eps
+        self.weight = nn.Parameter(torch.ones(width // spec.head_width, spec.head_width))
+
+    def forward(self, x_BLE: Float[Tensor, "*B E"]) -> Float[Tensor, "*B E"]:
+        """Normalise head by head."""
+        x_BLHC = x_BLE.unflatten(-1, self.weight.shape)
+        return (F.layer_norm(x_BLHC, self.weight.shape[-1:], eps=self.eps) * self.weight).flatten(-2)

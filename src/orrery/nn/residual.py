@@ -91,7 +91,17 @@ class Chain(nn.Module):
 
         def build(self, width: int) -> nn.Module:
             """Return the parts as a sequence."""
-            return nn.Sequential(*[part.build(width) for part in self.parts])
+            modules = []
+            for part in self.parts:
+                modules.append(part.build(width))
+                width = part.out_width(width)
+            return nn.Sequential(*modules)
+
+        def out_width(self, width: int) -> int:
+            """Return the channels after the last part."""
+            for part in self.parts:
+                width = part.out_width(width)
+            return width
 
 
 class Residual(nn.Module):

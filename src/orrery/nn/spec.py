@@ -46,6 +46,10 @@ class ModuleSpec(Value):
     def build(self, width: int) -> nn.Module:
         """Return the module for a residual stream of ``width`` channels."""
 
+    def out_width(self, width: int) -> int:
+        """Return the channels that come out where ``width`` go in; nearly every part keeps them."""
+        return width
+
 
 def to_json(value: Any) -> Any:
     """Return a spec tree as JSON values; the inverse of ``from_json``."""

@@ -12,7 +12,7 @@ from orrery.nn.attention.kernels import Kernel
 from orrery.nn.block import Block
 from orrery.nn.cache import Cache, Layer
 from orrery.nn.context import Context, Taps
-from orrery.nn.masks import PLAIN_CAUSAL, BoundMask, Causal, Mask, Places, SameDocument, bind
+from orrery.nn.masks import WHOLE, BoundMask, Mask, Places, SameDocument, bind
 from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Call, PositionScheme, PositionSpec
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec, traverse
@@ -30,7 +30,11 @@ class Stack(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """Blocks in order; ``enter`` before the positions (scale), ``start`` after them (BERT's norm, dropout)."""
+        """Blocks in order; ``enter`` before the positions (scale), ``start`` after them (BERT's norm, dropout).
+
+        ``order`` says which block stands at each depth, where not each stands at its own (ALBERT); ``entry`` is the
+        width of the embeddings where it is not the stack's, and ``enter`` or ``start`` projects (ALBERT, OPT).
+        """
 
         blocks: tuple[Block.Spec, ...]
         final: ModuleSpec = Identity.Spec()
@@ -38,11 +42,17 @@ class Stack(nn.Module):
         masks: Mapping[str, Mask]
         enter: ModuleSpec = Identity.Spec()
         start: ModuleSpec = Identity.Spec()
+        order: tuple[int, ...] | None = None
+        entry: int | None = None
 
         @property
         def extra_width(self) -> int:
             """Return the channels that positions append to the embeddings."""
             return sum(position.extra_width for position in self.positions.values())
+
+        def entry_width(self, width: int) -> int:
+            """Return the width of the embeddings for a stack of ``width`` channels."""
+            return width - self.extra_width if self.entry is None else self.entry
 
         def build(self, width: int) -> "Stack":
             """Return the stack.
@@ -55,11 +65,14 @@ class Stack(nn.Module):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.name = ""
-        self.enter = spec.enter.build(width - spec.extra_width)
-        self.positions = nn.ModuleDict({name: part.build(width) for name, part in spec.positions.items()})
+        self.path = ""
+        entry = spec.entry_width(width)
+        entered = spec.enter.out_width(entry) + spec.extra_width
+        self.enter = spec.enter.build(entry)
+        self.positions = nn.ModuleDict({name: part.build(entered) for name, part in spec.positions.items()})
         self.masks = dict(spec.masks)
-        self.start = spec.start.build(width)
+        self.start = spec.start.build(entered)
+        self.order = range(len(spec.blocks)) if spec.order is None else spec.order
         self.blocks = nn.ModuleList(block.build(width) for block in spec.blocks)
         self.final = spec.final.build(width)
 
@@ -73,20 +86,33 @@ class Stack(nn.Module):
         cache: Cache,
         kernel: Kernel,
         taps: Taps | None,
+        memory: Tensor | None = None,
+        memory_mask: BoundMask | None = None,
+        losses: list[Tensor] | None = None,
     ) -> tuple[Float[Tensor, "B L D2"], Context]:
         """Open the cache, bind positions and masks, and bring embeddings to the first block; always eager.
 
-        ``whole`` says that the rows are unpadded, unpacked and complete: a causal mask then needs no matrix.
+        ``whole`` says that the rows are unpadded, unpacked and complete: a plain mask then needs no matrix.
+        ``memory`` and ``memory_mask`` are the encoder's output and which of its places are real.
         """
-        keys = cache.open(places, real_BL)
+        keys = cache.open(places, real_BL, self.masks)
         length = cache.capacity or places.positions.shape[1]
-        call = Call(places, dict.fromkeys(self.masks, keys), length, x_BLD.dtype)
+        call = Call(places, keys, length, x_BLD.dtype)
         positions: dict[str, BoundPosition] = {"none": NO_POSITION}
         for name, scheme in self.positions.items():
             assert isinstance(scheme, PositionScheme)
             positions[name] = scheme.bind(call)
-        masks = {name: _bind(mask, places, keys, whole) for name, mask in self.masks.items()}
-        ctx = Context(positions=positions, masks=masks, cache=cache, kernel=kernel, taps=taps)
+        masks = {name: _bind(mask, places, keys[name], whole) for name, mask in self.masks.items()}
+        ctx = Context(
+            positions=positions,
+            masks=masks,
+            cache=cache,
+            kernel=kernel,
+            memory=memory,
+            memory_mask=memory_mask,
+            losses=losses,
+            taps=taps,
+        )
         x_BLD = self.enter(x_BLD)
         for position in positions.values():
             x_BLD = position.embed(x_BLD)
@@ -94,22 +120,22 @@ class Stack(nn.Module):
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Run the blocks; this is what is compiled."""
-        for depth, block in enumerate(self.blocks):
-            layer = Layer(depth, f"{self.name}blocks.{depth}", ctx.cache)
-            x_BLD = block(x_BLD, replace(ctx, layer=layer))
+        for depth, number in enumerate(self.order):
+            layer = Layer(depth, f"{self.path}blocks.{depth}", ctx.cache)
+            x_BLD = self.blocks[number](x_BLD, replace(ctx, layer=layer))
         return ctx.tap(self, "final", self.final(x_BLD))
 
 
 def _bind(mask: Mask, query: Places, key: Places, whole: bool) -> BoundMask:
-    """Bind one mask; whole causal rows keep the kernel's own causal path."""
-    if whole and mask == Causal():
-        return PLAIN_CAUSAL
+    """Bind one mask; whole rows keep the kernel's own paths."""
+    if whole and mask in WHOLE:
+        return WHOLE[mask]
     return bind(mask if query.documents is None else mask & SameDocument(), query, key)
 
 
 def _check_names(spec: Stack.Spec) -> None:
     """Refuse a position or mask that an attention names and the stack lacks."""
-    known = {"position": {*spec.positions, "none"}, "mask": set(spec.masks)}
+    known = {"position": {*spec.positions, "none"}, "mask": {*spec.masks, "memory"}}
     for path, part in traverse(spec.blocks, "blocks"):
         for slot, names in known.items():
             asked = getattr(part, slot, None)

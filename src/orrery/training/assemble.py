@@ -12,10 +12,11 @@ from orrery.data.corpora import Document, corpus_fingerprint, read_corpus
 from orrery.data.splits import split_documents, split_tail
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family
+from orrery.models.calls import default_kernel, keeps_pattern
 from orrery.models.decoder import Decoder
 from orrery.models.dropout import pattern_dropout, with_dropout
 from orrery.models.initialise import initialise
-from orrery.nn.attention.kernels import Kernel, sdpa
+from orrery.nn.attention.kernels import Kernel
 from orrery.nn.attention.materialised import materialised
 from orrery.nn.spec import from_json, to_json
 from orrery.objectives.causal import CausalLanguageModel
@@ -157,5 +158,5 @@ def training_kernel(spec: Decoder.Spec, device: str) -> Kernel:
 
     On a processor, patterns of up to 1,024 tokens are kept rather than recomputed in the backward pass.
     """
-    kept = device == "cpu" and spec.context <= 1024 and pattern_dropout(spec) == 0
-    return materialised if kept else sdpa
+    kept = device == "cpu" and spec.context <= 1024 and pattern_dropout(spec) == 0 and keeps_pattern(spec)
+    return materialised if kept else default_kernel(spec)

@@ -11,7 +11,7 @@ from orrery.laws.evidence import deviation
 from orrery.laws.models import CONFIGS, random_ids, tiny
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.block import Block
-from orrery.nn.cache import growing
+from orrery.nn.caches import growing
 from orrery.nn.masks import Everything
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.learned import LearnedPositions
@@ -66,7 +66,7 @@ def test_one_block_object_at_several_depths_keeps_taps_and_caches_apart():
     assert deviation(torch.cat([logits[:, None], stepped], 1), expected[:, 3:]) < 1e-9
 
 
-@pytest.mark.parametrize("family", CONFIGS)
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
 @torch.no_grad()
 def test_given_positions_and_hidden(family):
     model, ids = tiny(family), random_ids(2, 6)

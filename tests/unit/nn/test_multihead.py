@@ -9,7 +9,7 @@ from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
 from orrery.nn.cache import UNCACHED, Layer
 from orrery.nn.context import Context
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
-from orrery.nn.norms import RMSNorm
+from orrery.nn.norms import HeadNorm, RMSNorm
 from orrery.nn.positions.scheme import NO_POSITION
 
 X = torch.randn(2, 7, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -55,7 +55,11 @@ def test_grouped_heads_are_full_heads_with_repeated_keys_and_values():
 
 def test_head_norm_and_scale():
     spec = MultiHeadAttention.Spec(
-        heads=3, kv_heads=3, head_width=4, scoring=Scoring(scale=2.0), qk_norm=RMSNorm.Spec(eps=0.0)
+        heads=3,
+        kv_heads=3,
+        head_width=4,
+        scoring=Scoring(scale=2.0),
+        qk_norm=HeadNorm.Spec(norm=RMSNorm.Spec(eps=0.0), head_width=4),
     )
     attention = spec.build(12).double()
     q, k, v = (attention.split(layer(X)) for layer in (attention.q, attention.k, attention.v))

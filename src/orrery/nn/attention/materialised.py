@@ -15,22 +15,26 @@ from orrery.nn.masks import BoundMask
 def materialised(
     q_BHLC: Float[Tensor, "B H L C"],
     k_BKSC: Float[Tensor, "B K S C"],
-    v_BKSC: Float[Tensor, "B K S C"],
+    v_BKSC: Float[Tensor, "B K S E"],
     *,
     mask: BoundMask,
-    bias_BHLS: Float[Tensor, "B H L S"] | None,
+    bias_BHLS: Float[Tensor, "#B H L S"] | None,
     scale: float,
     dropout: float,
     tap: Callable[[str, Tensor], Tensor],
-) -> Float[Tensor, "B H L C"]:
+    cap: float | None = None,
+    sinks_H: Float[Tensor, "H"] | None = None,
+) -> Float[Tensor, "B H L E"]:
     """Compute attention as eager does, with the mask folded into the first product and a backward of its own.
 
     torch's fused kernel recomputes the pattern in its backward; on a processor that costs several times what reading
     it back costs, as long as the pattern fits: it takes ``B H L S`` numbers a layer.
 
     Raises:
-        UsageError: dropout on the pattern, or a bias that needs a gradient, which this kernel does not have.
+        UsageError: dropout on the pattern, a bias that needs a gradient, a cap or sinks, which this kernel lacks.
     """
+    if cap is not None or sinks_H is not None:
+        raise UsageError("the materialised kernel has neither caps nor sinks", "use the eager kernel")
     if bias_BHLS is not None and bias_BHLS.requires_grad:
         raise UsageError("the materialised kernel has no gradient for a bias", "use the sdpa or the eager kernel")
     if dropout:
@@ -70,7 +74,7 @@ class _Attend(torch.autograd.Function):
 def _added(mask: BoundMask, bias_BHLS: Tensor | None, q_BHLC: Tensor, keys: int) -> Tensor:
     """Return what is added to the scores: the lowest finite number where the mask forbids, so no row is NaN."""
     B, H, L, _ = q_BHLC.shape
-    if mask.dense is None and bias_BHLS is None:
+    if mask.is_causal and bias_BHLS is None:
         return _causal(L, keys, q_BHLC.dtype, q_BHLC.device)
     allowed = mask.matrix(L, keys, q_BHLC.device)
     base = torch.zeros((), dtype=q_BHLC.dtype, device=q_BHLC.device) if bias_BHLS is None else bias_BHLS

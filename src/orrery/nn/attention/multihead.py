@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -24,10 +25,47 @@ class Biases(Value):
 
 @spec
 class Scoring(Value):
-    """Numbers of the kernel: ``scale`` on the scores (``None``: ``1 / sqrt(C)``), dropout on the pattern."""
+    """Numbers of the kernel: ``scale`` on the scores (``None``: ``1 / sqrt(C)``), their cap, dropout on the pattern."""
 
     scale: float | None = None
     dropout: float = 0.0
+    cap: float | None = None
+
+
+class NoSinks(nn.Module):
+    """No sink: a pattern sums to one. Shapes: none."""
+
+    @spec
+    class Spec(ModuleSpec):
+        """Nothing to say."""
+
+        def build(self, heads: int) -> "NoSinks":
+            """Return the empty slot."""
+            return NoSinks()
+
+    def forward(self) -> None:
+        """Return nothing."""
+        return None
+
+
+class Sinks(nn.Module):
+    """A learned score that each head gives to nothing (gpt-oss; Xiao et al. 2023). Shapes: ``[H]``."""
+
+    @spec
+    class Spec(ModuleSpec):
+        """Nothing to say."""
+
+        def build(self, heads: int) -> "Sinks":
+            """Return one sink a head."""
+            return Sinks(heads)
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(heads))
+
+    def forward(self) -> Float[Tensor, "H"]:
+        """Return the scores."""
+        return self.weight
 
 
 class MultiHeadAttention(nn.Module):
@@ -46,7 +84,8 @@ class MultiHeadAttention(nn.Module):
     class Spec(ModuleSpec):
         """Heads, and the names of the stack's positions and mask.
 
-        ``source`` says where keys and values come from; ``qk_norm`` is applied to each head of q and k.
+        ``source`` says where keys and values come from; ``qk_norm`` is applied to q and to k, all heads in a row;
+        ``sinks`` adds a score that goes to nothing.
         """
 
         heads: int
@@ -55,6 +94,7 @@ class MultiHeadAttention(nn.Module):
         biases: Biases = Biases()
         scoring: Scoring = Scoring()
         qk_norm: ModuleSpec = Identity.Spec()
+        sinks: ModuleSpec = NoSinks.Spec()
         source: ModuleSpec = Self.Spec()
         position: str = "none"
         mask: str = "causal"
@@ -79,16 +119,17 @@ class MultiHeadAttention(nn.Module):
         self.k = nn.Linear(width, keys, bias=spec.biases.k)
         self.v = nn.Linear(width, keys, bias=spec.biases.v)
         self.out = nn.Linear(queries, width, bias=spec.biases.out)
-        self.q_norm, self.k_norm = (spec.qk_norm.build(spec.head_width) for _ in range(2))
+        self.q_norm, self.k_norm = spec.qk_norm.build(queries), spec.qk_norm.build(keys)
+        self.sinks = spec.sinks.build(spec.heads)
         self.source = spec.source.build(width)
         self.position, self.mask, self.head_width = spec.position, spec.mask, spec.head_width
         self.scale = spec.head_width**-0.5 if spec.scoring.scale is None else spec.scoring.scale
-        self.dropout = spec.scoring.dropout
+        self.dropout, self.cap = spec.scoring.dropout, spec.scoring.cap
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Let every token read what it may see."""
         position = ctx.positions[self.position]
-        q_BHLC = self.q_norm(self.split(self.q(x_BLD)))
+        q_BHLC = self.split(self.q_norm(self.q(x_BLD)))
         q_BHLC, k_BKSC, v_BKSC, mask = self.source(self, q_BHLC, x_BLD, position, ctx)
         q_BHLC = ctx.tap(self, "q", q_BHLC)
         mixed_BHLC = ctx.kernel(
@@ -100,6 +141,8 @@ class MultiHeadAttention(nn.Module):
             scale=self.scale,
             dropout=self.dropout * self.training,
             tap=partial(ctx.tap, self),
+            cap=self.cap,
+            sinks_H=self.sinks(),
         )
         mixed_BHLC = ctx.tap(self, "mixed", mixed_BHLC)
         return self.out(mixed_BHLC.transpose(1, 2).flatten(2))

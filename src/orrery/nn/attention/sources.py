@@ -36,8 +36,42 @@ class Self(nn.Module):
         ctx: Context,
     ) -> tuple[Tensor, Tensor, Tensor, BoundMask]:
         """Project, rotate, store."""
-        k_BKLC = attention.k_norm(attention.split(attention.k(x_BLD)))
+        k_BKLC = attention.split(attention.k_norm(attention.k(x_BLD)))
         v_BKLC = attention.split(attention.v(x_BLD))
         q_BHLC, k_BKLC = position.rotate(q_BHLC, k_BKLC)
-        k_BKSC, v_BKSC = ctx.layer.extend(k_BKLC, v_BKLC)  # type: ignore[union-attr]
+        k_BKSC, v_BKSC = ctx.layer.extend(attention.mask, k_BKLC, v_BKLC)  # type: ignore[union-attr]
         return q_BHLC, k_BKSC, v_BKSC, ctx.masks[attention.mask]
+
+
+class Memory(nn.Module):
+    """Cross-attention: keys and values of the encoder's output, projected once and then kept (Vaswani et al. 3.2.3).
+
+    Shapes: x ``[B, L, D]`` and memory ``[B, S, D]`` to q ``[B, H, L, C]``, k and v ``[B, K, S, C]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """Nothing to say."""
+
+        def build(self, width: int) -> "Memory":
+            """Return the source; it has no parameters."""
+            return Memory()
+
+    def forward(
+        self,
+        attention: "MultiHeadAttention",
+        q_BHLC: Tensor,
+        x_BLD: Tensor,
+        position: BoundPosition,
+        ctx: Context,
+    ) -> tuple[Tensor, Tensor, Tensor, BoundMask]:
+        """Recall what was projected, or project the memory now."""
+        assert ctx.layer is not None
+        assert ctx.memory_mask is not None
+
+        def project() -> tuple[Tensor, Tensor]:
+            assert ctx.memory is not None
+            k_BSE, v_BSE = attention.k_norm(attention.k(ctx.memory)), attention.v(ctx.memory)
+            return attention.split(k_BSE), attention.split(v_BSE)
+
+        return q_BHLC, *ctx.layer.recall(project), ctx.memory_mask

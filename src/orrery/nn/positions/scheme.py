@@ -35,7 +35,7 @@ class BoundPosition(ABC):  # noqa: B024 - three hooks, none of which a scheme mu
         """Change queries and keys before they meet; keys enter the cache changed."""
         return q_BHLC, k_BKLC
 
-    def bias(self, mask: str) -> Float[Tensor, "B H L S"] | None:
+    def bias(self, mask: str) -> Float[Tensor, "#B H L S"] | None:
         """Return what is added to the scores of the attentions under the mask of this name."""
         return None
 

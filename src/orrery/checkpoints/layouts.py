@@ -1,0 +1,114 @@
+"""Layouts: how tensors of ours lie inside one tensor of a published file. Each can be undone."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+class Layout(ABC):
+    """A way to put tensors into one, and to take them out again."""
+
+    @abstractmethod
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Return their tensor, made of ours."""
+
+    @abstractmethod
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Return our tensors of these shapes, cut from theirs."""
+
+
+@dataclass(frozen=True)
+class Rows(Layout):
+    """One below the other; a single tensor is itself."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Concatenate."""
+        return parts[0] if len(parts) == 1 else torch.cat(list(parts))
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Cut."""
+        return list(tensor.split([shape[0] for shape in shapes]))
+
+
+@dataclass(frozen=True)
+class Turned(Layout):
+    """One below the other, then rows and columns exchanged (GPT-2's width-one convolution)."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Concatenate and turn."""
+        return ROWS.join(parts).mT
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Turn and cut."""
+        return ROWS.split(tensor.mT, shapes)
+
+
+@dataclass(frozen=True)
+class ByGroup(Layout):
+    """Group by group: the rows of the first group of every part, then those of the second, and so on.
+
+    With ``groups`` heads it is BLOOM's and NeoX's fused matrix (q, k and v of head 0, then of head 1); with a group
+    for each key-value head it is Falcon's (all its queries, its key, its value).
+    """
+
+    groups: int
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Interleave."""
+        return torch.cat([part.unflatten(0, (self.groups, -1)) for part in parts], dim=1).flatten(0, 1)
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Take every group apart."""
+        sizes = [shape[0] // self.groups for shape in shapes]
+        return [part.flatten(0, 1) for part in tensor.unflatten(0, (self.groups, -1)).split(sizes, dim=1)]
+
+
+@dataclass(frozen=True)
+class Reshaped(Layout):
+    """The same numbers in the same order, with axes of size one in front (BART's ``final_logits_bias``)."""
+
+    axes: int
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Add the axes."""
+        return parts[0].reshape((1,) * self.axes + tuple(parts[0].shape))
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Drop them."""
+        return [tensor.reshape(shapes[0])]
+
+
+@dataclass(frozen=True)
+class Stacked(Layout):
+    """Along a new first axis: the experts of a mixture in one tensor.
+
+    ``across`` tensors of ours make one expert (gate and up), side by side or, ``interleaved``, row by row in turns;
+    ``turned`` exchanges rows and columns of every expert. Ours are listed expert by expert.
+    """
+
+    across: int = 1
+    interleaved: bool = False
+    turned: bool = False
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Put every expert together and stack them."""
+        experts = [parts[i : i + self.across] for i in range(0, len(parts), self.across)]
+        joined = [torch.stack(list(e), 1).flatten(0, 1) if self.interleaved else ROWS.join(e) for e in experts]
+        stacked = torch.stack(joined)
+        return stacked.mT if self.turned else stacked
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Take the experts apart."""
+        parts: list[Tensor] = []
+        for expert in tensor.mT if self.turned else tensor:
+            if self.interleaved:
+                parts += list(expert.unflatten(0, (-1, self.across)).unbind(1))
+            else:
+                parts += list(expert.chunk(self.across))
+        return parts
+
+
+ROWS, TURNED = Rows(), Turned()

@@ -1,0 +1,69 @@
+"""What the assemblies share about a call: where its tokens stand, and which kernel can compute them all."""
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor, nn
+
+from orrery.errors import UsageError
+from orrery.nn.attention.kernels import Kernel, eager, sdpa
+from orrery.nn.attention.multihead import MultiHeadAttention, NoSinks, Scoring
+from orrery.nn.cache import UNCACHED, Cache
+from orrery.nn.heads import LanguageModelHead
+from orrery.nn.masks import Places
+from orrery.nn.positions.relative import RelativeBias
+from orrery.nn.spec import Value, traverse
+
+
+def places_of(
+    ids_BL: Int[Tensor, "B L"],
+    real: Bool[Tensor, "B L"] | None,
+    positions: Int[Tensor, "#B L"] | None,
+    documents: Int[Tensor, "B L"] | None,
+    cache: Cache = UNCACHED,
+) -> tuple[Places, bool]:
+    """Return where the tokens stand, counted from the real ones by default, and whether the rows are whole."""
+    whole = cache is UNCACHED and real is None and positions is None and documents is None
+    if positions is None:
+        positions = cache.next_positions(ids_BL.shape[1], ids_BL.device)
+        if real is not None:
+            positions = (positions[:, :1] + real.long().cumsum(1) - 1).masked_fill(~real, 0)
+    return Places(positions, documents), whole
+
+
+def real_of(tokens_BN: Int[Tensor, "B N"], lengths_B: Int[Tensor, "B"] | None) -> Bool[Tensor, "B N"] | None:
+    """Return which tokens of right-padded rows are real."""
+    if lengths_B is None:
+        return None
+    return torch.arange(tokens_BN.shape[1], device=tokens_BN.device) < lengths_B[:, None]
+
+
+def default_kernel(spec: Value) -> Kernel:
+    """Return the fused kernel, or the definition where an attention caps its scores, which the fused one cannot."""
+    return eager if caps_scores(spec) else sdpa
+
+
+def caps_scores(spec: Value) -> bool:
+    """Say whether an attention of this architecture caps its scores."""
+    return any(isinstance(part, Scoring) and part.cap is not None for _, part in traverse(spec))
+
+
+def keeps_pattern(spec: Value) -> bool:
+    """Say whether the kernel that keeps the pattern can compute it: no caps, sinks or learned biases."""
+    sinks = any(isinstance(p, MultiHeadAttention.Spec) and p.sinks != NoSinks.Spec() for _, p in traverse(spec))
+    biases = any(isinstance(part, RelativeBias.Spec) for _, part in traverse(spec))
+    return not (caps_scores(spec) or sinks or biases)
+
+
+def tie(table: nn.Embedding, head: LanguageModelHead) -> None:
+    """Let a head use the embedding table itself.
+
+    Raises:
+        UsageError: their shapes differ.
+    """
+    if table.weight.shape != head.vocabulary.weight.shape:
+        raise UsageError(
+            f"a tied head needs a table of {tuple(head.vocabulary.weight.shape)}, "
+            f"the embeddings have {tuple(table.weight.shape)}",
+            "untie the head (concatenated positions leave narrower embeddings)",
+        )
+    head.vocabulary.weight = table.weight

@@ -1,0 +1,164 @@
+"""Routers: which experts a token is sent to, and with which weight."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from orrery.nn.spec import ModuleSpec, Value, spec
+
+
+@dataclass(frozen=True)
+class Routing:
+    """What a router decided: logits and probabilities of all experts, the chosen ones and their weights."""
+
+    logits_NX: Float[Tensor, "N X"]
+    scores_NX: Float[Tensor, "N X"]
+    chosen_NE: Int[Tensor, "N E"]
+    weights_NE: Float[Tensor, "N E"]
+
+    def balance(self) -> Float[Tensor, ""]:
+        """Return the balance loss ``X sum_e share_e mean_score_e`` (Fedus et al. 2021, equation 4): one is even."""
+        experts = self.scores_NX.shape[1]
+        count_X = torch.bincount(self.chosen_NE.flatten(), minlength=experts).to(self.scores_NX)
+        mean_X = (self.scores_NX / self.scores_NX.sum(-1, keepdim=True)).mean(0)
+        return experts * (count_X / self.chosen_NE.numel() * mean_X).sum()
+
+
+@spec
+class Choice(Value):
+    """A rule that chooses experts by their scores."""
+
+    chosen: int
+
+    @abstractmethod
+    def of(self, scores_NX: Float[Tensor, "N X"]) -> Int[Tensor, "N E"]:
+        """Return the numbers of the chosen experts."""
+
+
+@spec
+class TopK(Choice):
+    """The ``chosen`` best."""
+
+    def of(self, scores_NX: Float[Tensor, "N X"]) -> Int[Tensor, "N E"]:
+        """Take the best."""
+        return scores_NX.topk(self.chosen, dim=-1, sorted=False).indices
+
+
+@spec
+class GroupLimited(Choice):
+    """The ``chosen`` best among the experts of the best groups (DeepSeek-V2, section 2.2.2).
+
+    A group's score is the sum of its ``judged_by`` best experts: one in DeepSeek-V2, two in DeepSeek-V3.
+    """
+
+    groups: int
+    kept: int
+    judged_by: int = 1
+
+    def of(self, scores_NX: Float[Tensor, "N X"]) -> Int[Tensor, "N E"]:
+        """Take the best of the best groups."""
+        scores_NGX = scores_NX.unflatten(-1, (self.groups, -1))
+        group_NG = scores_NGX.topk(self.judged_by, dim=-1).values.sum(-1)
+        best_NG = torch.zeros_like(group_NG, dtype=torch.bool)
+        best_NG.scatter_(1, group_NG.topk(self.kept, dim=-1).indices, True)
+        allowed_NX = best_NG[..., None].expand_as(scores_NGX).flatten(1)
+        return scores_NX.masked_fill(~allowed_NX, float("-inf")).topk(self.chosen, dim=-1, sorted=False).indices
+
+
+@spec
+class Weighing(Value):
+    """What the scores of the chosen experts become."""
+
+    scale: float = 1.0
+
+    @abstractmethod
+    def of(self, scores_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
+        """Return the weights."""
+
+
+@spec
+class AsScored(Weighing):
+    """``scale * score``."""
+
+    def of(self, scores_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
+        """Scale."""
+        return scores_NE * self.scale
+
+
+@spec
+class Normalised(Weighing):
+    """``scale * score / (sum of the chosen scores + eps)``."""
+
+    eps: float = 0.0
+
+    def of(self, scores_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
+        """Let the weights of a token sum to ``scale``."""
+        return scores_NE / (scores_NE.sum(-1, keepdim=True) + self.eps) * self.scale
+
+
+class SoftmaxRouter(nn.Module):
+    """``scores = softmax(W x)``; the chosen are weighed by their scores (Mixtral, Qwen, DeepSeek-V2, gpt-oss).
+
+    Shapes: ``[N, D]`` to choices and weights ``[N, chosen]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """The experts, who is chosen, and how the chosen are weighed."""
+
+        experts: int
+        choice: Choice
+        weighing: Weighing = AsScored()
+        bias: bool = False
+
+        def build(self, width: int) -> "SoftmaxRouter":
+            """Return the router."""
+            return SoftmaxRouter(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, spec.experts, bias=spec.bias)
+        self.choice, self.weighing = spec.choice, spec.weighing
+
+    def forward(self, x_ND: Float[Tensor, "N D"]) -> Routing:
+        """Choose and weigh."""
+        logits_NX = self.linear(x_ND)
+        scores_NX = logits_NX.softmax(-1)
+        chosen_NE = self.choice.of(scores_NX)
+        return Routing(logits_NX, scores_NX, chosen_NE, self.weighing.of(scores_NX.gather(1, chosen_NE)))
+
+
+class SigmoidRouter(nn.Module):
+    """``scores = sigmoid(W x)``; chosen by ``scores + correction``, weighed by ``scores`` (DeepSeek-V3, 2.1.2).
+
+    The correction balances the load without a loss: training raises it for idle experts and lowers it for busy ones.
+    Shapes: ``[N, D]`` to choices and weights ``[N, chosen]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """The experts, who is chosen, and how the chosen are weighed."""
+
+        experts: int
+        choice: Choice
+        weighing: Weighing = AsScored()
+
+        def build(self, width: int) -> "SigmoidRouter":
+            """Return the router."""
+            return SigmoidRouter(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, spec.experts, bias=False)
+        self.correction = nn.Parameter(torch.zeros(spec.experts), requires_grad=False)
+        self.choice, self.weighing = spec.choice, spec.weighing
+
+    def forward(self, x_ND: Float[Tensor, "N D"]) -> Routing:
+        """Choose and weigh."""
+        logits_NX = self.linear(x_ND)
+        scores_NX = logits_NX.sigmoid()
+        chosen_NE = self.choice.of(scores_NX + self.correction)
+        return Routing(logits_NX, scores_NX, chosen_NE, self.weighing.of(scores_NX.gather(1, chosen_NE)))

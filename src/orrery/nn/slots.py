@@ -1,0 +1,82 @@
+"""What fills a slot beside norms: a projection to another width, an activation, a soft cap."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from orrery.nn.activations import activation
+from orrery.nn.spec import ModuleSpec, spec
+
+
+class Projection(nn.Module):
+    """``W x + b``, to another width: factorised embeddings (ALBERT), poolers, the transform of a head.
+
+    Shapes: ``[..., D]`` to ``[..., E]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """The width that comes out."""
+
+        width: int
+        bias: bool = True
+
+        def build(self, width: int) -> "Projection":
+            """Return the projection."""
+            return Projection(width, self.width, bias=self.bias)
+
+        def out_width(self, width: int) -> int:
+            """Return the projection's own width."""
+            return self.width
+
+    def __init__(self, width: int, out: int, *, bias: bool) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, out, bias=bias)
+
+    def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B E"]:
+        """Project."""
+        return self.linear(x_BLD)
+
+
+class Activate(nn.Module):
+    """``act(x)``: an activation as a part of a chain. Shapes: unchanged."""
+
+    @spec
+    class Spec(ModuleSpec):
+        """The activation's name."""
+
+        activation: str
+
+        def build(self, width: int) -> "Activate":
+            """Return the activation."""
+            return Activate(self.activation)
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.activation = activation(name)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Bend."""
+        return self.activation(x)
+
+
+class SoftCap(nn.Module):
+    """``cap * tanh(x / cap)``: nothing passes ``cap`` (Gemma 2, section 2). Shapes: unchanged."""
+
+    @spec
+    class Spec(ModuleSpec):
+        """The bound."""
+
+        cap: float
+
+        def build(self, width: int) -> "SoftCap":
+            """Return the cap."""
+            return SoftCap(self.cap)
+
+    def __init__(self, cap: float) -> None:
+        super().__init__()
+        self.cap = cap
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Squash."""
+        return self.cap * torch.tanh(x / self.cap)

@@ -1,0 +1,83 @@
+"""Parity of encoders: every head, with padding, segments and explicit positions, gradients and the round trip."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tests.parity.helper import (
+    Pair,
+    assert_close,
+    check_gradients,
+    check_round_trip,
+    pair,
+    random_ids,
+    takes_positions,
+)
+
+
+def assert_encoder_parity(
+    kind: str,
+    bound: float,
+    *,
+    auto: str = "AutoModelForMaskedLM",
+    dtype: torch.dtype = torch.float64,
+    wide: bool = True,
+    **config: Any,
+) -> Pair:
+    """Check a masked language model, or another head made by ``auto``, against the reference."""
+    both = pair(kind, dtype=dtype, wide=wide, auto=auto, **config)
+    ids = random_ids(3, 14)
+    with torch.no_grad():
+        for name, kernel in both.kernels.items():
+            assert_close(f"forward ({name})", both, ids, both.ours(ids, kernel=kernel), logits(both, ids), bound)
+        check_padding(both, ids, bound)
+        if takes_positions(both):
+            check_positions(both, ids, bound)
+        if config.get("type_vocab_size", 0) > 1:
+            segments = (torch.arange(14) > 6).long().expand(3, 14)
+            expected = logits(both, ids, token_type_ids=segments)
+            assert_close("segments", both, ids, both.ours(ids, segments=segments), expected, bound)
+    check_gradients(both, ids, bound)
+    check_round_trip(both)
+    return both
+
+
+def logits(both: Pair, ids: Tensor, **call: Any) -> Tensor:
+    """Return the reference's answer, whatever its head calls it."""
+    return both.reference(ids, **call).logits
+
+
+def check_padding(both: Pair, ids: Tensor, bound: float) -> None:
+    """Pad on the right, and on the left where the reference can be told the positions."""
+    for side, flip in (("right", False), ("left", True)):
+        if flip and not (takes_positions(both) and both.wide):
+            continue
+        real = torch.arange(14) < torch.tensor([[14], [9], [3]])
+        real = real.flip(1) if flip else real
+        extra: Mapping[str, Tensor] = {"position_ids": positions_of(both, real)} if takes_positions(both) else {}
+        expected = logits(both, ids, attention_mask=real.long(), **extra)
+        for name, kernel in both.kernels.items():
+            found = both.ours(ids, real=real, kernel=kernel)
+            where = real if found.dim() == 3 and found.shape[1] == real.shape[1] else None
+            if where is None and flip:
+                continue  # the reference pools the first place, whatever stands there
+            assert_close(f"{side} padding ({name})", both, ids, found, expected, bound, where)
+
+
+def positions_of(both: Pair, real: Tensor) -> Tensor:
+    """Return the positions as the reference numbers them: RoBERTa and its kin begin after the padding id."""
+    return (real.long().cumsum(1) - 1).clamp(min=0) + first_position(both)
+
+
+def first_position(both: Pair) -> int:
+    """Return the number of the first position."""
+    return both.config["pad_token_id"] + 1 if both.kind in ("roberta", "xlm-roberta", "camembert") else 0
+
+
+def check_positions(both: Pair, ids: Tensor, bound: float) -> None:
+    """Name the positions."""
+    positions = torch.arange(14)[None] + torch.tensor([[0], [5], [11]])
+    expected = logits(both, ids, position_ids=positions + first_position(both))
+    assert_close("explicit positions", both, ids, both.ours(ids, positions=positions), expected, bound)
