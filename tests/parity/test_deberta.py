@@ -47,6 +47,8 @@ def test_v1_in_float64(corner):
         {"position_buckets": 8, "share_att_key": True, "position_biased_input": False},
         {"max_relative_positions": 4, "share_att_key": True, "pos_att_type": ["p2c"], "type_vocab_size": 2},
         {"relative_attention": False, "pos_att_type": None},
+        {"conv_kernel_size": 3, "conv_act": "gelu", "position_buckets": 8},
+        {"conv_kernel_size": 5, "conv_groups": 2},
     ],
     ids=str,
 )
@@ -77,7 +79,6 @@ def test_every_distance_has_the_bucket_of_the_reference(buckets, furthest):
 @pytest.mark.parametrize(
     ("setting", "named"),
     [
-        ({"conv_kernel_size": 3}, "conv_kernel_size"),
         ({"attention_head_size": 5}, "attention_head_size"),
         ({"pos_att_type": "p2p"}, "pos_att_type"),
         ({"pos_att_type": "c2p|c2p"}, "pos_att_type"),

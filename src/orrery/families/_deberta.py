@@ -132,7 +132,9 @@ def encoder(config: Config, blocks: tuple[Block.Spec, ...], relative: PositionSp
 
 
 BLOCK, THEIRS = "stack.blocks.{i}", "deberta.encoder.layer.{i}"
-_ENDS = ("weight", "bias")
+BLOCKS = (BLOCK, f"{BLOCK}.convolved.branch.block")
+"""Where a block may stand: in the stack, or beside the convolution of v2."""
+
 _SHARED: tuple[Rule, ...] = (
     rename("deberta.embeddings.word_embeddings.weight", "embed.token.weight"),
     rename("deberta.embeddings.token_type_embeddings.weight", "embed.segment.weight"),
@@ -141,7 +143,7 @@ _SHARED: tuple[Rule, ...] = (
     *renames("deberta.embeddings", "stack.start", (("LayerNorm", "0"),)),
     *(
         rule
-        for block in (BLOCK, f"{BLOCK}.convolved.branch.block")
+        for block in BLOCKS
         for rule in renames(
             THEIRS,
             block,
