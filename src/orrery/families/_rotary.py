@@ -21,18 +21,29 @@ def rotary(config: Config, head_width: int, context: int, *, share: float = 1.0)
         ModelFileError: an unknown kind of scaling, or a key that it does not have.
     """
     given = config["rope_scaling"] or config["rope_parameters"] or {}
+    return from_settings(config.family, given, config["rope_theta"], head_width, context, share=share)
+
+
+def from_settings(
+    family: str, given: Mapping[str, Any], base: float, head_width: int, context: int, *, share: float = 1.0
+) -> Rotary.Spec:
+    """Return the same from one set of settings, for a family that has several; ``base`` counts where they name none.
+
+    Raises:
+        ModelFileError: an unknown kind of scaling, or a key that it does not have.
+    """
     kind = given.get("rope_type", given.get("type", "default"))
     if kind not in _READERS:
-        raise ModelFileError(f"{config.family}: rotary scaling {kind!r} is not known", f"known: {', '.join(_READERS)}")
+        raise ModelFileError(f"{family}: rotary scaling {kind!r} is not known", f"known: {', '.join(_READERS)}")
     keys, read = _READERS[kind]
     if unknown := sorted(set(given) - keys - _COMMON):
         raise ModelFileError(
-            f"{config.family}: rotary scaling {kind!r} has the unknown keys {', '.join(unknown)}",
+            f"{family}: rotary scaling {kind!r} has the unknown keys {', '.join(unknown)}",
             "they could change the numbers; remove them if you know that they do not",
         )
     return Rotary.Spec(
         width=int(head_width * given.get("partial_rotary_factor", share)),
-        base=float(given.get("rope_theta", config["rope_theta"])),
+        base=float(given.get("rope_theta", base)),
         scaling=read(given, int(given.get("original_max_position_embeddings") or context)),
     )
 

@@ -121,7 +121,7 @@ class MultiHeadAttention(nn.Module):
         self.out = nn.Linear(queries, width, bias=spec.biases.out)
         self.q_norm, self.k_norm = spec.qk_norm.build(queries), spec.qk_norm.build(keys)
         self.sinks = spec.sinks.build(spec.heads)
-        self.source = spec.source.build(width)
+        self.source = spec.source.build(keys)
         self.position, self.mask, self.head_width = spec.position, spec.mask, spec.head_width
         self.scale = spec.head_width**-0.5 if spec.scoring.scale is None else spec.scoring.scale
         self.dropout, self.cap = spec.scoring.dropout, spec.scoring.cap
