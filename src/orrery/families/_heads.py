@@ -29,8 +29,8 @@ PURPOSES: Mapping[str, tuple[str, ...]] = {
 }
 """The names of the heads behind the end of a class's name, the main one first; a bare model may have none."""
 
-ANSWERS = (("classifier", "sequence.labels"), ("classifier", "token.labels"), ("qa_outputs", "span.labels"))
-"""The names of the labels' weights in the files of nearly every family, and ours."""
+EACH_TOKEN = (("classifier", "token.labels"), ("qa_outputs", "span.labels"))
+"""The names of the heads for every token in the files of nearly every family, and ours."""
 
 _ENDS = ("weight", "bias")
 

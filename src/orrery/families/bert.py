@@ -44,12 +44,13 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
     """Return the rules of the files; a bare model's names begin without ``bert``."""
     base = _heads.base(config, ARCHITECTURE, "bert.")
     poolers = ("pooled.transform", "next.pooler.transform", "sequence.pooler.transform.0")
+    labels = (("cls.seq_relationship", "next.labels"), ("classifier", "sequence.labels"), *_heads.EACH_TOKEN)
     return (
         *_bert.embedding_rules(base),
         *_bert.block_rules(base),
         *_heads.masked_rules("cls.predictions", "transform.dense", "transform.LayerNorm", tied=_bert.tied(config)),
         *_heads.rules_of((f"{base}pooler.dense", f"{pooler}.0.linear") for pooler in poolers),
-        *_heads.rules_of((("cls.seq_relationship", "next.labels"), *_heads.ANSWERS)),
+        *_heads.rules_of(labels),
     )
 
 

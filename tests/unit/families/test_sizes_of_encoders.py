@@ -17,6 +17,8 @@ ROBERTA = {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size
         ("bert", "BertModel", LARGE, 335_141_888),
         ("bert", "BertModel", CASED, 108_310_272),
         ("bert", "BertModel", {**LARGE, **CASED}, 333_579_264),
+        ("roberta", "RobertaModel", ROBERTA, 124_645_632),
+        ("roberta", "RobertaModel", {**LARGE, **ROBERTA}, 355_359_744),
     ],
     ids=str,
 )

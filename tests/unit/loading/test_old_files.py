@@ -7,6 +7,7 @@ from tests.parity.oracle import randomise
 from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.errors import ModelFileError
 from orrery.families import current_names, load_family
+from orrery.loading.files import read_json
 from orrery.loading.read import read
 from orrery.loading.save import save_model
 from orrery.loading.weights import weights_of
@@ -92,3 +93,28 @@ def test_a_tensor_that_belongs_to_no_head_is_still_refused(tmp_path):
 def test_a_family_without_old_names_changes_nothing():
     tensors = {"model.norm.gamma": torch.ones(1)}
     assert current_names(load_family("llama"), {}, tensors) == tensors
+
+
+def test_a_family_is_saved_under_its_published_name(tmp_path):
+    folder, model, _ = written(tmp_path, "xlm_roberta")
+    config = read_json(folder / "config.json")
+    assert config["model_type"] == "xlm-roberta"
+    assert same(model, folder)
+
+
+def test_a_control_token_that_the_family_reads_is_not_the_tokenizers(tmp_path):
+    rules = load_family("roberta")
+    config = {key: value for key, value in rules.TINY.items() if key != "pad_token_id"}
+    save_model(tmp_path, rules.spec(config).build(0), "roberta", config, PadsWithSeven())
+    written = read_json(tmp_path / "config.json")
+    assert (written["pad_token_id"], written["eos_token_id"]) == (1, 7)
+
+
+class PadsWithSeven:
+    """A tokenizer whose every control token is number seven."""
+
+    def save(self, folder):
+        pass
+
+    def special(self, name):
+        return 7
