@@ -43,11 +43,13 @@ def widened(*modules: ModuleType) -> Iterator[None]:
 def randomise(model: nn.Module, seed: int, std: float = 0.3) -> None:
     """Draw every parameter anew, norms and biases too: a default initialisation hides swapped norms and lost biases.
 
-    Buffers that are saved with the weights (routing corrections, BART's last bias) are weights too.
+    Buffers that are saved with the weights (routing corrections, BART's last bias) are weights too; a frozen parameter
+    is a formula (sinusoids) and stays.
     """
     rng = torch.Generator().manual_seed(seed)
     saved = set(model.state_dict())
-    weights = [*model.parameters(), *(b for n, b in model.named_buffers() if n in saved and b.is_floating_point())]
+    weights = [p for p in model.parameters() if p.requires_grad]
+    weights += [b for n, b in model.named_buffers() if n in saved and b.is_floating_point()]
     with torch.no_grad():
         for weight in weights:
             weight.copy_(torch.randn(weight.shape, generator=rng, dtype=torch.float64) * std)

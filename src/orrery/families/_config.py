@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
-from typing import Any
+from typing import Any, TypeVar
 
 from orrery.errors import ModelFileError
+
+Chosen = TypeVar("Chosen")
 
 _BOOKKEEPING = (
     "model_type", "architectures", "transformers_version", "torch_dtype", "dtype", "use_cache", "_name_or_path",
@@ -92,11 +94,17 @@ class Config:
         Raises:
             ModelFileError: there is none.
         """
-        if self[key] not in _ACTIVATIONS:
-            raise ModelFileError(
-                f"{self.family}: {key} = {self[key]!r} is not known", f"known: {', '.join(_ACTIVATIONS)}"
-            )
-        return _ACTIVATIONS[self[key]]
+        return self.choose(key, _ACTIVATIONS)
+
+    def choose(self, key: str, choices: Mapping[str, Chosen]) -> Chosen:
+        """Return what a setting stands for.
+
+        Raises:
+            ModelFileError: it is not among the choices.
+        """
+        if self[key] not in choices:
+            raise ModelFileError(f"{self.family}: {key} = {self[key]!r} is not known", f"known: {', '.join(choices)}")
+        return choices[self[key]]
 
 
 def _number(value: Any, default: Any) -> Any:
