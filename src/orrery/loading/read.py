@@ -12,10 +12,10 @@ from orrery.checkpoints.store import FOLDER as CHECKPOINT
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family, rules_of
+from orrery.loading.architecture import describes_a_model, own, published
 from orrery.loading.files import CONFIG, GENERATION, read_json, read_weights
 from orrery.loading.weights import build_empty, fill, from_theirs
-from orrery.models.assemblies import Assembly
-from orrery.nn.spec import from_json
+from orrery.models.assemblies import Assembly, AssemblySpec
 from orrery.text import Tokenizer, load_tokenizer
 
 CHECKPOINTS, FINAL, RECIPE = "checkpoints", "final", "config.yaml"
@@ -93,11 +93,15 @@ def _read_published(folder: Path) -> Stored:
     """Read a Hugging Face folder."""
     config = read_json(folder / CONFIG)
     family = config.get("model_type")
-    rules = load_family(family)
-    model = build_empty(rules.spec(config))
-    fill(model, from_theirs(model, read_weights(folder), rules_of(rules, config)))
+    model = _build(published(config, folder / CONFIG), folder / CONFIG)
+    fill(model, from_theirs(model, read_weights(folder), rules_of(load_family(family), config)))
     generation = read_json(folder / GENERATION) if (folder / GENERATION).is_file() else {}
     return Stored(folder, model, family, config, generation, _tokenizer(folder))
+
+
+def _build(spec: AssemblySpec, path: Path) -> Assembly:
+    with describes_a_model(path):
+        return build_empty(spec)
 
 
 def _read_checkpoint(folder: Path) -> Stored:
@@ -108,7 +112,7 @@ def _read_checkpoint(folder: Path) -> Stored:
     """
     if CHECKPOINT.fullmatch(folder.name) or (folder / manifest.NAME).is_file():
         manifest.check_folder(folder, needed=(MODEL, SPEC))
-    model = build_empty(from_json(read_json(folder / SPEC)))
+    model = _build(own(folder / SPEC), folder / SPEC)
     fill(model, read_weights(folder))
     run = folder.parent if folder.name == FINAL else folder.parent.parent
     recipe = _recipe(run).get("model") or {}

@@ -1,6 +1,7 @@
 """Tensors into a model: built without memory, filled without copies, tied weights kept tied."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,16 +17,20 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
-def build_empty(spec: ModuleSpec) -> Assembly:
-    """Build a model whose parameters have shapes but no memory.
+def check_whole(spec: Any) -> AssemblySpec:
+    """Return the spec if it is that of a whole model.
 
     Raises:
-        ModelFileError: the spec is not that of a whole model.
+        ModelFileError: it is not.
     """
     if not isinstance(spec, AssemblySpec):
-        raise ModelFileError(
-            f"{spec.kind} is not a whole model", "a whole model is a kind such as models.decoder.Decoder"
-        )
+        kind = spec.kind if isinstance(spec, ModuleSpec) else type(spec).__name__
+        raise ModelFileError(f"{kind} is not a whole model", "a whole model is a kind such as models.decoder.Decoder")
+    return spec
+
+
+def build_empty(spec: AssemblySpec) -> Assembly:
+    """Build a model whose parameters have shapes but no memory."""
     with torch.device("meta"):
         return spec.build()
 
