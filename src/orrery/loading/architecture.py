@@ -9,6 +9,7 @@ from orrery.checkpoints.store import SPEC
 from orrery.errors import ModelFileError, OrreryError, UsageError
 from orrery.families import load_family, names
 from orrery.loading.files import CONFIG, read_json
+from orrery.loading.limits import check_kinds, check_numbers
 from orrery.loading.weights import check_whole
 from orrery.models.assemblies import AssemblySpec
 from orrery.nn.spec import from_json
@@ -24,6 +25,8 @@ def published(config: Mapping[str, Any], path: Path) -> AssemblySpec:
         ModelFileError: no family has it, or it describes nothing that can be built; ``path`` is named.
     """
     rules = load_family(config.get("model_type"))
+    check_numbers(config, path)
+    check_kinds(config, rules.DEFAULTS, path)
     with describes_a_model(path):
         return check_whole(rules.spec(config))
 
@@ -58,13 +61,15 @@ def of_family(name: str, config: Path | None = None) -> AssemblySpec:
         ModelFileError: there is no such family, or the file describes nothing that can be built.
     """
     family = load_family(name)
-    content = {} if config is None else read_json(config)
+    path, content = (Path(f"the defaults of {name}"), {}) if config is None else (config, read_json(config))
+    check_numbers(content, path)
+    check_kinds(content, family.DEFAULTS, path)
     if _plain(content.get("model_type", name)) != _plain(name):
         raise UsageError(
             f"{config} is a configuration of {content['model_type']!r}, not of {name!r}",
             "name the family that it is of",
         )
-    with describes_a_model(config or Path(f"the defaults of {name}")):
+    with describes_a_model(path):
         return check_whole(family.spec(content))
 
 

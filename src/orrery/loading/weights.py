@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from orrery.checkpoints.rules import Rule, to_ours
 from orrery.errors import ModelFileError
-from orrery.models.assemblies import Assembly, AssemblySpec
+from orrery.models.assemblies import AssemblySpec
 from orrery.nn.spec import ModuleSpec
 
 
@@ -29,17 +29,11 @@ def check_whole(spec: Any) -> AssemblySpec:
     return spec
 
 
-def build_empty(spec: AssemblySpec) -> Assembly:
-    """Build a model whose parameters have shapes but no memory."""
-    with torch.device("meta"):
-        return spec.build()
-
-
-def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Give a model its parameters.
+def check_fit(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Compare names, shapes and kinds of tensors, which may be on the meta device, with a model's parameters.
 
     Raises:
-        ModelFileError: tensors are missing, unexpected or of another shape.
+        ModelFileError: tensors are missing, unexpected, of another shape, or of whole numbers.
     """
     own = weights_of(model)
     faults = {
@@ -54,6 +48,16 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
             f"the weights do not fit the architecture; tensors {'; '.join(found)}",
             "use the files of one model",
         )
+
+
+def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Give a model its parameters.
+
+    Raises:
+        ModelFileError: they do not fit, see ``check_fit``.
+    """
+    check_fit(model, tensors)
+    own = weights_of(model)
     new = {id(model.get_parameter(name)): nn.Parameter(tensors[name]) for name in own}
     for name, parameter in list(model.named_parameters(remove_duplicate=False)):
         owner, _, leaf = name.rpartition(".")
@@ -63,7 +67,8 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 def from_theirs(model: nn.Module, theirs: Mapping[str, Tensor], rules: tuple[Rule, ...]) -> dict[str, Tensor]:
     """Return a model's tensors from those of a Hugging Face file.
 
-    A file may hold a tied tensor under both of its names; both must then be the same numbers.
+    A file may hold a tied tensor under both of its names; both must then be the same numbers. Tensors on the meta
+    device give tensors on the meta device, so that names and shapes can be compared before a byte is read.
 
     Raises:
         ModelFileError: the tensors do not fit, or the two copies of a tied tensor differ.
@@ -75,9 +80,13 @@ def from_theirs(model: nn.Module, theirs: Mapping[str, Tensor], rules: tuple[Rul
     for copy in [name for name in everything if name not in own]:
         first = next(n for n in own if model.get_parameter(n) is model.get_parameter(copy))
         given, original = theirs.pop(their_names[copy], None), theirs.get(their_names[first])
-        if given is not None and original is not None and not torch.equal(given, original):
+        if given is not None and original is not None and not _equal(given, original):
             raise ModelFileError(
                 f"config.json ties {their_names[copy]} to {their_names[first]}, but the file has two different ones",
                 "set tie_word_embeddings to false in config.json",
             )
     return to_ours(theirs, rules, {name: tensor.shape for name, tensor in own.items()})
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    return a.is_meta or torch.equal(a, b)

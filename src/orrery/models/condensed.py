@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import torch
 from torch import nn
 
 from orrery.models.assemblies import AssemblySpec
+from orrery.models.empty import build_empty
 from orrery.nn.stack import Stack
 
 
@@ -62,8 +62,7 @@ def condense(spec: AssemblySpec) -> Condensed:
         blocks = tuple(stack.blocks[group[0]] for group in members)
         changed: Any = {name: replace(stack, blocks=blocks, order=None)}
         spec = replace(spec, **changed)
-    with torch.device("meta"):
-        return Condensed(spec, spec.build(), groups)
+    return Condensed(spec, build_empty(spec), groups)
 
 
 def _members(stack: Stack.Spec) -> list[list[int]]:
