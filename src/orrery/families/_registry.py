@@ -63,7 +63,7 @@ def current_names(family: Family, config: Mapping[str, Any], tensors: Mapping[st
         current = _current(name, old)
         if current is None:
             continue
-        if current in found and not torch.equal(found[current], tensor):
+        if current in found and not (tensor.is_meta or torch.equal(found[current], tensor)):
             raise ModelFileError(
                 f"{name} is {current} under an old name, and the file has two different ones",
                 "keep the one that the model was trained with",
