@@ -22,6 +22,10 @@ SAME = {
         {"n_embed": 48, "n_head": 4, "n_layer": 3, "n_head_kv": 4},
         {"hidden_size": 48, "num_attention_heads": 4, "num_hidden_layers": 3, "num_kv_heads": 4},
     ),
+    "phi": (
+        {"partial_rotary_factor": 1.0, "rope_theta": 500, "rope_scaling": None},
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 1.0}},
+    ),
 }
 REFUSED = {
     "bloom": {"apply_residual_connection_post_layernorm": True},
