@@ -28,6 +28,8 @@ SAME = {
     ),
 }
 REFUSED = {
+    "phi3": {"attention_bias": True},
+    "starcoder2": {"mlp_type": "gated"},
     "bloom": {"apply_residual_connection_post_layernorm": True},
     "gpt_neox": {"rope_scaling": {"type": "unheard_of"}},
     "mpt": {"no_bias": False},

@@ -52,6 +52,8 @@ PUBLISHED = {
         2_779_683_840,
     ),
     "Phi-3-mini": ("phi3", {}, 3_821_079_552),
+    "StableLM-3B-4E1T": ("stablelm", {}, 2_795_443_200),
+    "StarCoder2-3B": ("starcoder2", {}, 3_030_371_328),
     "MPT-7B": ("mpt", {"d_model": 4096, "n_heads": 32, "n_layers": 32, "vocab_size": 50432}, 6_649_286_656),
     "Falcon-7B": ("falcon", {}, 6_921_720_704),
     "Falcon-40B": (
