@@ -21,7 +21,13 @@ _ACTIVATIONS = {
     "relu": "relu",
     "silu": "silu",
     "swish": "silu",
+    "tanh": "tanh",
 }
+
+
+def _off(*values: Any) -> bool:
+    """Say whether all values mean that something is switched off: files write null or false."""
+    return all(value is None or value is False for value in values)
 
 
 class Config:
@@ -50,7 +56,7 @@ class Config:
         fixed, aliases = fixed or {}, aliases or {}
         given = {aliases.get(key, key): value for key, value in given.items()}
         for key, value in given.items():
-            if key in fixed and value != fixed[key]:
+            if key in fixed and value != fixed[key] and not _off(value, fixed[key]):
                 raise ModelFileError(
                     f"{family}: {key} = {value!r} is not supported, only {fixed[key]!r}",
                     "this setting changes the numbers; Orrery does not guess what it means",

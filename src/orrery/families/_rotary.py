@@ -1,5 +1,6 @@
 """Reading the rotary settings of a ``config.json``, in the old form and in the new."""
 
+import math
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
@@ -28,7 +29,7 @@ def rotary(
     Raises:
         ModelFileError: an unknown kind of scaling, or a key that it does not have.
     """
-    given = {**(config["rope_scaling"] or {}), **(config["rope_parameters"] or {})}
+    given = config["rope_scaling"] or config["rope_parameters"] or {}
     kind = given.get("rope_type", given.get("type", "default"))
     known = [name for name in _READERS if kinds is None or name in kinds]
     if kind not in known:
@@ -46,10 +47,18 @@ def rotary(
     )
 
 
+def yarn_temperature(factor: float, weight: float = 1.0) -> float:
+    """Return YaRN's factor on queries and keys, ``0.1 weight ln(factor) + 1`` (Peng et al. 2023, section 3.4)."""
+    return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
+
+
 def _yarn(given: Mapping[str, Any], trained: int) -> Scaling:
-    temperature = given.get("attention_factor")
+    temperature, factor = given.get("attention_factor"), float(given["factor"])
+    rotated, everywhere = given.get("mscale"), given.get("mscale_all_dim")
+    if temperature is None and rotated and everywhere:  # DeepSeek: the scores take the temperature of all channels
+        temperature = yarn_temperature(factor, rotated) / yarn_temperature(factor, everywhere)
     return Yarn(
-        factor=float(given["factor"]),
+        factor=factor,
         trained=trained,
         fast=float(given.get("beta_fast") or 32),
         slow=float(given.get("beta_slow") or 1),
@@ -68,6 +77,6 @@ _READERS: dict[str, tuple[set[str], _Reader]] = {
     "default": (set(), lambda given, trained: Unscaled()),
     "linear": ({"factor"}, lambda given, trained: Linear(factor=float(given["factor"]))),
     "dynamic": ({"factor"}, lambda given, trained: Dynamic(factor=float(given["factor"]), trained=trained)),
-    "yarn": ({"factor", "beta_fast", "beta_slow", "attention_factor", "truncate"}, _yarn),
+    "yarn": ({"factor", "beta_fast", "beta_slow", "attention_factor", "truncate", "mscale", "mscale_all_dim"}, _yarn),
     "llama3": ({"factor", "low_freq_factor", "high_freq_factor"}, _llama3),
 }

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
-from orrery.laws.models import KERNELS, random_ids, tiny
+from orrery.laws.models import kernels_of, random_ids, real_of, tiny
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.masks import BoundMask
 
@@ -18,7 +18,7 @@ ROW = 9
 def check(family: str) -> Iterator[Evidence]:
     """Compare padded rows with the same rows alone, on every kernel."""
     evidence = partial(within, law="padding", family=family)
-    for name, kernel in KERNELS.items():
+    for name, kernel in kernels_of(family).items():
         for side in ("left", "right"):
             value = padded(family, side, kernel, torch.float64)
             yield evidence(f"{side}-padded == unpadded, {name}", value=value, bound=FLOAT64)
@@ -31,8 +31,7 @@ def check(family: str) -> Iterator[Evidence]:
 def padded(family: str, side: str, kernel: Kernel, dtype: torch.dtype) -> float:
     """Return the worst deviation over rows of nine, five and one token."""
     model, ids = tiny(family, dtype), random_ids(len(LENGTHS), ROW)
-    real = torch.arange(ROW) < torch.tensor(LENGTHS)[:, None]
-    real = real.flip(1) if side == "left" else real
+    real = real_of(LENGTHS, ROW, side)
     logits = model(ids, real=real, kernel=kernel)
     rows = zip(ids, real, logits, strict=True)
     return max(deviation(found[keep], model(row[keep][None])[0]) for row, keep, found in rows)

@@ -14,7 +14,7 @@ from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family, rules_of
 from orrery.loading.files import CONFIG, GENERATION, read_json, read_weights
 from orrery.loading.weights import build_empty, fill, from_theirs
-from orrery.models.decoder import Decoder
+from orrery.models.assemblies import Assembly
 from orrery.nn.spec import from_json
 from orrery.text import Tokenizer, load_tokenizer
 
@@ -35,7 +35,7 @@ class Stored:
     """
 
     folder: Path
-    model: Decoder
+    model: Assembly
     family: str | None = None
     config: Mapping[str, Any] | None = None
     generation: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,87 @@
+"""Gemma 2 (Gemma Team 2024b): Gemma with norms on both sides, capped scores and windows in every other layer.
+
+Peculiar to it: a norm in front of each branch and one behind it; ``cap * tanh(x / cap)`` on the scores and on the
+logits; windows in layers 0, 2, 4, ...; scores divided by ``sqrt(query_pre_attn_scalar)``, which need not be the width
+of a head. As in Gemma 1: the louder embeddings, gains stored minus one, GEGLU, a tied head.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.families import _llama, _rotary, _windows
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.attention.multihead import Biases, Scoring
+from orrery.nn.feedforward.gated import GatedMLP
+from orrery.nn.norms import RMSNorm
+from orrery.nn.residual import Identity, Scale
+from orrery.nn.slots import SoftCap
+
+ARCHITECTURE = "Gemma2ForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 256000,
+    "hidden_size": 2304,
+    "intermediate_size": 9216,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "max_position_embeddings": 8192,
+    "sliding_window": 4096,
+    "layer_types": None,
+    "query_pre_attn_scalar": 256,
+    "attn_logit_softcapping": 50.0,
+    "final_logit_softcapping": 30.0,
+    "rms_norm_eps": 1e-6,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": True,
+    **_rotary.DEFAULTS,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 48,
+    "sliding_window": 5,
+    "query_pre_attn_scalar": 6,
+}
+_FIXED = {"use_bidirectional_attention": None}
+_IGNORED = ("hidden_act", "sliding_window_size", "cache_implementation")  # older names of keys that are there too
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("gemma2", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
+    norm, biased = RMSNorm.Spec(eps=c["rms_norm_eps"], offset=1.0), c["attention_bias"]
+    fields = {
+        "biases": Biases(q=biased, k=biased, v=biased, out=biased),
+        "scoring": Scoring(
+            scale=c["query_pre_attn_scalar"] ** -0.5, cap=c["attn_logit_softcapping"], dropout=c["attention_dropout"]
+        ),
+    }
+    alternating = [_windows.FULL if i % 2 else _windows.SLIDING for i in range(c["num_hidden_layers"])]
+    names, masks = _windows.by_layer(c, c["layer_types"] or alternating, c["sliding_window"])
+    feed_forward = GatedMLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_activation"))
+    blocks = [_llama.sandwich(norm, _llama.attention(c, mask=name, **fields), feed_forward) for name in names]
+    louder, cap = Scale.Spec(factor=math.sqrt(c["hidden_size"])), c["final_logit_softcapping"]
+    return _llama.decoder(
+        c,
+        _llama.stack(c, blocks, norm, masks=masks, enter=louder),
+        cap=SoftCap.Spec(cap=cap) if cap else Identity.Spec(),
+    )
+
+
+NORMS = (
+    ("input_layernorm", "attention.pre"),
+    ("post_attention_layernorm", "attention.post"),
+    ("pre_feedforward_layernorm", "feed_forward.pre"),
+    ("post_feedforward_layernorm", "feed_forward.post"),
+)
+WEIGHTS = (*_llama.weights(*NORMS), *_llama.gated_weights())
