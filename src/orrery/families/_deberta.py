@@ -169,4 +169,5 @@ def rules(config: Mapping[str, Any]) -> tuple[Rule, ...]:
         *_SHARED,
         *renames(transform, "heads.masked.transform", (("dense", "0.linear"), ("LayerNorm", "2"))),
         rename(f"{theirs}.bias", "heads.masked.vocabulary.bias"),
+        rename(f"{theirs}.decoder.weight", "heads.masked.vocabulary.weight"),
     )

@@ -61,17 +61,18 @@ class ContentToPosition(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """How positions become keys."""
+        """How positions become keys, and what happens to queries before (a bias of their own in Transformer-XL)."""
 
         projection: ModuleSpec
+        query: ModuleSpec = Identity.Spec()
 
         def build(self, width: int) -> "ContentToPosition":
             """Return the term."""
-            return ContentToPosition(self.projection.build(width))
+            return ContentToPosition(self, width)
 
-    def __init__(self, projection: nn.Module) -> None:
+    def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.projection = projection
+        self.projection, self.query = spec.projection.build(width), spec.query.build(width)
 
     def forward(
         self,
@@ -83,7 +84,7 @@ class ContentToPosition(nn.Module):
     ) -> Float[Tensor, "B H L S"]:
         """Meet the keys of all distances, then pick the one of each pair."""
         keys_1HRC = attention.split(self.projection(table_RD, attention.k)[None])
-        return _picked(q_BHLC @ keys_1HRC.mT, rows_BLS)
+        return _picked(self.query(q_BHLC) @ keys_1HRC.mT, rows_BLS)
 
 
 class PositionToContent(nn.Module):
