@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
-from typing import Any
+from typing import Any, TypeVar
 
 from orrery.errors import ModelFileError
+
+Chosen = TypeVar("Chosen")
 
 _BOOKKEEPING = (
     "model_type", "architectures", "transformers_version", "torch_dtype", "dtype", "use_cache", "_name_or_path",
@@ -21,6 +23,7 @@ _ACTIVATIONS = {
     "relu": "relu",
     "silu": "silu",
     "swish": "silu",
+    "tanh": "tanh",
 }
 
 
@@ -65,7 +68,8 @@ class Config:
                     f"{family}: config.json has the unknown key {key!r}",
                     "it could change the numbers; remove it if you know that it does not",
                 )
-        self.values = {**defaults, **{key: value for key, value in given.items() if key in defaults}}
+        own = {key: _number(value, defaults[key]) for key, value in given.items() if key in defaults}
+        self.values = {**defaults, **own}
 
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
@@ -90,8 +94,19 @@ class Config:
         Raises:
             ModelFileError: there is none.
         """
-        if self[key] not in _ACTIVATIONS:
-            raise ModelFileError(
-                f"{self.family}: {key} = {self[key]!r} is not known", f"known: {', '.join(_ACTIVATIONS)}"
-            )
-        return _ACTIVATIONS[self[key]]
+        return self.choose(key, _ACTIVATIONS)
+
+    def choose(self, key: str, choices: Mapping[str, Chosen]) -> Chosen:
+        """Return what a setting stands for.
+
+        Raises:
+            ModelFileError: it is not among the choices.
+        """
+        if self[key] not in choices:
+            raise ModelFileError(f"{self.family}: {key} = {self[key]!r} is not known", f"known: {', '.join(choices)}")
+        return choices[self[key]]
+
+
+def _number(value: Any, default: Any) -> Any:
+    """Return a whole number as a real one where the default is real: JSON writers drop the point of 0.0."""
+    return float(value) if isinstance(default, float) and type(value) is int else value

@@ -1,5 +1,6 @@
 """Reading the rotary settings of a ``config.json``, in the old form and in the new."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,7 +20,7 @@ def rotary(config: Config, head_width: int, context: int, *, share: float = 1.0)
     Raises:
         ModelFileError: an unknown kind of scaling, or a key that it does not have.
     """
-    given = {**(config["rope_scaling"] or {}), **(config["rope_parameters"] or {})}
+    given = config["rope_scaling"] or config["rope_parameters"] or {}
     return from_settings(config.family, given, config["rope_theta"], head_width, context, share=share)
 
 
@@ -47,10 +48,18 @@ def from_settings(
     )
 
 
+def yarn_temperature(factor: float, weight: float = 1.0) -> float:
+    """Return YaRN's factor on queries and keys, ``0.1 weight ln(factor) + 1`` (Peng et al. 2023, section 3.4)."""
+    return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
+
+
 def _yarn(given: Mapping[str, Any], trained: int) -> Scaling:
-    temperature = given.get("attention_factor")
+    temperature, factor = given.get("attention_factor"), float(given["factor"])
+    rotated, everywhere = given.get("mscale"), given.get("mscale_all_dim")
+    if temperature is None and rotated and everywhere:  # DeepSeek: the scores take the temperature of all channels
+        temperature = yarn_temperature(factor, rotated) / yarn_temperature(factor, everywhere)
     return Yarn(
-        factor=float(given["factor"]),
+        factor=factor,
         trained=trained,
         fast=float(given.get("beta_fast") or 32),
         slow=float(given.get("beta_slow") or 1),
@@ -69,6 +78,6 @@ _READERS: dict[str, tuple[set[str], _Reader]] = {
     "default": (set(), lambda given, trained: Unscaled()),
     "linear": ({"factor"}, lambda given, trained: Linear(factor=float(given["factor"]))),
     "dynamic": ({"factor"}, lambda given, trained: Dynamic(factor=float(given["factor"]), trained=trained)),
-    "yarn": ({"factor", "beta_fast", "beta_slow", "attention_factor", "truncate"}, _yarn),
+    "yarn": ({"factor", "beta_fast", "beta_slow", "attention_factor", "truncate", "mscale", "mscale_all_dim"}, _yarn),
     "llama3": ({"factor", "low_freq_factor", "high_freq_factor"}, _llama3),
 }

@@ -56,13 +56,13 @@ class Limits:
 class _Row:
     """One answer while it grows."""
 
-    def __init__(self, prompt: Sequence[int], writer: Writer, limits: Limits) -> None:
-        self.room = limits.context - len(prompt)
+    def __init__(self, room: int, writer: Writer, limits: Limits, began: float) -> None:
+        self.room = room
         self.writer = writer
         self.limits = limits
         self.ids: list[int] = []
         self.finish_reason: FinishReason | None = None
-        self.began = perf_counter()
+        self.began = began
         self.seconds = 0.0
 
     def take(self, token: int) -> bool:
@@ -118,13 +118,14 @@ def generate(
         RunError: the model's logits are not numbers.
     """
     _check(prompts, limits)
-    rows = [
-        _Row(prompt, Writer(StreamDecoder(tokenizer), limits.stop, _bound(show, row)), limits)
-        for row, prompt in enumerate(prompts)
-    ]
+    began = perf_counter()
     generators = [torch.Generator().manual_seed(number) for number in _seeds(seed, len(prompts))]
     ids_BL, lengths_B = _padded(prompts, device)
     logits_BV, state = model.start(ids_BL, limits.context, lengths_B)
+    rows = [  # a decoder's row begins with the prompt, an encoder-decoder's with one token
+        _Row(limits.context - taken, Writer(StreamDecoder(tokenizer), limits.stop, _bound(show, row)), limits, began)
+        for row, taken in enumerate(state.lengths.tolist())
+    ]
     seen_BV = _seen(prompts, logits_BV)
     live = list(range(len(rows)))
     while True:

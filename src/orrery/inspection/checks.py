@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 import torch
 from torch import Tensor
 
-from orrery.models.decoder import Decoder
+from orrery.models.assemblies import Assembly
 from orrery.nn.residual import Identity, Residual
 
 
@@ -51,7 +51,7 @@ def check_mixing(values: Mapping[str, Tensor]) -> Check:
 
 
 def check_stream(
-    model: Decoder, values: Mapping[str, Tensor], edit: Mapping[str, object], notes: list[str]
+    model: Assembly, values: Mapping[str, Tensor], edit: Mapping[str, object], notes: list[str]
 ) -> list[Check]:
     """Compare the embeddings plus all that was added with the stream before the final norm, where that is a law.
 
@@ -67,9 +67,9 @@ def check_stream(
         return []
     total = values["embedded"].double()
     for key, value in values.items():
-        if key.endswith(".added"):
+        if key.startswith("blocks.") and key.endswith(".added"):
             total = total + value.double()
-    last = values[f"blocks.{len(model.stack.blocks) - 1}.resid_post"]
+    last = values[f"blocks.{len(model.stack.order) - 1}.resid_post"]
     return [Check("embeddings and additions sum to the stream", error(total, last.double()), _bound(last.dtype))]
 
 

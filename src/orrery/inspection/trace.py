@@ -1,21 +1,20 @@
 """A trace: everything inside one forward pass, by name, with checks that looking was honest."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.inspection.checks import Check, check_mixing, check_sight, check_stream
 from orrery.inspection.recorder import Edit, Recorder
-from orrery.models.decoder import Decoder
-from orrery.nn.attention.kernels import eager, sdpa
-from orrery.nn.attention.multihead import MultiHeadAttention
-from orrery.nn.context import Context
+from orrery.models.assemblies import Assembly
+from orrery.nn.attention.kernels import Kernel, eager, sdpa
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Trace:
     """
 
     ids: Int[Tensor, "B L"]
-    logits: Float[Tensor, "B L V"]
+    logits: Float[Tensor, "..."]
     values: Mapping[str, Tensor]
     checks: Sequence[Check]
     notes: Sequence[str] = ()
@@ -53,27 +52,26 @@ class Trace:
 
 @torch.no_grad()
 def trace(
-    model: Decoder,
-    ids_BL: Int[Tensor, "B L"],
-    *,
-    real: Bool[Tensor, "B L"] | None = None,
+    model: Assembly,
+    *ids_BL: Int[Tensor, "B L"],
     keep: Sequence[str] = ("*",),
     edit: Mapping[str, Edit] | None = None,
     tokens: Sequence[str] = (),
+    **call: Any,
 ) -> Trace:
     """Run the model once and return what is inside.
 
-    The fused kernel never holds the scores, so scores and patterns are derived from the captured q and k by the
-    eager definition, and checked against the kernel's output. An edit of scores or patterns needs them while the
-    model runs: the call then uses the eager kernel, and a note says so.
+    The fused kernel never holds the scores, so beside it the eager definition shows scores and patterns of the same
+    q and k, and they are checked against the fused kernel's output. An edit of scores or patterns needs them while
+    the model runs: the call then uses the eager kernel, and a note says so.
 
     Args:
-        model: a decoder in eval mode.
-        ids_BL: token ids.
-        real: which of them are not padding.
+        model: any assembly, in eval mode.
+        ids_BL: token ids; for an encoder-decoder those of the source and of the target.
         keep: patterns of the keys to keep.
         edit: by pattern of keys, a function from a tensor to the tensor that takes its place.
         tokens: the spelling of the ids, for pictures.
+        call: what else the model takes: ``real``, ``segments``, ...
 
     Raises:
         UsageError: a pattern matches nothing.
@@ -81,58 +79,40 @@ def trace(
     if model.training:
         raise UsageError("a model in training mode drops numbers at random", "call model.eval() before a trace")
     edit = dict(edit or {})
-    kernel = eager if _edits_inside(model, edit) else sdpa
-    notes = ["the eager kernel ran, because an edit reaches scores or patterns"] if kernel is eager else []
     recorder = Recorder(edit=edit)
-    x_BLD, ctx = model.prepare(ids_BL, real=real, kernel=kernel, taps=recorder)
-    logits_BLV = ctx.tap(model, "logits", model.head(model.stack(x_BLD, ctx)))
+    inside = _edits_inside(model, ids_BL, edit, call)
+    kernel = eager if inside or model.kernel is eager else sdpa
+    notes = ["the eager kernel ran, because an edit reaches scores or patterns"] if inside else []
+    logits = model(*ids_BL, kernel=kernel if kernel is eager else beside(kernel), taps=recorder, **call)
     recorder.check_used()
-    values = _with_patterns(model, ctx, recorder.values)
+    values = recorder.values
     checks = [check_mixing(values)]
     if not edit:
-        checks.append(check_sight(logits_BLV, model(ids_BL, real=real)))
+        checks.append(check_sight(logits, model(*ids_BL, kernel=kernel, **call)))
     checks += check_stream(model, values, edit, notes)
-    return Trace(ids_BL, logits_BLV, _kept(values, keep), checks, notes, tokens)
+    return Trace(ids_BL[-1], logits, _kept(values, keep), checks, notes, tokens)
 
 
-def attentions(model: Decoder) -> Iterator[tuple[str, MultiHeadAttention]]:
-    """Yield every attention with the key of its taps, in order of depth; a shared block comes at each depth."""
-    for depth, block in enumerate(model.stack.blocks):
-        for module in block.modules():
-            if isinstance(module, MultiHeadAttention):
-                yield f"blocks.{depth}.{module.role}", module
+def beside(kernel: Kernel) -> Kernel:
+    """Return the kernel with the eager definition beside it, which shows scores and pattern and decides nothing."""
+
+    def watched(*qkv: Tensor, tap: Callable[[str, Tensor], Tensor], **operands: Any) -> Tensor:
+        eager(*qkv, tap=tap, **operands)
+        return kernel(*qkv, tap=tap, **operands)
+
+    return watched
 
 
-def _edits_inside(model: Decoder, edit: Mapping[str, Edit]) -> bool:
-    """Say whether an edit could match what only the eager kernel shows."""
-    keys = [f"{path}.{name}" for path, _ in attentions(model) for name in ("scores", "pattern")]
+def _edits_inside(
+    model: Assembly, ids_BL: tuple[Tensor, ...], edit: Mapping[str, Edit], call: Mapping[str, Any]
+) -> bool:
+    """Say whether an edit matches what only the eager kernel shows; the keys come from a pass without edits."""
+    if not edit:
+        return False
+    plain = Recorder()
+    model(*ids_BL, kernel=eager, taps=plain, **call)
+    keys = [key for key in plain.values if key.rpartition(".")[2] in ("scores", "pattern")]
     return any(fnmatchcase(key, pattern) for pattern in edit for key in keys)
-
-
-def _with_patterns(model: Decoder, ctx: Context, seen: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the values with scores and patterns before every ``mixed``, derived where the kernel hid them."""
-    paths = dict(attentions(model))
-    values: dict[str, Tensor] = {}
-    for key, value in seen.items():
-        path, _, name = key.rpartition(".")
-        if name == "mixed" and f"{path}.pattern" not in seen:
-            values |= {f"{path}.{inner}": found for inner, found in _derive(paths[path], ctx, path, seen).items()}
-        values[key] = value
-    return values
-
-
-def _derive(attention: MultiHeadAttention, ctx: Context, path: str, seen: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return scores and pattern of one attention by the eager definition from the captured q, k and v."""
-    inside = Recorder()
-    eager(
-        *(seen[f"{path}.{name}"] for name in "qkv"),
-        mask=ctx.masks[attention.mask],
-        bias_BHLS=ctx.positions[attention.position].bias(attention.mask),
-        scale=attention.scale,
-        dropout=0.0,
-        tap=inside,
-    )
-    return inside.values
 
 
 def _kept(values: Mapping[str, Tensor], keep: Sequence[str]) -> dict[str, Tensor]:

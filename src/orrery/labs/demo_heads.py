@@ -8,7 +8,7 @@ from torch import Tensor
 
 from orrery.data.corpora import Document
 from orrery.errors import DataError
-from orrery.inspection.trace import Trace, attentions
+from orrery.inspection.trace import Trace
 from orrery.labs.demo_findings import Head, Sight
 from orrery.loading.language_model import LanguageModel
 from orrery.text import Tokenizer
@@ -21,7 +21,7 @@ _DECIMALS = 4
 def look(lm: LanguageModel, sentence: str) -> Sight:
     """Return the inside of one pass over a sentence."""
     trace = lm.trace(sentence)
-    patterns = head_patterns(lm, trace)
+    patterns = head_patterns(trace)
     heads = [Head(name, describe(pattern), rounded(pattern)) for name, pattern in patterns.items()]
     before = max(patterns, key=lambda name: on_the_one_before(patterns[name]))
     others = [name for name in patterns if name != before] or [before]
@@ -30,12 +30,12 @@ def look(lm: LanguageModel, sentence: str) -> Sight:
     return Sight(list(trace.tokens), heads, chosen, list(trace.checks))
 
 
-def head_patterns(lm: LanguageModel, trace: Trace) -> dict[str, Float[Tensor, "L S"]]:
+def head_patterns(trace: Trace) -> dict[str, Float[Tensor, "L S"]]:
     """Return the pattern of every head by its name, in order of depth."""
     return {
         f"block {path.split('.')[1]}, head {number}": pattern_LS
-        for path, _ in attentions(lm.model)
-        for number, pattern_LS in enumerate(trace[f"{path}.pattern"][0].double().cpu())
+        for path in (key for key in trace if key.endswith(".pattern"))
+        for number, pattern_LS in enumerate(trace[path][0].double().cpu())
     }
 
 

@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, deviation, within
-from orrery.laws.models import random_ids, tiny
-from orrery.models.decoder import Decoder
+from orrery.laws.models import Subject, random_ids, tiny, trained
 from orrery.objectives.protocols import Batch, Objective
 
 SINGLE = 1e-6
@@ -58,22 +57,23 @@ def split(batch: Batch, sizes: tuple[int, ...]) -> list[Batch]:
     return [{name: parts[name][i] for name in batch} for i in range(len(sizes))]
 
 
-def gradients(model: Decoder, objective: Objective, parts: list[Batch]) -> list[Tensor]:
+def gradients(model: Subject, objective: Objective, parts: list[Batch]) -> list[Tensor]:
     """Add up the gradients of ``weight * sum / global count`` over micro-batches."""
     parts = [objective.prepare(part, torch.Generator()) for part in parts]
     counts = [objective.counts(part) for part in parts]
     totals = {name: sum(count[name] for count in counts) for name in counts[0]}
-    added = [torch.zeros_like(parameter) for parameter in model.parameters()]
+    added = [torch.zeros_like(parameter) for parameter in trained(model)]
     for part in parts:
         terms = objective.loss(model, part)
         loss = torch.stack([term.weight * term.sum / totals[name] for name, term in terms.items()]).sum()
-        found = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
+        found = torch.autograd.grad(loss, trained(model), allow_unused=True)
         added = [a if b is None else a + b for a, b in zip(added, found, strict=True)]
     return added
 
 
-def definition(model: Decoder, batch: Batch) -> list[Tensor]:
+def definition(model: Subject, batch: Batch) -> list[Tensor]:
     """Return the gradients of the mean cross entropy over all targets, through the logits of the whole batch."""
     logits = model(batch["ids"], real=batch["real"])
     loss = F.cross_entropy(logits.flatten(0, 1), batch["targets"].flatten(), ignore_index=IGNORED)
-    return list(torch.autograd.grad(loss, list(model.parameters())))
+    found = torch.autograd.grad(loss, trained(model), allow_unused=True)
+    return [torch.zeros_like(p) if g is None else g for p, g in zip(trained(model), found, strict=True)]

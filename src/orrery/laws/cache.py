@@ -7,29 +7,40 @@ import torch
 from torch import Tensor
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, within
-from orrery.laws.models import random_ids, tiny
+from orrery.laws.models import Subject, random_ids, require, tiny
 from orrery.laws.transcript import Transcript
-from orrery.models.decoder import Decoder
-from orrery.nn.caches import SlotCache, growing, static
+from orrery.nn.caches import CacheByMask, RowCache, fitting, growing, static
 
-KINDS: dict[str, Callable[..., SlotCache]] = {"growing": growing, "static": static}
 CAPACITY = 40
+NO_CACHE = "an encoder reads whole rows and remembers nothing"
+Kind = Callable[[int, int], RowCache]
 
 
 def check(family: str) -> Iterator[Evidence]:
     """Compare every answer of a session with a full forward of that row alone."""
+    require(family, "decoder", "encoder-decoder", why=NO_CACHE)
     evidence = partial(within, law="cache", family=family)
     model, small = tiny(family), tiny(family, torch.float32)
-    for kind, cache in KINDS.items():
+    for kind, cache in kinds(model).items():
         yield evidence(f"{kind}: token by token", value=token_by_token(model, cache), bound=FLOAT64)
         yield evidence(f"{kind}: token by token, float32", value=token_by_token(small, cache), bound=FLOAT32)
         yield evidence(f"{kind}: ragged rows, steps of 0 to 5", value=ragged(model, cache), bound=FLOAT64)
-        yield evidence(f"{kind}: select, join, truncate", value=rearranged(model, cache), bound=FLOAT64)
+        forgets = kind != "sliding"  # what a window has overwritten cannot come back: truncate refuses it by name
+        yield evidence(f"{kind}: select, join, truncate", value=rearranged(model, cache, forgets), bound=FLOAT64)
         yield evidence(f"{kind}: greedy tokens that differ", value=greedy_differences(model, cache), bound=0)
 
 
+def kinds(model: Subject) -> dict[str, Kind]:
+    """Return the caches that a model can have: a sliding one where a mask looks back a window."""
+    masks = model.stack.masks
+    found: dict[str, Kind] = {"growing": growing, "static": static}
+    if isinstance(fitting(masks, 1, 1), CacheByMask):
+        found["sliding"] = partial(fitting, masks)
+    return found
+
+
 @torch.no_grad()
-def token_by_token(model: Decoder, cache: Callable[..., SlotCache]) -> float:
+def token_by_token(model: Subject, cache: Kind) -> float:
     """Start with three tokens and take nine more, one at a time."""
     rows = random_ids(2, 12).tolist()
     transcript = Transcript.start(model, [row[:3] for row in rows], cache(2, CAPACITY))
@@ -39,7 +50,7 @@ def token_by_token(model: Decoder, cache: Callable[..., SlotCache]) -> float:
 
 
 @torch.no_grad()
-def ragged(model: Decoder, cache: Callable[..., SlotCache]) -> float:
+def ragged(model: Subject, cache: Kind) -> float:
     """Let rows differ in their prompts and in the size of each step."""
     tokens = random_ids(64).tolist()
     cut = lambda *sizes: [[tokens.pop() for _ in range(size)] for size in sizes]  # noqa: E731
@@ -50,7 +61,7 @@ def ragged(model: Decoder, cache: Callable[..., SlotCache]) -> float:
 
 
 @torch.no_grad()
-def rearranged(model: Decoder, cache: Callable[..., SlotCache]) -> float:
+def rearranged(model: Subject, cache: Kind, forgets: bool = True) -> float:
     """Reorder and repeat rows, append another session, forget and go on."""
     tokens = random_ids(8, 12, seed=2).tolist()
     transcript = Transcript.start(model, [tokens[0][:6], tokens[1][:3]], cache(2, CAPACITY))
@@ -58,13 +69,14 @@ def rearranged(model: Decoder, cache: Callable[..., SlotCache]) -> float:
     transcript.step([row[:2] for row in tokens[2:5]])
     transcript.join(Transcript.start(model, [tokens[5][:9]], cache(1, CAPACITY)))
     transcript.step([row[2:3] for row in tokens[:4]])
-    transcript.truncate([4, 5, 1, 7])
+    if forgets:
+        transcript.truncate([4, 5, 1, 7])
     transcript.step([row[3:6] for row in tokens[:4]])
     return transcript.worst
 
 
 @torch.no_grad()
-def greedy_differences(model: Decoder, cache: Callable[..., SlotCache]) -> int:
+def greedy_differences(model: Subject, cache: Kind) -> int:
     """Write sixteen tokens greedily, with and without a cache, and count the differences."""
     prompt = random_ids(3, 4)
     logits, state = model.start(prompt, CAPACITY, cache=cache(3, CAPACITY))

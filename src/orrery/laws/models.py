@@ -2,15 +2,23 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeAlias
 
 import torch
-from torch import Tensor
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
 
 from orrery.families import load_family, names
+from orrery.laws.evidence import CannotRunError
+from orrery.models.calls import caps_scores, keeps_pattern
 from orrery.models.decoder import Decoder
+from orrery.models.encoder import Encoder
+from orrery.models.encoder_decoder import EncoderDecoder, EncoderDecoderState
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
 from orrery.nn.attention.materialised import materialised
+from orrery.nn.caches import RowCache, fitting
+from orrery.nn.context import Context
+from orrery.nn.spec import ModuleSpec
 
 VOCABULARY = 61
 KERNELS: Mapping[str, Kernel] = {"eager": eager, "sdpa": sdpa, "materialised": materialised}
@@ -19,18 +27,105 @@ KERNELS: Mapping[str, Kernel] = {"eager": eager, "sdpa": sdpa, "materialised": m
 CONFIGS: Mapping[str, Mapping[str, Any]] = {name: load_family(name).TINY for name in names()}
 """The tiny configuration that each family file brings."""
 
+Subject: TypeAlias = Any
+"""What a law is tried on: a ``Decoder``, an ``Encoder`` or a ``Writer``; each takes ids and gives logits."""
 
-@lru_cache(maxsize=32)
-def tiny(family: str, dtype: torch.dtype = torch.float64) -> Decoder:
+_KINDS = {"decoder": Decoder.Spec, "encoder": Encoder.Spec, "encoder-decoder": EncoderDecoder.Spec}
+
+
+class Writer(nn.Module):
+    """An encoder-decoder that has read one source: from ids to logits it is a decoder, and obeys the same laws.
+
+    Shapes: target ids ``[B, L]`` to logits ``[B, L, V]``.
+    """
+
+    def __init__(self, model: EncoderDecoder) -> None:
+        super().__init__()
+        self.model, self.spec = model, model.spec
+        self.stack, self.head = model.decoder, model.head
+        self.source = random_ids(1, 7, seed=5)
+
+    def prepare(self, ids: Int[Tensor, "B L"], **call: Any) -> tuple[Tensor, Context]:
+        """Read the source and embed the target."""
+        shared = {name: call[name] for name in ("kernel", "taps") if name in call}
+        return self.model.prepare(ids, self.model.read(self.source.expand(len(ids), -1), **shared), **call)
+
+    def hidden(self, ids: Int[Tensor, "B L"], **call: Any) -> Float[Tensor, "B L D"]:
+        """Return the decoder's final stream."""
+        return self.stack(*self.prepare(ids, **call))
+
+    def forward(self, ids: Int[Tensor, "B L"], **call: Any) -> Float[Tensor, "B L V"]:
+        """Return the logits of every next target token."""
+        return self.head(self.hidden(ids, **call))
+
+    def start(
+        self,
+        source: Int[Tensor, "B L"],
+        capacity: int,
+        lengths: Int[Tensor, "B"] | None = None,
+        *,
+        cache: RowCache | None = None,
+    ) -> tuple[Float[Tensor, "B V"], EncoderDecoderState]:
+        """Begin with the given target tokens."""
+        if cache is None:
+            cache = fitting(self.model.decoder.masks, len(source), capacity)
+        state = EncoderDecoderState(self.model.read(self.source.expand(len(source), -1)), cache)
+        logits_BLV, state = self.model.step(source, state, lengths)
+        last_B = torch.full_like(source[:, 0], source.shape[1]) if lengths is None else lengths
+        return logits_BLV[torch.arange(len(source)), last_B - 1], state
+
+    def step(
+        self, tokens: Int[Tensor, "B N"], state: EncoderDecoderState, lengths: Int[Tensor, "B"] | None = None
+    ) -> tuple[Float[Tensor, "B N V"], EncoderDecoderState]:
+        """Take N more target tokens a row."""
+        return self.model.step(tokens, state, lengths)
+
+
+@lru_cache(maxsize=256)
+def tiny(family: str, dtype: torch.dtype = torch.float64) -> Subject:
     """Return the family's tiny model in evaluation mode; norms and biases are random too, so none can hide."""
-    model = cast(Decoder, load_family(family).spec(CONFIGS[family]).build(0)).to(dtype).eval()
+    model = _spec(family).build(0).to(dtype).eval()
     rng = torch.Generator().manual_seed(7)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(0.3 * torch.randn(parameter.shape, generator=rng, dtype=torch.float64))
-    return model
+    return Writer(model).eval() if isinstance(model, EncoderDecoder) else model
+
+
+def require(family: str, *kinds: str, why: str) -> None:
+    """Refuse a law that a family's assembly has no use for.
+
+    Raises:
+        CannotRunError: the family is of none of the ``kinds``.
+    """
+    if not isinstance(_spec(family), tuple(_KINDS[kind] for kind in kinds)):
+        raise CannotRunError("inapplicable", why)
+
+
+def kernels_of(family: str) -> dict[str, Kernel]:
+    """Return the kernels that can compute a family's attention: a cap on the scores leaves only the definition."""
+    spec = _spec(family)
+    able = {"sdpa": not caps_scores(spec), "materialised": keeps_pattern(spec)}
+    return {name: kernel for name, kernel in KERNELS.items() if able.get(name, True)}
+
+
+@lru_cache(maxsize=256)
+def _spec(family: str) -> ModuleSpec:
+    rules = load_family(family)
+    return rules.spec(rules.TINY)
+
+
+def trained(model: nn.Module) -> list[nn.Parameter]:
+    """Return the parameters that a gradient changes; a router's correction is moved by its own rule."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
 def random_ids(*shape: int, seed: int = 1) -> Tensor:
     """Return random token numbers."""
     return torch.randint(VOCABULARY, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def real_of(lengths: tuple[int, ...], row: int, side: str) -> Bool[Tensor, "B L"]:
+    """Return which places of padded rows are real."""
+    real = torch.arange(row) < torch.tensor(lengths)[:, None]
+    return real.flip(1) if side == "left" else real

@@ -9,7 +9,7 @@ import torch
 
 from orrery.errors import RunError
 from orrery.laws.evidence import CannotRunError, Evidence, exactly_equal
-from orrery.laws.models import CONFIGS, random_ids
+from orrery.laws.models import Writer, random_ids
 from orrery.objectives.protocols import Batch
 
 STEPS, CUT = 6, 4
@@ -62,14 +62,17 @@ def train(family: str, folder: Path, fail_at: int | None) -> None:
     """Train a tiny model, from the newest checkpoint in the folder if there is one."""
     from orrery.families import load_family
     from orrery.models.dropout import with_dropout
+    from orrery.models.encoder_decoder import EncoderDecoder
     from orrery.objectives.causal import CausalLanguageModel
     from orrery.training.folder import open_run_folder
     from orrery.training.loop import Parts, Trainer
 
     generator_state = torch.get_rng_state()
     torch.manual_seed(0)
-    spec = with_dropout(load_family(family).spec(CONFIGS[family]), 0.2)
-    parts = Parts(spec.build(0), CausalLanguageModel(), Source(fail_at))
+    spec = with_dropout(load_family(family).spec(load_family(family).TINY), 0.2)
+    built = spec.build(0)
+    model = Writer(built) if isinstance(built, EncoderDecoder) else built
+    parts = Parts(model, CausalLanguageModel(), Source(fail_at))
     with open_run_folder(folder, resume=folder.exists()) as opened:
         Trainer(parts, recipe(), opened).run()
     torch.set_rng_state(generator_state)

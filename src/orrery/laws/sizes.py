@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-import torch
-
+from orrery.accounting.parameters import parameters
 from orrery.errors import OrreryError
 from orrery.families import load_family
 from orrery.laws.evidence import Evidence, SlideDiffers, exact
@@ -66,13 +65,6 @@ def slides() -> Iterator[SlideDiffers]:
     yield SlideDiffers("G5 GPT-3 XL", "24 heads of 128 at width 2,048", "1,315,723,264 or 1,517,123,584", why)
     why = "5,140 is not divisible by 40 heads; 5,120 is"
     yield SlideDiffers("G6 GPT-3 13B", "width 5,140", "width 5,120: 12,853,386,240", why)
-
-
-def parameters(spec: Decoder.Spec) -> int:
-    """Count the parameters of a spec, each storage once."""
-    with torch.device("meta"):
-        model = spec.build(0)
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def gpt2(width: int, layers: int, heads: int, context: int, vocabulary: int = 50_257) -> Decoder.Spec:

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from orrery.laws.evidence import deviation
-from orrery.models.decoder import Decoder, DecoderState
-from orrery.nn.caches import SlotCache
+from orrery.laws.models import Subject
+from orrery.models.protocols import DecodingState
+from orrery.nn.caches import RowCache
 
 Rows = Sequence[Sequence[int]]
 
@@ -17,13 +18,13 @@ Rows = Sequence[Sequence[int]]
 class Transcript:
     """A state, the tokens of each of its rows, and the largest deviation from a full forward of a row alone."""
 
-    model: Decoder
-    state: DecoderState
+    model: Subject
+    state: DecodingState
     rows: list[list[int]]
     worst: float = 0.0
 
     @classmethod
-    def start(cls, model: Decoder, rows: Rows, cache: SlotCache) -> "Transcript":
+    def start(cls, model: Subject, rows: Rows, cache: RowCache) -> "Transcript":
         """Read prompts of unequal lengths."""
         ids, lengths = rectangle(rows)
         logits, state = model.start(ids, cache.capacity, lengths, cache=cache)

@@ -16,7 +16,10 @@ from orrery.inspection.recorder import Edit
 from orrery.inspection.trace import Trace, trace
 from orrery.loading.read import Stored
 from orrery.loading.save import save_model
+from orrery.models.assemblies import Assembly
 from orrery.models.decoder import Decoder
+from orrery.models.encoder import Encoder
+from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.embeddings import check_ids
 from orrery.text import Tokenizer
 
@@ -31,13 +34,13 @@ class LanguageModel:
     """A model with its tokenizer; ``orrery.loading.load.load`` makes one.
 
     Attributes:
-        model: the ``Decoder``, in eval mode.
+        model: the ``Decoder``, ``Encoder`` or ``EncoderDecoder``, in eval mode.
         context: the most tokens of a row.
     """
 
     def __init__(self, stored: Stored) -> None:
         self._stored = stored
-        self.model: Decoder = stored.model
+        self.model: Assembly = stored.model
         self.context: int = stored.model.spec.context
 
     @property
@@ -129,10 +132,13 @@ class LanguageModel:
         Arguments are those of ``generate``; ``seed`` is one number, to which a row's number is added, or one a row;
         ``stream`` is called with the row's number and the piece.
         """
+        if isinstance(self.model, Encoder):
+            raise UsageError("an encoder reads whole rows and writes nothing", "load a decoder or an encoder-decoder")
         chosen = sampler(vocabulary=self.tokenizer.size, **sampling)
         strings = [stop] if isinstance(stop, str) else list(stop)
         limits = Limits(max_new_tokens, self.context, self.end, strings)
-        keep = max(1, self.context - max_new_tokens)
+        apart = isinstance(self.model, EncoderDecoder)  # the answer has a row of its own
+        keep = self.context if apart else max(1, self.context - max_new_tokens)
         prompts = [self._prompt(text, truncate, keep) for text in texts]
         return generate(
             self.model,
@@ -151,8 +157,10 @@ class LanguageModel:
         The first token is predicted from the end token, which in training stood between texts, where there is one.
 
         Raises:
-            UsageError: the text is longer than the context.
+            UsageError: the text is longer than the context, or the model does not write from left to right.
         """
+        if not isinstance(self.model, Decoder):
+            raise UsageError("only a decoder gives each token a probability from those before it", "load a decoder")
         ids = self._encode(text, None, self.context)
         start = self._special("start")
         start = self._special("end") if start is None else start
@@ -163,34 +171,50 @@ class LanguageModel:
     def logits(
         self, input_ids: Ids, attention_mask: Ids | None = None, decoder_input_ids: Ids | None = None
     ) -> Float[Tensor, "B L V"]:
-        """Return the logits of every next token.
+        """Return the logits of every next token, or what the main head of an encoder says.
 
         Args:
-            input_ids: ``[B, L]``.
+            input_ids: ``[B, L]``; for an encoder-decoder the sources.
             attention_mask: ``[B, L]``, 1 at tokens and 0 at padding, which may stand on either side.
-            decoder_input_ids: for encoder-decoder models, which this one is not.
+            decoder_input_ids: ``[B, T]``, the targets of an encoder-decoder, the start token first.
 
         Raises:
             DataError: an id outside the vocabulary.
-            UsageError: rows longer than the context, a mask of another shape, or ``decoder_input_ids``.
+            UsageError: rows longer than the context, a mask of another shape, or ``decoder_input_ids`` given or
+                missing where the model is of the other kind.
         """
-        if decoder_input_ids is not None:
-            raise UsageError("this model is a decoder alone", "give input_ids without decoder_input_ids")
         ids_BL, real_BL = self._inputs(input_ids, attention_mask)
         with torch.no_grad():
+            if isinstance(self.model, EncoderDecoder):
+                return self.model(ids_BL, self._targets(decoder_input_ids), source_real=real_BL)
+            if decoder_input_ids is not None:
+                raise UsageError("this model has no encoder and decoder", "give input_ids without decoder_input_ids")
             return self.model(ids_BL, real=real_BL)
 
     def hidden(self, input_ids: Ids, attention_mask: Ids | None = None) -> Float[Tensor, "B L D"]:
-        """Return the final hidden states, after the last norm; arguments and errors as in ``logits``."""
+        """Return the final hidden states, after the last norm: an encoder-decoder's are those of its encoder.
+
+        Arguments and errors as in ``logits``.
+        """
         ids_BL, real_BL = self._inputs(input_ids, attention_mask)
         with torch.no_grad():
+            if isinstance(self.model, EncoderDecoder):
+                return self.model.read(ids_BL, real=real_BL).memory_BSD
             return self.model.hidden(ids_BL, real=real_BL)
 
-    def trace(self, text: str, *, keep: Sequence[str] = ("*",), edit: Mapping[str, Edit] | None = None) -> Trace:
+    def trace(
+        self,
+        text: str,
+        *,
+        target: str | None = None,
+        keep: Sequence[str] = ("*",),
+        edit: Mapping[str, Edit] | None = None,
+    ) -> Trace:
         """Return the inside of one pass over ``text``: ``trace["blocks.0.attention.pattern"]``.
 
         Args:
             text: what the model reads.
+            target: what an encoder-decoder has written so far; the tokens of the trace are then these.
             keep: patterns of the keys to keep, ``*`` for any characters.
             edit: by pattern, a function from a tensor to the one that takes its place.
 
@@ -198,8 +222,11 @@ class LanguageModel:
             UsageError: the text is empty or too long, or a pattern matches nothing.
         """
         ids = self._prompt(text, None, self.context)
-        ids_BL, _ = self._inputs([ids], None)
-        return trace(self.model, ids_BL, keep=keep, edit=edit, tokens=[self._spell(id) for id in ids])
+        rows = [self._inputs([ids], None)[0]]
+        if isinstance(self.model, EncoderDecoder):
+            ids = [self.model.spec.start, *self._encode(target or "", None, self.context - 1)]
+            rows.append(self._targets([ids]))
+        return trace(self.model, *rows, keep=keep, edit=edit, tokens=[self._spell(id) for id in ids])
 
     def save(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
         """Write the Hugging Face layout, in the dtype that the model has now.
@@ -260,6 +287,15 @@ class LanguageModel:
                 "give one number for each token",
             )
         return ids_BL.to(self.device), mask_BL.bool().to(self.device)
+
+    def _targets(self, decoder_input_ids: Ids | None) -> Tensor:
+        """Return the checked targets of an encoder-decoder."""
+        if decoder_input_ids is None:
+            raise UsageError(
+                "an encoder-decoder predicts targets, and there are none",
+                f"give decoder_input_ids; every row begins with {self.model.spec.start}",  # type: ignore[union-attr]
+            )
+        return self._inputs(decoder_input_ids, None)[0]
 
     def _special(self, role: str) -> int | None:
         """Return the id of a control token, or nothing where the tokenizer has none."""

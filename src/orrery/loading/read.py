@@ -11,10 +11,10 @@ from orrery.checkpoints import manifest
 from orrery.checkpoints.store import FOLDER as CHECKPOINT
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError, UsageError
-from orrery.families import load_family, rules_of
+from orrery.families import current_names, load_family, rules_of
 from orrery.loading.files import CONFIG, GENERATION, read_json, read_weights
 from orrery.loading.weights import build_empty, fill, from_theirs
-from orrery.models.decoder import Decoder
+from orrery.models.assemblies import Assembly
 from orrery.nn.spec import from_json
 from orrery.text import Tokenizer, load_tokenizer
 
@@ -35,7 +35,7 @@ class Stored:
     """
 
     folder: Path
-    model: Decoder
+    model: Assembly
     family: str | None = None
     config: Mapping[str, Any] | None = None
     generation: Mapping[str, Any] = field(default_factory=dict)
@@ -95,7 +95,8 @@ def _read_published(folder: Path) -> Stored:
     family = config.get("model_type")
     rules = load_family(family)
     model = build_empty(rules.spec(config))
-    fill(model, from_theirs(model, read_weights(folder), rules_of(rules, config)))
+    theirs = current_names(rules, config, read_weights(folder))
+    fill(model, from_theirs(model, theirs, rules_of(rules, config)))
     generation = read_json(folder / GENERATION) if (folder / GENERATION).is_file() else {}
     return Stored(folder, model, family, config, generation, _tokenizer(folder))
 

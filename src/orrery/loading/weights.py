@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from orrery.checkpoints.rules import Rule, to_ours
 from orrery.errors import ModelFileError
-from orrery.models.decoder import Decoder
+from orrery.models.assemblies import Assembly, AssemblySpec
 from orrery.nn.spec import ModuleSpec
 
 
@@ -16,14 +16,16 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
-def build_empty(spec: ModuleSpec) -> Decoder:
+def build_empty(spec: ModuleSpec) -> Assembly:
     """Build a model whose parameters have shapes but no memory.
 
     Raises:
-        ModelFileError: the spec is not that of a whole decoder.
+        ModelFileError: the spec is not that of a whole model.
     """
-    if not isinstance(spec, Decoder.Spec):
-        raise ModelFileError(f"{spec.kind} is not a language model", "this version loads models.decoder.Decoder")
+    if not isinstance(spec, AssemblySpec):
+        raise ModelFileError(
+            f"{spec.kind} is not a whole model", "a whole model is a kind such as models.decoder.Decoder"
+        )
     with torch.device("meta"):
         return spec.build()
 
@@ -50,7 +52,7 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     new = {id(model.get_parameter(name)): nn.Parameter(tensors[name]) for name in own}
     for name, parameter in list(model.named_parameters(remove_duplicate=False)):
         owner, _, leaf = name.rpartition(".")
-        setattr(model.get_submodule(owner), leaf, new[id(parameter)])
+        setattr(model.get_submodule(owner), leaf, new[id(parameter)].requires_grad_(parameter.requires_grad))
 
 
 def from_theirs(model: nn.Module, theirs: Mapping[str, Tensor], rules: tuple[Rule, ...]) -> dict[str, Tensor]:
@@ -67,7 +69,7 @@ def from_theirs(model: nn.Module, theirs: Mapping[str, Tensor], rules: tuple[Rul
     their_names = {ours: name for rule in rules for name, parts in rule.places(everything) for ours in parts}
     for copy in [name for name in everything if name not in own]:
         first = next(n for n in own if model.get_parameter(n) is model.get_parameter(copy))
-        given, original = theirs.pop(their_names[copy], None), theirs.get(their_names[first])
+        given, original = theirs.pop(their_names.get(copy, ""), None), theirs.get(their_names[first])
         if given is not None and original is not None and not torch.equal(given, original):
             raise ModelFileError(
                 f"config.json ties {their_names[copy]} to {their_names[first]}, but the file has two different ones",

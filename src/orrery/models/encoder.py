@@ -97,14 +97,26 @@ class Encoder(nn.Module):
         Raises:
             UsageError: the model has no head, or none of this name.
         """
-        chosen = next(iter(self.heads), "") if head is None else head
+        chosen = self._head(head)
+        x_BLD, ctx = self.prepare(ids_BL, **call)
+        return ctx.tap(self, "logits", chosen(self.stack(x_BLD, ctx), call.get("real")))
+
+    @property
+    def head(self) -> nn.Module:
+        """The main head, the first.
+
+        Raises:
+            UsageError: the model has none.
+        """
+        return self._head(None)
+
+    def _head(self, name: str | None) -> nn.Module:
+        chosen = next(iter(self.heads), "") if name is None else name
         if chosen not in self.heads:
             raise UsageError(
-                f"this encoder has no head {head or 'at all'}", f"it has: {', '.join(self.heads) or 'hidden()'}"
+                f"this encoder has no head {name or 'at all'}", f"it has: {', '.join(self.heads) or 'hidden()'}"
             )
-        x_BLD, ctx = self.prepare(ids_BL, **call)
-        answer: Tensor = self.heads[chosen](self.stack(x_BLD, ctx), call.get("real"))
-        return ctx.tap(self, "logits", answer)
+        return self.heads[chosen]
 
     @torch.no_grad()
     def outputs(self, ids_BL: Int[Tensor, "B L"], **call: Any) -> dict[str, Tensor]:

@@ -124,6 +124,11 @@ class EncoderDecoder(nn.Module):
         if spec.head.tied:
             tie(self.target.token, self.head)
 
+    @property
+    def stack(self) -> Stack:
+        """The stack that answers: the decoder."""
+        return self.decoder
+
     def read(
         self,
         source_BS: Int[Tensor, "B S"],

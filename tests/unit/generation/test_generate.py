@@ -92,6 +92,7 @@ class Chain:
     table: torch.Tensor
 
     def start(self, source, capacity, lengths=None):
+        self.lengths = torch.ones(len(source), dtype=torch.long)
         return self.table[source[:, -1]].log(), self
 
     def step(self, tokens, state, lengths=None):

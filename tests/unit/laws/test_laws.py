@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from orrery.errors import ModelFileError, UsageError
+from orrery.errors import ModelFileError
 from orrery.families import gpt2
 from orrery.laws import (
     accumulation,
@@ -13,6 +13,7 @@ from orrery.laws import (
     checkpoint,
     golden,
     kernel,
+    models,
     packing,
     padding,
     registry,
@@ -21,7 +22,6 @@ from orrery.laws import (
     sizes,
 )
 from orrery.laws.evidence import CannotRunError, deviation, within
-from orrery.laws.models import CONFIGS
 from orrery.nn import stack
 from orrery.nn.attention import kernels
 from orrery.nn.caches import SlotCache
@@ -91,12 +91,12 @@ def test_packing_sees_documents_that_are_not_apart(monkeypatch):
 
 
 def test_kernel_sees_a_missing_scale(monkeypatch):
-    right = kernel.KERNELS["sdpa"]
+    right = models.KERNELS["sdpa"]
 
     def unscaled(*args, scale, **kwargs):
         return right(*args, scale=1.0, **kwargs)
 
-    monkeypatch.setattr(kernel, "KERNELS", {"eager": kernels.eager, "sdpa": unscaled})
+    monkeypatch.setattr(models, "KERNELS", {"eager": kernels.eager, "sdpa": unscaled})
     assert {"sdpa == eager, logits, float32", "sdpa == eager, random masks and biases"} <= broken(kernel)
 
 
@@ -166,13 +166,3 @@ def test_a_crash_is_a_failed_check_and_does_not_stop_the_rest(monkeypatch):
     assert report.not_run["padding (gpt2)"] == "no tool; get one"
     assert {e.law for e in report.checks} == {"cache", "packing"}
     assert not {e["law"] for e in report.as_json()["checks"]} & {"padding"}
-
-
-def test_a_family_without_a_tiny_model_is_listed(monkeypatch):
-    from orrery.laws import models
-
-    monkeypatch.setattr(models, "CONFIGS", {"gpt2": CONFIGS["gpt2"]})
-    monkeypatch.setattr(registry, "CHECKS", ())
-    assert "all laws, llama" in registry.verify().not_run
-    with pytest.raises(UsageError, match="'llama'"):
-        registry.verify("llama")

@@ -69,7 +69,7 @@ def test_padding_on_either_side_changes_nothing(lm, side):
         ((torch.tensor([5, 6]),), UsageError, "shape"),
         (([[1] * 49],), UsageError, "49 tokens"),
         (([[5, 6]], [[1]]), UsageError, "attention_mask of shape"),
-        (([[5, 6]], None, [[1]]), UsageError, "decoder alone"),
+        (([[5, 6]], None, [[1]]), UsageError, "no encoder and decoder"),
     ],
 )
 def test_inputs_that_make_no_sense_are_refused(lm, arguments, error, says):

@@ -1,0 +1,19 @@
+"""What the files of encoder-decoders share: the token that a target begins with."""
+
+from orrery.errors import ModelFileError
+from orrery.families._config import Config
+
+
+def start_token(c: Config, *keys: str) -> int:
+    """Return the first of these settings that is there, as generation in the reference looks for it.
+
+    Raises:
+        ModelFileError: none is.
+    """
+    for key in keys:
+        if c[key] is not None:
+            return int(c[key])
+    raise ModelFileError(
+        f"{c.family}: config.json does not say which token a target begins with",
+        f"give one of {', '.join(keys)}",
+    )
