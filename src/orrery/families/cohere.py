@@ -49,11 +49,16 @@ TINY = {
     "max_position_embeddings": 48,
     "use_qk_norm": True,
 }
+_IGNORED = ("pretraining_tp", "model_max_length")
+
+
+def _read(config: Mapping[str, Any]) -> Config:
+    return Config("cohere", config, DEFAULTS, ignored=_IGNORED)
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    c = Config("cohere", config, DEFAULTS)
+    c = _read(config)
     eps = c["layer_norm_eps"]
     head_norm = EachHeadNorm.Spec(head_width=_llama.head_width(c), eps=eps) if c["use_qk_norm"] else Identity.Spec()
     attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]), qk_norm=head_norm)
@@ -67,7 +72,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802
     """Return the rules; the matrix of gains holds as many rows as there are heads."""
-    c = Config("cohere", config, DEFAULTS)
+    c = _read(config)
     heads = {"q": c["num_attention_heads"], "k": c["num_key_value_heads"] or c["num_attention_heads"]}
     ours = f"{_llama.BLOCK}.parallel.branch.attention"
     return (
