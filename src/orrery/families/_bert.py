@@ -17,7 +17,7 @@ from orrery.nn.residual import Chain, Dropout, Residual
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack, repeat
 
-DEFAULTS: Mapping[str, Any] = {
+BODY: Mapping[str, Any] = {
     "vocab_size": 30522,
     "hidden_size": 768,
     "num_hidden_layers": 12,
@@ -26,13 +26,13 @@ DEFAULTS: Mapping[str, Any] = {
     "hidden_act": "gelu",
     "hidden_dropout_prob": 0.1,
     "attention_probs_dropout_prob": 0.1,
-    "classifier_dropout": None,
     "max_position_embeddings": 512,
     "type_vocab_size": 2,
     "layer_norm_eps": 1e-12,
     "tie_word_embeddings": True,
     **_heads.DEFAULTS,
 }
+DEFAULTS: Mapping[str, Any] = {**BODY, "classifier_dropout": None}
 TINY: Mapping[str, Any] = {
     "vocab_size": 61,
     "hidden_size": 24,
