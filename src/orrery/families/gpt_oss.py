@@ -75,7 +75,6 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     names = alternating if c["layer_types"] is None else _mixture.layer_masks(c)
     attention = _mixture.attention(c, biases=Biases(q=biased, k=biased, v=biased, out=biased), sinks=Sinks.Spec())
     mixture = MoE.Spec(
-        experts=count,
         expert=ClampedGatedMLP.Spec(
             hidden=c["intermediate_size"], limit=float(c["swiglu_limit"]), slope=float(c["swiglu_alpha"])
         ),

@@ -43,11 +43,11 @@ class Condensed:
         for name, parameter in self.model.named_parameters():
             counts = parameter.requires_grad or not trained
             if counts and (name == path or name.startswith(inside)):
-                total += parameter.numel() * self._copies(name, inside)
+                total += parameter.numel() * self.copies(name, inside)
         return total
 
-    def _copies(self, name: str, inside: str) -> int:
-        """Return how often a parameter of the model stands in the architecture below a path."""
+    def copies(self, name: str, inside: str = "") -> int:
+        """Return how often a part of the model stands in the architecture below a path."""
         for stack, groups in self.groups.items():
             blocks = f"{stack}.blocks."
             if name.startswith(blocks) and not inside.startswith(blocks):

@@ -38,7 +38,7 @@ def built(spec):
 
 
 def mixture(router="softmax", expert="gated", **more):
-    return built(MoE.Spec(experts=EXPERTS, expert=EXPERT_KINDS[expert], router=ROUTERS[router], **more))
+    return built(MoE.Spec(expert=EXPERT_KINDS[expert], router=ROUTERS[router], **more))
 
 
 @pytest.mark.parametrize("expert", EXPERT_KINDS)

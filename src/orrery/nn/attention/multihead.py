@@ -99,6 +99,11 @@ class MultiHeadAttention(nn.Module):
         position: str = "none"
         mask: str = "causal"
 
+        @property
+        def cached(self) -> int:
+            """Return the numbers that a token leaves in the cache: its keys and values, unless they are another's."""
+            return 2 * self.kv_heads * self.head_width if isinstance(self.source, Self.Spec) else 0
+
         def build(self, width: int) -> "MultiHeadAttention":
             """Return the attention.
 
