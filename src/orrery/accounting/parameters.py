@@ -23,8 +23,16 @@ class Parameters:
     active: int
 
 
-def parameters(spec: AssemblySpec) -> Parameters:
-    """Count the parameters of a model: 671 billion take a second, for equal blocks are built once."""
+def parameters(spec: AssemblySpec, *, trained: bool = False) -> int:
+    """Count the parameters of a model: 671 billion take a second, for equal blocks are built once.
+
+    ``trained`` leaves out what no gradient changes.
+    """
+    return condense(spec).parameters(trained=trained)
+
+
+def counts(spec: AssemblySpec) -> Parameters:
+    """Count the parameters of a model by what happens to them."""
     condensed = condense(spec)
     trained, everything = condensed.parameters(trained=True), condensed.parameters()
     mixtures = ((path, module) for path, module in condensed.model.named_modules() if isinstance(module, MoE))
@@ -34,7 +42,7 @@ def parameters(spec: AssemblySpec) -> Parameters:
 
 def active_parameters(spec: AssemblySpec) -> int:
     """Return how many parameters one token meets: all but the experts that it is not sent to."""
-    return parameters(spec).active
+    return counts(spec).active
 
 
 def _idle(mixture: MoE) -> int:

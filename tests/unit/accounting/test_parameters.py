@@ -2,12 +2,12 @@
 
 import pytest
 
-from orrery.accounting.parameters import Parameters, active_parameters, parameters
+from orrery.accounting.parameters import Parameters, active_parameters, counts, parameters
 from orrery.families import load_family, names
 
 
 def size(family, config):
-    return parameters(load_family(family).spec(config))
+    return counts(load_family(family).spec(config))
 
 
 def test_mixtral_8x7b():
@@ -21,14 +21,14 @@ def test_deepseek_v3():
 
 def test_a_dense_model_is_active_as_a_whole():
     family = load_family("llama")
-    found = parameters(family.spec(family.TINY))
+    found = counts(family.spec(family.TINY))
     assert (found.active, found.fixed) == (found.trained, 0)
 
 
 def test_active_parameters_by_hand():
     """Three of four experts, each 3 x 16 x 8 numbers, are counted, and all of everything else."""
     family = load_family("olmoe")
-    found = parameters(family.spec({**family.TINY, "num_experts": 4, "num_hidden_layers": 1}))
+    found = counts(family.spec({**family.TINY, "num_experts": 4, "num_hidden_layers": 1}))
     assert found.trained - found.active == 3 * 16 * 8
 
 
@@ -36,7 +36,8 @@ def test_active_parameters_by_hand():
 def test_equals_the_count_over_a_built_model(name):
     spec = load_family(name).spec(load_family(name).TINY)
     whole = list(spec.build(0).parameters())
-    found = parameters(spec)
+    assert parameters(spec) == sum(parameter.numel() for parameter in whole)
+    found = counts(spec)
     assert found.trained == sum(parameter.numel() for parameter in whole if parameter.requires_grad)
     assert found.fixed == sum(parameter.numel() for parameter in whole if not parameter.requires_grad)
     assert active_parameters(spec) <= found.trained + found.fixed
