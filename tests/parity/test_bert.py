@@ -3,6 +3,9 @@
 import pytest
 import torch
 
+from orrery.nn.embeddings import SegmentedEmbedding
+from orrery.nn.heads import Pooler
+from orrery.nn.masks import Everything
 from tests.parity.encoders import assert_encoder_parity
 
 TINY = {
@@ -51,3 +54,22 @@ def test_without_replacing_the_casts():
 
 def test_float32():
     assert_encoder_parity("bert", 1e-5, dtype=torch.float32, wide=False, **TINY)
+
+
+def test_the_helper_notices_lost_segments(monkeypatch):
+    monkeypatch.setattr(SegmentedEmbedding, "forward", lambda self, ids, segments=None: self.token(ids))
+    with pytest.raises(AssertionError, match="first at embedded"):
+        assert_encoder_parity("bert", 1e-9, **TINY)
+
+
+def test_the_helper_notices_a_second_head_that_is_wrong(monkeypatch):
+    monkeypatch.setattr(Pooler, "forward", lambda self, x, real=None: self.transform(x[:, -1]))
+    with pytest.raises(AssertionError, match="seq_relationship_logits differs"):
+        assert_encoder_parity("bert", 1e-9, auto="BertForPreTraining", **TINY)
+
+
+def test_the_helper_notices_padding_that_is_read(monkeypatch):
+    seen = torch.ones(1, 1, 1, 1, dtype=torch.bool)
+    monkeypatch.setattr(Everything, "allows", lambda self, query, key: seen[0].expand(3, 14, 14))
+    with pytest.raises(AssertionError, match="right padding"):
+        assert_encoder_parity("bert", 1e-9, **TINY)
