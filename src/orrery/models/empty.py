@@ -8,7 +8,6 @@ from torch.overrides import TorchFunctionMode
 
 from orrery.models.assemblies import Assembly, AssemblySpec
 
-
 _DRAWS = (Tensor.normal_, nn.init.normal_)
 
 
