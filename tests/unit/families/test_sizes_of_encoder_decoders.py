@@ -43,3 +43,12 @@ def test_bart(shape, expected):
         for key, value in {"layers": layers, "attention_heads": heads, "ffn_dim": hidden}.items()
     }
     assert size("bart", d_model=width, **sides) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [({}, 63_082_496), ({"d_model": 1024, "d_ff": 4096, "num_heads": 16}, 214_245_376)],
+    ids=["base", "big"],
+)
+def test_the_original_transformer(shape, expected):
+    assert size("transformer", **shape) == expected
