@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from orrery.families import load_family
 from orrery.laws.models import random_ids
 from orrery.nn.attention.kernels import KERNELS
-from orrery.families import load_family
 from tests.parity.helper import error
 from tests.parity.oracle import randomise
 
