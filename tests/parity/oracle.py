@@ -7,7 +7,7 @@ from copy import deepcopy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 import torch
@@ -25,8 +25,10 @@ TINY = {"vocab_size": 97, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 
 class _Wide:
     """``torch`` with float64 in the place of float32."""
 
+    replaced: ClassVar = {"float32": torch.float64, "float": torch.float64, "FloatTensor": torch.DoubleTensor}
+
     def __getattr__(self, name: str) -> Any:
-        return torch.float64 if name in ("float32", "float") else getattr(torch, name)
+        return self.replaced[name] if name in self.replaced else getattr(torch, name)
 
 
 @contextmanager

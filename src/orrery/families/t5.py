@@ -14,7 +14,7 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames, unread
 from orrery.families._config import Config
-from orrery.families._seq2seq import start_token
+from orrery.families._seq2seq import GENERATION, start_token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
 from orrery.nn.attention.sources import Memory
@@ -55,7 +55,7 @@ TINY = {
     "relative_attention_num_buckets": 8, "relative_attention_max_distance": 12,
 }  # fmt: skip
 FIXED = {"is_decoder": False}
-IGNORED = ("classifier_dropout", "initializer_factor", "output_past", "dense_act_fn", "is_gated_act")
+IGNORED = (*GENERATION, "classifier_dropout", "initializer_factor", "dense_act_fn", "is_gated_act")
 
 
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:

@@ -1,4 +1,4 @@
-"""What fills a slot beside norms: a projection to another width, an activation, a soft cap, a hard one."""
+"""What fills a slot beside norms: a projection to another width, an activation, soft and hard caps, a shift."""
 
 import torch
 from jaxtyping import Float
@@ -102,3 +102,26 @@ class Clip(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Cut off."""
         return x.clamp(-self.bound, self.bound)
+
+
+class Shift(nn.Module):
+    """``x + b``, where ``b`` comes with a file and is not trained (the logits of BART and Marian).
+
+    Shapes: ``[..., D]`` unchanged; ``b`` is ``[D]``, zero in a new model.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """Nothing to say."""
+
+        def build(self, width: int) -> "Shift":
+            """Return a shift of zero."""
+            return Shift(width)
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(width), requires_grad=False)
+
+    def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        """Add the constant."""
+        return x_BLD + self.shift

@@ -25,3 +25,30 @@ def size(family, **config):
 def test_t5(width, hidden, layers, heads, head_width, expected):
     shape = {"d_model": width, "d_ff": hidden, "num_layers": layers, "num_heads": heads, "d_kv": head_width}
     assert size("t5", **shape) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((768, 6, 12, 3072), 139_420_416),
+        ((1024, 12, 16, 4096), 406_291_456),
+    ],
+    ids=["base", "large"],
+)
+def test_bart(shape, expected):
+    width, layers, heads, hidden = shape
+    sides = {
+        f"{side}_{key}": value
+        for side in ("encoder", "decoder")
+        for key, value in {"layers": layers, "attention_heads": heads, "ffn_dim": hidden}.items()
+    }
+    assert size("bart", d_model=width, **sides) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [({}, 63_082_496), ({"d_model": 1024, "d_ff": 4096, "num_heads": 16}, 214_245_376)],
+    ids=["base", "big"],
+)
+def test_the_original_transformer(shape, expected):
+    assert size("transformer", **shape) == expected
