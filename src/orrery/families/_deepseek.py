@@ -6,23 +6,17 @@ from typing import Any
 
 from orrery.checkpoints.layouts import ByGroup
 from orrery.checkpoints.rules import Rule, fused, rename, renames
-from orrery.families import _rotary
+from orrery.families import _llama, _mixture, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.latent import HeadWidths, LatentAttention
 from orrery.nn.attention.multihead import Scoring
-from orrery.nn.block import Block
-from orrery.nn.embeddings import TokenEmbedding
-from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.feedforward.routers import RouterSpec
-from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Causal
 from orrery.nn.norms import RMSNorm
-from orrery.nn.residual import Chain, Identity, Residual
+from orrery.nn.residual import Chain, Identity
 from orrery.nn.slots import Projection
-from orrery.nn.spec import ModuleSpec
-from orrery.nn.stack import Stack, repeat
+from orrery.nn.stack import repeat
 
 _LATENT_NORM = RMSNorm.Spec(eps=1e-6)
 """The norms of the latents have an epsilon of their own, whatever ``rms_norm_eps`` says."""
@@ -30,38 +24,17 @@ _LATENT_NORM = RMSNorm.Spec(eps=1e-6)
 
 def decoder(c: Config, router: RouterSpec, *, interleaved: bool, bias: bool) -> Decoder.Spec:
     """Return the architecture; ``bias`` is that of the dense feed-forward networks, ``interleaved`` the rotation's."""
-    norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
-
-    def block(feed_forward: ModuleSpec) -> Block.Spec:
-        return Block.Spec(
-            residuals={
-                "attention": Residual.Spec(branch=_attention(c), pre=norm),
-                "feed_forward": Residual.Spec(branch=feed_forward, pre=norm),
-            }
-        )
-
-    activation, small = c.activation("hidden_act"), c["moe_intermediate_size"]
-    shared = GatedMLP.Spec(hidden=small * (c["n_shared_experts"] or 0), activation=activation, bias=bias)
+    norm, small = RMSNorm.Spec(eps=c["rms_norm_eps"]), c["moe_intermediate_size"]
+    shared = _llama.feed_forward(c, hidden=small * (c["n_shared_experts"] or 0), bias=bias)
     experts = MoE.Spec(
-        expert=GatedMLP.Spec(hidden=small, activation=activation),
-        router=router,
-        shared=(shared,) if shared.hidden else (),
+        expert=_llama.feed_forward(c, hidden=small), router=router, shared=(shared,) if shared.hidden else ()
     )
-    dense, layers = min(c["first_k_dense_replace"], c["num_hidden_layers"]), c["num_hidden_layers"]
-    first = block(GatedMLP.Spec(hidden=c["intermediate_size"], activation=activation, bias=bias))
+    layers, dense = c["num_hidden_layers"], min(c["first_k_dense_replace"], c["num_hidden_layers"])
+    first, other = (_llama.pre_norm(norm, _attention(c), x) for x in (_llama.feed_forward(c, bias=bias), experts))
+    blocks = repeat(first, dense) + repeat(other, layers - dense)
     rotary = _rotary.rotary(c, c["qk_rope_head_dim"], c["max_position_embeddings"])
-    return Decoder.Spec(
-        width=c["hidden_size"],
-        context=c["max_position_embeddings"],
-        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
-        stack=Stack.Spec(
-            blocks=repeat(first, dense) + repeat(block(experts), layers - dense),
-            final=norm,
-            positions={"rotary": replace(rotary, interleaved=interleaved)},
-            masks={"causal": Causal()},
-        ),
-        head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"]),
-    )
+    positions = {"rotary": replace(rotary, interleaved=interleaved)}
+    return _llama.decoder(c, _llama.stack(c, blocks, norm, positions=positions))
 
 
 def _attention(c: Config) -> LatentAttention.Spec:
@@ -89,28 +62,21 @@ def _scale(c: Config, widths: HeadWidths) -> float:
 
 def weights(config: Mapping[str, Any]) -> tuple[Rule, ...]:
     """Return the rules for a configuration with every default filled in."""
-    ours, theirs = "stack.blocks.{i}", "model.layers.{i}"
-    attention, feed_forward = f"{ours}.attention.branch", f"{ours}.feed_forward.branch"
+    theirs, ours = f"{_llama.LAYER}.self_attn", f"{_llama.BLOCK}.attention.branch"
     queries = (("q_b_proj", "q"), ("q_a_proj", "query.0.linear"), ("q_a_layernorm", "query.1"))
-    down = [tuple(f"{attention}.{part}.{end}" for part in ("latent", "rotated")) for end in ("weight", "bias")]
-    gated = [(f"{part}_proj", part) for part in ("gate", "up", "down")]
+    down = [tuple(f"{ours}.{part}.{end}" for part in ("latent", "rotated")) for end in ("weight", "bias")]
     return (
-        rename("model.embed_tokens.weight", "embed.token.weight"),
-        rename(f"{theirs}.input_layernorm.weight", f"{ours}.attention.pre.weight"),
-        *renames(f"{theirs}.self_attn", attention, queries if config["q_lora_rank"] else [("q_proj", "q")]),
-        *(fused(f"{theirs}.self_attn.kv_a_proj_with_mqa.{parts[0].rpartition('.')[2]}", parts) for parts in down),
+        *_llama.frame(*_llama.PRE_NORMS),
+        *renames(theirs, ours, queries if config["q_lora_rank"] else [("q_proj", "q")]),
+        *(fused(f"{theirs}.kv_a_proj_with_mqa.{parts[0].rpartition('.')[2]}", parts) for parts in down),
         Rule(
-            f"{theirs}.self_attn.kv_b_proj.weight",
-            (f"{attention}.k.weight", f"{attention}.v.weight"),
+            f"{theirs}.kv_b_proj.weight",
+            (f"{ours}.k.weight", f"{ours}.v.weight"),
             ByGroup(config["num_attention_heads"]),
         ),
-        *renames(f"{theirs}.self_attn", attention, [("kv_a_layernorm", "norm"), ("o_proj", "out")]),
-        rename(f"{theirs}.post_attention_layernorm.weight", f"{ours}.feed_forward.pre.weight"),
-        *renames(f"{theirs}.mlp", feed_forward, gated),
-        *renames(f"{theirs}.mlp.experts.{{x}}", f"{feed_forward}.experts.{{x}}", gated),
-        *renames(f"{theirs}.mlp.shared_experts", f"{feed_forward}.shared.0", gated),
-        rename(f"{theirs}.mlp.gate.weight", f"{feed_forward}.router.linear.weight"),
-        rename(f"{theirs}.mlp.gate.e_score_correction_bias", f"{feed_forward}.router.correction"),
-        rename("model.norm.weight", "stack.final.weight"),
-        rename("lm_head.weight", "head.vocabulary.weight"),
+        *renames(theirs, ours, [("kv_a_layernorm", "norm"), ("o_proj", "out")]),
+        *_llama.gated_weights(),
+        *_mixture.EXPERTS,
+        *renames(f"{_mixture.THEIRS}.shared_experts", f"{_mixture.OURS}.shared.0", _llama.GATED),
+        rename(f"{_mixture.THEIRS}.gate.e_score_correction_bias", f"{_mixture.OURS}.router.correction"),
     )

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from orrery.families import _llama
+from orrery.families import _llama, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Scoring
@@ -28,7 +28,7 @@ def louder(c: Config) -> Scale.Spec:
 def sandwich(c: Config, *, cap: float | None = None, **fields: Any) -> Block.Spec:
     """Return a block with norms on both sides of each branch; the keywords are fields of its attention."""
     scoring = Scoring(scale=c["query_pre_attn_scalar"] ** -0.5, cap=cap, dropout=c["attention_dropout"])
-    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]), scoring=scoring, **fields)
+    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]), scoring=scoring, **fields)
     feed_forward = GatedMLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_activation"))
     return _llama.sandwich(norm(c), attention, feed_forward)
 

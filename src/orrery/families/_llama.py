@@ -1,4 +1,4 @@
-"""What the descendants of Llama share: each part as most of them have it, read from the keys that they all have.
+"""What Llama's descendants, and decoders that only name their keys so, share: each part as most of them have it.
 
 Every function returns the usual spec; the keywords are fields of that spec in which a family differs. So a family
 file shows what is peculiar to it and nothing else.
@@ -7,11 +7,11 @@ file shows what is peculiar to it and nothing else.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _rotary
+from orrery.checkpoints.rules import Rule, fused, rename, renames
+from orrery.families import _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.gated import GatedMLP
@@ -19,24 +19,18 @@ from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import Causal, Mask
 from orrery.nn.positions.rotary import Rotary
 from orrery.nn.positions.scheme import PositionSpec
-from orrery.nn.residual import Residual
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack
 
 
 def head_width(c: Config) -> int:
     """Return the channels of a head, which some configurations name and others leave to a division."""
-    return c["head_dim"] or c.divide("hidden_size", "num_attention_heads")
+    return c.values.get("head_dim") or c.divide("hidden_size", "num_attention_heads")
 
 
-def rotary(c: Config, *, share: float = 1.0) -> Rotary.Spec:
-    """Return the rotary positions; ``share`` of a head turns."""
-    return _rotary.rotary(c, head_width(c), c["max_position_embeddings"], share=share)
-
-
-def biases(on: bool) -> Biases:
-    """Return a bias on all four projections of an attention, or on none."""
-    return Biases(q=on, k=on, v=on, out=on)
+def rotary(c: Config, **fields: Any) -> Rotary.Spec:
+    """Return the rotary positions on all of a head; the keywords are those of ``_rotary.rotary``."""
+    return _rotary.rotary(c, head_width(c), c["max_position_embeddings"], **fields)
 
 
 def attention(c: Config, **fields: Any) -> MultiHeadAttention.Spec:
@@ -44,7 +38,7 @@ def attention(c: Config, **fields: Any) -> MultiHeadAttention.Spec:
     heads = c["num_attention_heads"]
     usual = {
         "heads": heads,
-        "kv_heads": c["num_key_value_heads"] or heads,
+        "kv_heads": c.values.get("num_key_value_heads") or heads,
         "head_width": head_width(c),
         "scoring": Scoring(dropout=c["attention_dropout"]),
         "position": "rotary",
@@ -60,16 +54,12 @@ def feed_forward(c: Config, **fields: Any) -> GatedMLP.Spec:
 
 def pre_norm(norm: ModuleSpec, attention: ModuleSpec, feed_forward: ModuleSpec) -> Block.Spec:
     """Return a block with a norm in front of either branch."""
-    branches = {"attention": attention, "feed_forward": feed_forward}
-    return Block.Spec(residuals={name: Residual.Spec(branch=branch, pre=norm) for name, branch in branches.items()})
+    return _parts.sequential({"attention": attention, "feed_forward": feed_forward}, pre=norm)
 
 
 def sandwich(norm: ModuleSpec, attention: ModuleSpec, feed_forward: ModuleSpec) -> Block.Spec:
     """Return a block with a norm in front of either branch and another behind it."""
-    branches = {"attention": attention, "feed_forward": feed_forward}
-    return Block.Spec(
-        residuals={name: Residual.Spec(branch=branch, pre=norm, post=norm) for name, branch in branches.items()}
-    )
+    return _parts.sequential({"attention": attention, "feed_forward": feed_forward}, pre=norm, post=norm)
 
 
 def stack(
@@ -104,31 +94,52 @@ def decoder(c: Config, stack: Stack.Spec, **head: Any) -> Decoder.Spec:
 
 
 LAYER, BLOCK = "model.layers.{i}", "stack.blocks.{i}"
+"""What the names of a layer begin with, theirs and ours."""
+
+PRE_NORMS = (("input_layernorm", "attention.pre"), ("post_attention_layernorm", "feed_forward.pre"))
+"""The norms of a layer of the pre-norm kind."""
+
+HEAD_NORMS = tuple((f"self_attn.{x}_norm", f"attention.branch.{x}_norm.norm") for x in "qk")
+"""The norms of each head of q and of k."""
+
+QK_NORMS = tuple((f"self_attn.{x}_norm", f"attention.branch.{x}_norm") for x in "qk")
+"""The norms of all heads of q together, and of k."""
 
 
-def weights(*norms: tuple[str, str], attention: str = "attention.branch") -> tuple[Rule, ...]:
-    """Return the rules of everything but the feed-forward networks; ``norms`` pairs their names in a layer with ours.
-
-    ``attention`` is where a block of ours keeps it.
-    """
+def frame(*norms: tuple[str, str]) -> tuple[Rule, ...]:
+    """Return the rules of everything but the branches; ``norms`` pairs their names in a layer with ours."""
     return (
         rename("model.embed_tokens.weight", "embed.token.weight"),
-        *renames(
-            f"{LAYER}.self_attn",
-            f"{BLOCK}.{attention}",
-            (("q_proj", "q"), ("k_proj", "k"), ("v_proj", "v"), ("o_proj", "out")),
-        ),
-        *renames(LAYER, BLOCK, norms, ends=("weight",)),
-        rename("model.norm.weight", "stack.final.weight"),
+        *renames(LAYER, BLOCK, norms),
+        *renames("model", "stack", (("norm", "final"),)),
         rename("lm_head.weight", "head.vocabulary.weight"),
     )
 
 
+def projections(attention: str = "attention.branch") -> tuple[Rule, ...]:
+    """Return the rules of the four projections; ``attention`` is where a block of ours keeps them."""
+    parts = (("q_proj", "q"), ("k_proj", "k"), ("v_proj", "v"), ("o_proj", "out"))
+    return renames(f"{LAYER}.self_attn", f"{BLOCK}.{attention}", parts)
+
+
+def weights(*norms: tuple[str, str], attention: str = "attention.branch") -> tuple[Rule, ...]:
+    """Return the rules of everything but the feed-forward networks: the frame and the projections."""
+    return (*frame(*norms), *projections(attention))
+
+
+GATED = tuple((f"{part}_proj", part) for part in ("gate", "up", "down"))
+"""The matrices of a gated network, theirs and ours."""
+
+
 def gated_weights(feed_forward: str = "feed_forward.branch") -> tuple[Rule, ...]:
     """Return the rules of the gated networks, which a block of ours keeps in ``feed_forward``."""
-    parts = ((f"{part}_proj", part) for part in ("gate", "up", "down"))
-    return renames(f"{LAYER}.mlp", f"{BLOCK}.{feed_forward}", parts)
+    return renames(f"{LAYER}.mlp", f"{BLOCK}.{feed_forward}", GATED)
 
 
-PRE_NORMS = (("input_layernorm", "attention.pre"), ("post_attention_layernorm", "feed_forward.pre"))
-"""The norms of a layer of the pre-norm kind."""
+def fused_gated_weights() -> tuple[Rule, ...]:
+    """Return the rules of gated networks without biases whose gate and up are one matrix, gate first."""
+    ours = f"{BLOCK}.feed_forward.branch"
+    return (
+        fused(f"{LAYER}.mlp.gate_up_proj.weight", (f"{ours}.gate.weight", f"{ours}.up.weight")),
+        rename(f"{LAYER}.mlp.down_proj.weight", f"{ours}.down.weight"),
+    )

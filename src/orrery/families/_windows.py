@@ -10,6 +10,7 @@ FULL, SLIDING = "full_attention", "sliding_attention"
 """How transformers spells the two kinds of layers in ``layer_types``."""
 
 _NAMES = {FULL: "causal", SLIDING: "local"}
+"""How a decoder's masks are called here."""
 
 
 def causal(c: Config, window: int | None) -> Mask:
@@ -25,12 +26,13 @@ def causal(c: Config, window: int | None) -> Mask:
     return Causal() & Window(length=window)
 
 
-def by_layer(c: Config, kinds: Sequence[str], window: int | None) -> tuple[tuple[str, ...], Mapping[str, Mask]]:
-    """Return the name of the mask at every depth, and the masks; ``kinds`` are spelt as in ``layer_types``.
+def kinds_of(c: Config, usual: Sequence[str]) -> tuple[str, ...]:
+    """Return the kind of every layer: as ``layer_types`` lists them, else the ``usual`` ones.
 
     Raises:
-        ModelFileError: another kind of layer, another number of layers, or a window of no length.
+        ModelFileError: another kind of layer, or another number of layers.
     """
+    kinds = c["layer_types"] or usual
     if unknown := sorted(set(kinds) - set(_NAMES)):
         raise ModelFileError(
             f"{c.family}: layer_types has the unknown {', '.join(map(repr, unknown))}", f"known: {', '.join(_NAMES)}"
@@ -40,6 +42,16 @@ def by_layer(c: Config, kinds: Sequence[str], window: int | None) -> tuple[tuple
             f"{c.family}: layer_types lists {len(kinds)} layers, num_hidden_layers is {c['num_hidden_layers']}",
             "list every layer once",
         )
+    return tuple(kinds)
+
+
+def by_layer(c: Config, usual: Sequence[str], window: int | None) -> tuple[tuple[str, ...], Mapping[str, Mask]]:
+    """Return the name of the mask at every depth, and the masks; ``usual`` counts where no ``layer_types`` are listed.
+
+    Raises:
+        ModelFileError: another kind of layer, another number of layers, or a window of no length.
+    """
+    kinds = kinds_of(c, usual)
     if SLIDING in kinds and window is None:
         raise ModelFileError(f"{c.family}: layer_types has windows, the configuration no length", "set sliding_window")
     rules = {_NAMES[kind]: causal(c, window if kind == SLIDING else None) for kind in dict.fromkeys(kinds)}
@@ -47,7 +59,7 @@ def by_layer(c: Config, kinds: Sequence[str], window: int | None) -> tuple[tuple
 
 
 def from_some_layer_on(c: Config) -> tuple[tuple[str, ...], Mapping[str, Mask]]:
-    """Return the same for Qwen: ``layer_types`` as listed, else windows from layer ``max_window_layers`` on."""
+    """Return the same for Qwen 2 and 3, where windows usually stand from layer ``max_window_layers`` on."""
     window, layers = c["sliding_window"] if c["use_sliding_window"] else None, range(c["num_hidden_layers"])
-    listed = [FULL if window is None or i < c["max_window_layers"] else SLIDING for i in layers]
-    return by_layer(c, c["layer_types"] or listed, window)
+    usual = [FULL if window is None or i < c["max_window_layers"] else SLIDING for i in layers]
+    return by_layer(c, usual, window)

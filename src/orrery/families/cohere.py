@@ -11,12 +11,11 @@ from typing import Any
 
 from orrery.checkpoints.layouts import Stacked
 from orrery.checkpoints.rules import Rule
-from orrery.families import _llama, _rotary
+from orrery.families import _llama, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.block import Block
 from orrery.nn.norms import EachHeadNorm, LayerNorm
-from orrery.nn.residual import Identity, Residual, Scale, Sum
+from orrery.nn.residual import Identity, Scale
 from orrery.nn.stack import repeat
 
 ARCHITECTURE = "CohereForCausalLM"
@@ -61,10 +60,9 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     c = _read(config)
     eps = c["layer_norm_eps"]
     head_norm = EachHeadNorm.Spec(head_width=_llama.head_width(c), eps=eps) if c["use_qk_norm"] else Identity.Spec()
-    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]), qk_norm=head_norm)
-    parallel = Sum.Spec(branches={"attention": attention, "feed_forward": _llama.feed_forward(c)})
+    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]), qk_norm=head_norm)
     norm = LayerNorm.Spec(eps=eps, bias=False)
-    block = Block.Spec(residuals={"parallel": Residual.Spec(branch=parallel, pre=norm)})
+    block = _parts.parallel({"attention": attention, "feed_forward": _llama.feed_forward(c)}, pre=norm)
     neighbours = replace(_llama.rotary(c), interleaved=True)
     stack = _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm, positions={"rotary": neighbours})
     return _llama.decoder(c, stack, cap=Scale.Spec(factor=c["logit_scale"]))

@@ -8,7 +8,7 @@ Differs from transformers below float32: there ``sqrt(D)`` is rounded to the wei
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _gemma, _llama, _rotary
+from orrery.families import _gemma, _llama, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.stack import repeat
@@ -47,7 +47,7 @@ _IGNORED = ("hidden_activation",)  # says again what hidden_act says; the refere
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("gemma", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
-    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]))
+    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]))
     activation = "gelu_tanh" if c["hidden_act"] == "gelu" else c.activation("hidden_act")
     block = _llama.pre_norm(_gemma.norm(c), attention, _llama.feed_forward(c, activation=activation))
     blocks = repeat(block, c["num_hidden_layers"])

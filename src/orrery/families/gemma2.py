@@ -54,7 +54,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("gemma2", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
     alternating = [_windows.FULL if i % 2 else _windows.SLIDING for i in range(c["num_hidden_layers"])]
-    names, masks = _windows.by_layer(c, c["layer_types"] or alternating, c["sliding_window"])
+    names, masks = _windows.by_layer(c, alternating, c["sliding_window"])
     blocks = [_gemma.sandwich(c, mask=name, cap=c["attn_logit_softcapping"]) for name in names]
     return _gemma.decoder(c, blocks, masks=masks)
 

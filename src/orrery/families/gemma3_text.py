@@ -64,8 +64,8 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("gemma3_text", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
     pattern, layers = c["sliding_window_pattern"], range(1, c["num_hidden_layers"] + 1)
-    kinds = c["layer_types"] or [_windows.SLIDING if i % pattern else _windows.FULL for i in layers]
-    names, masks = _windows.by_layer(c, kinds, c["sliding_window"])
+    usual = [_windows.SLIDING if i % pattern else _windows.FULL for i in layers]
+    names, masks = _windows.by_layer(c, usual, c["sliding_window"])
     head_norm = HeadNorm.Spec(norm=_gemma.norm(c), head_width=_llama.head_width(c))
     blocks = [_gemma.sandwich(c, mask=name, position=name, qk_norm=head_norm) for name in names]
     return _gemma.decoder(c, blocks, positions=_positions(c), masks=masks)
@@ -88,5 +88,4 @@ def _positions(c: Config) -> Mapping[str, Rotary.Spec]:
     }
 
 
-_HEAD_NORMS = tuple((f"self_attn.{x}_norm", f"attention.branch.{x}_norm.norm") for x in "qk")
-WEIGHTS = (*_llama.weights(*_gemma.NORMS, *_HEAD_NORMS), *_llama.gated_weights())
+WEIGHTS = (*_llama.weights(*_gemma.NORMS, *_llama.HEAD_NORMS), *_llama.gated_weights())

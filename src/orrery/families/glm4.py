@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from orrery.checkpoints.rules import fused, rename
 from orrery.families import _llama, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
@@ -64,9 +63,4 @@ _NORMS = (
     ("post_attention_layernorm", "feed_forward.pre"),
     ("post_mlp_layernorm", "feed_forward.post"),
 )
-_BRANCH = f"{_llama.BLOCK}.feed_forward.branch"
-WEIGHTS = (
-    *_llama.weights(*_NORMS),
-    fused(f"{_llama.LAYER}.mlp.gate_up_proj.weight", (f"{_BRANCH}.gate.weight", f"{_BRANCH}.up.weight")),
-    rename(f"{_llama.LAYER}.mlp.down_proj.weight", f"{_BRANCH}.down.weight"),
-)
+WEIGHTS = (*_llama.weights(*_NORMS), *_llama.fused_gated_weights())

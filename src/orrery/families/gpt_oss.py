@@ -7,15 +7,14 @@ gate and up row by row in turns. The 4-bit files (MXFP4) are refused by their ``
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from orrery.checkpoints.layouts import Stacked
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _mixture, llama
+from orrery.families import _llama, _mixture, _parts, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases, Sinks
+from orrery.nn.attention.multihead import Sinks
 from orrery.nn.feedforward.clamped import ClampedGatedMLP
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.feedforward.routers import Normalised, SoftmaxRouter, TopK
@@ -70,10 +69,9 @@ _IGNORED = (
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("gpt_oss", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
-    layers, biased, count = c["num_hidden_layers"], c["attention_bias"], c["num_local_experts"]
-    alternating = [(_mixture.LOCAL, _mixture.GLOBAL)[i % 2] for i in range(layers)]
-    names = alternating if c["layer_types"] is None else _mixture.layer_masks(c)
-    attention = _mixture.attention(c, biases=Biases(q=biased, k=biased, v=biased, out=biased), sinks=Sinks.Spec())
+    layers, count, biases = c["num_hidden_layers"], c["num_local_experts"], _parts.biases(c["attention_bias"])
+    alternating = [_windows.FULL if i % 2 else _windows.SLIDING for i in range(layers)]
+    names, masks = _windows.by_layer(c, alternating, c["sliding_window"])
     mixture = MoE.Spec(
         expert=ClampedGatedMLP.Spec(
             hidden=c["intermediate_size"], limit=float(c["swiglu_limit"]), slope=float(c["swiglu_alpha"])
@@ -82,13 +80,13 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
             experts=count, choice=TopK(chosen=c["num_experts_per_tok"]), weighing=Normalised(), bias=True
         ),
     )
-    attentions = [replace(attention, mask=name) for name in names]
-    return _mixture.decoder(c, attentions, [mixture] * layers, _mixture.masks(c, c["sliding_window"], names))
+    attentions = [_llama.attention(c, biases=biases, sinks=Sinks.Spec(), mask=name) for name in names]
+    return _mixture.decoder(c, attentions, [mixture] * layers, masks)
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - one of a family's five names
     """Return the rules of the files, in which a layer's experts are one tensor."""
-    theirs, ours = f"{_mixture.THEIRS}.mlp", _mixture.FEED_FORWARD
+    theirs, ours = _mixture.THEIRS, _mixture.OURS
     experts = range({**DEFAULTS, **config}["num_local_experts"])
 
     def stacked(name: str, *parts: str, turned: bool = False) -> Rule:
@@ -96,8 +94,8 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - one 
         return Rule(f"{theirs}.experts.{name}", each, Stacked(len(parts), len(parts) > 1, turned))
 
     return (
-        *llama.WEIGHTS,
-        rename(f"{_mixture.THEIRS}.self_attn.sinks", f"{_mixture.BLOCK}.attention.branch.sinks.weight"),
+        *_llama.weights(*_llama.PRE_NORMS),
+        rename(f"{_llama.LAYER}.self_attn.sinks", f"{_llama.BLOCK}.attention.branch.sinks.weight"),
         *renames(theirs, ours, [("router", "router.linear")]),
         stacked("gate_up_proj", "gate.weight", "up.weight", turned=True),
         stacked("gate_up_proj_bias", "gate.bias", "up.bias"),

@@ -8,13 +8,12 @@ Peculiar to it, after maximal update parametrisation (Yang et al. 2022): the emb
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _rotary
+from orrery.families import _llama, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Scoring
-from orrery.nn.block import Block
 from orrery.nn.norms import RMSNorm
-from orrery.nn.residual import Residual, Scale
+from orrery.nn.residual import Scale
 from orrery.nn.stack import repeat
 
 ARCHITECTURE = "GraniteForCausalLM"
@@ -60,17 +59,12 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     c = Config("granite", config, DEFAULTS)
     attention = _llama.attention(
         c,
-        biases=_llama.biases(c["attention_bias"]),
+        biases=_parts.biases(c["attention_bias"]),
         scoring=Scoring(scale=c["attention_multiplier"], dropout=c["attention_dropout"]),
     )
     feed_forward = _llama.feed_forward(c, bias=c["mlp_bias"])
     norm, softer = RMSNorm.Spec(eps=c["rms_norm_eps"]), Scale.Spec(factor=c["residual_multiplier"])
-    block = Block.Spec(
-        residuals={
-            "attention": Residual.Spec(branch=attention, pre=norm, post=softer),
-            "feed_forward": Residual.Spec(branch=feed_forward, pre=norm, post=softer),
-        }
-    )
+    block = _parts.sequential({"attention": attention, "feed_forward": feed_forward}, pre=norm, post=softer)
     louder = Scale.Spec(factor=c["embedding_multiplier"])
     stack = _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm, enter=louder)
     return _llama.decoder(c, stack, cap=Scale.Spec(factor=1 / c["logits_scaling"]))

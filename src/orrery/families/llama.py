@@ -8,7 +8,7 @@ rotation (Llama 3.1). Small ones tie the head to the embedding table.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _rotary
+from orrery.families import _llama, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
@@ -48,7 +48,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("llama", config, DEFAULTS, ignored=_IGNORED)
     norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
-    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]))
+    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]))
     block = _llama.pre_norm(norm, attention, _llama.feed_forward(c, bias=c["mlp_bias"]))
     return _llama.decoder(c, _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm))
 

@@ -7,8 +7,8 @@ sum of one, which is the softmax over their logits alone (section 2.1); all laye
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.checkpoints.rules import Rule, renames
-from orrery.families import _mixture, _rotary, llama
+from orrery.checkpoints.rules import renames
+from orrery.families import _llama, _mixture, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 
@@ -50,17 +50,16 @@ _IGNORED = ("output_router_logits", "router_aux_loss_coef")
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("mixtral", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
-    layers, window = c["num_hidden_layers"], c["sliding_window"]
-    mask = _mixture.LOCAL if window else _mixture.GLOBAL
+    layers = c["num_hidden_layers"]
     mixture = _mixture.experts(c, c["num_local_experts"], "intermediate_size", normalised=True)
-    attention = _mixture.attention(c, mask)
-    return _mixture.decoder(c, [attention] * layers, [mixture] * layers, _mixture.masks(c, window, [mask]))
+    masks = {"causal": _windows.causal(c, c["sliding_window"])}
+    return _mixture.decoder(c, [_llama.attention(c)] * layers, [mixture] * layers, masks)
 
 
 _EXPERT = (("w1", "gate"), ("w3", "up"), ("w2", "down"))
-_THEIRS = f"{_mixture.THEIRS}.block_sparse_moe"
-WEIGHTS: tuple[Rule, ...] = (
-    *llama.WEIGHTS,
-    *renames(_THEIRS, _mixture.FEED_FORWARD, [("gate", "router.linear")], ["weight"]),
-    *renames(f"{_THEIRS}.experts.{{x}}", f"{_mixture.FEED_FORWARD}.experts.{{x}}", _EXPERT, ["weight"]),
+_THEIRS = f"{_llama.LAYER}.block_sparse_moe"
+WEIGHTS = (
+    *_llama.weights(*_llama.PRE_NORMS),
+    *renames(_THEIRS, _mixture.OURS, [("gate", "router.linear")]),
+    *renames(f"{_THEIRS}.experts.{{x}}", f"{_mixture.OURS}.experts.{{x}}", _EXPERT),
 )

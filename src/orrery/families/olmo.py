@@ -7,7 +7,7 @@ keys and values are clipped to a bound (``clip_qkv``), after the projection and 
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _rotary
+from orrery.families import _llama, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.sources import Self
@@ -50,7 +50,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     norm = LayerNorm.Spec(eps=1e-5, gain=False, bias=False)
     clip = Identity.Spec() if c["clip_qkv"] is None else Clip.Spec(bound=c["clip_qkv"])
     attention = _llama.attention(
-        c, biases=_llama.biases(c["attention_bias"]), qk_norm=clip, source=Self.Spec(values=clip)
+        c, biases=_parts.biases(c["attention_bias"]), qk_norm=clip, source=Self.Spec(values=clip)
     )
     block = _llama.pre_norm(norm, attention, _llama.feed_forward(c))
     return _llama.decoder(c, _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm))

@@ -7,12 +7,10 @@ and on keys before the rotation, over all heads together.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _rotary
+from orrery.families import _llama, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.block import Block
 from orrery.nn.norms import RMSNorm
-from orrery.nn.residual import Residual
 from orrery.nn.stack import repeat
 
 ARCHITECTURE = "Olmo2ForCausalLM"
@@ -47,20 +45,13 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("olmo2", config, DEFAULTS)
     norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
-    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]), qk_norm=norm)
-    block = Block.Spec(
-        residuals={
-            "attention": Residual.Spec(branch=attention, post=norm),
-            "feed_forward": Residual.Spec(branch=_llama.feed_forward(c), post=norm),
-        }
-    )
+    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]), qk_norm=norm)
+    block = _parts.sequential({"attention": attention, "feed_forward": _llama.feed_forward(c)}, post=norm)
     return _llama.decoder(c, _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm))
 
 
 _NORMS = (
-    ("self_attn.q_norm", "attention.branch.q_norm"),
-    ("self_attn.k_norm", "attention.branch.k_norm"),
     ("post_attention_layernorm", "attention.post"),
     ("post_feedforward_layernorm", "feed_forward.post"),
 )
-WEIGHTS = (*_llama.weights(*_NORMS), *_llama.gated_weights())
+WEIGHTS = (*_llama.weights(*_NORMS, *_llama.QK_NORMS), *_llama.gated_weights())

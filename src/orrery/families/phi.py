@@ -9,18 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _rotary
+from orrery.families import _llama, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
-from orrery.nn.block import Block
-from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
-from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Causal
 from orrery.nn.norms import HeadNorm, LayerNorm
-from orrery.nn.residual import Dropout, Identity, Residual, Sum
-from orrery.nn.stack import Stack, repeat
+from orrery.nn.residual import Dropout, Identity
+from orrery.nn.stack import repeat
 
 ARCHITECTURE = "PhiForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -56,34 +51,21 @@ TINY = {
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("phi", config, DEFAULTS, ignored=("auto_map",))
-    heads, context = c["num_attention_heads"], c["max_position_embeddings"]
-    head_width = c.divide("hidden_size", "num_attention_heads")
     norm = LayerNorm.Spec(eps=c["layer_norm_eps"])
-    attention = MultiHeadAttention.Spec(
-        heads=heads,
-        kv_heads=c["num_key_value_heads"] or heads,
-        head_width=head_width,
-        biases=Biases(q=True, k=True, v=True, out=True),
-        scoring=Scoring(dropout=c["attention_dropout"]),
-        qk_norm=HeadNorm.Spec(norm=norm, head_width=head_width) if c["qk_layernorm"] else Identity.Spec(),
-        position="rotary",
+    head_norm = HeadNorm.Spec(norm=norm, head_width=_llama.head_width(c)) if c["qk_layernorm"] else Identity.Spec()
+    branches = {
+        "attention": _llama.attention(c, biases=_parts.biases(), qk_norm=head_norm),
+        "feed_forward": MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act")),
+    }
+    block = _parts.parallel(branches, pre=norm, dropout=c["resid_pdrop"])
+    stack = _llama.stack(
+        c,
+        repeat(block, c["num_hidden_layers"]),
+        norm,
+        positions={"rotary": _llama.rotary(c, share=c["partial_rotary_factor"])},
+        start=Dropout.Spec(rate=c["embd_pdrop"]),
     )
-    feed_forward = MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act"))
-    parallel = Sum.Spec(branches={"attention": attention, "feed_forward": feed_forward})
-    block = Block.Spec(residuals={"parallel": Residual.Spec(branch=parallel, pre=norm, dropout=c["resid_pdrop"])})
-    return Decoder.Spec(
-        width=c["hidden_size"],
-        context=context,
-        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
-        stack=Stack.Spec(
-            blocks=repeat(block, c["num_hidden_layers"]),
-            final=norm,
-            positions={"rotary": _rotary.rotary(c, head_width, context, share=c["partial_rotary_factor"])},
-            masks={"causal": Causal()},
-            start=Dropout.Spec(rate=c["embd_pdrop"]),
-        ),
-        head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"], bias=True),
-    )
+    return _llama.decoder(c, stack, bias=True)
 
 
 WEIGHTS: tuple[Rule, ...] = (

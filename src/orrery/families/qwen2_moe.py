@@ -8,12 +8,11 @@ probabilities, normalised only where ``norm_topk_prob`` says so; some layers may
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.checkpoints.rules import Rule, renames
-from orrery.families import _mixture, _rotary, llama
+from orrery.checkpoints.rules import renames
+from orrery.families import _llama, _mixture, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases
-from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.residual import Gated
 
 ARCHITECTURE = "Qwen2MoeForCausalLM"
@@ -65,28 +64,21 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("qwen2_moe", config, DEFAULTS, ignored=_IGNORED)
     biased, count = c["qkv_bias"], c["num_experts"]
-    shared = GatedMLP.Spec(hidden=c["shared_expert_intermediate_size"], activation=c.activation("hidden_act"))
-    mixture = _mixture.experts(
-        c, count, "moe_intermediate_size", normalised=c["norm_topk_prob"], shared=(Gated.Spec(branch=shared),)
-    )
-    names = _masks(c)
-    attentions = [_mixture.attention(c, name, biases=Biases(q=biased, k=biased, v=biased)) for name in names]
+    shared = Gated.Spec(branch=_llama.feed_forward(c, hidden=c["shared_expert_intermediate_size"]))
+    mixture = _mixture.experts(c, count, "moe_intermediate_size", normalised=c["norm_topk_prob"], shared=(shared,))
     window = c["sliding_window"] if c["use_sliding_window"] else None
-    return _mixture.decoder(c, attentions, _mixture.mixed(c, count, mixture), _mixture.masks(c, window, names))
+    slides = range(0, 0 if window is None else c["max_window_layers"], 2)
+    usual = [_windows.SLIDING if i in slides else _windows.FULL for i in range(c["num_hidden_layers"])]
+    names, masks = _windows.by_layer(c, usual, window)
+    attentions = [_llama.attention(c, mask=name, biases=Biases(q=biased, k=biased, v=biased)) for name in names]
+    return _mixture.decoder(c, attentions, _mixture.mixed(c, count, mixture), masks)
 
 
-def _masks(c: Config) -> list[str]:
-    """Return each layer's mask: as listed, or every second one of the first ``max_window_layers`` slides."""
-    if c["layer_types"] is not None:
-        return _mixture.layer_masks(c)
-    slides = range(0, c["max_window_layers"] if c["use_sliding_window"] else 0, 2)
-    return [_mixture.LOCAL if i in slides else _mixture.GLOBAL for i in range(c["num_hidden_layers"])]
-
-
-_SHARED = f"{_mixture.FEED_FORWARD}.shared.0"
-WEIGHTS: tuple[Rule, ...] = (
-    *llama.WEIGHTS,
+_SHARED = f"{_mixture.OURS}.shared.0"
+WEIGHTS = (
+    *_llama.weights(*_llama.PRE_NORMS),
+    *_llama.gated_weights(),
     *_mixture.EXPERTS,
-    *renames(f"{_mixture.THEIRS}.mlp", _SHARED, [("shared_expert_gate", "gate")], ["weight"]),
-    *renames(f"{_mixture.THEIRS}.mlp.shared_expert", f"{_SHARED}.branch", _mixture.GATED, ["weight"]),
+    *renames(_mixture.THEIRS, _SHARED, [("shared_expert_gate", "gate")]),
+    *renames(f"{_mixture.THEIRS}.shared_expert", f"{_SHARED}.branch", _llama.GATED),
 )

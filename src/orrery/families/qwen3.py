@@ -7,7 +7,7 @@ so that the heads together may be wider than the model. The biases of Qwen 2 are
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _rotary, _windows
+from orrery.families import _llama, _parts, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import HeadNorm, RMSNorm
@@ -50,7 +50,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     c = Config("qwen3", config, DEFAULTS)
     norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
     fields = {
-        "biases": _llama.biases(c["attention_bias"]),
+        "biases": _parts.biases(c["attention_bias"]),
         "qk_norm": HeadNorm.Spec(norm=norm, head_width=_llama.head_width(c)),
     }
     names, masks = _windows.from_some_layer_on(c)
@@ -59,5 +59,4 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     return _llama.decoder(c, _llama.stack(c, blocks, norm, masks=masks))
 
 
-_HEAD_NORMS = tuple((f"self_attn.{x}_norm", f"attention.branch.{x}_norm.norm") for x in "qk")
-WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS, *_HEAD_NORMS), *_llama.gated_weights())
+WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS, *_llama.HEAD_NORMS), *_llama.gated_weights())

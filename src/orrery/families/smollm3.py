@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.errors import ModelFileError
-from orrery.families import _llama, _rotary, _windows
+from orrery.families import _llama, _parts, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
@@ -57,10 +57,10 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     norm, feed_forward = RMSNorm.Spec(eps=c["rms_norm_eps"]), _llama.feed_forward(c, bias=c["mlp_bias"])
     turns = _turns(c)
     windows = c["use_sliding_window"] and c["sliding_window"] is not None
-    listed = [_windows.SLIDING if windows and not turn else _windows.FULL for turn in turns]
-    names, masks = _windows.by_layer(c, c["layer_types"] or listed, c["sliding_window"])
+    usual = [_windows.SLIDING if windows and not turn else _windows.FULL for turn in turns]
+    names, masks = _windows.by_layer(c, usual, c["sliding_window"])
     attentions = (
-        _llama.attention(c, biases=_llama.biases(c["attention_bias"]), position="rotary" if turn else "none", mask=name)
+        _llama.attention(c, biases=_parts.biases(c["attention_bias"]), position="rotary" if turn else "none", mask=name)
         for turn, name in zip(turns, names, strict=True)
     )
     blocks = [_llama.pre_norm(norm, attention, feed_forward) for attention in attentions]

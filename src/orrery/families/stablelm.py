@@ -9,19 +9,15 @@ Differs from transformers: dropout then falls on the sum of the branches, not on
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _rotary
+from orrery.checkpoints.rules import Rule, rename
+from orrery.families import _llama, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import Biases
 from orrery.nn.block import Block
-from orrery.nn.embeddings import TokenEmbedding
-from orrery.nn.feedforward.gated import GatedMLP
-from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Causal
 from orrery.nn.norms import EachHeadNorm, LayerNorm
-from orrery.nn.residual import Identity, Residual, Sum
-from orrery.nn.stack import Stack, repeat
+from orrery.nn.residual import Identity, Residual
+from orrery.nn.stack import repeat
 
 ARCHITECTURE = "StableLmForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -59,65 +55,36 @@ TINY = {
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("stablelm", config, DEFAULTS, ignored=("auto_map",))
-    head_width, context = c.divide("hidden_size", "num_attention_heads"), c["max_position_embeddings"]
-    eps, biased = c["layer_norm_eps"], c["use_qkv_bias"]
+    eps, biased, dropout = c["layer_norm_eps"], c["use_qkv_bias"], c["hidden_dropout"]
     norm = LayerNorm.Spec(eps=eps)
-    attention = MultiHeadAttention.Spec(
-        heads=c["num_attention_heads"],
-        kv_heads=c["num_key_value_heads"],
-        head_width=head_width,
-        biases=Biases(q=biased, k=biased, v=biased),
-        scoring=Scoring(dropout=c["attention_dropout"]),
-        qk_norm=EachHeadNorm.Spec(head_width=head_width, eps=eps) if c["qk_layernorm"] else Identity.Spec(),
-        position="rotary",
-    )
-    feed_forward = GatedMLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act"))
+    head_norm = EachHeadNorm.Spec(head_width=_llama.head_width(c), eps=eps) if c["qk_layernorm"] else Identity.Spec()
+    attention = _llama.attention(c, biases=Biases(q=biased, k=biased, v=biased), qk_norm=head_norm)
+    feed_forward = _llama.feed_forward(c)
     if c["use_parallel_residual"]:
-        parallel = Sum.Spec(branches={"attention": attention, "feed_forward": feed_forward})
-        residuals = {"parallel": Residual.Spec(branch=parallel, pre=norm, dropout=c["hidden_dropout"])}
+        block = _parts.parallel({"attention": attention, "feed_forward": feed_forward}, pre=norm, dropout=dropout)
     else:
         residuals = {
             "attention": Residual.Spec(branch=attention, pre=norm),
-            "feed_forward": Residual.Spec(branch=feed_forward, pre=norm, dropout=c["hidden_dropout"]),
+            "feed_forward": Residual.Spec(branch=feed_forward, pre=norm, dropout=dropout),
         }
-    return Decoder.Spec(
-        width=c["hidden_size"],
-        context=context,
-        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
-        stack=Stack.Spec(
-            blocks=repeat(Block.Spec(residuals=residuals), c["num_hidden_layers"]),
-            final=norm,
-            positions={"rotary": _rotary.rotary(c, head_width, context, share=c["partial_rotary_factor"])},
-            masks={"causal": Causal()},
-        ),
-        head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"]),
-    )
+        block = Block.Spec(residuals=residuals)
+    rotary = _llama.rotary(c, share=c["partial_rotary_factor"])
+    stack = _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm, positions={"rotary": rotary})
+    return _llama.decoder(c, stack)
 
 
-_BLOCK, _THEIRS = "stack.blocks.{i}", "model.layers.{i}"
 _ATTENTIONS = ("parallel.branch.attention", "attention.branch")
 _FEED_FORWARDS = ("parallel.branch.feed_forward", "feed_forward.branch")
 WEIGHTS: tuple[Rule, ...] = (
-    rename("model.embed_tokens.weight", "embed.token.weight"),
-    *renames(
-        _THEIRS,
-        _BLOCK,
-        (
-            *(("input_layernorm", norm) for norm in ("parallel.pre", "attention.pre")),
-            *(
-                (f"self_attn.{theirs}_proj", f"{attention}.{ours}")
-                for attention in _ATTENTIONS
-                for theirs, ours in (("q", "q"), ("k", "k"), ("v", "v"), ("o", "out"))
-            ),
-            ("post_attention_layernorm", "feed_forward.pre"),
-            *((f"mlp.{x}_proj", f"{branch}.{x}") for branch in _FEED_FORWARDS for x in ("gate", "up", "down")),
-        ),
-    ),
+    *_llama.frame(("input_layernorm", "parallel.pre"), *_llama.PRE_NORMS),
+    *(rule for attention in _ATTENTIONS for rule in _llama.projections(attention)),
+    *(rule for feed_forward in _FEED_FORWARDS for rule in _llama.gated_weights(feed_forward)),
     *(
-        rename(f"{_THEIRS}.self_attn.{x}_layernorm.norms.{{x}}.weight", f"{_BLOCK}.{attention}.{x}_norm.gains.{{x}}")
+        rename(
+            f"{_llama.LAYER}.self_attn.{x}_layernorm.norms.{{x}}.weight",
+            f"{_llama.BLOCK}.{attention}.{x}_norm.gains.{{x}}",
+        )
         for attention in _ATTENTIONS
         for x in "qk"
     ),
-    *renames("model", "stack", (("norm", "final"),)),
-    rename("lm_head.weight", "head.vocabulary.weight"),
 )

@@ -8,19 +8,14 @@ embedding table.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _rotary
+from orrery.checkpoints.rules import renames
+from orrery.families import _llama, _parts, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
-from orrery.nn.block import Block
-from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
-from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Causal, Window
 from orrery.nn.norms import LayerNorm
-from orrery.nn.residual import Dropout, Residual
-from orrery.nn.stack import Stack, repeat
+from orrery.nn.residual import Dropout
+from orrery.nn.stack import repeat
 
 ARCHITECTURE = "Starcoder2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -59,53 +54,24 @@ _IGNORED = ("activation_function", "attention_softmax_in_fp32", "scale_attention
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("starcoder2", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
-    biased, context, dropout = c["use_bias"], c["max_position_embeddings"], c["residual_dropout"]
-    head_width = c["head_dim"] or c.divide("hidden_size", "num_attention_heads")
-    norm, window = LayerNorm.Spec(eps=c["norm_epsilon"]), c["sliding_window"]
-    attention = MultiHeadAttention.Spec(
-        heads=c["num_attention_heads"],
-        kv_heads=c["num_key_value_heads"],
-        head_width=head_width,
-        biases=Biases(q=biased, k=biased, v=biased, out=biased),
-        scoring=Scoring(dropout=c["attention_dropout"]),
-        position="rotary",
+    norm, biased = LayerNorm.Spec(eps=c["norm_epsilon"]), c["use_bias"]
+    branches = {
+        "attention": _llama.attention(c, biases=_parts.biases(biased)),
+        "feed_forward": MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act"), bias=biased),
+    }
+    block = _parts.sequential(branches, pre=norm, dropout=c["residual_dropout"])
+    stack = _llama.stack(
+        c,
+        repeat(block, c["num_hidden_layers"]),
+        norm,
+        masks={"causal": _windows.causal(c, c["sliding_window"])},
+        start=Dropout.Spec(rate=c["embedding_dropout"]),
     )
-    feed_forward = MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act"), bias=biased)
-    block = Block.Spec(
-        residuals={
-            "attention": Residual.Spec(branch=attention, pre=norm, dropout=dropout),
-            "feed_forward": Residual.Spec(branch=feed_forward, pre=norm, dropout=dropout),
-        }
-    )
-    return Decoder.Spec(
-        width=c["hidden_size"],
-        context=context,
-        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
-        stack=Stack.Spec(
-            blocks=repeat(block, c["num_hidden_layers"]),
-            final=norm,
-            positions={"rotary": _rotary.rotary(c, head_width, context)},
-            masks={"causal": Causal() if window is None else Causal() & Window(length=window)},
-            start=Dropout.Spec(rate=c["embedding_dropout"]),
-        ),
-        head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"]),
-    )
+    return _llama.decoder(c, stack)
 
 
-WEIGHTS: tuple[Rule, ...] = (
-    rename("model.embed_tokens.weight", "embed.token.weight"),
-    *renames(
-        "model.layers.{i}",
-        "stack.blocks.{i}",
-        (
-            ("input_layernorm", "attention.pre"),
-            *((f"self_attn.{x}_proj", f"attention.branch.{x}") for x in "qkv"),
-            ("self_attn.o_proj", "attention.branch.out"),
-            ("post_attention_layernorm", "feed_forward.pre"),
-            ("mlp.c_fc", "feed_forward.branch.up"),
-            ("mlp.c_proj", "feed_forward.branch.down"),
-        ),
-    ),
-    *renames("model", "stack", (("norm", "final"),)),
-    rename("lm_head.weight", "head.vocabulary.weight"),
+_MLP = (("c_fc", "up"), ("c_proj", "down"))
+WEIGHTS = (
+    *_llama.weights(*_llama.PRE_NORMS),
+    *renames(f"{_llama.LAYER}.mlp", f"{_llama.BLOCK}.feed_forward.branch", _MLP),
 )
