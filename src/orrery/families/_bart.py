@@ -6,19 +6,19 @@ from typing import Any
 
 from orrery.checkpoints.layouts import Reshaped
 from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.families import _parts
 from orrery.families._config import Config
 from orrery.families._seq2seq import GENERATION, start_token
 from orrery.models.encoder_decoder import EncoderDecoder
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
 from orrery.nn.attention.sources import Memory
-from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import Causal, Everything, Mask
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.scheme import PositionSpec
-from orrery.nn.residual import Chain, Dropout, Identity, Residual, Scale
+from orrery.nn.residual import Chain, Dropout, Identity, Scale
 from orrery.nn.slots import Shift
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack, repeat
@@ -106,7 +106,7 @@ def _attention(c: Config, side: str, **slots: Any) -> MultiHeadAttention.Spec:
         heads=heads,
         kv_heads=heads,
         head_width=c.divide("d_model", f"{side}_attention_heads"),
-        biases=Biases(q=True, k=True, v=True, out=True),
+        biases=_parts.biases(),
         scoring=Scoring(dropout=c["attention_dropout"]),
         **slots,
     )
@@ -122,12 +122,9 @@ def _stack(
 ) -> Stack.Spec:
     norm, empty, dropout = LayerNorm.Spec(), Identity.Spec(), c["dropout"]
     mlp = MLP.Spec(hidden=c[f"{side}_ffn_dim"], activation=c.activation("activation_function"))
-    residuals = {
-        role: Residual.Spec(branch=branch, dropout=dropout, **{norms.slot: norm})
-        for role, branch in {**attentions, "feed_forward": mlp}.items()
-    }
+    block = _parts.sequential({**attentions, "feed_forward": mlp}, dropout=dropout, **{norms.slot: norm})
     return Stack.Spec(
-        blocks=repeat(Block.Spec(residuals=residuals), c[f"{side}_layers"]),
+        blocks=repeat(block, c[f"{side}_layers"]),
         final=norm if norms.final else empty,
         positions={"absolute": positions},
         masks=masks,

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _heads
+from orrery.families import _heads, _parts
 from orrery.families._config import Config
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
 from orrery.nn.block import Block
 from orrery.nn.embeddings import SegmentedEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.masks import Everything
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.learned import LearnedPositions
-from orrery.nn.residual import Chain, Dropout, Residual
+from orrery.nn.residual import Chain, Dropout
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack, repeat
 
@@ -66,18 +66,13 @@ def block(c: Config) -> Block.Spec:
         heads=c["num_attention_heads"],
         kv_heads=c["num_attention_heads"],
         head_width=c.divide("hidden_size", "num_attention_heads"),
-        biases=Biases(q=True, k=True, v=True, out=True),
+        biases=_parts.biases(),
         scoring=Scoring(dropout=c["attention_probs_dropout_prob"]),
         mask="full",
     )
     feed_forward = MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act"))
-    dropout = c["hidden_dropout_prob"]
-    return Block.Spec(
-        residuals={
-            "attention": Residual.Spec(branch=attention, out=norm(c), dropout=dropout),
-            "feed_forward": Residual.Spec(branch=feed_forward, out=norm(c), dropout=dropout),
-        }
-    )
+    branches = {"attention": attention, "feed_forward": feed_forward}
+    return _parts.sequential(branches, out=norm(c), dropout=c["hidden_dropout_prob"])
 
 
 def stack(c: Config, *after: ModuleSpec, offset: int = 0, entry: int | None = None) -> Stack.Spec:
@@ -118,6 +113,16 @@ def embedding_rules(base: str) -> tuple[Rule, ...]:
     )
 
 
+REST = (
+    ("attention.output.dense", "attention.branch.out"),
+    ("attention.output.LayerNorm", "attention.out"),
+    ("intermediate.dense", "feed_forward.branch.up"),
+    ("output.dense", "feed_forward.branch.down"),
+    ("output.LayerNorm", "feed_forward.out"),
+)
+"""The parts of a layer behind its pattern, theirs and ours."""
+
+
 def block_rules(base: str) -> tuple[Rule, ...]:
     """Return the rules of the blocks."""
     return renames(
@@ -127,10 +132,6 @@ def block_rules(base: str) -> tuple[Rule, ...]:
             ("attention.self.query", "attention.branch.q"),
             ("attention.self.key", "attention.branch.k"),
             ("attention.self.value", "attention.branch.v"),
-            ("attention.output.dense", "attention.branch.out"),
-            ("attention.output.LayerNorm", "attention.out"),
-            ("intermediate.dense", "feed_forward.branch.up"),
-            ("output.dense", "feed_forward.branch.down"),
-            ("output.LayerNorm", "feed_forward.out"),
+            *REST,
         ),
     )

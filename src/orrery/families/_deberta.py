@@ -5,6 +5,7 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
+from orrery.families import _bert, _heads, _parts
 from orrery.families._config import Config
 from orrery.models.encoder import Encoder
 from orrery.nn.attention.disentangled import ContentToPosition, DisentangledAttention, PositionToContent
@@ -17,8 +18,7 @@ from orrery.nn.masks import Everything
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.learned import LearnedPositions
 from orrery.nn.positions.scheme import PositionSpec
-from orrery.nn.residual import Chain, Dropout, Residual
-from orrery.nn.slots import Activate, Projection
+from orrery.nn.residual import Chain, Dropout
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack
 
@@ -93,12 +93,7 @@ def block(config: Config, attention: ModuleSpec) -> Block.Spec:
     """Return a block: a norm after each addition, as in BERT."""
     norm, dropout = LayerNorm.Spec(eps=config["layer_norm_eps"]), config["hidden_dropout_prob"]
     feed_forward = MLP.Spec(hidden=config["intermediate_size"], activation=config.activation("hidden_act"))
-    return Block.Spec(
-        residuals={
-            "attention": Residual.Spec(branch=attention, out=norm, dropout=dropout),
-            "feed_forward": Residual.Spec(branch=feed_forward, out=norm, dropout=dropout),
-        }
-    )
+    return _parts.sequential({"attention": attention, "feed_forward": feed_forward}, out=norm, dropout=dropout)
 
 
 def encoder(config: Config, blocks: tuple[Block.Spec, ...], relative: PositionSpec) -> Encoder.Spec:
@@ -110,7 +105,7 @@ def encoder(config: Config, blocks: tuple[Block.Spec, ...], relative: PositionSp
         positions["learned"] = LearnedPositions.Spec(length=context)
     if config["relative_attention"]:
         positions["relative"] = relative
-    answer = (Projection.Spec(width=width), Activate.Spec(activation=config.activation("hidden_act")), norm)
+    answer = _heads.transform(width, config.activation("hidden_act"), norm)
     return Encoder.Spec(
         width=width,
         context=context,
@@ -123,11 +118,7 @@ def encoder(config: Config, blocks: tuple[Block.Spec, ...], relative: PositionSp
             masks={"full": Everything()},
             start=Chain.Spec(parts=(norm, Dropout.Spec(rate=config["hidden_dropout_prob"]))),
         ),
-        heads={
-            "masked": LanguageModelHead.Spec(
-                vocabulary=vocabulary, tied=True, bias=True, transform=Chain.Spec(parts=answer)
-            )
-        },
+        heads={"masked": LanguageModelHead.Spec(vocabulary=vocabulary, tied=True, bias=True, transform=answer)},
     )
 
 
@@ -141,21 +132,7 @@ _SHARED: tuple[Rule, ...] = (
     rename("deberta.embeddings.position_embeddings.weight", "stack.positions.learned.table.weight"),
     rename("deberta.encoder.rel_embeddings.weight", "stack.positions.relative.table.weight"),
     *renames("deberta.embeddings", "stack.start", (("LayerNorm", "0"),)),
-    *(
-        rule
-        for block in BLOCKS
-        for rule in renames(
-            THEIRS,
-            block,
-            (
-                ("attention.output.dense", "attention.branch.out"),
-                ("attention.output.LayerNorm", "attention.out"),
-                ("intermediate.dense", "feed_forward.branch.up"),
-                ("output.dense", "feed_forward.branch.down"),
-                ("output.LayerNorm", "feed_forward.out"),
-            ),
-        )
-    ),
+    *(rule for block in BLOCKS for rule in renames(THEIRS, block, _bert.REST)),
 )
 
 

@@ -9,19 +9,17 @@ of gelu's tanh form is cut after eight digits, which moves the logits by about 2
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.checkpoints.layouts import ByGroup
 from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.families import _llama, _megatron, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
-from orrery.nn.block import Block
+from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import Causal
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.alibi import Alibi
-from orrery.nn.residual import Residual
 from orrery.nn.stack import Stack, repeat
 
 ARCHITECTURE = "BloomForCausalLM"
@@ -57,17 +55,13 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         heads=heads,
         kv_heads=heads,
         head_width=c.divide("hidden_size", "n_head"),
-        biases=Biases(q=True, k=True, v=True, out=True),
+        biases=_parts.biases(),
         scoring=Scoring(dropout=c["attention_dropout"]),
         position="alibi",
     )
     feed_forward = MLP.Spec(hidden=4 * c["hidden_size"], activation="gelu_tanh")
-    block = Block.Spec(
-        residuals={
-            "attention": Residual.Spec(branch=attention, pre=norm, dropout=c["hidden_dropout"]),
-            "feed_forward": Residual.Spec(branch=feed_forward, pre=norm, dropout=c["hidden_dropout"]),
-        }
-    )
+    branches = {"attention": attention, "feed_forward": feed_forward}
+    block = _parts.sequential(branches, pre=norm, dropout=c["hidden_dropout"])
     return Decoder.Spec(
         width=c["hidden_size"],
         context=c["seq_length"],
@@ -83,31 +77,13 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     )
 
 
-_BLOCK, _THEIRS = "stack.blocks.{i}", "transformer.h.{i}"
-
-
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules of the files; where q, k and v lie depends on the number of heads."""
-    fused = tuple(
-        Rule(
-            f"{_THEIRS}.self_attention.query_key_value.{p}",
-            tuple(f"{_BLOCK}.attention.branch.{x}.{p}" for x in "qkv"),
-            ByGroup(_read(config)["n_head"]),
-        )
-        for p in ("weight", "bias")
-    )
-    pairs = (
-        ("input_layernorm", "attention.pre"),
-        ("self_attention.dense", "attention.branch.out"),
-        ("post_attention_layernorm", "feed_forward.pre"),
-        ("mlp.dense_h_to_4h", "feed_forward.branch.up"),
-        ("mlp.dense_4h_to_h", "feed_forward.branch.down"),
-    )
-    outer = (("word_embeddings_layernorm", "start"), ("ln_f", "final"))
+    layer = "transformer.h.{i}"
     return (
         rename("transformer.word_embeddings.weight", "embed.token.weight"),
-        *fused,
-        *renames(_THEIRS, _BLOCK, pairs),
-        *renames("transformer", "stack", outer),
+        *_megatron.branches(layer, "self_attention", _read(config)["n_head"]),
+        *renames(layer, "stack.blocks.{i}", _llama.PRE_NORMS),
+        *renames("transformer", "stack", (("word_embeddings_layernorm", "start"), ("ln_f", "final"))),
         rename("lm_head.weight", "head.vocabulary.weight"),
     )

@@ -12,12 +12,11 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, renames
 from orrery.errors import ModelFileError
-from orrery.families import _deberta
+from orrery.families import _deberta, _parts
 from orrery.families._config import Config
 from orrery.families._deberta import BLOCKS, THEIRS
 from orrery.models.encoder import Encoder
 from orrery.nn.attention.disentangled import Own, Shared
-from orrery.nn.attention.multihead import Biases
 from orrery.nn.block import Block
 from orrery.nn.convolution import Convolution
 from orrery.nn.norms import LayerNorm
@@ -68,7 +67,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
             "the reference cannot run such a model either",
         )
     projection = Shared.Spec() if c["share_att_key"] else Own.Spec(width=c["hidden_size"])
-    attention = _deberta.attention(c, Biases(q=True, k=True, v=True, out=True), {"c2p": projection, "p2c": projection})
+    attention = _deberta.attention(c, _parts.biases(), {"c2p": projection, "p2c": projection})
     normed = "layer_norm" in [x.strip() for x in c["norm_rel_ebd"].lower().split("|")]
     norm = LayerNorm.Spec(eps=c["layer_norm_eps"]) if normed else Identity.Spec()
     block = _deberta.block(c, attention)

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _bert, _heads
+from orrery.families import _bert, _heads, _parts
 from orrery.families._config import Config
 from orrery.models.encoder import Encoder
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
@@ -50,7 +50,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
         heads=c["n_heads"],
         kv_heads=c["n_heads"],
         head_width=c.divide("dim", "n_heads"),
-        biases=Biases(q=True, k=True, v=True, out=True),
+        biases=_parts.biases(),
         scoring=Scoring(dropout=c["attention_dropout"]),
         mask="full",
     )

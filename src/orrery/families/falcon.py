@@ -12,21 +12,17 @@ the default there, once: Orrery equals the latter.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.checkpoints.layouts import ByGroup
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _rotary
+from orrery.families import _llama, _megatron, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import Scoring
 from orrery.nn.block import Block
-from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
-from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Causal
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.alibi import RoundedAlibi
-from orrery.nn.residual import Normed, Residual, Sum
-from orrery.nn.stack import Stack, repeat
+from orrery.nn.residual import Normed, Residual
+from orrery.nn.stack import repeat
 
 ARCHITECTURE = "FalconForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -78,31 +74,19 @@ def _kv_heads(c: Config) -> int:
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = _read(config)
-    heads, context = c["num_attention_heads"], c["max_position_embeddings"]
-    head_width = c.divide("hidden_size", "num_attention_heads")
-    alibi = RoundedAlibi.Spec(heads=heads, scale=head_width**-0.5)
-    return Decoder.Spec(
-        width=c["hidden_size"],
-        context=context,
-        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
-        stack=Stack.Spec(
-            blocks=repeat(Block.Spec(residuals=_residuals(c, head_width)), c["num_hidden_layers"]),
-            final=LayerNorm.Spec(eps=c["layer_norm_epsilon"]),
-            positions={"position": alibi if c["alibi"] else _rotary.rotary(c, head_width, context)},
-            masks={"causal": Causal()},
-        ),
-        head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"]),
-    )
+    alibi = RoundedAlibi.Spec(heads=c["num_attention_heads"], scale=_llama.head_width(c) ** -0.5)
+    positions = {"position": alibi if c["alibi"] else _llama.rotary(c)}
+    norm = LayerNorm.Spec(eps=c["layer_norm_epsilon"])
+    return _llama.decoder(c, _llama.stack(c, repeat(_block(c), c["num_hidden_layers"]), norm, positions=positions))
 
 
-def _residuals(c: Config, head_width: int) -> dict[str, Residual.Spec]:
+def _block(c: Config) -> Block.Spec:
     """Return one residual of two branches, with two norms or one, or two residuals."""
     bias, norm, dropout = c["bias"], LayerNorm.Spec(eps=c["layer_norm_epsilon"]), c["hidden_dropout"]
-    attention = MultiHeadAttention.Spec(
-        heads=c["num_attention_heads"],
+    attention = _llama.attention(
+        c,
         kv_heads=_kv_heads(c),
-        head_width=head_width,
-        biases=Biases(q=bias, k=bias, v=bias, out=bias),
+        biases=_parts.biases(bias),
         scoring=Scoring(dropout=c["attention_dropout"] if c["alibi"] else 0.0),
         position="position",
     )
@@ -110,18 +94,18 @@ def _residuals(c: Config, head_width: int) -> dict[str, Residual.Spec]:
     feed_forward = MLP.Spec(hidden=hidden, activation=c.activation("activation"), bias=bias)
     branches = {"feed_forward": feed_forward, "attention": attention}  # the order in which the reference adds
     if c["new_decoder_architecture"] and (c["num_ln_in_parallel_attn"] or 2) == 2:
-        normed = Sum.Spec(branches={name: Normed.Spec(norm=norm, branch=branch) for name, branch in branches.items()})
-        return {"parallel": Residual.Spec(branch=normed, dropout=dropout)}
+        normed = {name: Normed.Spec(norm=norm, branch=branch) for name, branch in branches.items()}
+        return _parts.parallel(normed, dropout=dropout)
     if c["new_decoder_architecture"] or c["parallel_attn"]:
-        return {"parallel": Residual.Spec(branch=Sum.Spec(branches=branches), pre=norm, dropout=dropout)}
-    return {
+        return _parts.parallel(branches, pre=norm, dropout=dropout)
+    residuals = {
         "attention": Residual.Spec(branch=attention, pre=norm, dropout=c["attention_dropout"]),
         "feed_forward": Residual.Spec(branch=feed_forward, pre=norm, dropout=dropout),
     }
+    return Block.Spec(residuals=residuals)
 
 
-_BLOCK, _THEIRS = "stack.blocks.{i}", "transformer.h.{i}"
-_FORMS = (
+_PLACES = (
     ("parallel.branch.attention.branch", "parallel.branch.feed_forward.branch"),
     ("parallel.branch.attention", "parallel.branch.feed_forward"),
     ("attention.branch", "feed_forward.branch"),
@@ -130,30 +114,17 @@ _NORMS = (
     ("ln_attn", "parallel.branch.attention.norm"),
     ("ln_mlp", "parallel.branch.feed_forward.norm"),
     ("input_layernorm", "parallel.pre"),
-    ("input_layernorm", "attention.pre"),
-    ("post_attention_layernorm", "feed_forward.pre"),
+    *_llama.PRE_NORMS,
 )
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules of the files; where q, k and v lie depends on the number of key-value heads."""
-    groups = ByGroup(_kv_heads(_read(config)))
-    fused = tuple(
-        Rule(
-            f"{_THEIRS}.self_attention.query_key_value.{p}",
-            tuple(f"{_BLOCK}.{attention}.{x}.{p}" for x in "qkv"),
-            groups,
-        )
-        for attention, _ in _FORMS
-        for p in ("weight", "bias")
-    )
-    pairs = [("self_attention.dense", f"{attention}.out") for attention, _ in _FORMS]
-    pairs += [("mlp.dense_h_to_4h", f"{feed_forward}.up") for _, feed_forward in _FORMS]
-    pairs += [("mlp.dense_4h_to_h", f"{feed_forward}.down") for _, feed_forward in _FORMS]
+    layer = "transformer.h.{i}"
     return (
         rename("transformer.word_embeddings.weight", "embed.token.weight"),
-        *fused,
-        *renames(_THEIRS, _BLOCK, (*_NORMS, *pairs)),
+        *_megatron.branches(layer, "self_attention", _kv_heads(_read(config)), _PLACES),
+        *renames(layer, "stack.blocks.{i}", _NORMS),
         *renames("transformer", "stack", (("ln_f", "final"),)),
         rename("lm_head.weight", "head.vocabulary.weight"),
     )

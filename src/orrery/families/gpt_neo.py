@@ -10,18 +10,16 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
+from orrery.families import _llama, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
 from orrery.nn.block import Block
-from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
-from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import Causal, Window
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.learned import LearnedPositions
-from orrery.nn.residual import Dropout, Residual
-from orrery.nn.stack import Stack
+from orrery.nn.residual import Dropout
 
 ARCHITECTURE = "GPTNeoForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -62,19 +60,15 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """
     c = Config("gpt_neo", config, DEFAULTS, ignored=_IGNORED, aliases=_ALIASES)
     masks = {"global": Causal(), "local": Causal() & Window(length=c["window_size"])}
-    return Decoder.Spec(
-        width=c["hidden_size"],
-        context=c["max_position_embeddings"],
-        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
-        stack=Stack.Spec(
-            blocks=tuple(_block(c, kind) for kind in _kinds(c, masks)),
-            final=LayerNorm.Spec(eps=c["layer_norm_epsilon"]),
-            positions={"learned": LearnedPositions.Spec(length=c["max_position_embeddings"])},
-            masks=masks,
-            start=Dropout.Spec(rate=c["embed_dropout"]),
-        ),
-        head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"]),
+    stack = _llama.stack(
+        c,
+        [_block(c, kind) for kind in _kinds(c, masks)],
+        LayerNorm.Spec(eps=c["layer_norm_epsilon"]),
+        positions={"learned": LearnedPositions.Spec(length=c["max_position_embeddings"])},
+        masks=masks,
+        start=Dropout.Spec(rate=c["embed_dropout"]),
     )
+    return _llama.decoder(c, stack)
 
 
 def _kinds(c: Config, known: Mapping[str, Any]) -> list[str]:
@@ -100,12 +94,8 @@ def _block(c: Config, kind: str) -> Block.Spec:
     )
     hidden = c["intermediate_size"] or 4 * c["hidden_size"]
     feed_forward = MLP.Spec(hidden=hidden, activation=c.activation("activation_function"))
-    return Block.Spec(
-        residuals={
-            "attention": Residual.Spec(branch=attention, pre=norm, dropout=c["resid_dropout"]),
-            "feed_forward": Residual.Spec(branch=feed_forward, pre=norm, dropout=c["resid_dropout"]),
-        }
-    )
+    branches = {"attention": attention, "feed_forward": feed_forward}
+    return _parts.sequential(branches, pre=norm, dropout=c["resid_dropout"])
 
 
 WEIGHTS: tuple[Rule, ...] = (

@@ -9,18 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.families import _gpt, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
-from orrery.nn.block import Block
-from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Causal
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.rotary import Rotary
-from orrery.nn.residual import Dropout, Residual, Sum
-from orrery.nn.stack import Stack, repeat
 
 ARCHITECTURE = "GPTJForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -46,29 +41,18 @@ _IGNORED = ("summary_*", "gradient_checkpointing")
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("gptj", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
-    width, heads = c["n_embd"], c["n_head"]
     norm = LayerNorm.Spec(eps=c["layer_norm_epsilon"])
-    attention = MultiHeadAttention.Spec(
-        heads=heads,
-        kv_heads=heads,
-        head_width=c.divide("n_embd", "n_head"),
-        scoring=Scoring(dropout=c["attn_pdrop"]),
-        position="rotary",
-    )
-    feed_forward = MLP.Spec(hidden=c["n_inner"] or 4 * width, activation=c.activation("activation_function"))
-    parallel = Sum.Spec(branches={"attention": attention, "feed_forward": feed_forward})
-    block = Block.Spec(residuals={"parallel": Residual.Spec(branch=parallel, pre=norm, dropout=c["resid_pdrop"])})
-    return Decoder.Spec(
-        width=width,
-        context=c["n_positions"],
-        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
-        stack=Stack.Spec(
-            blocks=repeat(block, c["n_layer"]),
-            final=norm,
-            positions={"rotary": Rotary.Spec(width=c["rotary_dim"], interleaved=True)},
-            masks={"causal": Causal()},
-            start=Dropout.Spec(rate=c["embd_pdrop"]),
+    branches = {
+        "attention": _gpt.attention(c, position="rotary"),
+        "feed_forward": MLP.Spec(
+            hidden=c["n_inner"] or 4 * c["n_embd"], activation=c.activation("activation_function")
         ),
+    }
+    return _gpt.decoder(
+        c,
+        _parts.parallel(branches, pre=norm, dropout=c["resid_pdrop"]),
+        final=norm,
+        positions={"rotary": Rotary.Spec(width=c["rotary_dim"], interleaved=True)},
         head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"], bias=True),
     )
 

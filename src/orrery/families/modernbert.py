@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, fused, rename, renames
-from orrery.errors import ModelFileError
-from orrery.families import _heads, _rotary
+from orrery.families import _heads, _llama, _parts, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.encoder import Encoder
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.gated import GatedMLP
@@ -69,7 +67,7 @@ _IGNORED = (
     *_heads.IGNORED, "cls_token_id", "initializer_cutoff_factor", "deterministic_flash_attn", "sparse_pred*",
     "reference_compile", "repad_logits_with_grad", "layer_norm_eps", "position_embedding_type",
 )  # fmt: skip
-_KINDS = {"full_attention": "full", "sliding_attention": "local"}
+_KINDS = {_windows.FULL: "full", _windows.SLIDING: "local"}
 _POOLS = {"cls": First(), "mean": Mean()}
 
 
@@ -88,7 +86,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
         stack=Stack.Spec(
             blocks=tuple(_block(c, kind, norm, first=i == 0) for i, kind in enumerate(_kinds(c))),
             final=norm,
-            positions={"full": _rotary_of(c, "full_attention"), "local": _rotary_of(c, "sliding_attention")},
+            positions={"full": _rotary_of(c, _windows.FULL), "local": _rotary_of(c, _windows.SLIDING)},
             masks={"full": Everything(), "local": Near(distance=c["local_attention"] // 2)},
             start=Chain.Spec(parts=(norm, Dropout.Spec(rate=c["embedding_dropout"]))),
         ),
@@ -99,36 +97,23 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
 def _kinds(c: Config) -> list[str]:
     """Return what every layer sees: ``full`` or ``local``."""
     every, layers = c["global_attn_every_n_layers"], range(c["num_hidden_layers"])
-    named = c["layer_types"] or ["sliding_attention" if i % every else "full_attention" for i in layers]
-    if len(named) != len(layers) or not set(named) <= set(_KINDS):
-        raise ModelFileError(
-            f"modernbert: layer_types must name {len(layers)} layers", f"each is one of {', '.join(_KINDS)}"
-        )
-    return [_KINDS[name] for name in named]
+    usual = [_windows.SLIDING if i % every else _windows.FULL for i in layers]
+    return [_KINDS[kind] for kind in _windows.kinds_of(c, usual)]
 
 
 def _rotary_of(c: Config, kind: str) -> Rotary.Spec:
     """Return the positions of one kind of layers."""
     given = {
         "rope_parameters": (c["rope_parameters"] or {}).get(kind),
-        "rope_theta": c["global_rope_theta" if kind == "full_attention" else "local_rope_theta"],
+        "rope_theta": c["global_rope_theta" if kind == _windows.FULL else "local_rope_theta"],
     }
-    head_width = c.divide("hidden_size", "num_attention_heads")
-    return _rotary.rotary(Config(c.family, given, _rotary.DEFAULTS), head_width, c["max_position_embeddings"])
+    settings = Config(c.family, given, _rotary.DEFAULTS)
+    return _rotary.rotary(settings, _llama.head_width(c), c["max_position_embeddings"])
 
 
 def _block(c: Config, kind: str, norm: LayerNorm.Spec, *, first: bool) -> Block.Spec:
     """Return a pre-LN block that sees what its kind sees."""
-    biased = c["attention_bias"]
-    attention = MultiHeadAttention.Spec(
-        heads=c["num_attention_heads"],
-        kv_heads=c["num_attention_heads"],
-        head_width=c.divide("hidden_size", "num_attention_heads"),
-        biases=Biases(q=biased, k=biased, v=biased, out=biased),
-        scoring=Scoring(dropout=c["attention_dropout"]),
-        position=kind,
-        mask=kind,
-    )
+    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]), position=kind, mask=kind)
     feed_forward = GatedMLP.Spec(
         hidden=c["intermediate_size"], activation=c.activation("hidden_activation"), bias=c["mlp_bias"]
     )
@@ -143,13 +128,9 @@ def _block(c: Config, kind: str, norm: LayerNorm.Spec, *, first: bool) -> Block.
 
 def _all_heads(c: Config, norm: LayerNorm.Spec) -> dict[str, ModuleSpec]:
     """Return every head that the family has."""
-    if c["classifier_pooling"] not in _POOLS:
-        raise ModelFileError(
-            f"modernbert: classifier_pooling = {c['classifier_pooling']!r} is not known", f"known: {', '.join(_POOLS)}"
-        )
     bend = _heads.transform(c["hidden_size"], c.activation("classifier_activation"), norm, bias=c["classifier_bias"])
     dry = Chain.Spec(parts=(bend, Dropout.Spec(rate=c["classifier_dropout"])))
-    pooler = Pooler.Spec(pool=_POOLS[c["classifier_pooling"]], transform=dry)
+    pooler = Pooler.Spec(pool=c.choose("classifier_pooling", _POOLS), transform=dry)
     return {
         "masked": LanguageModelHead.Spec(
             vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"], bias=c["decoder_bias"], transform=bend

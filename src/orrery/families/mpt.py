@@ -9,17 +9,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, fused, rename, renames
+from orrery.families import _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
-from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import Causal
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.alibi import Alibi
-from orrery.nn.residual import Residual
 from orrery.nn.stack import Stack, repeat
 
 ARCHITECTURE = "MptForCausalLM"
@@ -64,12 +63,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         position="alibi",
     )
     feed_forward = MLP.Spec(hidden=4 * c["d_model"], bias=False)
-    block = Block.Spec(
-        residuals={
-            "attention": Residual.Spec(branch=attention, pre=norm, dropout=dropout),
-            "feed_forward": Residual.Spec(branch=feed_forward, pre=norm, dropout=dropout),
-        }
-    )
+    block = _parts.sequential({"attention": attention, "feed_forward": feed_forward}, pre=norm, dropout=dropout)
     return Decoder.Spec(
         width=c["d_model"],
         context=c["max_seq_len"],

@@ -9,20 +9,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.families import _llama, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
-from orrery.nn.block import Block
-from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
-from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Causal
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.learned import LearnedPositions
-from orrery.nn.residual import Identity, Residual
+from orrery.nn.residual import Identity
 from orrery.nn.slots import Projection
 from orrery.nn.spec import ModuleSpec
-from orrery.nn.stack import Stack, repeat
+from orrery.nn.stack import repeat
 
 ARCHITECTURE = "OPTForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -57,41 +53,26 @@ _IGNORED = ("layerdrop", "init_std", "activation_dropout", "prefix")
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("opt", config, DEFAULTS, ignored=_IGNORED)
-    width, heads, biased, learned = (
-        c[key] for key in ("hidden_size", "num_attention_heads", "enable_bias", "layer_norm_elementwise_affine")
+    biased, learned, before = (
+        c[key] for key in ("enable_bias", "layer_norm_elementwise_affine", "do_layer_norm_before")
     )
-    norm = LayerNorm.Spec(bias=learned, gain=learned)
-    slot = "pre" if c["do_layer_norm_before"] else "out"
-    attention = MultiHeadAttention.Spec(
-        heads=heads,
-        kv_heads=heads,
-        head_width=c.divide("hidden_size", "num_attention_heads"),
-        biases=Biases(q=biased, k=biased, v=biased, out=biased),
-        scoring=Scoring(dropout=c["attention_dropout"]),
-    )
-    feed_forward = MLP.Spec(hidden=c["ffn_dim"], activation=c.activation("activation_function"), bias=biased)
-    block = Block.Spec(
-        residuals={
-            name: Residual.Spec(branch=branch, dropout=c["dropout"], **{slot: norm})
-            for name, branch in (("attention", attention), ("feed_forward", feed_forward))
-        }
-    )
+    norm, context, width = LayerNorm.Spec(bias=learned, gain=learned), c["max_position_embeddings"], c["hidden_size"]
+    branches = {
+        "attention": _llama.attention(c, biases=_parts.biases(biased), position="none"),
+        "feed_forward": MLP.Spec(hidden=c["ffn_dim"], activation=c.activation("activation_function"), bias=biased),
+    }
+    block = _parts.sequential(branches, dropout=c["dropout"], **{"pre" if before else "out": norm})
     entry = c["word_embed_proj_dim"] or width
     enter, leave = (_projection(entry, width, out) for out in (width, entry))
-    return Decoder.Spec(
-        width=width,
-        context=c["max_position_embeddings"],
-        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
-        stack=Stack.Spec(
-            blocks=repeat(block, c["num_hidden_layers"]),
-            final=norm if c["do_layer_norm_before"] and not c["_remove_final_layer_norm"] else Identity.Spec(),
-            positions={"learned": LearnedPositions.Spec(length=c["max_position_embeddings"], offset=2)},
-            masks={"causal": Causal()},
-            enter=enter,
-            entry=entry,
-        ),
-        head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"], transform=leave),
+    stack = _llama.stack(
+        c,
+        repeat(block, c["num_hidden_layers"]),
+        norm if before and not c["_remove_final_layer_norm"] else Identity.Spec(),
+        positions={"learned": LearnedPositions.Spec(length=context, offset=2)},
+        enter=enter,
+        entry=entry,
     )
+    return _llama.decoder(c, stack, transform=leave)
 
 
 def _projection(entry: int, width: int, out: int) -> ModuleSpec:

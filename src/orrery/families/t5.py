@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames, unread
+from orrery.families import _parts
 from orrery.families._config import Config
 from orrery.families._seq2seq import GENERATION, start_token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
 from orrery.nn.attention.sources import Memory
-from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.mlp import MLP
@@ -26,7 +26,7 @@ from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import Causal, Everything, Mask
 from orrery.nn.norms import RMSNorm
 from orrery.nn.positions.relative import Backward, BothWays, Buckets, RelativeBias
-from orrery.nn.residual import Chain, Dropout, Identity, Residual, Scale
+from orrery.nn.residual import Chain, Dropout, Identity, Scale
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack, repeat
 
@@ -119,9 +119,8 @@ def _stack(
     c: Config, depth: int, branches: Mapping[str, ModuleSpec], masks: Mapping[str, Mask], buckets: Buckets
 ) -> Stack.Spec:
     norm, dropout = RMSNorm.Spec(eps=c["layer_norm_epsilon"]), c["dropout_rate"]
-    residuals = {role: Residual.Spec(branch=branch, pre=norm, dropout=dropout) for role, branch in branches.items()}
     return Stack.Spec(
-        blocks=repeat(Block.Spec(residuals=residuals), depth),
+        blocks=repeat(_parts.sequential(branches, pre=norm, dropout=dropout), depth),
         final=Chain.Spec(parts=(norm, Dropout.Spec(rate=dropout))),
         positions={"relative": RelativeBias.Spec(heads=c["num_heads"], buckets=buckets)},
         masks=masks,

@@ -14,18 +14,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.families import _parts
 from orrery.families._config import Config
 from orrery.models.encoder_decoder import EncoderDecoder
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention
+from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.attention.sources import Memory
-from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import Causal, Everything, Mask
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.sinusoidal import SinusoidalPositions
-from orrery.nn.residual import Dropout, Residual, Scale
+from orrery.nn.residual import Dropout, Scale
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack, repeat
 
@@ -72,16 +72,15 @@ def _attention(c: Config, **slots: Any) -> MultiHeadAttention.Spec:
         heads=c["num_heads"],
         kv_heads=c["num_heads"],
         head_width=c.divide("d_model", "num_heads"),
-        biases=Biases(q=True, k=True, v=True, out=True),
+        biases=_parts.biases(),
         **slots,
     )
 
 
 def _stack(c: Config, branches: Mapping[str, ModuleSpec], masks: Mapping[str, Mask]) -> Stack.Spec:
     norm = LayerNorm.Spec(eps=c["layer_norm_eps"])
-    residuals = {role: Residual.Spec(branch=b, out=norm, dropout=c["dropout"]) for role, b in branches.items()}
     return Stack.Spec(
-        blocks=repeat(Block.Spec(residuals=residuals), c["num_layers"]),
+        blocks=repeat(_parts.sequential(branches, out=norm, dropout=c["dropout"]), c["num_layers"]),
         positions={"sinusoidal": SinusoidalPositions.Spec()},
         masks=masks,
         enter=Scale.Spec(factor=c["d_model"] ** 0.5),
