@@ -104,7 +104,26 @@ _DEEPSEEK_V3 = {
     "n_group": 8,
     "topk_group": 4,
 }
+_GPT_NEO = {"hidden_size": 768, "num_layers": 12, "num_heads": 12, "attention_types": [[["global", "local"], 6]]}
+_OPT_350M = {
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "ffn_dim": 4096,
+    "num_attention_heads": 16,
+    "word_embed_proj_dim": 512,
+    "do_layer_norm_before": False,
+}
+_FALCON_40B = {
+    "hidden_size": 8192,
+    "num_hidden_layers": 60,
+    "num_attention_heads": 128,
+    "num_kv_heads": 8,
+    "new_decoder_architecture": True,
+}
+_PHI_2 = {"hidden_size": 2560, "intermediate_size": 10_240, "num_hidden_layers": 32, "num_attention_heads": 32}
+_COMMAND_R_PLUS = {**_llama(12_288, 33_792, 64, 96, 8, 256_000, True), "use_qk_norm": True}
 
+# The reference table of the issue: recomputed from published configurations, and equal to every count that is published.
 SIZES: tuple[Size, ...] = (
     Size("GPT-2 small", "gpt2", _gpt2(768, 12, 12), 124_439_808),
     Size("GPT-2 medium", "gpt2", _gpt2(1024, 24, 16), 354_823_168),
@@ -139,6 +158,45 @@ SIZES: tuple[Size, ...] = (
     Size("BLOOM 7B1", "bloom", _bloom(4096, 30, 32), 7_069_016_064),
     Size("BLOOM 176B", "bloom", _bloom(14_336, 70, 112), 176_247_271_424),
     Size("DeepSeek-V3", "deepseek_v3", _DEEPSEEK_V3, 671_026_404_352, beside=14_848),
+    # Table 3 of Vaswani et al. says 65 M and 213 M, whose vocabularies and biases it does not give.
+    Size("Transformer base", "transformer", {}, 63_082_496),
+    Size("Transformer big", "transformer", {"d_model": 1024, "d_ff": 4096, "num_heads": 16}, 214_245_376),
+)
+
+# What transformers' own model of the same configuration counts, built without its weights.
+COUNTED: tuple[Size, ...] = (
+    Size("GPT (2018)", "openai_gpt", {}, 116_534_784),
+    Size("GPT-Neo 125M", "gpt_neo", _GPT_NEO, 125_198_592),
+    Size("GPT-J 6B", "gptj", {}, 6_050_882_784),
+    Size("GPT-NeoX 20B", "gpt_neox", {}, 20_554_567_680),
+    Size("OPT 125M", "opt", {}, 125_239_296),
+    Size("OPT 350M", "opt", _OPT_350M, 331_196_416),
+    Size("Falcon 7B", "falcon", {}, 6_921_720_704),
+    Size("Falcon 40B", "falcon", _FALCON_40B, 41_303_293_952),
+    Size("MPT 7B", "mpt", {"d_model": 4096, "n_heads": 32, "n_layers": 32, "vocab_size": 50_432}, 6_649_286_656),
+    Size("Phi-2", "phi", _PHI_2, 2_779_683_840),
+    Size("Phi-3 mini", "phi3", {}, 3_821_079_552),
+    Size("StableLM 3B", "stablelm", {}, 2_795_443_200),
+    Size("StarCoder 2 3B", "starcoder2", {}, 3_030_371_328),
+    Size("Mistral 7B v0.3", "mistral", _llama(4096, 14_336, 32, 32, 8, 32_768), 7_248_023_552),
+    Size("Qwen 2.5 0.5B, tied", "qwen2", _llama(896, 4864, 24, 14, 2, 151_936, True), 494_032_768),
+    Size("Qwen 2.5 7B", "qwen2", _llama(3584, 18_944, 28, 28, 4, 152_064), 7_615_616_512),
+    Size("Qwen 3 8B", "qwen3", {**_llama(4096, 12_288, 36, 32, 8, 151_936), "head_dim": 128}, 8_190_735_360),
+    Size("Gemma 2B", "gemma", _llama(2048, 16_384, 18, 8, 1, 256_000, True), 2_506_172_416),
+    Size("Gemma 2 2B", "gemma2", _llama(2304, 9216, 26, 8, 4, 256_000, True), 2_614_341_888),
+    Size("Gemma 3 1B", "gemma3_text", {**_llama(1152, 6912, 26, 4, 1, 262_144, True), "head_dim": 256}, 999_885_952),
+    Size("OLMo 7B", "olmo", _llama(4096, 11_008, 32, 32, 32, 50_304), 6_888_095_744),
+    Size("OLMo 2 7B", "olmo2", _llama(4096, 11_008, 32, 32, 32, 100_352), 7_298_617_344),
+    Size("Granite 3.3 8B", "granite", _llama(4096, 12_800, 40, 32, 8, 49_159, True), 8_170_864_640),
+    Size("Command R", "cohere", _llama(8192, 22_528, 40, 64, 64, 256_000, True), 34_980_831_232),
+    Size("Command R+", "cohere", _COMMAND_R_PLUS, 103_810_674_688),
+    Size("SmolLM3 3B", "smollm3", _llama(2048, 11_008, 36, 16, 4, 128_256, True), 3_075_098_624),
+    Size("GLM-4 9B", "glm4", _llama(4096, 13_696, 40, 32, 2, 151_552), 9_400_279_040),
+    Size("DistilBERT", "distilbert", {"architectures": ["DistilBertModel"]}, 66_362_880),
+    Size("ALBERT base", "albert", _bert("AlbertModel", 768, 12, 30_000), 11_683_584),
+    Size("ELECTRA small", "electra", {"architectures": ["ElectraModel"]}, 13_483_008),
+    Size("ModernBERT base", "modernbert", {}, 149_655_232),
+    Size("XLM-R base", "xlm_roberta", _bert("XLMRobertaModel", 768, 12, 250_002, **_ROBERTA), 278_043_648),
 )
 
 PRESETS: Mapping[str, int] = {
