@@ -1,9 +1,9 @@
-"""BLOOM (BigScience 2022): the pre-LN decoder without positions, whose heads look the less far the steeper they fall.
+"""BLOOM (BigScience 2022): the pre-LN decoder without position vectors; scores fall with the distance instead.
 
-Peculiar to it: ALiBi (Press et al. 2022) in the place of positions; a LayerNorm right behind the embeddings; biases
-everywhere; gelu in its tanh form; the head is the embedding table. In its files q, k and v are one matrix, in which
-the rows of head 0 come first, then those of head 1: q, k and v of each. Differs from transformers: there the constant
-of gelu's tanh form is cut after eight digits, which moves the logits by about 2e-10.
+Peculiar to it: ALiBi (Press et al. 2022), by which every head falls at a slope of its own; a LayerNorm right behind
+the embeddings; biases everywhere; gelu in its tanh form; the head is the embedding table. In its files q, k and v are
+one matrix, in which the rows of head 0 come first, then those of head 1: q, k and v of each. Differs from
+transformers: there the constant of gelu's tanh form is cut after eight digits, which moves the logits by about 2e-10.
 """
 
 from collections.abc import Mapping

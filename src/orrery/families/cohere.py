@@ -68,7 +68,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     return _llama.decoder(c, stack, cap=Scale.Spec(factor=c["logit_scale"]))
 
 
-def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802
+def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules; the matrix of gains holds as many rows as there are heads."""
     c = _read(config)
     heads = {"q": c["num_attention_heads"], "k": c["num_key_value_heads"] or c["num_attention_heads"]}

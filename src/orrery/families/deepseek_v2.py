@@ -95,6 +95,6 @@ def _choice(c: Config) -> Choice:
     raise ModelFileError(f"{c.family}: topk_method {method!r} is not known", "known: greedy, group_limited_greedy")
 
 
-def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - one of a family's five names
+def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules of the files, which depend on the number of heads."""
     return _deepseek.weights({**DEFAULTS, **config})

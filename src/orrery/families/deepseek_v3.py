@@ -84,6 +84,6 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     return _deepseek.decoder(c, router, interleaved=c["rope_interleave"], bias=False)
 
 
-def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - one of a family's five names
+def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules of the files, which depend on the number of heads."""
     return _deepseek.weights({**DEFAULTS, **config})

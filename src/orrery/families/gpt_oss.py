@@ -84,7 +84,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     return _mixture.decoder(c, attentions, [mixture] * layers, masks)
 
 
-def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - one of a family's five names
+def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules of the files, in which a layer's experts are one tensor."""
     theirs, ours = _mixture.THEIRS, _mixture.OURS
     experts = range({**DEFAULTS, **config}["num_local_experts"])

@@ -1,8 +1,8 @@
 """Mistral 7B and its successors (Jiang et al. 2023): Llama with a window.
 
 Peculiar to it: every layer looks back ``sliding_window`` tokens, itself among them, so that n layers reach n windows
-back and the cache never holds more than a window; later versions have no window (null). Always fewer key-value heads
-than query heads.
+back and the cache never holds more than a window; later versions have no window (null). The published ones all have
+fewer key-value heads than query heads.
 """
 
 from collections.abc import Mapping

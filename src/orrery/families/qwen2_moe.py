@@ -2,7 +2,8 @@
 
 Peculiar to it: the shared expert is weighed by a sigmoid gate of its own; weights of the chosen experts are their
 probabilities, normalised only where ``norm_topk_prob`` says so; some layers may be dense (``mlp_only_layers``,
-``decoder_sparse_step``); q, k and v have biases, the output has none; layers may slide over a window.
+``decoder_sparse_step``); q, k and v have biases, the output has none; windows, where they are
+switched on, stand in every second of the first ``max_window_layers`` layers.
 """
 
 from collections.abc import Mapping
