@@ -29,7 +29,7 @@ def parity(
     Exits with 1 if they differ, after naming the first part that does.
 
     Args:
-        model: A run, a checkpoint, or a Hugging Face folder.
+        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
         against: Another, or the same folder with --with transformers.
         reader: Who reads the second one; transformers needs the extra 'oracle'.
         dtype: What both compute in.
