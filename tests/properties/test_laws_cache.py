@@ -5,11 +5,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orrery.laws.cache import KINDS
-from orrery.laws.models import CONFIGS, VOCABULARY, tiny
+from orrery.laws.models import VOCABULARY, tiny
 from orrery.laws.transcript import Transcript
+from orrery.nn.caches import growing, static
+from properties.representatives import DECODERS
 
 CAPACITY = 24
+KINDS = {"growing": growing, "static": static}
 tokens = st.integers(0, VOCABULARY - 1)
 prompts = st.lists(st.lists(tokens, min_size=1, max_size=6), min_size=1, max_size=3)
 
@@ -30,7 +32,7 @@ def truncate(session, data):
     session.truncate([data.draw(st.integers(1, len(row) + 2)) for row in session.rows])
 
 
-@pytest.mark.parametrize("family", CONFIGS)
+@pytest.mark.parametrize("family", DECODERS)
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
 @torch.no_grad()

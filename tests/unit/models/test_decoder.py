@@ -66,7 +66,7 @@ def test_one_block_object_at_several_depths_keeps_taps_and_caches_apart():
     assert deviation(torch.cat([logits[:, None], stepped], 1), expected[:, 3:]) < 1e-9
 
 
-@pytest.mark.parametrize("family", CONFIGS)
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
 @torch.no_grad()
 def test_given_positions_and_hidden(family):
     model, ids = tiny(family), random_ids(2, 6)
