@@ -239,7 +239,7 @@ def check_greedy(both: Pair, ids: Tensor) -> None:
 
 def check_gradients(both: Pair, ids: Tensor, bound: float, *more: Tensor) -> None:
     """Compare the gradient of every parameter; ``more`` are the target ids of an encoder-decoder."""
-    theirs, ours = both.reference(ids, **_targets(more)).logits, both.ours(ids, *more)
+    theirs, ours = answer_of(both.reference(ids, **_targets(more))), both.ours(ids, *more)
     weight = torch.randn(ours.shape, generator=torch.Generator().manual_seed(2)).to(ours.dtype)
     (theirs * weight).sum().backward()
     (ours * weight).sum().backward()
@@ -248,6 +248,15 @@ def check_gradients(both: Pair, ids: Tensor, bound: float, *more: Tensor) -> Non
         if parameter.requires_grad:  # without a gradient (an expert that no token reached) theirs must be zero
             found = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             assert_close(f"gradient of {name}", both, ids, found, expected[name], bound)
+
+
+def answer_of(output: Any) -> Tensor:
+    """Return the reference's main answer, whatever its class calls it, with an axis for the labels as ours has."""
+    if "start_logits" in output:
+        return torch.stack([output.start_logits, output.end_logits], -1)
+    names = ("logits", "prediction_logits", "pooler_output", "last_hidden_state")
+    answer: Tensor = output[next(name for name in names if name in output)]
+    return answer[..., None] if type(output).__name__ == "ElectraForPreTrainingOutput" else answer
 
 
 def _targets(more: tuple[Tensor, ...]) -> dict[str, Tensor]:

@@ -48,6 +48,16 @@ SETTINGS = {
     "embedding_multiplier": st.sampled_from([0.5, 12.0]),
     "residual_multiplier": st.sampled_from([0.22, 1.0]),
     "logits_scaling": st.sampled_from([1.0, 8.0]),
+    "use_parallel_residual": st.booleans(),
+    "qk_layernorm": st.booleans(),
+    "do_layer_norm_before": st.booleans(),
+    "_remove_final_layer_norm": st.booleans(),
+    "enable_bias": st.booleans(),
+    "layer_norm_elementwise_affine": st.booleans(),
+    "bias": st.booleans(),
+    "num_ln_in_parallel_attn": st.integers(1, 2),
+    "window_size": st.integers(1, 9),
+    "rotary_dim": st.sampled_from([2, 4, 8]),
 }
 """By key of ``config.json``, what it may be: a family draws those that it knows and does not fix."""
 

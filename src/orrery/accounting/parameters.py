@@ -1,49 +1,51 @@
-"""How many numbers a specification has, exactly, without a single one in memory."""
+"""The numbers that a model consists of, counted without a single one in memory."""
 
-from collections import Counter
-from dataclasses import fields, replace
-from typing import Any
-
-import torch
-from torch import nn
+from dataclasses import dataclass
 
 from orrery.models.assemblies import AssemblySpec
-from orrery.nn.spec import ModuleSpec
-from orrery.nn.stack import Stack
+from orrery.models.condensed import condense
+from orrery.nn.feedforward.moe import MoE
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How many parameters a model has, each storage once.
+
+    Attributes:
+        trained: those that a gradient changes.
+        fixed: those that another rule moves (the corrections of a sigmoid router).
+        active: those of both that one token meets: all but the experts that it is not sent to. Embedding tables
+            are counted as a whole, as reports on such models do.
+    """
+
+    trained: int
+    fixed: int
+    active: int
 
 
 def parameters(spec: AssemblySpec, *, trained: bool = False) -> int:
-    """Count the parameters of a model, each storage once.
+    """Count the parameters of a model: 671 billion take a second, for equal blocks are built once.
 
-    A block that stands at many depths is built once and multiplied: 671 billion parameters take a second.
-
-    Args:
-        spec: a whole model.
-        trained: leave out what no gradient changes (a router's correction).
+    ``trained`` leaves out what no gradient changes.
     """
-    stacks: dict[str, Any] = {f.name: getattr(spec, f.name) for f in fields(spec) if isinstance(getattr(spec, f.name), Stack.Spec)}
-    thinned: dict[str, Any] = {name: _thinned(stack) for name, stack in stacks.items()}
-    thin = replace(spec, **thinned)
-    total = count(_empty(thin, spec.width), trained=trained)
-    for stack in stacks.values():
-        blocks = {id(block): block for block in stack.blocks}
-        for key, times in Counter(id(block) for block in stack.blocks).items():
-            if times > 1:
-                total += (times - 1) * count(_empty(blocks[key], spec.width), trained=trained)
-    return total
+    return condense(spec).parameters(trained=trained)
 
 
-def count(model: nn.Module, *, trained: bool = False) -> int:
-    """Count the parameters of a module, each storage once."""
-    return sum(p.numel() for p in model.parameters() if p.requires_grad or not trained)
+def counts(spec: AssemblySpec) -> Parameters:
+    """Count the parameters of a model by what happens to them."""
+    condensed = condense(spec)
+    trained, everything = condensed.parameters(trained=True), condensed.parameters()
+    mixtures = ((path, module) for path, module in condensed.model.named_modules() if isinstance(module, MoE))
+    idle = sum(_idle(module) * condensed.copies(path) for path, module in mixtures)
+    return Parameters(trained, everything - trained, everything - idle)
 
 
-def _thinned(stack: Stack.Spec) -> Stack.Spec:
-    """Return the stack with every block once."""
-    blocks = tuple({id(block): block for block in stack.blocks}.values())
-    return replace(stack, blocks=blocks, order=None)
+def active_parameters(spec: AssemblySpec) -> int:
+    """Return how many parameters one token meets: all but the experts that it is not sent to."""
+    return counts(spec).active
 
 
-def _empty(spec: ModuleSpec, width: int) -> nn.Module:
-    with torch.device("meta"):
-        return spec.build(width)
+def _idle(mixture: MoE) -> int:
+    """Count the parameters of the experts that a token is not sent to."""
+    expert = sum(parameter.numel() for parameter in mixture.experts[0].parameters())
+    return (len(mixture.experts) - mixture.chosen) * expert

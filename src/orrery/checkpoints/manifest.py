@@ -38,7 +38,7 @@ def read_manifest(folder: Path) -> dict[str, FileRecord]:
         version, writer = int(content["format"]), str(content["written_by"])
     except FileNotFoundError as error:
         raise ModelFileError(f"{path} is missing", "this folder is not a finished checkpoint") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged", "use another checkpoint of the run") from error
     if version > FORMAT:
         message = f"{folder} was written by Orrery {writer} (format {version}); this is {orrery.__version__}"

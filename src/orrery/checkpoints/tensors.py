@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import os
-from collections import Counter
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
+from orrery.checkpoints import strict_json
 from orrery.errors import ModelFileError
 
 # 20,000 tensors at 800 bytes each; the format itself allows 100 MB, which takes a second just to parse.
@@ -120,7 +121,10 @@ def raw_bytes(tensor: Tensor) -> memoryview:
 def read_header(path: Path) -> tuple[int, dict[str, Entry], dict[str, str]]:
     """Check the header of a safetensors file; return where the data starts, the entries and the metadata."""
     try:
-        size = path.stat().st_size
+        status = path.stat()
+        size = status.st_size
+        if not stat.S_ISREG(status.st_mode):  # to open a pipe would wait for ever
+            refuse(path, "no regular file")
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
             if size < 8 or length > HEADER_LIMIT or 8 + length > size:
@@ -131,9 +135,9 @@ def read_header(path: Path) -> tuple[int, dict[str, Entry], dict[str, str]]:
     if raw.count(b'"data_offsets"') > TENSOR_LIMIT:
         refuse(path, f"more than {TENSOR_LIMIT:,} tensors")
     try:
-        header = json.loads(raw, object_pairs_hook=lambda pairs: unique(path, pairs))
-    except (ValueError, RecursionError):
-        refuse(path, "the header is not JSON")
+        header = strict_json.parse(raw)
+    except (ValueError, RecursionError) as error:
+        refuse(path, f"the header is not JSON: {error}")
     if not isinstance(header, dict):
         refuse(path, "the header is not a JSON object")
     metadata = header.pop("__metadata__", {})
@@ -142,15 +146,6 @@ def read_header(path: Path) -> tuple[int, dict[str, Entry], dict[str, str]]:
     entries = {name: read_entry(path, name, value) for name, value in header.items()}
     check_ranges(path, entries, expected_end=size - 8 - length, around=8 + length)
     return 8 + length, entries, metadata
-
-
-def unique(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs as a dictionary; refuse a key that comes twice."""
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        refuse(path, f"the key {twice!r} comes twice")
-    return result
 
 
 def read_entry(path: Path, name: str, value: Any) -> Entry:

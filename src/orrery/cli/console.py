@@ -4,6 +4,7 @@ import errno
 import os
 import sys
 import traceback
+import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,8 @@ from orrery.errors import MachineError, OrreryError, RunError, UsageError
 # The disk is full, over quota, read-only, closed to this user, or refuses a file of this size.
 _MACHINE_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EFBIG})
 _INTERRUPTED = 130
+_KEPT = "\n\t"
+_LONGEST = 2000
 
 
 @dataclass(frozen=True)
@@ -114,5 +117,16 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def printable(text: str) -> str:
+    r"""Return text with control characters other than newline and tab escaped: ``\x1b`` for the escape byte."""
+    return "".join(_escape(c) if unicodedata.category(c) == "Cc" and c not in _KEPT else c for c in text)
+
+
+def _escape(character: str) -> str:
+    return f"\\x{ord(character):02x}"
+
+
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """Return a message on one line, whatever names the file in question gave its parts."""
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from orrery.cli.generate import printable
+from orrery.cli.console import printable
 from orrery.errors import RunError
 from orrery.settings import runs_folder
 from orrery.training.recipes import as_yaml, load_recipe

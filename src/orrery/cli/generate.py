@@ -1,12 +1,12 @@
 """``orrery generate``: continue a text, shown as it comes."""
 
 import sys
-import unicodedata
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-_KEPT = "\n\t"
+from orrery.cli.console import printable
+
 _WHY = {
     "end": "the end token",
     "stop": "a stop string",
@@ -73,12 +73,3 @@ def generate(
         f"ended by {_WHY[answer.finish_reason]}",
         file=sys.stderr,
     )
-
-
-def printable(text: str) -> str:
-    r"""Return text with control characters other than newline and tab escaped: ``\x1b`` for the escape byte."""
-    return "".join(_escape(c) if unicodedata.category(c) == "Cc" and c not in _KEPT else c for c in text)
-
-
-def _escape(character: str) -> str:
-    return f"\\x{ord(character):02x}"

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orrery.cli.generate import printable
+from orrery.cli.console import printable
 from orrery.errors import DataError, UsageError
 
 if TYPE_CHECKING:

@@ -13,8 +13,12 @@ _BOOKKEEPING = (
     "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id", "output_attentions",
     "output_hidden_states", "return_dict", "task_specific_params", "id2label", "label2id", "problem_type",
     "is_encoder_decoder", "chunk_size_feed_forward", "initializer_range", "tokenizer_class", "_commit_hash",
+    "auto_map", "trust_remote_code", "_attn_implementation", "_attn_implementation_internal", "attn_implementation",
 )  # fmt: skip
-"""Keys that no forward pass depends on, whatever the family."""
+"""Keys that no forward pass depends on, whatever the family.
+
+The last line's name code to run elsewhere; here nothing is imported because a file says so.
+"""
 
 _ACTIVATIONS = {
     "gelu": "gelu",
@@ -23,6 +27,7 @@ _ACTIVATIONS = {
     "relu": "relu",
     "silu": "silu",
     "swish": "silu",
+    "tanh": "tanh",
 }
 
 

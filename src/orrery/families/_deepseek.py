@@ -15,6 +15,7 @@ from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.moe import MoE
+from orrery.nn.feedforward.routers import RouterSpec
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import Causal
 from orrery.nn.norms import RMSNorm
@@ -27,7 +28,7 @@ _LATENT_NORM = RMSNorm.Spec(eps=1e-6)
 """The norms of the latents have an epsilon of their own, whatever ``rms_norm_eps`` says."""
 
 
-def decoder(c: Config, router: ModuleSpec, *, interleaved: bool, bias: bool) -> Decoder.Spec:
+def decoder(c: Config, router: RouterSpec, *, interleaved: bool, bias: bool) -> Decoder.Spec:
     """Return the architecture; ``bias`` is that of the dense feed-forward networks, ``interleaved`` the rotation's."""
     norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
 
@@ -42,7 +43,6 @@ def decoder(c: Config, router: ModuleSpec, *, interleaved: bool, bias: bool) -> 
     activation, small = c.activation("hidden_act"), c["moe_intermediate_size"]
     shared = GatedMLP.Spec(hidden=small * (c["n_shared_experts"] or 0), activation=activation, bias=bias)
     experts = MoE.Spec(
-        experts=c["n_routed_experts"],
         expert=GatedMLP.Spec(hidden=small, activation=activation),
         router=router,
         shared=(shared,) if shared.hidden else (),

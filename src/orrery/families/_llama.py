@@ -4,20 +4,21 @@ Every function returns the usual spec; the keywords are fields of that spec in w
 file shows what is peculiar to it and nothing else.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Causal
+from orrery.nn.masks import Causal, Mask
 from orrery.nn.positions.rotary import Rotary
+from orrery.nn.positions.scheme import PositionSpec
 from orrery.nn.residual import Residual
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack
@@ -31,6 +32,11 @@ def head_width(c: Config) -> int:
 def rotary(c: Config, *, share: float = 1.0) -> Rotary.Spec:
     """Return the rotary positions; ``share`` of a head turns."""
     return _rotary.rotary(c, head_width(c), c["max_position_embeddings"], share=share)
+
+
+def biases(on: bool) -> Biases:
+    """Return a bias on all four projections of an attention, or on none."""
+    return Biases(q=on, k=on, v=on, out=on)
 
 
 def attention(c: Config, **fields: Any) -> MultiHeadAttention.Spec:
@@ -66,10 +72,23 @@ def sandwich(norm: ModuleSpec, attention: ModuleSpec, feed_forward: ModuleSpec) 
     )
 
 
-def stack(c: Config, blocks: Sequence[Block.Spec], norm: ModuleSpec, **fields: Any) -> Stack.Spec:
-    """Return a stack with one set of rotary positions, the causal mask and a final norm."""
-    usual = {"positions": {"rotary": rotary(c)}, "masks": {"causal": Causal()}}
-    return Stack.Spec(blocks=tuple(blocks), final=norm, **{**usual, **fields})
+def stack(
+    c: Config,
+    blocks: Sequence[Block.Spec],
+    norm: ModuleSpec,
+    *,
+    positions: Mapping[str, PositionSpec] | None = None,
+    masks: Mapping[str, Mask] | None = None,
+    **fields: Any,
+) -> Stack.Spec:
+    """Return a stack with a final norm and, unless told otherwise, one set of rotary positions and the causal mask."""
+    return Stack.Spec(
+        blocks=tuple(blocks),
+        final=norm,
+        positions=positions or {"rotary": rotary(c)},
+        masks=masks or {"causal": Causal()},
+        **fields,
+    )
 
 
 def decoder(c: Config, stack: Stack.Spec, **head: Any) -> Decoder.Spec:

@@ -56,7 +56,6 @@ def head_width(c: Config) -> int:
 def experts(c: Config, count: int, hidden: str, *, normalised: bool, shared: tuple[ModuleSpec, ...] = ()) -> MoE.Spec:
     """Return ``count`` gated networks and the router that weighs the chosen by their (normalised) probabilities."""
     return MoE.Spec(
-        experts=count,
         expert=GatedMLP.Spec(hidden=c[hidden], activation=c.activation("hidden_act")),
         router=SoftmaxRouter.Spec(
             experts=count,

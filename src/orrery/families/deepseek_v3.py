@@ -52,6 +52,7 @@ TINY = {
     "moe_intermediate_size": 8,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
+    "num_key_value_heads": 2,
     "q_lora_rank": 8,
     "kv_lora_rank": 6,
     "qk_nope_head_dim": 6,

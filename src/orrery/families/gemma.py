@@ -5,16 +5,12 @@ the gate, also where a file says plain ``gelu``; heads of 256 channels whatever 
 Differs from transformers below float32: there ``sqrt(D)`` is rounded to the weights' precision (55.43 to 55.5).
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _rotary
+from orrery.families import _gemma, _llama, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases
-from orrery.nn.norms import RMSNorm
-from orrery.nn.residual import Scale
 from orrery.nn.stack import repeat
 
 ARCHITECTURE = "GemmaForCausalLM"
@@ -51,12 +47,11 @@ _IGNORED = ("hidden_activation",)  # says again what hidden_act says; the refere
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("gemma", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
-    norm, biased = RMSNorm.Spec(eps=c["rms_norm_eps"], offset=1.0), c["attention_bias"]
-    attention = _llama.attention(c, biases=Biases(q=biased, k=biased, v=biased, out=biased))
+    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]))
     activation = "gelu_tanh" if c["hidden_act"] == "gelu" else c.activation("hidden_act")
-    block = _llama.pre_norm(norm, attention, _llama.feed_forward(c, activation=activation))
-    louder = Scale.Spec(factor=math.sqrt(c["hidden_size"]))
-    return _llama.decoder(c, _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm, enter=louder))
+    block = _llama.pre_norm(_gemma.norm(c), attention, _llama.feed_forward(c, activation=activation))
+    blocks = repeat(block, c["num_hidden_layers"])
+    return _llama.decoder(c, _llama.stack(c, blocks, _gemma.norm(c), enter=_gemma.louder(c)))
 
 
 WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS), *_llama.gated_weights())

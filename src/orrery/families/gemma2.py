@@ -5,18 +5,12 @@ logits; windows in layers 0, 2, 4, ...; scores divided by ``sqrt(query_pre_attn_
 of a head. As in Gemma 1: the louder embeddings, gains stored minus one, GEGLU, a tied head.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _rotary, _windows
+from orrery.families import _gemma, _llama, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases, Scoring
-from orrery.nn.feedforward.gated import GatedMLP
-from orrery.nn.norms import RMSNorm
-from orrery.nn.residual import Identity, Scale
-from orrery.nn.slots import SoftCap
 
 ARCHITECTURE = "Gemma2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -59,29 +53,10 @@ _IGNORED = ("hidden_act", "sliding_window_size", "cache_implementation")  # olde
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("gemma2", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
-    norm, biased = RMSNorm.Spec(eps=c["rms_norm_eps"], offset=1.0), c["attention_bias"]
-    fields = {
-        "biases": Biases(q=biased, k=biased, v=biased, out=biased),
-        "scoring": Scoring(
-            scale=c["query_pre_attn_scalar"] ** -0.5, cap=c["attn_logit_softcapping"], dropout=c["attention_dropout"]
-        ),
-    }
     alternating = [_windows.FULL if i % 2 else _windows.SLIDING for i in range(c["num_hidden_layers"])]
     names, masks = _windows.by_layer(c, c["layer_types"] or alternating, c["sliding_window"])
-    feed_forward = GatedMLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_activation"))
-    blocks = [_llama.sandwich(norm, _llama.attention(c, mask=name, **fields), feed_forward) for name in names]
-    louder, cap = Scale.Spec(factor=math.sqrt(c["hidden_size"])), c["final_logit_softcapping"]
-    return _llama.decoder(
-        c,
-        _llama.stack(c, blocks, norm, masks=masks, enter=louder),
-        cap=SoftCap.Spec(cap=cap) if cap else Identity.Spec(),
-    )
+    blocks = [_gemma.sandwich(c, mask=name, cap=c["attn_logit_softcapping"]) for name in names]
+    return _gemma.decoder(c, blocks, masks=masks)
 
 
-NORMS = (
-    ("input_layernorm", "attention.pre"),
-    ("post_attention_layernorm", "attention.post"),
-    ("pre_feedforward_layernorm", "feed_forward.pre"),
-    ("post_feedforward_layernorm", "feed_forward.post"),
-)
-WEIGHTS = (*_llama.weights(*NORMS), *_llama.gated_weights())
+WEIGHTS = (*_llama.weights(*_gemma.NORMS), *_llama.gated_weights())

@@ -11,7 +11,6 @@ from typing import Any
 from orrery.families import _llama, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases
 from orrery.nn.norms import RMSNorm
 from orrery.nn.stack import repeat
 
@@ -48,8 +47,8 @@ _IGNORED = ("pretraining_tp",)
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("llama", config, DEFAULTS, ignored=_IGNORED)
-    norm, biased = RMSNorm.Spec(eps=c["rms_norm_eps"]), c["attention_bias"]
-    attention = _llama.attention(c, biases=Biases(q=biased, k=biased, v=biased, out=biased))
+    norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
+    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]))
     block = _llama.pre_norm(norm, attention, _llama.feed_forward(c, bias=c["mlp_bias"]))
     return _llama.decoder(c, _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm))
 

@@ -10,7 +10,6 @@ from typing import Any
 from orrery.families import _llama, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases
 from orrery.nn.norms import HeadNorm, RMSNorm
 
 ARCHITECTURE = "Qwen3ForCausalLM"
@@ -49,9 +48,9 @@ TINY = {
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("qwen3", config, DEFAULTS)
-    norm, biased = RMSNorm.Spec(eps=c["rms_norm_eps"]), c["attention_bias"]
+    norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
     fields = {
-        "biases": Biases(q=biased, k=biased, v=biased, out=biased),
+        "biases": _llama.biases(c["attention_bias"]),
         "qk_norm": HeadNorm.Spec(norm=norm, head_width=_llama.head_width(c)),
     }
     names, masks = _windows.from_some_layer_on(c)

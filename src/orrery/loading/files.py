@@ -1,73 +1,139 @@
 """Reading the files of a model folder: JSON objects and weights, in one file or in shards."""
 
-import json
+import math
 import re
+import stat
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import torch
 from torch import Tensor
 
-from orrery.checkpoints.tensors import read_tensors
+from orrery.checkpoints import strict_json
+from orrery.checkpoints.tensors import Entry, TensorFile
 from orrery.errors import ModelFileError
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
-_SHARD = re.compile(r"[\w][\w.-]*\.safetensors")
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
+JSON_LIMIT, INDEX_LIMIT = 4_000_000, 12_000_000
+"""Bytes: a label for each of 21,000 classes takes a million, the index of 92,000 tensors nine."""
+_SHARD = re.compile(r"\w[\w.-]*")
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, limit: int = JSON_LIMIT) -> dict[str, Any]:
     """Read a JSON object.
 
     Raises:
-        ModelFileError: the file is missing, not UTF-8, not JSON, or not an object.
+        ModelFileError: the file is missing, no regular file, too long, not UTF-8, not JSON, not an object, has a key
+            twice, or a number that is none.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+            refuse(path, f"is no regular file of at most {limit:,} bytes")
+        content = strict_json.parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ModelFileError(f"{path} is missing", "is the folder complete?") from error
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is not JSON: {error}", "get the file again from its source") from error
     if not isinstance(content, dict):
-        raise ModelFileError(f"{path} holds no JSON object", "get the file again from its source")
+        refuse(path, "holds no JSON object")
     return content
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """Read all tensors of a folder, from ``model.safetensors`` or from the shards that its index names.
+class Weights(Mapping[str, Tensor]):
+    """The tensors of a folder: all headers are read and checked, each tensor is read when it is asked for."""
+
+    def __init__(self, files: list[TensorFile]) -> None:
+        self._files = {name: file for file in files for name in file}
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._files[name][name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    @property
+    def elements(self) -> int:
+        """How many numbers there are."""
+        return sum(math.prod(self._entry(name).shape) for name in self)
+
+    def empty(self) -> dict[str, Tensor]:
+        """Return all tensors on the meta device: shapes and dtypes without a byte read."""
+        entries = ((name, self._entry(name)) for name in self)
+        return {name: torch.empty(entry.shape, dtype=entry.dtype, device="meta") for name, entry in entries}
+
+    def _entry(self, name: str) -> Entry:
+        return self._files[name].entries[name]
+
+
+def open_weights(folder: Path) -> Weights:
+    """Open the weights of a folder, in ``model.safetensors`` or in the shards that its index names.
 
     Raises:
         ModelFileError: files are missing or damaged, or the folder has weights of a kind that is never loaded.
     """
     if (folder / WEIGHTS).is_file():
-        return read_tensors(folder / WEIGHTS)
+        return Weights([TensorFile(folder / WEIGHTS)])
     if (folder / INDEX).is_file():
-        return _read_shards(folder)
-    pickles = sorted(path.name for path in folder.glob("*.bin")) + sorted(path.name for path in folder.glob("*.pt*"))
-    if pickles:
+        return Weights(_open_shards(folder))
+    if pickles := pickles_in(folder):
         raise ModelFileError(
-            f"{folder} has its weights only as {pickles[0]}, a pickle, which can run any code",
-            "get the safetensors files of the same model",
+            f"{folder} has its weights only as {pickles[0].name}, a pickle, which can run any code",
+            f"get the safetensors files of the same model, or: orrery import {folder} NEW_FOLDER --allow-pickle",
         )
     raise ModelFileError(f"{folder / WEIGHTS} is missing", "is the folder complete?")
 
 
-def _read_shards(folder: Path) -> dict[str, Tensor]:
-    """Read the shards and compare their names with the index."""
-    places = read_json(folder / INDEX).get("weight_map")
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """Read all tensors of a folder into memory; errors as in ``open_weights``."""
+    return dict(open_weights(folder))
+
+
+def pickles_in(folder: Path) -> list[Path]:
+    """Return the files that may be pickles, by name."""
+    return sorted({path for pattern in PICKLES for path in folder.glob(pattern)})
+
+
+def read_index(path: Path, suffix: str = ".safetensors") -> dict[str, str]:
+    """Return which shard holds each tensor.
+
+    Raises:
+        ModelFileError: the index is damaged, or a shard is no file in the same folder with this suffix.
+    """
+    places = read_json(path, INDEX_LIMIT).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(shard, str) for shard in places.values()):
-        raise ModelFileError(f"{folder / INDEX} has no weight_map", "get the file again from its source")
-    tensors: dict[str, Tensor] = {}
+        refuse(path, "has no weight_map")
     for shard in sorted(set(places.values())):
-        if not _SHARD.fullmatch(shard):
-            raise ModelFileError(
-                f"{folder / INDEX} names the shard {shard!r}", "a shard is a file name in the same folder"
-            )
-        found = read_tensors(folder / shard)
-        expected = {name for name, place in places.items() if place == shard}
-        if found.keys() != expected:
-            wrong = sorted(found.keys() ^ expected)[0]
-            raise ModelFileError(
-                f"{folder / shard} and its index differ in {wrong!r}", "get both again from one source"
-            )
-        tensors |= found
-    return tensors
+        if not _SHARD.fullmatch(shard) or Path(shard).suffix != suffix:
+            raise ModelFileError(f"{path} names the shard {shard!r}", "a shard is a file name in the same folder")
+    return places
+
+
+def _open_shards(folder: Path) -> list[TensorFile]:
+    """Open the shards and compare their names with the index."""
+    places = read_index(folder / INDEX)
+    expected: dict[str, set[str]] = {}
+    for name, shard in places.items():
+        expected.setdefault(shard, set()).add(name)
+    if missing := [shard for shard in sorted(expected) if not (folder / shard).is_file()]:
+        count = f"{len(missing)} of the {len(expected)} shards"
+        raise ModelFileError(
+            f"{folder} lacks {count} that its index names: {', '.join(missing[:10])}",
+            "get the missing files from the source of the others",
+        )
+    files = [TensorFile(folder / shard) for shard in sorted(expected)]
+    for file in files:
+        if wrong := sorted(file.keys() ^ expected[file.path.name]):
+            raise ModelFileError(f"{file.path} and its index differ in {wrong[0]!r}", "get both again from one source")
+    return files
+
+
+def refuse(path: Path, reason: str) -> NoReturn:
+    """Raise the error of a file that is not what its name says."""
+    raise ModelFileError(f"{path} {reason}", "get the file again from its source")

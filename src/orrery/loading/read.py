@@ -11,14 +11,18 @@ from orrery.checkpoints import manifest
 from orrery.checkpoints.store import FOLDER as CHECKPOINT
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError, UsageError
-from orrery.families import load_family, rules_of
-from orrery.loading.files import CONFIG, GENERATION, read_json, read_weights
-from orrery.loading.weights import build_empty, fill, from_theirs
-from orrery.models.assemblies import Assembly
-from orrery.nn.spec import from_json
+from orrery.families import current_names, load_family, rules_of
+from orrery.loading.architecture import describes_a_model, own, published
+from orrery.loading.files import CONFIG, GENERATION, open_weights, read_json
+from orrery.loading.limits import check_size
+from orrery.loading.weights import check_fit, fill, from_theirs
+from orrery.models.assemblies import Assembly, AssemblySpec
+from orrery.models.empty import build_empty
 from orrery.text import Tokenizer, load_tokenizer
 
 CHECKPOINTS, FINAL, RECIPE = "checkpoints", "final", "config.yaml"
+RECIPE_LIMIT = 100_000
+"""Bytes: a recipe has a few thousand, and YAML takes seconds for a million."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +97,20 @@ def _read_published(folder: Path) -> Stored:
     """Read a Hugging Face folder."""
     config = read_json(folder / CONFIG)
     family = config.get("model_type")
+    spec, weights = published(config, folder / CONFIG), open_weights(folder)
+    with describes_a_model(folder / CONFIG):
+        check_size(spec, weights.elements, folder / CONFIG)
+    model = _build(spec, folder / CONFIG)
     rules = load_family(family)
-    model = build_empty(rules.spec(config))
-    fill(model, from_theirs(model, read_weights(folder), rules_of(rules, config)))
-    generation = read_json(folder / GENERATION) if (folder / GENERATION).is_file() else {}
-    return Stored(folder, model, family, config, generation, _tokenizer(folder))
+    for check, tensors in ((check_fit, weights.empty()), (fill, weights)):
+        theirs = current_names(rules, config, tensors)
+        check(model, from_theirs(model, theirs, rules_of(rules, config)))
+    return Stored(folder, model, family, config, _generation(folder), _tokenizer(folder))
+
+
+def _build(spec: AssemblySpec, path: Path) -> Assembly:
+    with describes_a_model(path):
+        return build_empty(spec)
 
 
 def _read_checkpoint(folder: Path) -> Stored:
@@ -108,13 +121,25 @@ def _read_checkpoint(folder: Path) -> Stored:
     """
     if CHECKPOINT.fullmatch(folder.name) or (folder / manifest.NAME).is_file():
         manifest.check_folder(folder, needed=(MODEL, SPEC))
-    model = build_empty(from_json(read_json(folder / SPEC)))
-    fill(model, read_weights(folder))
+    model = _build(own(folder / SPEC), folder / SPEC)
+    weights = open_weights(folder)
+    check_fit(model, weights.empty())
+    fill(model, weights)
     run = folder.parent if folder.name == FINAL else folder.parent.parent
     recipe = _recipe(run).get("model") or {}
     # A recipe may leave the vocabulary to the tokenizer; the model knows which size that was.
     config = {"vocab_size": model.spec.embed.vocabulary, **(recipe.get("config") or {})}
     return Stored(folder, model, recipe.get("family"), config, {}, _tokenizer(folder, run, run / FINAL))
+
+
+def _generation(folder: Path) -> dict[str, Any]:
+    """Return the content of ``generation_config.json``, where there is one."""
+    path = folder / GENERATION
+    content = read_json(path) if path.is_file() else {}
+    ends = content.get("eos_token_id")
+    if ends is not None and not all(type(id) is int for id in (ends if isinstance(ends, list) else [ends])):
+        raise ModelFileError(f"{path}: eos_token_id = {ends!r} is no token number", "give a number or a list of them")
+    return content
 
 
 def _tokenizer(*folders: Path) -> Tokenizer | None:
@@ -130,8 +155,12 @@ def _recipe(run: Path) -> dict[str, Any]:
     path = run / RECIPE
     if not path.is_file():
         return {}
+    if path.stat().st_size > RECIPE_LIMIT:
+        raise ModelFileError(
+            f"{path} has more than {RECIPE_LIMIT:,} bytes", "a run writes this file itself; restore it"
+        )
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+    except (UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
         raise ModelFileError(f"{path} is not YAML: {error}", "a run writes this file itself; restore it") from error
     return content if isinstance(content, dict) else {}

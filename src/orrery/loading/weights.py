@@ -1,13 +1,14 @@
 """Tensors into a model: built without memory, filled without copies, tied weights kept tied."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from orrery.checkpoints.rules import Rule, to_ours
 from orrery.errors import ModelFileError
-from orrery.models.assemblies import Assembly, AssemblySpec
+from orrery.models.assemblies import AssemblySpec
 from orrery.nn.spec import ModuleSpec
 
 
@@ -16,25 +17,23 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
-def build_empty(spec: ModuleSpec) -> Assembly:
-    """Build a model whose parameters have shapes but no memory.
+def check_whole(spec: Any) -> AssemblySpec:
+    """Return the spec if it is that of a whole model.
 
     Raises:
-        ModelFileError: the spec is not that of a whole model.
+        ModelFileError: it is not.
     """
     if not isinstance(spec, AssemblySpec):
-        raise ModelFileError(
-            f"{spec.kind} is not a whole model", "a whole model is a kind such as models.decoder.Decoder"
-        )
-    with torch.device("meta"):
-        return spec.build()
+        kind = spec.kind if isinstance(spec, ModuleSpec) else type(spec).__name__
+        raise ModelFileError(f"{kind} is not a whole model", "a whole model is a kind such as models.decoder.Decoder")
+    return spec
 
 
-def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Give a model its parameters.
+def check_fit(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Compare names, shapes and kinds of tensors, which may be on the meta device, with a model's parameters.
 
     Raises:
-        ModelFileError: tensors are missing, unexpected or of another shape.
+        ModelFileError: tensors are missing, unexpected, of another shape, or of whole numbers.
     """
     own = weights_of(model)
     faults = {
@@ -49,6 +48,16 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
             f"the weights do not fit the architecture; tensors {'; '.join(found)}",
             "use the files of one model",
         )
+
+
+def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Give a model its parameters.
+
+    Raises:
+        ModelFileError: they do not fit, see ``check_fit``.
+    """
+    check_fit(model, tensors)
+    own = weights_of(model)
     new = {id(model.get_parameter(name)): nn.Parameter(tensors[name]) for name in own}
     for name, parameter in list(model.named_parameters(remove_duplicate=False)):
         owner, _, leaf = name.rpartition(".")
@@ -58,7 +67,8 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 def from_theirs(model: nn.Module, theirs: Mapping[str, Tensor], rules: tuple[Rule, ...]) -> dict[str, Tensor]:
     """Return a model's tensors from those of a Hugging Face file.
 
-    A file may hold a tied tensor under both of its names; both must then be the same numbers.
+    A file may hold a tied tensor under both of its names; both must then be the same numbers. Tensors on the meta
+    device give tensors on the meta device, so that names and shapes can be compared before a byte is read.
 
     Raises:
         ModelFileError: the tensors do not fit, or the two copies of a tied tensor differ.
@@ -70,9 +80,13 @@ def from_theirs(model: nn.Module, theirs: Mapping[str, Tensor], rules: tuple[Rul
     for copy in [name for name in everything if name not in own]:
         first = next(n for n in own if model.get_parameter(n) is model.get_parameter(copy))
         given, original = theirs.pop(their_names.get(copy, ""), None), theirs.get(their_names[first])
-        if given is not None and original is not None and not torch.equal(given, original):
+        if given is not None and original is not None and not _equal(given, original):
             raise ModelFileError(
                 f"config.json ties {their_names[copy]} to {their_names[first]}, but the file has two different ones",
                 "set tie_word_embeddings to false in config.json",
             )
     return to_ours(theirs, rules, {name: tensor.shape for name, tensor in own.items()})
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    return a.is_meta or torch.equal(a, b)

@@ -1,4 +1,4 @@
-"""What fills a slot beside norms: a projection to another width, an activation, a soft cap, a constant shift."""
+"""What fills a slot beside norms: a projection to another width, an activation, a soft cap, a hard one, a shift."""
 
 import torch
 from jaxtyping import Float
@@ -80,6 +80,28 @@ class SoftCap(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Squash."""
         return self.cap * torch.tanh(x / self.cap)
+
+
+class Clip(nn.Module):
+    """``min(max(x, -bound), bound)``: no outliers among queries, keys and values (MPT, OLMo). Shapes: unchanged."""
+
+    @spec
+    class Spec(ModuleSpec):
+        """The bound."""
+
+        bound: float
+
+        def build(self, width: int) -> "Clip":
+            """Return the clip."""
+            return Clip(self.bound)
+
+    def __init__(self, bound: float) -> None:
+        super().__init__()
+        self.bound = bound
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Cut off."""
+        return x.clamp(-self.bound, self.bound)
 
 
 class Shift(nn.Module):

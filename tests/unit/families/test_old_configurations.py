@@ -22,8 +22,14 @@ SAME = {
         {"n_embed": 48, "n_head": 4, "n_layer": 3, "n_head_kv": 4},
         {"hidden_size": 48, "num_attention_heads": 4, "num_hidden_layers": 3, "num_kv_heads": 4},
     ),
+    "phi": (
+        {"partial_rotary_factor": 1.0, "rope_theta": 500, "rope_scaling": None},
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 1.0}},
+    ),
 }
 REFUSED = {
+    "phi3": {"attention_bias": True},
+    "starcoder2": {"mlp_type": "gated"},
     "bloom": {"apply_residual_connection_post_layernorm": True},
     "gpt_neox": {"rope_scaling": {"type": "unheard_of"}},
     "mpt": {"no_bias": False},

@@ -46,6 +46,14 @@ PUBLISHED = {
         {"hidden_size": 768, "num_layers": 12, "num_heads": 12, "attention_types": [[["global", "local"], 6]]},
         125_198_592,
     ),
+    "Phi-2": (
+        "phi",
+        {"hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 32, "num_attention_heads": 32},
+        2_779_683_840,
+    ),
+    "Phi-3-mini": ("phi3", {}, 3_821_079_552),
+    "StableLM-3B-4E1T": ("stablelm", {}, 2_795_443_200),
+    "StarCoder2-3B": ("starcoder2", {}, 3_030_371_328),
     "MPT-7B": ("mpt", {"d_model": 4096, "n_heads": 32, "n_layers": 32, "vocab_size": 50432}, 6_649_286_656),
     "Falcon-7B": ("falcon", {}, 6_921_720_704),
     "Falcon-40B": (

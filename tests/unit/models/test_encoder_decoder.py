@@ -127,7 +127,7 @@ def test_bytes_are_those_of_both_caches_and_of_the_source():
 def test_joining_different_capacities_and_passing_the_end_are_refused():
     model = model_of("transformer")
     source, target = rows(model)
-    with pytest.raises(UsageError, match="different capacity"):
+    with pytest.raises(UsageError, match="cannot be joined"):
         written(model, source, target, LENGTHS).join(model.start(source, 9)[1])
     with pytest.raises(UsageError, match="does not fit a cache of 8"):
         model.step(random_ids(3, 6), written(model, source, target, LENGTHS))

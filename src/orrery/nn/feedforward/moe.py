@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.context import Context
-from orrery.nn.feedforward.routers import Routing
+from orrery.nn.feedforward.routers import RouterSpec, Routing
 from orrery.nn.residual import give_role
 from orrery.nn.spec import ModuleSpec, spec
 
@@ -25,11 +25,10 @@ class MoE(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """How many experts, what they are, who sends tokens to them, and the experts that see every token."""
+        """What an expert is, who sends tokens to how many of them, and the experts that see every token."""
 
-        experts: int
         expert: ModuleSpec
-        router: ModuleSpec
+        router: RouterSpec
         shared: tuple[ModuleSpec, ...] = ()
 
         def build(self, width: int) -> "MoE":
@@ -38,8 +37,8 @@ class MoE(nn.Module):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.router = spec.router.build(width)
-        self.experts = nn.ModuleList(spec.expert.build(width) for _ in range(spec.experts))
+        self.router, self.chosen = spec.router.build(width), spec.router.choice.chosen
+        self.experts = nn.ModuleList(spec.expert.build(width) for _ in range(spec.router.experts))
         self.shared = nn.ModuleList(expert.build(width) for expert in spec.shared)
         for number, expert in enumerate(self.shared):
             give_role(expert, f"shared.{number}")

@@ -137,6 +137,15 @@ class Normalised(Weighing):
         return scores_NE / (scores_NE.sum(-1, keepdim=True) + self.eps) * self.scale
 
 
+@spec
+class RouterSpec(ModuleSpec):
+    """A router: how many experts there are, who is chosen, and how the chosen are weighed."""
+
+    experts: int
+    choice: Choice
+    weighing: Weighing = AsScored()
+
+
 class SoftmaxRouter(nn.Module):
     """``scores = softmax(W x)``; the chosen are weighed by their scores (Mixtral, Qwen, DeepSeek-V2, gpt-oss).
 
@@ -144,12 +153,9 @@ class SoftmaxRouter(nn.Module):
     """
 
     @spec
-    class Spec(ModuleSpec):
-        """The experts, who is chosen, and how the chosen are weighed."""
+    class Spec(RouterSpec):
+        """Whether the logits have a bias."""
 
-        experts: int
-        choice: Choice
-        weighing: Weighing = AsScored()
         bias: bool = False
 
         def build(self, width: int) -> "SoftmaxRouter":
@@ -178,12 +184,8 @@ class SigmoidRouter(nn.Module):
     """
 
     @spec
-    class Spec(ModuleSpec):
-        """The experts, who is chosen, and how the chosen are weighed."""
-
-        experts: int
-        choice: Choice
-        weighing: Weighing = AsScored()
+    class Spec(RouterSpec):
+        """Nothing of its own to say."""
 
         def build(self, width: int) -> "SigmoidRouter":
             """Return the router."""

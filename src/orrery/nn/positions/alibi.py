@@ -45,7 +45,7 @@ class Alibi(PositionScheme):
 class RoundedAlibi(PositionScheme):
     """``scores_ij + scale * round(round(slope_h) * round(j))``: ALiBi as Falcon computes it, rounded to bfloat16.
 
-    Differs from the paper: beyond 256 tokens the rounding moves a score by up to ``2^-8`` of ``slope_h j``, and the
+    Differs from the paper: the three roundings move a score by up to ``3 * 2^-9`` of ``scale slope_h j``, and the
     scores depend on where a key stands, not on the distance alone. Shapes: bias ``[B, H, L, S]``.
     """
 

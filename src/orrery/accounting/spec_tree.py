@@ -1,0 +1,171 @@
+"""An architecture as a tree to read: every part with its settings and its parameters, and what differs between two."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from itertools import zip_longest
+from typing import Any
+
+from orrery.models.assemblies import AssemblySpec
+from orrery.models.condensed import Condensed, Group, condense
+from orrery.nn.spec import Value
+
+_RANGES = 4
+
+
+@dataclass(frozen=True)
+class Node:
+    """One part of an architecture.
+
+    Attributes:
+        name: its field in the part above, with the key where that field holds several.
+        kind: the class, ``RMSNorm``.
+        settings: its numbers and names; what is not set is left out.
+        parameters: of one copy, all that is below included; ``None`` where the part is no module of its own.
+        copies: how many equal ones with weights of their own there are.
+        usual: whether it is what the field holds by default, an empty slot mostly.
+        children: the parts below.
+    """
+
+    name: str
+    kind: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    parameters: int | None = None
+    copies: int = 1
+    usual: bool = False
+    children: Sequence["Node"] = ()
+
+    @property
+    def what(self) -> str:
+        """The class with its settings: ``RMSNorm(eps=1e-06)``."""
+        given = {name: value for name, value in self.settings.items() if value not in ("no", "0")}
+        shown = [name if value == "yes" else f"{name}={value}" for name, value in given.items()]
+        return f"{self.kind}({', '.join(shown)})" if shown else self.kind
+
+    @property
+    def weight(self) -> str:
+        """The parameters with thousands separators, an empty text for none."""
+        if not self.parameters:
+            return ""
+        return f"{self.copies} x {self.parameters:,}" if self.copies > 1 else f"{self.parameters:,}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A part of two architectures that is not the same; an empty text where one of them lacks it."""
+
+    path: str
+    first: str
+    second: str
+
+
+def tree(spec: AssemblySpec, name: str) -> Node:
+    """Return the tree of an architecture; equal blocks of a stack are one node."""
+    whole = condense(spec)
+    modules = {path for path, _ in whole.model.named_modules(remove_duplicate=False)}
+    return _Reader(whole, modules).node(name, "", whole.spec)
+
+
+def lines(node: Node, depth: int = 0) -> Iterator[str]:
+    """Yield a tree as plain text, two spaces a level; parts that are as usual are left out."""
+    text = f"{node.name}: {node.what}"
+    yield f"{'  ' * depth}{text}{f'  [{node.weight}]' if node.weight else ''}"
+    for child in node.children:
+        if not child.usual:
+            yield from lines(child, depth + 1)
+
+
+def differences(first: Node, second: Node, path: str = "") -> Iterator[Difference]:
+    """Yield what two trees do not have in common; below parts of different kinds nothing is compared."""
+    if first.kind != second.kind:
+        yield Difference(path, first.what, second.what)
+        return
+    for name in dict.fromkeys((*first.settings, *second.settings)):
+        a, b = first.settings.get(name, ""), second.settings.get(name, "")
+        if a != b:
+            yield Difference(f"{path}.{name}".lstrip("."), a, b)
+    left, right = ({child.name: child for child in node.children} for node in (first, second))
+    for name in dict.fromkeys((*left, *right)):
+        place = f"{path}.{name}".lstrip(".")
+        if name in left and name in right:
+            yield from differences(left[name], right[name], place)
+        else:
+            yield Difference(place, *(side[name].what if name in side else "" for side in (left, right)))
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Walks spec and module side by side."""
+
+    whole: Condensed
+    modules: set[str]
+
+    def node(
+        self, name: str, path: str | None, value: Value, *, usual: bool = False, group: Group | None = None
+    ) -> Node:
+        """Return the node of one part; ``path`` is its module's place, if it has one."""
+        settings = {"depth": _ranges(group.depths)} if group else {}
+        children: list[Node] = []
+        for f in fields(value):
+            inner = getattr(value, f.name)
+            if parts := list(_parts(inner)):
+                default = not isinstance(inner, Mapping) and inner == _default(f)
+                children += self.parts(path, f.name, parts, usual=default)
+            elif inner is not None and not isinstance(inner, Mapping):
+                settings[f.name] = _text(inner)
+        count = None if path is None else self.whole.parameters(path)
+        copies = group.copies if group else 1
+        return Node(name, type(value).__qualname__.removesuffix(".Spec"), settings, count, copies, usual, children)
+
+    def parts(self, path: str | None, name: str, parts: list[tuple[str, Value]], *, usual: bool) -> Iterator[Node]:
+        """Yield the nodes of what one field holds."""
+        groups: Sequence[Group] = self.whole.groups.get(path or "", ()) if name == "blocks" else ()
+        for (key, part), group in zip_longest(parts, groups):
+            place = self.place(path, name, key)
+            label = f"{name}.{key}" if key else name
+            if group and len(groups) == 1:
+                label = name
+            elif place is not None and not key.isdigit() and not place.endswith(label):
+                label = key  # the module stands without its field: the attention of a block
+            yield self.node(label, place, part, usual=usual, group=group)
+
+    def place(self, path: str | None, name: str, key: str) -> str | None:
+        """Return the module of a part: under its field, without it (the residuals of a block), or in a list of it."""
+        if path is None:
+            return None
+        ends = (f"{name}.{key}", key) if key else (name, f"{name}s.0")
+        found = (f"{path}.{end}" if path else end for end in ends)
+        return next((place for place in found if place in self.modules), None)
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Value]]:
+    """Yield the specs that a field holds, with their keys."""
+    if isinstance(value, Value):
+        yield "", value
+    elif isinstance(value, Mapping):
+        yield from ((str(key), part) for key, part in value.items() if isinstance(part, Value))
+    elif isinstance(value, tuple):
+        yield from ((str(i), part) for i, part in enumerate(value) if isinstance(part, Value))
+
+
+def _default(f: Any) -> Any:
+    return f.default if f.default is not MISSING else None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple | list):
+        return _ranges(value) if all(type(item) is int for item in value) else ", ".join(map(_text, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return ``0-4, 6-10`` for whole numbers, cut where there are many ranges."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    shown = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs[:_RANGES]]
+    return ", ".join(shown) + (f", ... ({len(numbers)} in all)" if len(runs) > _RANGES else "")

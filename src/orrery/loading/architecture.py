@@ -1,0 +1,96 @@
+"""From a name or a path to an architecture, without reading a weight."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from orrery.checkpoints.store import SPEC
+from orrery.errors import ModelFileError, OrreryError, UsageError
+from orrery.families import load_family, names
+from orrery.loading.files import CONFIG, read_json
+from orrery.loading.limits import check_kinds, check_numbers
+from orrery.loading.weights import check_whole
+from orrery.models.assemblies import AssemblySpec
+from orrery.nn.spec import from_json
+
+_UNBUILDABLE = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RuntimeError)
+"""What Python and torch raise for numbers and words that no code expected."""
+
+
+def published(config: Mapping[str, Any], path: Path) -> AssemblySpec:
+    """Return the architecture that the content of a ``config.json`` describes.
+
+    Raises:
+        ModelFileError: no family has it, or it describes nothing that can be built; ``path`` is named.
+    """
+    rules = load_family(config.get("model_type"))
+    check_numbers(config, path)
+    check_kinds(config, rules.DEFAULTS, path)
+    with describes_a_model(path):
+        return check_whole(rules.spec(config))
+
+
+def own(path: Path) -> AssemblySpec:
+    """Return the architecture of a ``spec.json``.
+
+    Raises:
+        ModelFileError: it describes nothing that can be built.
+    """
+    content = read_json(path)
+    with describes_a_model(path):
+        return check_whole(from_json(content))
+
+
+def of_folder(folder: Path) -> AssemblySpec:
+    """Return the architecture of the model in a folder.
+
+    Raises:
+        ModelFileError: its file is damaged or describes nothing that can be built.
+    """
+    if (folder / SPEC).is_file():
+        return own(folder / SPEC)
+    return published(read_json(folder / CONFIG), folder / CONFIG)
+
+
+def of_family(name: str, config: Path | None = None) -> AssemblySpec:
+    """Return a family's architecture: of a file like ``config.json``, or of the family's defaults.
+
+    Raises:
+        UsageError: the file is of another family.
+        ModelFileError: there is no such family, or the file describes nothing that can be built.
+    """
+    family = load_family(name)
+    path, content = (Path(f"the defaults of {name}"), {}) if config is None else (config, read_json(config))
+    check_numbers(content, path)
+    check_kinds(content, family.DEFAULTS, path)
+    if _plain(content.get("model_type", name)) != _plain(name):
+        raise UsageError(
+            f"{config} is a configuration of {content['model_type']!r}, not of {name!r}",
+            "name the family that it is of",
+        )
+    with describes_a_model(path):
+        return check_whole(family.spec(content))
+
+
+def is_family(name: str) -> bool:
+    """Say whether a word names a family; a folder of the same name is ``./name``."""
+    return bool({name, _plain(name)} & set(names()))
+
+
+def _plain(name: Any) -> str:
+    return str(name).replace("-", "_")
+
+
+@contextmanager
+def describes_a_model(path: Path) -> Iterator[None]:
+    """Turn what Python and torch raise for senseless settings into one error that names the file."""
+    try:
+        yield
+    except OrreryError:
+        raise
+    except _UNBUILDABLE as error:
+        raise ModelFileError(
+            f"{path} describes no model that can be built: {type(error).__name__}: {error}",
+            "correct the setting; config.json and weights of one published model fit each other",
+        ) from error

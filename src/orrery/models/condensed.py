@@ -1,0 +1,83 @@
+"""A model with every distinct block once: what a spec weighs, without building a hundred equal blocks to see it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from torch import nn
+
+from orrery.models.assemblies import AssemblySpec
+from orrery.models.empty import build_empty
+from orrery.nn.stack import Stack
+
+
+@dataclass(frozen=True)
+class Group:
+    """Equal blocks of a stack: the depths at which they stand, and how many have weights of their own."""
+
+    depths: tuple[int, ...]
+    copies: int
+
+
+@dataclass(frozen=True)
+class Condensed:
+    """A model on the meta device, where ``stack.blocks.2`` stands for every block of the third group.
+
+    Attributes:
+        spec: the architecture with each distinct block once.
+        model: its module; parameters have shapes and no memory.
+        groups: by the name of each stack.
+    """
+
+    spec: AssemblySpec
+    model: nn.Module
+    groups: Mapping[str, Sequence[Group]]
+
+    def parameters(self, path: str = "", *, trained: bool = False) -> int:
+        """Count the parameters below a path, a tied one at its first place; inside a block, those of one copy.
+
+        ``trained`` leaves out what no gradient changes (a router's correction).
+        """
+        inside = f"{path}." if path else ""
+        total = 0
+        for name, parameter in self.model.named_parameters():
+            counts = parameter.requires_grad or not trained
+            if counts and (name == path or name.startswith(inside)):
+                total += parameter.numel() * self.copies(name, inside)
+        return total
+
+    def copies(self, name: str, inside: str = "") -> int:
+        """Return how often a part of the model stands in the architecture below a path."""
+        for stack, groups in self.groups.items():
+            blocks = f"{stack}.blocks."
+            if name.startswith(blocks) and not inside.startswith(blocks):
+                return groups[int(name.removeprefix(blocks).partition(".")[0])].copies
+        return 1
+
+
+def condense(spec: AssemblySpec) -> Condensed:
+    """Return the condensed model of an architecture."""
+    stacks = {f.name: part for f in fields(spec) if isinstance(part := getattr(spec, f.name), Stack.Spec)}
+    groups: dict[str, list[Group]] = {}
+    for name, stack in stacks.items():
+        members = _members(stack)
+        order = range(len(stack.blocks)) if stack.order is None else stack.order
+        groups[name] = [Group(tuple(d for d, n in enumerate(order) if n in group), len(group)) for group in members]
+        blocks = tuple(stack.blocks[group[0]] for group in members)
+        changed: Any = {name: replace(stack, blocks=blocks, order=None)}
+        spec = replace(spec, **changed)
+    return Condensed(spec, build_empty(spec), groups)
+
+
+def _members(stack: Stack.Spec) -> list[list[int]]:
+    """Return the numbers of equal blocks, group by group."""
+    found: list[list[int]] = []
+    for number, block in enumerate(stack.blocks):
+        for group in found:
+            first = stack.blocks[group[0]]
+            if block is first or block == first:
+                group.append(number)
+                break
+        else:
+            found.append([number])
+    return found

@@ -1,0 +1,94 @@
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from orrery.cli.program import run
+from tiny_models import CONFIGS, saved
+
+
+def show(capsys, *words):
+    code = run(["show", *map(str, words)])
+    return code, capsys.readouterr()
+
+
+def test_a_family_is_shown_at_the_size_of_its_defaults(capsys):
+    code, found = show(capsys, "gpt2")
+    assert code == 0
+    first, *others = found.out.splitlines()
+    assert first == "gpt2: Decoder(width=768, context=1024)  [124,439,808]"
+    assert "    blocks: Block(depth=0-11)  [12 x 7,087,872]" in others
+    assert "Identity" not in found.out
+
+
+def test_a_folder_is_shown_without_its_weights(capsys, tmp_path):
+    folder = saved(tmp_path, "llama")
+    (folder / "model.safetensors").unlink()
+    code, found = show(capsys, folder)
+    assert code == 0
+    assert "Decoder(width=32, context=48)" in found.out
+
+
+def test_a_configuration_goes_with_its_family(capsys, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({**CONFIGS["gpt2"], "model_type": "gpt2"}))
+    code, found = show(capsys, "gpt2", "--config", tmp_path / "config.json")
+    assert (code, "Decoder(width=32, context=48)" in found.out) == (0, True)
+    code, found = show(capsys, "llama", "--config", tmp_path / "config.json")
+    assert (code, "is a configuration of 'gpt2'" in found.err) == (2, True)
+    code, found = show(capsys, tmp_path, "--config", tmp_path / "config.json")
+    assert (code, "--config goes with a family" in found.err) == (2, True)
+
+
+@pytest.mark.parametrize("words", [("--diff", "gpt2", "llama"), ("gpt2", "--diff", "llama")])
+def test_only_what_differs(capsys, words):
+    code, found = show(capsys, *words)
+    assert code == 0
+    assert found.out.splitlines()[0].split()[:3] == ["part", "gpt2", "[124,439,808]"]
+    assert "LayerNorm(eps=1e-05, bias, gain)" in found.out
+    assert "masks.causal" not in found.out
+
+
+def test_equal_architectures_are_said_to_be_equal(capsys):
+    code, found = show(capsys, "--diff", "gpt2", "gpt2")
+    assert (code, "the architectures are the same" in found.out) == (0, True)
+
+
+def test_as_json(capsys):
+    assert json.loads(show(capsys, "gpt2", "--json")[1].out)["kind"] == "models.decoder.Decoder"
+    assert json.loads(show(capsys, "--diff", "gpt2", "llama", "--json")[1].out)[0]["path"] == "width"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("gpt5",), 4, "no family 'gpt5'"),
+        (("gpt2", "--diff"), 2, "a comparison takes two models and --diff"),
+        (("gpt2", "llama"), 2, "a comparison takes two models and --diff"),
+    ],
+)
+def test_errors(capsys, words, code, says):
+    found = show(capsys, *words)
+    assert (found[0], says in found[1].err) == (code, True)
+
+
+def test_a_terminal_gets_a_drawing():
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "orrery", "show", "gpt2"]
+    process = subprocess.Popen(
+        command, stdout=theirs, stdin=theirs, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    )
+    os.close(theirs)
+    text = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # the other end has closed
+            break
+        text += piece
+    os.close(ours)
+    assert process.wait() == 0
+    assert "├── " in text.decode()
+    assert "Block" in text.decode()

@@ -1,0 +1,68 @@
+import pytest
+import torch
+
+from orrery.accounting.spec_tree import Difference, Node, differences, lines, tree
+from orrery.families import load_family, names
+from orrery.models.condensed import condense
+
+
+def spec_of(family, **config):
+    rules = load_family(family)
+    return rules.spec({**rules.TINY, **config})
+
+
+def heavier_than_its_parts(node):
+    parts = sum((child.parameters or 0) * child.copies for child in node.children)
+    assert (node.parameters or 0) >= parts, node.name
+    for child in node.children:
+        heavier_than_its_parts(child)
+
+
+@pytest.mark.parametrize("family", names())
+def test_a_tree_counts_what_the_model_has(family):
+    spec = spec_of(family)
+    with torch.device("meta"):
+        whole = sum(parameter.numel() for parameter in spec.build().parameters())
+    found = tree(spec, family)
+    assert found.parameters == whole == condense(spec).parameters()
+    heavier_than_its_parts(found)
+
+
+@pytest.mark.parametrize("family", names())
+def test_nothing_differs_from_itself(family):
+    assert list(differences(tree(spec_of(family), "a"), tree(spec_of(family), "b"))) == []
+
+
+def test_equal_blocks_are_one_node():
+    text = list(lines(tree(spec_of("llama", num_hidden_layers=7), "llama")))
+    (block,) = [line for line in text if "blocks" in line]
+    assert block == "    blocks: Block(depth=0-6)  [7 x 4,464]"
+
+
+def test_published_sizes_are_counted_in_an_instant():
+    assert tree(load_family("gpt2").spec({}), "gpt2").parameters == 124_439_808
+    assert tree(load_family("llama").spec({}), "llama").parameters == 6_738_415_616
+
+
+def test_a_difference_names_its_path_and_both_sides():
+    first, second = tree(spec_of("gpt2"), "a"), tree(spec_of("gpt2", n_layer=3, n_head=2), "b")
+    assert list(differences(first, second)) == [
+        Difference("stack.blocks.depth", "0-1", "0-2"),
+        Difference("stack.blocks.attention.branch.heads", "3", "2"),
+        Difference("stack.blocks.attention.branch.kv_heads", "3", "2"),
+        Difference("stack.blocks.attention.branch.head_width", "8", "12"),
+    ]
+
+
+def test_a_part_that_one_side_lacks_is_shown_on_the_other():
+    found = {d.path: (d.first, d.second) for d in differences(tree(spec_of("gpt2"), "a"), tree(spec_of("llama"), "b"))}
+    assert found["stack.positions.learned"] == ("LearnedPositions(length=48)", "")
+    assert found["stack.positions.rotary"][0] == ""
+    assert found["stack.final"][0].startswith("LayerNorm")
+    assert found["stack.final"][1].startswith("RMSNorm")
+
+
+def test_settings_read_like_words():
+    node = Node("a", "Norm", {"bias": "yes", "gain": "no", "offset": "0", "eps": "1e-06"})
+    assert node.what == "Norm(bias, eps=1e-06)"
+    assert node.weight == ""
