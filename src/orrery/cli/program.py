@@ -27,6 +27,7 @@ VERBS = {
     "score": Verb("orrery.cli.score:score", "Show the log probability of each token of a text."),
     "show": Verb("orrery.cli.show:show", "Show the parts of a model and what they weigh, or what differs between two."),
     "export": Verb("orrery.cli.export:export", "Write a model for other programs: GGUF, or the Hugging Face layout."),
+    "import": Verb("orrery.cli.importing:import_", "Write a model anew as safetensors, from a pickle only if allowed."),
     "tokenizer": Verb("orrery.cli.tokenizer:app", "Train a tokenizer, or show what it does to a text, step by step."),
     "data": Verb("orrery.cli.data:app", "Show, fetch and prepare texts and named data sets."),
     "verify": Verb("orrery.cli.verify:verify", "Check golden numbers, and that every way through a model agrees."),

@@ -25,6 +25,7 @@ from orrery.nn.positions.relative_embeddings import Clipped, LogBuckets, Relativ
 from orrery.nn.residual import Dropout, Identity, Residual, Scale, Sum
 from orrery.nn.stack import repeat
 
+MODEL_TYPE = "deberta-v2"
 ARCHITECTURE = "DebertaV2ForMaskedLM"
 DEFAULTS: Mapping[str, Any] = {
     "vocab_size": 128100,

@@ -23,6 +23,7 @@ from orrery.nn.positions.learned import LearnedPositions
 from orrery.nn.residual import Dropout, Residual
 from orrery.nn.stack import Stack, repeat
 
+MODEL_TYPE = "openai-gpt"
 ARCHITECTURE = "OpenAIGPTLMHeadModel"
 DEFAULTS: Mapping[str, Any] = {
     "vocab_size": 40478,

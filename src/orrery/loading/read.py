@@ -13,7 +13,7 @@ from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import current_names, load_family, rules_of
 from orrery.loading.architecture import describes_a_model, own, published
-from orrery.loading.files import CONFIG, GENERATION, open_weights, read_json
+from orrery.loading.files import CONFIG, GENERATION, Weights, open_weights, read_json
 from orrery.loading.limits import check_size
 from orrery.loading.weights import check_fit, fill, from_theirs
 from orrery.models.assemblies import Assembly, AssemblySpec
@@ -59,7 +59,7 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
         ModelFileError: there is no model, or its files are damaged or do not fit each other.
     """
     folder = locate(path, say)
-    stored = _read_checkpoint(folder) if (folder / SPEC).is_file() else _read_published(folder)
+    stored = _read_checkpoint(folder) if (folder / SPEC).is_file() else read_published(folder)
     stored.model.eval()
     return stored
 
@@ -93,11 +93,16 @@ def _has_model(folder: Path) -> bool:
     return (folder / CONFIG).is_file() or (folder / SPEC).is_file()
 
 
-def _read_published(folder: Path) -> Stored:
-    """Read a Hugging Face folder."""
+def read_published(folder: Path, weights: Weights | None = None) -> Stored:
+    """Read a Hugging Face folder, with other weights than its own where they are given.
+
+    Raises:
+        ModelFileError: files are missing or damaged or do not fit each other.
+    """
     config = read_json(folder / CONFIG)
     family = config.get("model_type")
-    spec, weights = published(config, folder / CONFIG), open_weights(folder)
+    spec = published(config, folder / CONFIG)
+    weights = open_weights(folder) if weights is None else weights
     with describes_a_model(folder / CONFIG):
         check_size(spec, weights.elements, folder / CONFIG)
     model = _build(spec, folder / CONFIG)

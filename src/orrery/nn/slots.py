@@ -1,4 +1,4 @@
-"""What fills a slot beside norms: a projection to another width, an activation, a soft cap, a hard one, a shift."""
+"""What fills a slot beside norms: a projection to another width, an activation, soft and hard caps, a shift."""
 
 import torch
 from jaxtyping import Float

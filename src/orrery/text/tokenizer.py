@@ -203,7 +203,7 @@ def _roles(config_file: Path) -> dict[str, str]:
         return {}
     try:
         config = json.loads(config_file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{config_file.name} beside it is not JSON: {error}", "export it again") from None
     if not isinstance(config, dict):
         raise ModelFileError(f"{config_file.name} beside it is not a JSON object", "export it again")

@@ -1,0 +1,21 @@
+"""``orrery import``: a folder with weights of another format in, safetensors out."""
+
+import sys
+from pathlib import Path
+
+
+def import_(model: Path, out: Path, /, *, allow_pickle: bool = False) -> None:
+    """Write a model anew as safetensors, read it back, and compare every tensor.
+
+    A pickle can run any code. It is opened only with --allow-pickle, by another process without network and with
+    little memory, which accepts nothing but tensors.
+
+    Args:
+        model: A Hugging Face folder, or the file of weights in one.
+        out: The new folder.
+        allow_pickle: Convert .bin and .pt files.
+    """
+    from orrery.loading.importing import import_model
+
+    import_model(model, out, allow_pickle=allow_pickle, say=lambda line: print(line, file=sys.stderr))
+    print(out)
