@@ -8,6 +8,7 @@ from torch import Tensor
 
 from tests.parity.helper import (
     Pair,
+    answer_of,
     assert_close,
     check_gradients,
     check_round_trip,
@@ -28,8 +29,11 @@ def assert_encoder_parity(
 ) -> Pair:
     """Check a masked language model, or another head made by ``auto``, against the reference."""
     both = pair(kind, dtype=dtype, wide=wide, auto=auto, **config)
+    if not both.ours.heads:  # a bare model's answer is its stream
+        both.ours.forward = both.ours.hidden
     ids = random_ids(3, 14)
     with torch.no_grad():
+        check_others(both, ids, bound)
         for name, kernel in both.kernels.items():
             assert_close(f"forward ({name})", both, ids, both.ours(ids, kernel=kernel), logits(both, ids), bound)
         check_padding(both, ids, bound)
@@ -44,9 +48,19 @@ def assert_encoder_parity(
     return both
 
 
+def check_others(both: Pair, ids: Tensor, bound: float) -> None:
+    """Compare the final stream and the heads beside the main one, where the reference gives them."""
+    theirs = both.reference(ids)
+    if "last_hidden_state" in theirs:
+        assert_close("final stream", both, ids, both.ours.hidden(ids), theirs.last_hidden_state, bound)
+    for name in ("seq_relationship_logits", "sop_logits"):
+        if name in theirs:
+            assert_close(name, both, ids, both.ours.outputs(ids)["next"], theirs[name], bound)
+
+
 def logits(both: Pair, ids: Tensor, **call: Any) -> Tensor:
     """Return the reference's answer, whatever its head calls it."""
-    return both.reference(ids, **call).logits
+    return answer_of(both.reference(ids, **call))
 
 
 def check_padding(both: Pair, ids: Tensor, bound: float) -> None:

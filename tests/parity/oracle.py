@@ -7,7 +7,7 @@ from copy import deepcopy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 import torch
@@ -25,8 +25,10 @@ TINY = {"vocab_size": 97, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 
 class _Wide:
     """``torch`` with float64 in the place of float32."""
 
+    replaced: ClassVar = {"float32": torch.float64, "float": torch.float64, "FloatTensor": torch.DoubleTensor}
+
     def __getattr__(self, name: str) -> Any:
-        return torch.float64 if name in ("float32", "float") else getattr(torch, name)
+        return self.replaced[name] if name in self.replaced else getattr(torch, name)
 
 
 @contextmanager
@@ -43,32 +45,47 @@ def widened(*modules: ModuleType) -> Iterator[None]:
 def randomise(model: nn.Module, seed: int, std: float = 0.3) -> None:
     """Draw every parameter anew, norms and biases too: a default initialisation hides swapped norms and lost biases.
 
-    Buffers that are saved with the weights (routing corrections, BART's last bias) are weights too.
+    Buffers that are saved with the weights (routing corrections, BART's last bias) are weights too; a frozen parameter
+    is a formula (sinusoids) and stays.
     """
     rng = torch.Generator().manual_seed(seed)
     saved = set(model.state_dict())
-    weights = [*model.parameters(), *(b for n, b in model.named_buffers() if n in saved and b.is_floating_point())]
+    weights = [p for p in model.parameters() if p.requires_grad]
+    weights += [b for n, b in model.named_buffers() if n in saved and b.is_floating_point()]
     with torch.no_grad():
         for weight in weights:
             weight.copy_(torch.randn(weight.shape, generator=rng, dtype=torch.float64) * std)
+        for module in model.modules():  # BERT's untied head has a second bias that no forward pass reads: ours is both
+            if hasattr(module, "decoder") and isinstance(getattr(module, "bias", None), nn.Parameter):
+                module.bias.copy_(module.decoder.bias)
 
 
-def reference(kind: str, seed: int, dtype: torch.dtype, *, auto: str = "AutoModelForCausalLM", **config: Any) -> Any:
-    """Return a random reference model, its ``model_type`` as transformers spells it, with the eager kernel.
+def reference(
+    kind: str,
+    seed: int,
+    dtype: torch.dtype,
+    *,
+    auto: str = "AutoModelForCausalLM",
+    kernel: str = "eager",
+    **config: Any,
+) -> Any:
+    """Return a random reference model, its ``model_type`` as transformers spells it.
 
-    ``auto`` is the transformers class that makes it: AutoModelForMaskedLM, AutoModelForSeq2SeqLM, BertModel, ...
+    ``auto`` is the transformers class that makes it: AutoModelForMaskedLM, AutoModelForSeq2SeqLM, BertModel, ...;
+    ``kernel`` its attention's.
     """
     settings = transformers.AutoConfig.for_model(kind, **{**TINY, **config})
     make = getattr(transformers, auto)
     make = make.from_config if auto.startswith("Auto") else make._from_config
-    model = make(settings, attn_implementation="eager", dtype=dtype)
+    # Experts in a plain loop: the reference's grouped product knows no float64.
+    model = make(settings, attn_implementation=kernel, experts_implementation="eager", dtype=dtype)
     randomise(model, seed)
     return model.to(dtype).eval()
 
 
 def modelling(kind: str) -> ModuleType:
     """Return the module that defines a family's reference."""
-    name = kind.replace("-", "_")
+    name = "openai" if kind == "openai-gpt" else kind.replace("-", "_")
     name = f"transformers.models.{name.removesuffix('_text')}.modeling_{name.removesuffix('_text')}"
     return __import__(name, fromlist=["torch"])
 

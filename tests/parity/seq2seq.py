@@ -27,6 +27,7 @@ def assert_seq2seq_parity(
             found = both.ours(source, target, kernel=kernel)
             assert_close(f"forward ({name})", both, source, found, expected, bound)
         check_padding(both, source, target, bound)
+        check_left_padding(both, source, target, bound)
         check_cache(both, source, target, bound)
         check_greedy(both, source)
     check_gradients(both, source, bound, target)
@@ -35,7 +36,7 @@ def assert_seq2seq_parity(
 
 
 def check_padding(both: Pair, source: Tensor, target: Tensor, bound: float) -> None:
-    """Pad the sources on the right, and the targets."""
+    """Pad the sources and the targets on the right."""
     real = torch.arange(11) < torch.tensor([[11], [7], [2]])
     written = torch.arange(8) < torch.tensor([[8], [5], [3]])
     call = {"attention_mask": real.long(), "decoder_input_ids": target, "decoder_attention_mask": written.long()}
@@ -43,6 +44,17 @@ def check_padding(both: Pair, source: Tensor, target: Tensor, bound: float) -> N
     for name, kernel in both.kernels.items():
         found = both.ours(source, target, source_real=real, real=written, kernel=kernel)
         assert_close(f"right padding ({name})", both, source, found, expected, bound, written)
+
+
+def check_left_padding(both: Pair, source: Tensor, target: Tensor, bound: float) -> None:
+    """Pad the sources on the left; the reference reads every row alone, as most families would number the padding."""
+    lengths = (11, 7, 2)
+    real = torch.arange(11) >= 11 - torch.tensor(lengths)[:, None]
+    rows = zip(source, lengths, target, strict=True)
+    alone = [both.reference(row[None, -n:], decoder_input_ids=t[None]).logits for row, n, t in rows]
+    for name, kernel in both.kernels.items():
+        found = both.ours(source, target, source_real=real, kernel=kernel)
+        assert_close(f"left padding ({name})", both, source, found, torch.cat(alone), bound)
 
 
 def check_cache(both: Pair, source: Tensor, target: Tensor, bound: float) -> None:

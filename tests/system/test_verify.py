@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from orrery.cli.program import run
+from orrery.families import names
 from orrery.laws import cache, registry
 from orrery.laws.evidence import Evidence
 
@@ -44,8 +45,8 @@ def test_a_failure_is_exit_1_and_is_shown_with_its_number(monkeypatch, tmp_path,
     assert run(["verify", "--json", str(path)]) == 1
     out = capsys.readouterr().out
     assert "FAIL cache (llama): bent: 0.5 is not within 1e-09" in out
-    assert "2 of 2 checks FAILED" in out
-    assert [e["passed"] for e in json.loads(path.read_text())["checks"]] == [False, False]
+    assert f"{len(names())} of {len(names())} checks FAILED" in out
+    assert not any(e["passed"] for e in json.loads(path.read_text())["checks"])
 
 
 @pytest.mark.parametrize(

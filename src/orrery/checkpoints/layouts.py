@@ -82,6 +82,36 @@ class Reshaped(Layout):
 
 
 @dataclass(frozen=True)
+class Neighbours(Layout):
+    """Within each head, channel i beside channel i + C/2: the pairs of a rotation as neighbours (GGUF's Llama)."""
+
+    heads: int
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Take the two halves of every head in turns."""
+        return parts[0].unflatten(0, (self.heads, 2, -1)).transpose(1, 2).flatten(0, 2)
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Put the halves one behind the other again."""
+        return [tensor.unflatten(0, (self.heads, -1, 2)).transpose(1, 2).flatten(0, 2)]
+
+
+@dataclass(frozen=True)
+class Shifted(Layout):
+    """A constant added to every number: gains that we store less one (Gemma), and GGUF whole."""
+
+    by: float
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Add."""
+        return parts[0] + self.by
+
+    def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+        """Subtract."""
+        return [tensor - self.by]
+
+
+@dataclass(frozen=True)
 class Stacked(Layout):
     """Along a new first axis: the experts of a mixture in one tensor.
 

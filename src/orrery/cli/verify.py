@@ -15,11 +15,11 @@ from rich.table import Table
 
 from orrery.errors import UsageError
 
+GOLDEN = "golden"
+
 if TYPE_CHECKING:
     from orrery.laws.evidence import Evidence
     from orrery.laws.registry import Report
-
-GENERAL = "general"
 
 
 def verify(
@@ -45,7 +45,7 @@ def verify(
         raise UsageError(f"{json} cannot be written: its folder is not there, or it is one", "name a file")
     from orrery.laws.registry import verify as run
 
-    console = Console(soft_wrap=True)
+    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 120)
     started = time.perf_counter()
     with _progress(console) as say:
         report = run(family, everything=everything, say=say)
@@ -70,6 +70,8 @@ def _progress(console: Console) -> Iterator[Callable[[str], None]]:
 
 def show(report: "Report", console: Console) -> None:
     """Print the matrix of laws and families, the failures, the slides that differ, and what did not run."""
+    if general := _general(report.checks):
+        console.print(f"checks that passed: {general}, and by family and law:")
     console.print(_matrix(report.checks))
     for evidence in report.checks:
         if not evidence.passed:
@@ -81,24 +83,40 @@ def show(report: "Report", console: Console) -> None:
         console.print(line, style="yellow", markup=False, highlight=False)
     if report.not_run:
         console.print("not run:")
-    for name, reason in report.not_run.items():
-        console.print(f"  {name}: {reason}", markup=False, highlight=False)
+    for reason, names in _by_reason(report.not_run).items():
+        console.print(f"  {', '.join(names)}: {reason}", markup=False, highlight=False)
+
+
+def _by_reason(not_run: dict[str, str]) -> dict[str, list[str]]:
+    """Return what did not run, those with one reason together."""
+    found: dict[str, list[str]] = {}
+    for name, reason in not_run.items():
+        found.setdefault(reason, []).append(name)
+    return found
 
 
 def _matrix(checks: "list[Evidence]") -> Table:
-    columns = sorted({evidence.family for evidence in checks})
-    table = Table(box=box.SIMPLE)
-    table.add_column("law")
-    for family in columns:
-        table.add_column(family or GENERAL)
-    for law in dict.fromkeys(evidence.law for evidence in checks):
-        found = ([e for e in checks if (e.law, e.family) == (law, family)] for family in columns)
-        table.add_row(law, *map(_cell, found))
+    """Return a row a family and a column a law; there are many families and few laws."""
+    laws = dict.fromkeys(evidence.law for evidence in checks if evidence.family and evidence.law != GOLDEN)
+    table = Table(box=box.SIMPLE, padding=(0, 1), collapse_padding=True, pad_edge=False)
+    table.add_column("family", no_wrap=True)
+    for law in laws:
+        table.add_column(law, justify="right", no_wrap=True)
+    for family in sorted({evidence.family for evidence in checks} - {""}):
+        table.add_row(family, *(_cell([e for e in checks if (e.law, e.family) == (law, family)]) for law in laws))
     return table
 
 
+def _general(checks: "list[Evidence]") -> str:
+    """Return one line for golden numbers and for what belongs to no family."""
+    found = [evidence for evidence in checks if evidence.law == GOLDEN or not evidence.family]
+    laws = dict.fromkeys(evidence.law for evidence in found)
+    return ", ".join(f"{law} {_cell([e for e in found if e.law == law])}" for law in laws)
+
+
 def _cell(found: "list[Evidence]") -> str:
+    """Return how many checks passed, and how many failed; a dash where the law has no use for the family."""
     if not found:
-        return ""
-    passed = sum(evidence.passed for evidence in found)
-    return f"[green]PASS[/] {passed}" if passed == len(found) else f"[red]FAIL[/] {len(found) - passed} of {len(found)}"
+        return "-"
+    failed = sum(not evidence.passed for evidence in found)
+    return f"[red]{failed} of {len(found)} FAIL[/]" if failed else f"[green]{len(found)}[/]"

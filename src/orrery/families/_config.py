@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
-from typing import Any
+from typing import Any, TypeVar
 
 from orrery.errors import ModelFileError
+
+Chosen = TypeVar("Chosen")
 
 _BOOKKEEPING = (
     "model_type", "architectures", "transformers_version", "torch_dtype", "dtype", "use_cache", "_name_or_path",
@@ -25,7 +27,13 @@ _ACTIVATIONS = {
     "relu": "relu",
     "silu": "silu",
     "swish": "silu",
+    "tanh": "tanh",
 }
+
+
+def _off(*values: Any) -> bool:
+    """Say whether all values mean that something is switched off: files write null or false."""
+    return all(value is None or value is False for value in values)
 
 
 class Config:
@@ -37,6 +45,7 @@ class Config:
         defaults: every key that the family uses, with the value that an absent key means.
         fixed: keys that must have this value, because no published model of the family needs another.
         ignored: patterns of keys without an effect on the numbers.
+        aliases: other names of keys that published files use, each with the name it stands for.
     """
 
     def __init__(
@@ -47,11 +56,13 @@ class Config:
         *,
         fixed: Mapping[str, Any] | None = None,
         ignored: Sequence[str] = (),
+        aliases: Mapping[str, str] | None = None,
     ) -> None:
         self.family = family
-        fixed = fixed or {}
+        fixed, aliases = fixed or {}, aliases or {}
+        given = {aliases.get(key, key): value for key, value in given.items()}
         for key, value in given.items():
-            if key in fixed and value != fixed[key]:
+            if key in fixed and value != fixed[key] and not _off(value, fixed[key]):
                 raise ModelFileError(
                     f"{family}: {key} = {value!r} is not supported, only {fixed[key]!r}",
                     "this setting changes the numbers; Orrery does not guess what it means",
@@ -61,7 +72,8 @@ class Config:
                     f"{family}: config.json has the unknown key {key!r}",
                     "it could change the numbers; remove it if you know that it does not",
                 )
-        self.values = {**defaults, **{key: value for key, value in given.items() if key in defaults}}
+        own = {key: _number(value, defaults[key]) for key, value in given.items() if key in defaults}
+        self.values = {**defaults, **own}
 
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
@@ -86,8 +98,19 @@ class Config:
         Raises:
             ModelFileError: there is none.
         """
-        if self[key] not in _ACTIVATIONS:
-            raise ModelFileError(
-                f"{self.family}: {key} = {self[key]!r} is not known", f"known: {', '.join(_ACTIVATIONS)}"
-            )
-        return _ACTIVATIONS[self[key]]
+        return self.choose(key, _ACTIVATIONS)
+
+    def choose(self, key: str, choices: Mapping[str, Chosen]) -> Chosen:
+        """Return what a setting stands for.
+
+        Raises:
+            ModelFileError: it is not among the choices.
+        """
+        if self[key] not in choices:
+            raise ModelFileError(f"{self.family}: {key} = {self[key]!r} is not known", f"known: {', '.join(choices)}")
+        return choices[self[key]]
+
+
+def _number(value: Any, default: Any) -> Any:
+    """Return a whole number as a real one where the default is real: JSON writers drop the point of 0.0."""
+    return float(value) if isinstance(default, float) and type(value) is int else value

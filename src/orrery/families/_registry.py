@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
+import torch
+from torch import Tensor
+
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError, UsageError
 from orrery.nn.spec import ModuleSpec
@@ -22,6 +25,13 @@ class Family(Protocol):
         WEIGHTS: the rules of its files, or a function from a configuration to them.
         DEFAULTS: every key of ``config.json`` that the family uses, with what an absent key means.
         TINY: a configuration of a few thousand parameters, on which the laws and the documentation run.
+
+    Two more are optional, and read with ``current_names`` and ``model_type``:
+
+    - ``OLD``: what files of earlier years call their tensors, or a function from a configuration to it: a mapping
+      from a regular expression, searched in the name, to what takes its place, or to ``None`` for a tensor that no
+      forward pass reads (a buffer; a head that the configuration does not name). They are applied in their order.
+    - ``MODEL_TYPE``: the family's name in ``config.json``, where no file of Python may be called so.
     """
 
     ARCHITECTURE: str
@@ -38,6 +48,43 @@ def rules_of(family: Family, config: Mapping[str, Any]) -> tuple[Rule, ...]:
     """Return a family's rules for a configuration; some layouts depend on it (the number of heads, the head)."""
     weights = family.WEIGHTS
     return tuple(weights(config) if callable(weights) else weights)
+
+
+def current_names(family: Family, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a file under the names that its family has now, without those that nothing reads.
+
+    Raises:
+        ModelFileError: two tensors have one name now, and differ.
+    """
+    given = getattr(family, "OLD", {})
+    old: Mapping[str, str | None] = given(config) if callable(given) else given
+    found: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        current = _current(name, old)
+        if current is None:
+            continue
+        if current in found and not (tensor.is_meta or torch.equal(found[current], tensor)):
+            raise ModelFileError(
+                f"{name} is {current} under an old name, and the file has two different ones",
+                "keep the one that the model was trained with",
+            )
+        found[current] = tensor
+    return found
+
+
+def _current(name: str, old: Mapping[str, str | None]) -> str | None:
+    """Return the name that a tensor has now."""
+    for pattern, replacement in old.items():
+        if replacement is not None:
+            name = re.sub(pattern, replacement, name)
+        elif re.search(pattern, name):
+            return None
+    return name
+
+
+def model_type(name: str) -> str:
+    """Return what ``config.json`` calls the family of this name: ``xlm-roberta`` for ``xlm_roberta``."""
+    return getattr(load_family(name), "MODEL_TYPE", name)
 
 
 def names() -> list[str]:

@@ -77,6 +77,10 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     )
 
 
+OLD = {
+    r"^(wte|wpe|h|ln_f)\.": r"transformer.\1.",  # the published files are those of the model without its head
+    r"\.attn\.(masked_)?bias$": None,  # the causal mask as a buffer
+}
 _BLOCK, _THEIRS = "stack.blocks.{i}", "transformer.h.{i}"
 WEIGHTS: tuple[Rule, ...] = (
     rename("transformer.wte.weight", "embed.token.weight"),

@@ -8,19 +8,11 @@ rotation (Llama 3.1). Small ones tie the head to the embedding table.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.checkpoints.rules import Rule, rename
-from orrery.families import _rotary
+from orrery.families import _llama, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
-from orrery.nn.block import Block
-from orrery.nn.embeddings import TokenEmbedding
-from orrery.nn.feedforward.gated import GatedMLP
-from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Causal
 from orrery.nn.norms import RMSNorm
-from orrery.nn.residual import Residual
-from orrery.nn.stack import Stack, repeat
+from orrery.nn.stack import repeat
 
 ARCHITECTURE = "LlamaForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -55,56 +47,10 @@ _IGNORED = ("pretraining_tp",)
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("llama", config, DEFAULTS, ignored=_IGNORED)
-    heads, biased = c["num_attention_heads"], c["attention_bias"]
-    head_width = c["head_dim"] or c.divide("hidden_size", "num_attention_heads")
     norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
-    attention = MultiHeadAttention.Spec(
-        heads=heads,
-        kv_heads=c["num_key_value_heads"] or heads,
-        head_width=head_width,
-        biases=Biases(q=biased, k=biased, v=biased, out=biased),
-        scoring=Scoring(dropout=c["attention_dropout"]),
-        position="rotary",
-    )
-    feed_forward = GatedMLP.Spec(
-        hidden=c["intermediate_size"], activation=c.activation("hidden_act"), bias=c["mlp_bias"]
-    )
-    block = Block.Spec(
-        residuals={
-            "attention": Residual.Spec(branch=attention, pre=norm),
-            "feed_forward": Residual.Spec(branch=feed_forward, pre=norm),
-        }
-    )
-    context = c["max_position_embeddings"]
-    return Decoder.Spec(
-        width=c["hidden_size"],
-        context=context,
-        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
-        stack=Stack.Spec(
-            blocks=repeat(block, c["num_hidden_layers"]),
-            final=norm,
-            positions={"rotary": _rotary.rotary(c, head_width, context)},
-            masks={"causal": Causal()},
-        ),
-        head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"]),
-    )
+    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]))
+    block = _llama.pre_norm(norm, attention, _llama.feed_forward(c, bias=c["mlp_bias"]))
+    return _llama.decoder(c, _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm))
 
 
-_BLOCK, _THEIRS = "stack.blocks.{i}", "model.layers.{i}"
-WEIGHTS: tuple[Rule, ...] = (
-    rename("model.embed_tokens.weight", "embed.token.weight"),
-    rename(f"{_THEIRS}.input_layernorm.weight", f"{_BLOCK}.attention.pre.weight"),
-    *(
-        rename(f"{_THEIRS}.self_attn.{theirs}_proj.{p}", f"{_BLOCK}.attention.branch.{ours}.{p}")
-        for theirs, ours in (("q", "q"), ("k", "k"), ("v", "v"), ("o", "out"))
-        for p in ("weight", "bias")
-    ),
-    rename(f"{_THEIRS}.post_attention_layernorm.weight", f"{_BLOCK}.feed_forward.pre.weight"),
-    *(
-        rename(f"{_THEIRS}.mlp.{part}_proj.{p}", f"{_BLOCK}.feed_forward.branch.{part}.{p}")
-        for part in ("gate", "up", "down")
-        for p in ("weight", "bias")
-    ),
-    rename("model.norm.weight", "stack.final.weight"),
-    rename("lm_head.weight", "head.vocabulary.weight"),
-)
+WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS), *_llama.gated_weights())

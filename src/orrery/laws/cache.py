@@ -34,7 +34,7 @@ def kinds(model: Subject) -> dict[str, Kind]:
     """Return the caches that a model can have: a sliding one where a mask looks back a window."""
     masks = model.stack.masks
     found: dict[str, Kind] = {"growing": growing, "static": static}
-    if isinstance(fitting(masks, 1, 1), CacheByMask):
+    if isinstance(fitting(masks, 1, CAPACITY), CacheByMask):
         found["sliding"] = partial(fitting, masks)
     return found
 

@@ -123,10 +123,10 @@ def verify(
 
 
 def _run(check: Check, family: str, everything: bool, report: Report, say: Callable[[str], None]) -> None:
-    label = f"{check.name} ({family})" if family else check.name
     if not (check.default or everything):
-        report.not_run[label] = "takes a compiler and a minute; --all runs it"
+        report.not_run[check.name] = "takes a compiler and a minute; --all runs it"
         return
+    label = f"{check.name} ({family})" if family else check.name
     say(label)
     try:
         report.checks.extend(check.run(family))

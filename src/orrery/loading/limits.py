@@ -60,7 +60,7 @@ def check_size(spec: AssemblySpec, elements: int, path: Path) -> None:
     Raises:
         ModelFileError: names both sizes.
     """
-    experts = sum(part.experts for _, part in traverse(spec) if isinstance(part, MoE.Spec))
+    experts = sum(part.router.experts for _, part in traverse(spec) if isinstance(part, MoE.Spec))
     if experts > ALL_EXPERTS:
         raise ModelFileError(
             f"{path} describes {experts:,} experts, more than any model has", "get the file again from its source"

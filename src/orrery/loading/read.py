@@ -11,7 +11,7 @@ from orrery.checkpoints import manifest
 from orrery.checkpoints.store import FOLDER as CHECKPOINT
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError
-from orrery.families import load_family, rules_of
+from orrery.families import current_names, load_family, rules_of
 from orrery.loading import hub
 from orrery.loading.architecture import describes_a_model, own, published
 from orrery.loading.files import CONFIG, GENERATION, Weights, open_weights, read_json
@@ -108,9 +108,10 @@ def read_published(folder: Path, weights: Weights | None = None) -> Stored:
     with describes_a_model(folder / CONFIG):
         check_size(spec, weights.elements, folder / CONFIG)
     model = _build(spec, folder / CONFIG)
-    rules = rules_of(load_family(family), config)
-    check_fit(model, from_theirs(model, weights.empty(), rules))
-    fill(model, from_theirs(model, weights, rules))
+    rules = load_family(family)
+    for check, tensors in ((check_fit, weights.empty()), (fill, weights)):
+        theirs = current_names(rules, config, tensors)
+        check(model, from_theirs(model, theirs, rules_of(rules, config)))
     return Stored(folder, model, family, config, _generation(folder), _tokenizer(folder))
 
 

@@ -1,7 +1,6 @@
 """The other side of a comparison: a folder as transformers reads it, under the names of our traces."""
 
 import importlib.util
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,6 @@ def _load(folder: Path, dtype: torch.dtype) -> Any:
     """Load with the class that the family names: a folder may not choose code to run."""
     if importlib.util.find_spec("transformers") is None:
         raise MachineError("transformers is not installed", "pip install 'orrery[oracle]'")
-    os.environ["HF_HUB_OFFLINE"] = "1"
     import transformers
 
     config = read_json(folder / CONFIG)

@@ -13,11 +13,13 @@ from orrery.checkpoints.disk import fsync_file, fsync_folder, machine_errors
 from orrery.checkpoints.rules import to_theirs
 from orrery.checkpoints.tensors import write_tensors
 from orrery.errors import UsageError
-from orrery.families import load_family, rules_of
+from orrery.families import load_family, model_type, rules_of
 from orrery.loading.card import model_card
 from orrery.loading.files import CARD, CONFIG, GENERATION, WEIGHTS
 from orrery.loading.weights import weights_of
 from orrery.models.dropout import without_dropout
+
+_CONTROL = {"bos_token_id": "start", "eos_token_id": "end", "pad_token_id": "pad"}
 
 
 @runtime_checkable
@@ -65,13 +67,15 @@ def save_model(
     ours = weights_of(model)
     if without_dropout(rules.spec(config)) != without_dropout(getattr(model, "spec", None)):
         raise UsageError(f"this model is not what its {family} configuration says", "save the configuration it has")
-    control = _control_tokens(config, tokenizer)
+    # A family may read a control token's id (RoBERTa numbers its places after the padding's): it is never replaced.
+    read = {key: value for key, value in rules.DEFAULTS.items() if key in _CONTROL}
+    control = _control_tokens({**read, **config}, tokenizer)
     # All three are written, absent ones as null: transformers would fill in ids of the published vocabulary.
     written = {
         "architectures": [rules.ARCHITECTURE],
         **config,
         **control,
-        "model_type": family,
+        "model_type": model_type(family),
         **_dtype(config, ours),
     }
     tokens = {key: id for key, id in control.items() if id is not None} if generation is None else dict(generation)
@@ -126,7 +130,7 @@ def _dtype(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str
 def _control_tokens(config: Mapping[str, Any], tokenizer: SavesItself | None) -> dict[str, Any]:
     """Return the ids of the control tokens: the configuration's, else the tokenizer's, else none."""
     found: dict[str, Any] = {}
-    for key, role in (("bos_token_id", "start"), ("eos_token_id", "end"), ("pad_token_id", "pad")):
+    for key, role in _CONTROL.items():
         found[key] = config.get(key)
         if tokenizer is not None and key not in config:
             with suppress(UsageError):  # this tokenizer has no such role

@@ -79,7 +79,7 @@ def from_theirs(model: nn.Module, theirs: Mapping[str, Tensor], rules: tuple[Rul
     their_names = {ours: name for rule in rules for name, parts in rule.places(everything) for ours in parts}
     for copy in [name for name in everything if name not in own]:
         first = next(n for n in own if model.get_parameter(n) is model.get_parameter(copy))
-        given, original = theirs.pop(their_names[copy], None), theirs.get(their_names[first])
+        given, original = theirs.pop(their_names.get(copy, ""), None), theirs.get(their_names[first])
         if given is not None and original is not None and not _equal(given, original):
             raise ModelFileError(
                 f"config.json ties {their_names[copy]} to {their_names[first]}, but the file has two different ones",

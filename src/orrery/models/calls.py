@@ -5,6 +5,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
+from orrery.nn.attention.disentangled import DisentangledAttention
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
 from orrery.nn.attention.multihead import MultiHeadAttention, NoSinks, Scoring
 from orrery.nn.cache import UNCACHED, Cache
@@ -50,7 +51,7 @@ def caps_scores(spec: Value) -> bool:
 def keeps_pattern(spec: Value) -> bool:
     """Say whether the kernel that keeps the pattern can compute it: no caps, sinks or learned biases."""
     sinks = any(isinstance(p, MultiHeadAttention.Spec) and p.sinks != NoSinks.Spec() for _, p in traverse(spec))
-    biases = any(isinstance(part, RelativeBias.Spec) for _, part in traverse(spec))
+    biases = any(isinstance(part, RelativeBias.Spec | DisentangledAttention.Spec) for _, part in traverse(spec))
     return not (caps_scores(spec) or sinks or biases)
 
 

@@ -33,17 +33,21 @@ class Condensed:
     model: nn.Module
     groups: Mapping[str, Sequence[Group]]
 
-    def parameters(self, path: str = "") -> int:
-        """Count the parameters below a path, a tied one at its first place; inside a block, those of one copy."""
+    def parameters(self, path: str = "", *, trained: bool = False) -> int:
+        """Count the parameters below a path, a tied one at its first place; inside a block, those of one copy.
+
+        ``trained`` leaves out what no gradient changes (a router's correction).
+        """
         inside = f"{path}." if path else ""
         total = 0
         for name, parameter in self.model.named_parameters():
-            if name == path or name.startswith(inside):
-                total += parameter.numel() * self._copies(name, inside)
+            counts = parameter.requires_grad or not trained
+            if counts and (name == path or name.startswith(inside)):
+                total += parameter.numel() * self.copies(name, inside)
         return total
 
-    def _copies(self, name: str, inside: str) -> int:
-        """Return how often a parameter of the model stands in the architecture below a path."""
+    def copies(self, name: str, inside: str = "") -> int:
+        """Return how often a part of the model stands in the architecture below a path."""
         for stack, groups in self.groups.items():
             blocks = f"{stack}.blocks."
             if name.startswith(blocks) and not inside.startswith(blocks):

@@ -16,10 +16,10 @@ def initialise(model: nn.Module, depth: int, seed: int, std: float = 0.02) -> No
     """
     rng = torch.Generator().manual_seed(seed)
     for name, module in model.named_modules():
-        if isinstance(module, nn.Linear | nn.Embedding):
+        if isinstance(module, nn.Linear | nn.Embedding | nn.Conv1d):
             last = name.rpartition(".")[2]
             deviation = std / (2 * depth) ** 0.5 if last in _INTO_THE_STREAM else std
             values = torch.empty(module.weight.shape).normal_(0.0, deviation, generator=rng)
             module.weight.copy_(values)
-        if isinstance(module, nn.Linear) and module.bias is not None:
+        if isinstance(module, nn.Linear | nn.Conv1d) and module.bias is not None:
             module.bias.zero_()

@@ -25,6 +25,19 @@ class RowCache(Cache):
     def capacity(self) -> int:
         """The number of tokens a row may reach."""
 
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """What the cache is, in words: only two of one kind and capacity can be joined."""
+
+    @abstractmethod
+    def refuse_to_forget(self, lengths_B: Int[Tensor, "B"]) -> None:
+        """Refuse to cut rows to ``lengths_B`` where that would show tokens that are gone.
+
+        Raises:
+            UsageError: they are.
+        """
+
     @abstractmethod
     def select(self, rows: Int[Tensor, "N"]) -> "RowCache":
         """Return a cache of the given rows, in that order; a row may come several times (beams) or not at all."""
@@ -34,12 +47,16 @@ class RowCache(Cache):
         """Return a cache of this one's rows followed by the other's.
 
         Raises:
-            UsageError: the two were opened with different capacities.
+            UsageError: the two are of different kinds or capacities.
         """
 
     @abstractmethod
     def truncate(self, lengths_B: Int[Tensor, "B"]) -> None:
-        """Forget what lies beyond ``lengths_B`` in each row; the slots hide themselves and are written again."""
+        """Forget what lies beyond ``lengths_B`` in each row; the slots hide themselves and are written again.
+
+        Raises:
+            UsageError: tokens that would be seen again are gone; nothing has changed.
+        """
 
     @abstractmethod
     def bytes(self) -> int:
@@ -91,10 +108,10 @@ class Stored(RowCache):
         """Return a cache of this one's rows followed by the other's.
 
         Raises:
-            UsageError: the two were opened with different capacities or are of different kinds.
+            UsageError: the two are of different kinds or capacities.
         """
-        if not isinstance(other, Stored) or type(self) is not type(other) or self.capacity != other.capacity:
-            raise UsageError("caches of different capacity cannot be joined", "start both with one kind and capacity")
+        _refuse_other_kind(self, other)
+        assert isinstance(other, Stored)
         have, others = self.positions_BS.shape[1], other.positions_BS.shape[1]
         self._pad(max(0, others - have))
         other._pad(max(0, have - others))
@@ -105,6 +122,17 @@ class Stored(RowCache):
         joined.values = {d: torch.cat([x, other.values[d]]) for d, x in self.values.items()}
         joined.memory = {d: _join_memory(x, other.memory[d]) for d, x in self.memory.items()}
         return joined
+
+    def truncate(self, lengths_B: Int[Tensor, "B"]) -> None:
+        """Forget what lies beyond ``lengths_B`` in each row; the slots hide themselves and are written again.
+
+        Raises:
+            UsageError: tokens that would be seen again are gone; nothing has changed.
+        """
+        self.refuse_to_forget(lengths_B)
+        self.lengths_B = torch.minimum(self.lengths_B, lengths_B)
+        slots = torch.arange(self.positions_BS.shape[1], device=lengths_B.device)
+        self.positions_BS = self.positions_BS.masked_fill(slots >= self.lengths_B[:, None], UNUSED)
 
     def bytes(self) -> int:
         """Return the bytes allocated for keys and values, the spare slot included."""
@@ -144,10 +172,18 @@ class SlotCache(Stored):
 
     def __init__(self, rows: int, capacity: int, *, device: torch.device | None = None, static: bool = False):
         super().__init__(rows, capacity, capacity if static else min(capacity, 63), device)
-        self.shown = capacity if static else 0
         self.static = static
+        self.shown = 0
         self.where_BL = torch.zeros(rows, 0, dtype=torch.long, device=device)
         self.start: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """Return growing or static."""
+        return "static" if self.static else "growing"
+
+    def refuse_to_forget(self, lengths_B: Int[Tensor, "B"]) -> None:
+        """Refuse nothing: every token is still there."""
 
     def open(self, places: Places, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]) -> Mapping[str, Places]:
         """Reserve the slots after each row's last token; padding, on either side, takes none.
@@ -183,10 +219,10 @@ class SlotCache(Stored):
         return store[depth][:, :, : self.shown]
 
     def _fit(self, needed: int) -> None:
-        """Show ``needed`` slots, doubling the storage where it is too small."""
+        """Show ``needed`` slots, all where they are static, doubling the storage where it is too small."""
         self._refuse_beyond(needed)
         have = self.positions_BS.shape[1]
-        self.shown = max(self.shown, needed)
+        self.shown = self._capacity if self.static else needed
         if needed + 1 > have:
             self._pad(min(self._capacity + 1, max(needed + 1, 2 * have)) - have)
 
@@ -196,27 +232,7 @@ class SlotCache(Stored):
         self.values = {d: pad(x, (0, 0, 0, slots)) for d, x in self.values.items()}
 
     def _empty(self) -> "SlotCache":
-        new = SlotCache(0, self._capacity, device=self.lengths_B.device, static=self.static)
-        new.shown = self.shown
-        return new
-
-    def join(self, other: RowCache) -> "Stored":
-        """Return a cache of this one's rows followed by the other's.
-
-        Raises:
-            UsageError: the two were opened with different capacities, or one is static.
-        """
-        if isinstance(other, SlotCache):
-            if self.static != other.static:
-                raise UsageError("a static and a growing cache cannot be joined", "start both alike")
-            self.shown = other.shown = max(self.shown, other.shown)
-        return super().join(other)
-
-    def truncate(self, lengths_B: Int[Tensor, "B"]) -> None:
-        """Forget what lies beyond ``lengths_B`` in each row; the slots hide themselves and are written again."""
-        self.lengths_B = torch.minimum(self.lengths_B, lengths_B)
-        slots = torch.arange(self.positions_BS.shape[1], device=lengths_B.device)
-        self.positions_BS = self.positions_BS.masked_fill(slots >= self.lengths_B[:, None], UNUSED)
+        return SlotCache(0, self._capacity, device=self.lengths_B.device, static=self.static)
 
 
 class SlidingCache(Stored):
@@ -230,6 +246,24 @@ class SlidingCache(Stored):
         self.window = window
         self.where_BL = torch.zeros(rows, 0, dtype=torch.long, device=device)
 
+    @property
+    def kind(self) -> str:
+        """Return the window."""
+        return f"sliding ({self.window})"
+
+    def refuse_to_forget(self, lengths_B: Int[Tensor, "B"]) -> None:
+        """Refuse to cut a row whose older tokens have been overwritten.
+
+        Raises:
+            UsageError: a row that is longer than the window would get shorter.
+        """
+        slots = self.positions_BS.shape[1] - 1
+        if bool(((lengths_B < self.lengths_B) & (self.lengths_B > slots)).any()):
+            raise UsageError(
+                f"a sliding cache of {slots} tokens cannot go back: older tokens have been overwritten",
+                "start again from the shorter text, or use a growing cache",
+            )
+
     def open(self, places: Places, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]) -> Mapping[str, Places]:
         """Show the old slots and the new tokens; give the last tokens of each row their slots.
 
@@ -240,8 +274,9 @@ class SlidingCache(Stored):
         if real_BL is None:
             real_BL = torch.ones_like(places.positions, dtype=torch.bool).expand(len(self.lengths_B), -1)
         numbers_BL = self.lengths_B[:, None] + real_BL.cumsum(1) - 1
-        self.lengths_B = self.lengths_B + real_BL.sum(1)
-        self._refuse_beyond(int(self.lengths_B.max()))
+        after_B = self.lengths_B + real_BL.sum(1)
+        self._refuse_beyond(int(after_B.max()))
+        self.lengths_B = after_B
         positions_BL = places.positions.expand_as(real_BL).masked_fill(~real_BL, UNUSED)
         shown_BS = torch.cat([self.positions_BS[:, :slots], positions_BL], dim=1)
         kept_BL = real_BL & (numbers_BL >= self.lengths_B[:, None] - slots)
@@ -267,23 +302,6 @@ class SlidingCache(Stored):
     def _empty(self) -> "SlidingCache":
         return SlidingCache(0, self._capacity, self.window, device=self.lengths_B.device)
 
-    def truncate(self, lengths_B: Int[Tensor, "B"]) -> None:
-        """Forget what lies beyond ``lengths_B``, as long as no token before it has been overwritten.
-
-        Raises:
-            UsageError: tokens that would be seen again are gone.
-        """
-        slots = self.positions_BS.shape[1] - 1
-        shorter_B = torch.minimum(self.lengths_B, lengths_B)
-        if bool(((shorter_B < self.lengths_B) & (self.lengths_B > slots)).any()):
-            raise UsageError(
-                f"a sliding cache of {slots} tokens cannot go back: older tokens have been overwritten",
-                "start again from the shorter text, or use a growing cache",
-            )
-        self.lengths_B = shorter_B
-        numbers = torch.arange(slots + 1, device=lengths_B.device)
-        self.positions_BS = self.positions_BS.masked_fill(numbers >= shorter_B[:, None], UNUSED)
-
 
 class CacheByMask(RowCache):
     """A cache for each mask of a stack: layers that look back a window keep a window, the others keep all."""
@@ -300,6 +318,20 @@ class CacheByMask(RowCache):
     def lengths_B(self) -> Int[Tensor, "B"]:  # type: ignore[override]  # noqa: N802
         """Return how many tokens each row has taken."""
         return self._first.lengths_B
+
+    @property
+    def kind(self) -> str:
+        """Return the kind of every mask's cache."""
+        return ", ".join(f"{mask}: {cache.kind}" for mask, cache in self.caches.items())
+
+    def refuse_to_forget(self, lengths_B: Int[Tensor, "B"]) -> None:
+        """Refuse where one of the caches does.
+
+        Raises:
+            UsageError: tokens that would be seen again are gone.
+        """
+        for cache in self.caches.values():
+            cache.refuse_to_forget(lengths_B)
 
     @property
     def _first(self) -> Stored:
@@ -327,12 +359,17 @@ class CacheByMask(RowCache):
         Raises:
             UsageError: the other is of another kind.
         """
-        if not isinstance(other, CacheByMask):
-            raise UsageError("caches of different kinds cannot be joined", "start both alike")
+        _refuse_other_kind(self, other)
+        assert isinstance(other, CacheByMask)
         return CacheByMask({mask: cache.join(other.caches[mask]) for mask, cache in self.caches.items()})
 
     def truncate(self, lengths_B: Int[Tensor, "B"]) -> None:
-        """Forget what lies beyond ``lengths_B`` in every cache."""
+        """Forget what lies beyond ``lengths_B`` in every cache, or in none.
+
+        Raises:
+            UsageError: tokens that would be seen again are gone; nothing has changed.
+        """
+        self.refuse_to_forget(lengths_B)
         for cache in self.caches.values():
             cache.truncate(lengths_B)
 
@@ -352,18 +389,29 @@ def static(rows: int, capacity: int, device: torch.device | None = None) -> Slot
 
 
 def fitting(masks: Mapping[str, Mask], rows: int, capacity: int, device: torch.device | None = None) -> RowCache:
-    """Return the smallest cache for a stack with these masks: a window of slots where a mask looks back no further."""
-    windows = {name: mask.window for name, mask in masks.items()}
-    if all(window is None for window in windows.values()):
+    """Return the smallest cache for a stack with these masks: a window of slots where a mask looks back no further.
+
+    A window that the capacity does not pass needs no sliding: such a cache grows, and can be cut anywhere.
+    """
+    windows = {name: mask.window for name, mask in masks.items() if mask.window and mask.window < capacity}
+    if not windows:
         return growing(rows, capacity, device)
     return CacheByMask(
         {
-            name: growing(rows, capacity, device)
-            if window is None
-            else SlidingCache(rows, capacity, window, device=device)
-            for name, window in windows.items()
+            name: SlidingCache(rows, capacity, windows[name], device=device)
+            if name in windows
+            else growing(rows, capacity, device)
+            for name in masks
         }
     )
+
+
+def _refuse_other_kind(a: RowCache, b: RowCache) -> None:
+    if (a.kind, a.capacity) != (b.kind, b.capacity):
+        raise UsageError(
+            f"caches cannot be joined: one is {a.kind} and holds {a.capacity} tokens, the other {b.kind}, {b.capacity}",
+            "start both with one kind and capacity",
+        )
 
 
 def _join_memory(a: Pair, b: Pair) -> Pair:

@@ -35,7 +35,7 @@ class LanguageModelHead(nn.Module):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.transform, self.cap = spec.transform.build(width), spec.cap.build(width)
+        self.transform, self.cap = spec.transform.build(width), spec.cap.build(spec.vocabulary)
         self.vocabulary = nn.Linear(spec.transform.out_width(width), spec.vocabulary, bias=spec.bias)
 
     def forward(self, x_BLD: Float[Tensor, "*B D"], real_BL: Real = None) -> Float[Tensor, "*B V"]:

@@ -94,9 +94,10 @@ class HeadNorm(nn.Module):
 
 
 class EachHeadNorm(nn.Module):
-    """``(head - mean) / sqrt(var + eps) * gain_h``, a LayerNorm whose gain differs by head (StableLM 2, Cohere).
+    """``(head_h - mean) / sqrt(var + eps) * gain_h``, a LayerNorm with a gain for each head (StableLM 2, Cohere).
 
-    Shapes: ``[B, L, H C]`` unchanged; gains ``[H, C]``.
+    The gains are separate, as q, k and v are; that some files hold them as one matrix is a fact of those files.
+    Shapes: ``[B, L, H C]`` unchanged; H gains ``[C]``.
     """
 
     @spec
@@ -112,10 +113,10 @@ class EachHeadNorm(nn.Module):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.eps = spec.eps
-        self.weight = nn.Parameter(torch.ones(width // spec.head_width, spec.head_width))
+        self.eps, self.shape = spec.eps, (spec.head_width,)
+        self.gains = nn.ParameterList(torch.ones(spec.head_width) for _ in range(width // spec.head_width))
 
     def forward(self, x_BLE: Float[Tensor, "*B E"]) -> Float[Tensor, "*B E"]:
         """Normalise head by head."""
-        x_BLHC = x_BLE.unflatten(-1, self.weight.shape)
-        return (F.layer_norm(x_BLHC, self.weight.shape[-1:], eps=self.eps) * self.weight).flatten(-2)
+        x_BLHC = F.layer_norm(x_BLE.unflatten(-1, (-1, *self.shape)), self.shape, eps=self.eps)
+        return (x_BLHC * torch.stack(list(self.gains))).flatten(-2)

@@ -1,4 +1,4 @@
-"""The algebra of blocks: Residual, Sum and Normed. Every sublayer of every Transformer is made of these."""
+"""The algebra of blocks: Residual, Sum, Normed and Gated. Every sublayer of every Transformer is made of these."""
 
 from collections.abc import Mapping
 
@@ -194,11 +194,37 @@ class Normed(nn.Module):
         return self.branch(self.norm(x_BLD), ctx)
 
 
+class Gated(nn.Module):
+    """``sigmoid(w x) * branch(x)``: a branch that each token turns up or down (Qwen 2 MoE's shared expert).
+
+    Shapes: ``[B, L, D]`` unchanged.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """The branch."""
+
+        branch: ModuleSpec
+
+        def build(self, width: int) -> "Gated":
+            """Return the branch and its gate."""
+            return Gated(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.gate = nn.Linear(width, 1, bias=False)
+        self.branch = spec.branch.build(width)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
+        """Weigh what the branch makes of ``x``."""
+        return torch.sigmoid(self.gate(x_BLD)) * self.branch(x_BLD, ctx)
+
+
 def give_role(module: nn.Module, role: str) -> None:
     """Name a branch for the taps: a leaf takes its residual's name, the parts of a sum their own."""
     module.role = role  # type: ignore[assignment]
     if isinstance(module, Sum):
         for name, branch in module.named_children():
             give_role(branch, name)
-    elif isinstance(module, Residual | Normed):
+    elif isinstance(module, Residual | Normed | Gated):
         give_role(module.branch, role)

@@ -1,4 +1,4 @@
-"""What fills a slot beside norms: a projection to another width, an activation, a soft cap."""
+"""What fills a slot beside norms: a projection to another width, an activation, soft and hard caps, a shift."""
 
 import torch
 from jaxtyping import Float
@@ -80,3 +80,48 @@ class SoftCap(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Squash."""
         return self.cap * torch.tanh(x / self.cap)
+
+
+class Clip(nn.Module):
+    """``min(max(x, -bound), bound)``: no outliers among queries, keys and values (MPT, OLMo). Shapes: unchanged."""
+
+    @spec
+    class Spec(ModuleSpec):
+        """The bound."""
+
+        bound: float
+
+        def build(self, width: int) -> "Clip":
+            """Return the clip."""
+            return Clip(self.bound)
+
+    def __init__(self, bound: float) -> None:
+        super().__init__()
+        self.bound = bound
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Cut off."""
+        return x.clamp(-self.bound, self.bound)
+
+
+class Shift(nn.Module):
+    """``x + b``, where ``b`` comes with a file and is not trained (the logits of BART and Marian).
+
+    Shapes: ``[..., D]`` unchanged; ``b`` is ``[D]``, zero in a new model.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """Nothing to say."""
+
+        def build(self, width: int) -> "Shift":
+            """Return a shift of zero."""
+            return Shift(width)
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(width), requires_grad=False)
+
+    def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        """Add the constant."""
+        return x_BLD + self.shift

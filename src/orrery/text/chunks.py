@@ -28,7 +28,7 @@ def cuttable(definition: Mapping[str, Any]) -> bool:
     if definition.get("normalizer") or any(not token.get("special") for token in definition.get("added_tokens", [])):
         return False
     rule = dict(definition.get("pre_tokenizer") or {})
-    return _plain(rule) in (_plain(GPT2), _definition(bpe), _definition(characters))
+    return plain(rule) in (plain(GPT2), definition_of(bpe), definition_of(characters))
 
 
 def groups(parts: Iterable[str]) -> Iterator[list[str]]:
@@ -51,13 +51,14 @@ def cut(text: str) -> Iterator[str]:
         yield text[start:]
 
 
-def _definition(kind: Any) -> Any:
-    return _plain(json.loads(kind.pre_tokenizer().__getstate__()))
+def definition_of(kind: Any) -> Any:
+    """Return the pre-tokenizer of one of our kinds, a module with ``pre_tokenizer()``, as ``plain`` writes it."""
+    return plain(json.loads(kind.pre_tokenizer().__getstate__()))
 
 
-def _plain(rule: Any) -> Any:
-    """A rule with its default written out, and without the setting that only moves reported offsets."""
+def plain(rule: Any) -> Any:
+    """Return a rule with its default written out, and without the setting that only moves reported offsets."""
     if isinstance(rule, dict):
         default = {"use_regex": True} if rule.get("type") == "ByteLevel" else {}
-        return {key: _plain(value) for key, value in (default | rule).items() if key != "trim_offsets"}
-    return [_plain(item) for item in rule] if isinstance(rule, list) else rule
+        return {key: plain(value) for key, value in (default | rule).items() if key != "trim_offsets"}
+    return [plain(item) for item in rule] if isinstance(rule, list) else rule

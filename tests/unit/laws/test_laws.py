@@ -54,9 +54,10 @@ def test_golden_numbers_hold():
 
 
 def test_sizes_hold_and_a_wrong_one_is_seen(monkeypatch):
-    monkeypatch.setattr(sizes, "GPT3", {})
-    monkeypatch.setattr(sizes, "LLAMA", {})
-    monkeypatch.setattr(sizes, "GPT2", {"right": ((768, 12, 12), 124_439_808), "wrong": ((768, 12, 12), 124_439_807)})
+    small, right = sizes.SIZES[0], 124_439_808
+    wrong = replace(small, name="wrong", parameters=right - 1)
+    monkeypatch.setattr(sizes, "SIZES", (replace(small, name="right", parameters=right), wrong))
+    monkeypatch.setattr(sizes, "PRESETS", {})
     assert [e.name for e in sizes.check() if not e.passed] == ["parameters of wrong"]
 
 

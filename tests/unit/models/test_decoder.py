@@ -91,9 +91,9 @@ def test_the_end_of_a_cache_and_of_the_positions_are_refused():
     _, state = model.step(random_ids(1, 1), state)
     with pytest.raises(UsageError, match="row of 6 tokens does not fit a cache of 5"):
         model.step(random_ids(1, 1), state)
-    with pytest.raises(UsageError, match="48 learned positions"):
+    with pytest.raises(UsageError, match="48 positions"):
         model.start(random_ids(1, 4), 49)
-    with pytest.raises(UsageError, match="48 learned positions"):
+    with pytest.raises(UsageError, match="48 positions"):
         model(random_ids(1, 49))
 
 

@@ -6,13 +6,15 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orrery.errors import UsageError
 from orrery.laws.models import KERNELS
-from orrery.nn.attention.kernels import eager
+from orrery.nn.attention.kernels import eager, sdpa
+from orrery.nn.attention.materialised import materialised
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
 
 
-def call(kernel, q, k, v, mask, bias=None, scale=0.5, dropout=0.0, tap=lambda name, x: x):
-    return kernel(q, k, v, mask=mask, bias_BHLS=bias, scale=scale, dropout=dropout, tap=tap)
+def call(kernel, q, k, v, mask, bias=None, scale=0.5, dropout=0.0, tap=lambda name, x: x, **more):
+    return kernel(q, k, v, mask=mask, bias_BHLS=bias, scale=scale, dropout=dropout, tap=tap, **more)
 
 
 @given(
@@ -72,3 +74,58 @@ def test_dropout_keeps_the_mean():
     found = call(eager, q, q, v, mask, dropout=0.5)
     assert abs(float(found.mean()) - 1) < 0.01
     assert float(found.std()) > 0
+
+
+def heads(S, seed=0):
+    """Return random queries, keys and values: four heads share two keys."""
+    rng = torch.Generator().manual_seed(seed)
+    q, k, v = (torch.randn(2, n, S, 8, dtype=torch.float64, generator=rng) for n in (4, 2, 2))
+    return q.requires_grad_(), k.requires_grad_(), v.requires_grad_()
+
+
+def test_capped_scores_are_the_formula():
+    q, k, v = heads(5)
+    k_all, v_all = (x.repeat_interleave(2, dim=1) for x in (k, v))
+    capped = 0.3 * torch.tanh(0.5 * (q @ k_all.mT) / 0.3)
+    later = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    expected = capped.masked_fill(later, float("-inf")).softmax(-1) @ v_all
+    torch.testing.assert_close(call(eager, q, k, v, PLAIN_CAUSAL, cap=0.3), expected, rtol=0, atol=1e-12)
+    assert torch.autograd.gradcheck(lambda *x: call(eager, *x, PLAIN_CAUSAL, cap=0.3), heads(2))
+
+
+@pytest.mark.parametrize("kernel", [sdpa, materialised])
+def test_a_kernel_that_cannot_cap_says_so(kernel):
+    with pytest.raises(UsageError, match="cap"):
+        call(kernel, *heads(3), PLAIN_CAUSAL, cap=0.3)
+
+
+@pytest.mark.parametrize("kernel", [eager, sdpa])
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("density", [None, 0.5])
+def test_a_sink_is_a_key_with_a_score_of_its_own_and_nothing_to_give(kernel, biased, density):
+    q, k, v = heads(5)
+    rng = torch.Generator().manual_seed(1)
+    sinks = torch.randn(4, dtype=torch.float64, generator=rng)
+    bias = torch.randn(1, 4, 5, 5, dtype=torch.float64, generator=rng) if biased else None
+    mask = PLAIN_CAUSAL
+    if density:
+        mask = BoundMask(dense=torch.rand(2, 1, 5, 5, generator=rng) < density, is_causal=False)
+    scores = 0.5 * (q @ k.repeat_interleave(2, dim=1).mT) + (bias if biased else 0)
+    weights = scores.exp().masked_fill(~mask.matrix(5, 5, q.device), 0.0)
+    pattern = weights / (weights.sum(-1, keepdim=True) + sinks.exp()[:, None, None])
+    expected = pattern @ v.repeat_interleave(2, dim=1)
+    found = call(kernel, q, k, v, mask, bias, sinks_H=sinks)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [eager, sdpa])
+def test_the_gradient_of_a_sink(kernel):
+    sinks = torch.randn(4, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda q, k, v, s: call(kernel, q, k, v, PLAIN_CAUSAL, sinks_H=s), (*heads(2), sinks)
+    )
+
+
+def test_the_materialised_kernel_has_no_sinks():
+    with pytest.raises(UsageError, match="sinks"):
+        call(materialised, *heads(3), PLAIN_CAUSAL, sinks_H=torch.zeros(4))

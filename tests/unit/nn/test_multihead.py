@@ -1,16 +1,20 @@
 """Multi-head attention against torch's, and its refusals."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager, sdpa
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring, Sinks
+from orrery.nn.attention.sources import Self
 from orrery.nn.cache import UNCACHED, Layer
 from orrery.nn.context import Context
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
 from orrery.nn.norms import HeadNorm, RMSNorm
 from orrery.nn.positions.scheme import NO_POSITION
+from orrery.nn.slots import Clip
 
 X = torch.randn(2, 7, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
@@ -65,6 +69,34 @@ def test_head_norm_and_scale():
     q, k, v = (attention.split(layer(X)) for layer in (attention.q, attention.k, attention.v))
     q, k = (x / x.pow(2).mean(-1, keepdim=True).sqrt() for x in (q, k))
     scores = (2.0 * q @ k.mT).masked_fill(torch.ones(7, 7, dtype=torch.bool).triu(1), float("-inf"))
+    expected = attention.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+    torch.testing.assert_close(attention(X, context()), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [eager, sdpa])
+def test_a_sink_of_its_own_for_every_head(kernel):
+    plain = MultiHeadAttention.Spec(heads=3, kv_heads=3, head_width=4).build(12).double()
+    with_sinks = MultiHeadAttention.Spec(heads=3, kv_heads=3, head_width=4, sinks=Sinks.Spec()).build(12).double()
+    with_sinks.load_state_dict({**plain.state_dict(), "sinks.weight": torch.tensor([-1e9, 1e9, -1e9])})
+    mixed = {}
+
+    def record(key, value):
+        mixed[key] = value
+        return value
+
+    plain(X, replace(context(kernel), taps=record))
+    expected = mixed["blocks.0.mixed"].clone()
+    with_sinks(X, replace(context(kernel), taps=record))
+    expected[:, 1] = 0  # the second head gives everything to nothing
+    torch.testing.assert_close(mixed["blocks.0.mixed"], expected, rtol=0, atol=1e-12)
+
+
+def test_clipped_queries_keys_and_values():
+    clip = Clip.Spec(bound=0.2)
+    spec = MultiHeadAttention.Spec(heads=3, kv_heads=3, head_width=4, qk_norm=clip, source=Self.Spec(values=clip))
+    attention = spec.build(12).double()
+    q, k, v = (attention.split(layer(X).clamp(-0.2, 0.2)) for layer in (attention.q, attention.k, attention.v))
+    scores = (0.5 * q @ k.mT).masked_fill(torch.ones(7, 7, dtype=torch.bool).triu(1), float("-inf"))
     expected = attention.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
     torch.testing.assert_close(attention(X, context()), expected, rtol=0, atol=1e-12)
 

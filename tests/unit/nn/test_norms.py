@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from orrery.nn.norms import LayerNorm, RMSNorm
+from orrery.nn.norms import EachHeadNorm, HeadNorm, LayerNorm, RMSNorm
 
 X = torch.randn(2, 5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
@@ -46,3 +46,33 @@ def test_an_offset_norm_begins_with_gain_one():
 def test_below_float32_the_statistics_are_taken_in_float32():
     x = (300 * X).half()  # squares overflow half precision
     assert RMSNorm.Spec().build(8).half()(x).isfinite().all()
+
+
+def test_each_head_has_a_gain_of_its_own():
+    norm = EachHeadNorm.Spec(head_width=4, eps=0.1).build(8).double()
+    gains = torch.randn(2, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    for gain, value in zip(norm.gains, gains, strict=True):
+        gain.data = value
+    for head in range(2):
+        one = LayerNorm.Spec(eps=0.1, bias=False).build(4).double()
+        one.weight.data = gains[head]
+        channels = slice(4 * head, 4 * head + 4)
+        torch.testing.assert_close(norm(X)[..., channels], one(X[..., channels]), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("inner", [RMSNorm.Spec(eps=0.1, offset=1.0), LayerNorm.Spec(eps=0.1)])
+def test_head_norm_is_its_norm_on_every_head(inner):
+    norm = HeadNorm.Spec(norm=inner, head_width=4).build(8).double()
+    for i, parameter in enumerate(norm.parameters()):
+        parameter.data = torch.randn(4, dtype=torch.float64, generator=torch.Generator().manual_seed(i))
+    for head in (slice(0, 4), slice(4, 8)):
+        torch.testing.assert_close(norm(X)[..., head], norm.norm(X[..., head]), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "spec", [HeadNorm.Spec(norm=RMSNorm.Spec(eps=0.1), head_width=4), EachHeadNorm.Spec(head_width=4, eps=0.1)]
+)
+def test_the_gradients_of_the_head_norms(spec):
+    norm = spec.build(8).double()
+    x = X[:1, :2].clone().requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, *gains: norm(x), (x, *norm.parameters()))

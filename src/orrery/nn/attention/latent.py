@@ -46,6 +46,11 @@ class LatentAttention(nn.Module):
         position: str = "rotary"
         mask: str = "causal"
 
+        @property
+        def cached(self) -> int:
+            """Return the numbers that a token leaves in the cache: the latent and one rotated key for all heads."""
+            return self.latent + self.widths.rotated
+
         def build(self, width: int) -> "LatentAttention":
             """Return the attention."""
             return LatentAttention(self, width)

@@ -99,6 +99,11 @@ class MultiHeadAttention(nn.Module):
         position: str = "none"
         mask: str = "causal"
 
+        @property
+        def cached(self) -> int:
+            """Return the numbers that a token leaves in the cache: its keys and values, unless they are another's."""
+            return 2 * self.kv_heads * self.head_width if isinstance(self.source, Self.Spec) else 0
+
         def build(self, width: int) -> "MultiHeadAttention":
             """Return the attention.
 
@@ -121,7 +126,7 @@ class MultiHeadAttention(nn.Module):
         self.out = nn.Linear(queries, width, bias=spec.biases.out)
         self.q_norm, self.k_norm = spec.qk_norm.build(queries), spec.qk_norm.build(keys)
         self.sinks = spec.sinks.build(spec.heads)
-        self.source = spec.source.build(width)
+        self.source = spec.source.build(keys)
         self.position, self.mask, self.head_width = spec.position, spec.mask, spec.head_width
         self.scale = spec.head_width**-0.5 if spec.scoring.scale is None else spec.scoring.scale
         self.dropout, self.cap = spec.scoring.dropout, spec.scoring.cap

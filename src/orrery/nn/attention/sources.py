@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from orrery.nn.context import Context
 from orrery.nn.masks import BoundMask
 from orrery.nn.positions.scheme import BoundPosition
+from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec
 
 if TYPE_CHECKING:
@@ -21,11 +22,17 @@ class Self(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """Nothing to say."""
+        """``values`` is applied to the values, all heads in a row, as ``qk_norm`` is to queries and keys."""
+
+        values: ModuleSpec = Identity.Spec()
 
         def build(self, width: int) -> "Self":
-            """Return the source; it has no parameters."""
-            return Self()
+            """Return the source of keys and values of ``width`` channels."""
+            return Self(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.values = spec.values.build(width)
 
     def forward(
         self,
@@ -37,7 +44,7 @@ class Self(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor, BoundMask]:
         """Project, rotate, store."""
         k_BKLC = attention.split(attention.k_norm(attention.k(x_BLD)))
-        v_BKLC = attention.split(attention.v(x_BLD))
+        v_BKLC = attention.split(self.values(attention.v(x_BLD)))
         q_BHLC, k_BKLC = position.rotate(q_BHLC, k_BKLC)
         k_BKSC, v_BKSC = ctx.layer.extend(attention.mask, k_BKLC, v_BKLC)  # type: ignore[union-attr]
         return q_BHLC, k_BKSC, v_BKSC, ctx.masks[attention.mask]

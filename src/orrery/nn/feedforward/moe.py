@@ -3,63 +3,21 @@
 from dataclasses import replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.context import Context
-from orrery.nn.feedforward.routers import Routing
+from orrery.nn.feedforward.routers import RouterSpec, Routing
+from orrery.nn.residual import give_role
 from orrery.nn.spec import ModuleSpec, spec
 
 
-class NoExpert(nn.Module):
-    """Zero: the empty slot of the shared expert. Shapes: unchanged."""
-
-    @spec
-    class Spec(ModuleSpec):
-        """Nothing to say."""
-
-        def build(self, width: int) -> "NoExpert":
-            """Return the empty slot."""
-            return NoExpert()
-
-    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
-        """Add nothing."""
-        return torch.zeros_like(x_BLD)
-
-
-class GatedExpert(nn.Module):
-    """``sigmoid(gate x) * expert(x)``: a shared expert that each token turns up or down (Qwen 2 MoE).
-
-    Shapes: ``[B, L, D]`` unchanged.
-    """
-
-    role: str = ""
-
-    @spec
-    class Spec(ModuleSpec):
-        """The expert."""
-
-        expert: ModuleSpec
-
-        def build(self, width: int) -> "GatedExpert":
-            """Return the expert and its gate."""
-            return GatedExpert(self.expert.build(width), width)
-
-    def __init__(self, expert: nn.Module, width: int) -> None:
-        super().__init__()
-        self.expert = expert
-        self.switch = nn.Linear(width, 1, bias=False)
-
-    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
-        """Weigh the expert's answer."""
-        return torch.sigmoid(self.switch(x_BLD)) * self.expert(x_BLD, ctx)
-
-
 class MoE(nn.Module):
-    """``shared(x) + sum_e weight_e(x) expert_e(x)`` over the few experts that the router chooses.
+    """``sum_e weight_e(x) expert_e(x) + sum_s shared_s(x)`` over the few experts that the router chooses.
 
-    Shazeer et al. 2017; Fedus et al. 2021; shared experts: Dai et al. 2024 (DeepSeekMoE). The router adds its
-    balance loss to ``ctx.losses``; the taps show its logits, the chosen experts and their load.
+    Shazeer et al. 2017; Fedus et al. 2021; shared experts, which see every token: Dai et al. 2024 (DeepSeekMoE). The
+    router adds its balance loss to ``ctx.losses``; the taps show its logits and the load of the experts.
+    Differs from the papers: no expert has a capacity, so no token is dropped; padding is routed and counted as well.
     Shapes: ``[B, L, D]`` unchanged; chosen and weights ``[B L, chosen]``.
     """
 
@@ -67,12 +25,11 @@ class MoE(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """How many experts, what they are, who sends tokens to them, and the expert that all tokens see."""
+        """What an expert is, who sends tokens to how many of them, and the experts that see every token."""
 
-        experts: int
         expert: ModuleSpec
-        router: ModuleSpec
-        shared: ModuleSpec = NoExpert.Spec()
+        router: RouterSpec
+        shared: tuple[ModuleSpec, ...] = ()
 
         def build(self, width: int) -> "MoE":
             """Return the mixture."""
@@ -80,30 +37,36 @@ class MoE(nn.Module):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.router = spec.router.build(width)
-        self.experts = nn.ModuleList(spec.expert.build(width) for _ in range(spec.experts))
-        self.shared = spec.shared.build(width)
+        self.router, self.chosen = spec.router.build(width), spec.router.choice.chosen
+        self.experts = nn.ModuleList(spec.expert.build(width) for _ in range(spec.router.experts))
+        self.shared = nn.ModuleList(expert.build(width) for expert in spec.shared)
+        for number, expert in enumerate(self.shared):
+            give_role(expert, f"shared.{number}")
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Route, let the experts answer, add up."""
-        x_ND = x_BLD.flatten(0, 1)
-        routing: Routing = self.router(x_ND)
+        routing: Routing = self.router(x_BLD.flatten(0, 1))
         ctx.tap(self, "router_logits", routing.logits_NX)
-        ctx.tap(self, "load", load(routing.chosen_NE, len(self.experts)))
+        ctx.tap(self, "load", routing.load())
         if ctx.losses is not None:
             ctx.losses.append(routing.balance())
+        mixed_BLD = self.mix(x_BLD.flatten(0, 1), routing, ctx).view_as(x_BLD)
+        for expert in self.shared:
+            mixed_BLD = mixed_BLD + expert(x_BLD, ctx)
+        return mixed_BLD
+
+    def mix(self, x_ND: Float[Tensor, "N D"], routing: Routing, ctx: Context) -> Float[Tensor, "N D"]:
+        """Call each expert that was chosen once, with all of its tokens, and add up the weighed answers."""
         quiet = replace(ctx, taps=None)  # an expert sees other rows at every call: its insides have no fixed shape
+        by_expert_M = routing.chosen_NE.flatten().argsort(stable=True)
+        row_M, weight_M = by_expert_M // routing.chosen_NE.shape[1], routing.weights_NE.flatten()[by_expert_M]
+        counts = routing.counts().tolist()
         mixed_ND = torch.zeros_like(x_ND)
-        for number, expert in enumerate(self.experts):
-            row, rank = torch.where(routing.chosen_NE == number)
-            answer_MD = expert(x_ND[row][None], quiet)[0]
-            mixed_ND = mixed_ND.index_add(0, row, (answer_MD * routing.weights_NE[row, rank, None]).to(x_ND.dtype))
-        return mixed_ND.view_as(x_BLD) + self.shared(x_BLD, ctx)
-
-
-def load(chosen_NE: Int[Tensor, "N E"], experts: int) -> Float[Tensor, "X"]:
-    """Return the share of all choices that each expert received."""
-    return torch.bincount(chosen_NE.flatten(), minlength=experts).float() / chosen_NE.numel()
+        for expert, row_T, weight_T in zip(self.experts, row_M.split(counts), weight_M.split(counts), strict=True):
+            if len(row_T):
+                answer_TD = expert(x_ND[row_T][None], quiet)[0] * weight_T[:, None]
+                mixed_ND.index_add_(0, row_T, answer_TD.to(x_ND.dtype))
+        return mixed_ND
 
 
 def imbalance(load_X: Float[Tensor, "X"]) -> float:

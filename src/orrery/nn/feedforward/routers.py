@@ -1,12 +1,18 @@
-"""Routers: which experts a token is sent to, and with which weight."""
+"""Routers: which experts a token is sent to, and with which weight.
+
+A router computes in float32 at least, whatever the model's dtype: a rounded score sends a token to another expert
+("selective precision", Fedus et al. 2021, section 2.4).
+"""
 
 from abc import abstractmethod
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from orrery.errors import UsageError
 from orrery.nn.spec import ModuleSpec, Value, spec
 
 
@@ -19,12 +25,22 @@ class Routing:
     chosen_NE: Int[Tensor, "N E"]
     weights_NE: Float[Tensor, "N E"]
 
+    def counts(self) -> Int[Tensor, "X"]:
+        """Return how many tokens each expert received."""
+        return torch.bincount(self.chosen_NE.flatten(), minlength=self.scores_NX.shape[1])
+
+    def load(self) -> Float[Tensor, "X"]:
+        """Return the share of all choices that each expert received."""
+        return self.counts().to(self.scores_NX.dtype) / self.chosen_NE.numel()
+
     def balance(self) -> Float[Tensor, ""]:
-        """Return the balance loss ``X sum_e share_e mean_score_e`` (Fedus et al. 2021, equation 4): one is even."""
-        experts = self.scores_NX.shape[1]
-        count_X = torch.bincount(self.chosen_NE.flatten(), minlength=experts).to(self.scores_NX)
+        """Return the balance loss ``X sum_e load_e mean_score_e`` (Fedus et al. 2021, equation 4): one is even.
+
+        The gradient flows through the scores alone. Differs from the paper: scores that do not sum to one (sigmoid)
+        are brought to that first, as in DeepSeek-V3, equation 19.
+        """
         mean_X = (self.scores_NX / self.scores_NX.sum(-1, keepdim=True)).mean(0)
-        return experts * (count_X / self.chosen_NE.numel() * mean_X).sum()
+        return len(mean_X) * (self.load() * mean_X).sum()
 
 
 @spec
@@ -34,6 +50,14 @@ class Choice(Value):
     chosen: int
 
     @abstractmethod
+    def reach(self, experts: int) -> int:
+        """Return how many of so many experts one token may be sent to.
+
+        Raises:
+            UsageError: the rule cannot divide so many experts.
+        """
+
+    @abstractmethod
     def of(self, scores_NX: Float[Tensor, "N X"]) -> Int[Tensor, "N E"]:
         """Return the numbers of the chosen experts."""
 
@@ -41,6 +65,10 @@ class Choice(Value):
 @spec
 class TopK(Choice):
     """The ``chosen`` best."""
+
+    def reach(self, experts: int) -> int:
+        """Return all."""
+        return experts
 
     def of(self, scores_NX: Float[Tensor, "N X"]) -> Int[Tensor, "N E"]:
         """Take the best."""
@@ -57,6 +85,16 @@ class GroupLimited(Choice):
     groups: int
     kept: int
     judged_by: int = 1
+
+    def reach(self, experts: int) -> int:
+        """Return the experts of the kept groups."""
+        size, remainder = divmod(experts, self.groups)
+        if remainder or self.judged_by > size:
+            raise UsageError(
+                f"{experts} experts do not make {self.groups} equal groups of at least {self.judged_by}",
+                "choose a number of groups that divides the number of experts",
+            )
+        return min(self.kept, self.groups) * size
 
     def of(self, scores_NX: Float[Tensor, "N X"]) -> Int[Tensor, "N E"]:
         """Take the best of the best groups."""
@@ -99,6 +137,15 @@ class Normalised(Weighing):
         return scores_NE / (scores_NE.sum(-1, keepdim=True) + self.eps) * self.scale
 
 
+@spec
+class RouterSpec(ModuleSpec):
+    """A router: how many experts there are, who is chosen, and how the chosen are weighed."""
+
+    experts: int
+    choice: Choice
+    weighing: Weighing = AsScored()
+
+
 class SoftmaxRouter(nn.Module):
     """``scores = softmax(W x)``; the chosen are weighed by their scores (Mixtral, Qwen, DeepSeek-V2, gpt-oss).
 
@@ -106,12 +153,9 @@ class SoftmaxRouter(nn.Module):
     """
 
     @spec
-    class Spec(ModuleSpec):
-        """The experts, who is chosen, and how the chosen are weighed."""
+    class Spec(RouterSpec):
+        """Whether the logits have a bias."""
 
-        experts: int
-        choice: Choice
-        weighing: Weighing = AsScored()
         bias: bool = False
 
         def build(self, width: int) -> "SoftmaxRouter":
@@ -120,12 +164,13 @@ class SoftmaxRouter(nn.Module):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
+        _check(spec.choice, spec.experts)
         self.linear = nn.Linear(width, spec.experts, bias=spec.bias)
         self.choice, self.weighing = spec.choice, spec.weighing
 
     def forward(self, x_ND: Float[Tensor, "N D"]) -> Routing:
         """Choose and weigh."""
-        logits_NX = self.linear(x_ND)
+        logits_NX = _logits(self.linear, x_ND)
         scores_NX = logits_NX.softmax(-1)
         chosen_NE = self.choice.of(scores_NX)
         return Routing(logits_NX, scores_NX, chosen_NE, self.weighing.of(scores_NX.gather(1, chosen_NE)))
@@ -139,12 +184,8 @@ class SigmoidRouter(nn.Module):
     """
 
     @spec
-    class Spec(ModuleSpec):
-        """The experts, who is chosen, and how the chosen are weighed."""
-
-        experts: int
-        choice: Choice
-        weighing: Weighing = AsScored()
+    class Spec(RouterSpec):
+        """Nothing of its own to say."""
 
         def build(self, width: int) -> "SigmoidRouter":
             """Return the router."""
@@ -152,13 +193,32 @@ class SigmoidRouter(nn.Module):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
+        _check(spec.choice, spec.experts)
         self.linear = nn.Linear(width, spec.experts, bias=False)
         self.correction = nn.Parameter(torch.zeros(spec.experts), requires_grad=False)
         self.choice, self.weighing = spec.choice, spec.weighing
 
     def forward(self, x_ND: Float[Tensor, "N D"]) -> Routing:
         """Choose and weigh."""
-        logits_NX = self.linear(x_ND)
+        logits_NX = _logits(self.linear, x_ND)
         scores_NX = logits_NX.sigmoid()
         chosen_NE = self.choice.of(scores_NX + self.correction)
         return Routing(logits_NX, scores_NX, chosen_NE, self.weighing.of(scores_NX.gather(1, chosen_NE)))
+
+
+def _logits(linear: nn.Linear, x_ND: Tensor) -> Tensor:
+    """Score the experts in float32 at least, under autocast too."""
+    wide = torch.promote_types(x_ND.dtype, torch.float32)
+    with torch.autocast(x_ND.device.type, enabled=False):
+        bias = None if linear.bias is None else linear.bias.to(wide)
+        return F.linear(x_ND.to(wide), linear.weight.to(wide), bias)
+
+
+def _check(choice: Choice, experts: int) -> None:
+    """Refuse a rule that cannot choose so many experts."""
+    reach = choice.reach(experts)
+    if not 1 <= choice.chosen <= reach:
+        raise UsageError(
+            f"a token cannot be sent to {choice.chosen} of the {reach} experts that it may reach",
+            "choose fewer experts a token, or keep more groups",
+        )

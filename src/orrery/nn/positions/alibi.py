@@ -12,7 +12,7 @@ from orrery.nn.spec import spec
 
 
 class Alibi(PositionScheme):
-    """``scores_ij - slope_h * (i - j)``, ``slope_h = 2^(-reach h / H)`` for ``h = 1 ... H`` (Press et al. 2022).
+    """``scores_ij - slope_h * (i - j)``, ``slope_h = 2^(-8 h / H)`` for ``h = 1 ... H`` (Press et al. 2022).
 
     Where H is no power of two, the slopes of the next lower power come first and then every other one of the next
     higher, as in the authors' code. Shapes: bias ``[B, H, L, S]``.
@@ -20,11 +20,9 @@ class Alibi(PositionScheme):
 
     @spec
     class Spec(PositionSpec):
-        """``reach`` is the exponent of the flattest slope; ``scale`` multiplies every slope (Falcon)."""
+        """The number of heads."""
 
         heads: int
-        reach: float = 8.0
-        scale: float = 1.0
 
         def build(self, width: int) -> "Alibi":
             """Return the scheme; it has no parameters."""
@@ -32,7 +30,7 @@ class Alibi(PositionScheme):
 
     def __init__(self, spec: Spec) -> None:
         super().__init__()
-        self.slopes = [spec.scale * slope for slope in slopes(spec.heads, spec.reach)]
+        self.slopes = slopes(spec.heads)
 
     def bind(self, call: Call) -> BoundPosition:
         """Compute the bias of every mask's keys."""
@@ -44,11 +42,44 @@ class Alibi(PositionScheme):
         return Biased(biases)
 
 
-def slopes(heads: int, reach: float) -> list[float]:
+class RoundedAlibi(PositionScheme):
+    """``scores_ij + scale * round(round(slope_h) * round(j))``: ALiBi as Falcon computes it, rounded to bfloat16.
+
+    Differs from the paper: the three roundings move a score by up to ``3 * 2^-9`` of ``scale slope_h j``, and the
+    scores depend on where a key stands, not on the distance alone. Shapes: bias ``[B, H, L, S]``.
+    """
+
+    @spec
+    class Spec(PositionSpec):
+        """``scale`` multiplies every bias: Falcon scales the scores together with it."""
+
+        heads: int
+        scale: float = 1.0
+
+        def build(self, width: int) -> "RoundedAlibi":
+            """Return the scheme; it has no parameters."""
+            return RoundedAlibi(self)
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__()
+        self.slopes, self.scale = slopes(spec.heads), spec.scale
+
+    def bind(self, call: Call) -> BoundPosition:
+        """Compute the bias of every mask's keys, the same for all queries."""
+        slopes_H = torch.tensor(self.slopes, dtype=torch.bfloat16, device=call.query.positions.device)
+        biases = {}
+        for mask, key in call.keys.items():
+            rounded_BHS = slopes_H[:, None] * key.positions[:, None, :].bfloat16()
+            bias_BHS = self.scale * rounded_BHS.to(call.dtype)
+            biases[mask] = bias_BHS[:, :, None].expand(-1, -1, call.query.positions.shape[1], -1)
+        return Biased(biases)
+
+
+def slopes(heads: int) -> list[float]:
     """Return the slope of every head."""
     power = 2 ** math.floor(math.log2(heads))
-    first = [2 ** (-reach * h / power) for h in range(1, power + 1)]
-    between = [2 ** (-reach * h / (2 * power)) for h in range(1, 2 * power + 1, 2)]
+    first = [2 ** (-8 * h / power) for h in range(1, power + 1)]
+    between = [2 ** (-8 * h / (2 * power)) for h in range(1, 2 * power + 1, 2)]
     return first + between[: heads - power]
 
 

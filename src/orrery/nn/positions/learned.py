@@ -40,10 +40,19 @@ class LearnedPositions(PositionScheme):
         Raises:
             UsageError: a row is longer than the table.
         """
-        tokens = max(call.length, int(call.query.positions.max()) + 1)
-        if tokens > self.length:
-            raise UsageError(
-                f"{tokens} tokens, but this model has {self.length} learned positions",
-                f"shorten the text to {self.length} tokens, or cut it from the left",
-            )
+        check_reach(call, self.length)
         return Added(self.table(call.query.positions + self.offset))
+
+
+def check_reach(call: Call, length: int) -> None:
+    """Refuse a call that passes the end of a table.
+
+    Raises:
+        UsageError: a row is longer than the table.
+    """
+    tokens = max(call.length, int(call.query.positions.max()) + 1)
+    if tokens > length:
+        raise UsageError(
+            f"{tokens} tokens, but this model has {length} positions",
+            f"shorten the text to {length} tokens, or cut it from the left",
+        )

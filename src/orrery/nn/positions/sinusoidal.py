@@ -1,8 +1,10 @@
 """Sinusoidal positions: a fixed clock of many hands, each turning at its own rate."""
 
 import math
+from collections.abc import Callable
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from orrery.nn.positions.scheme import Added, BoundPosition, Call, PositionScheme, PositionSpec
@@ -33,13 +35,19 @@ class SinusoidalPositions(PositionScheme):
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
         self.width, self.base = width, spec.base
-        self.arrange = _halves if spec.halves else _pairs
+        self.arrange = in_halves if spec.halves else in_pairs
 
     def bind(self, call: Call) -> BoundPosition:
-        """Compute the angles of the call's positions."""
-        angles_BLR = call.query.positions[..., None].double() * rates(self.base, self.width, call.query.positions)
-        table_BLD = self.arrange(angles_BLR.sin(), angles_BLR.cos())[..., : self.width]
-        return Added(table_BLD.to(call.dtype))
+        """Compute the vectors of the call's positions."""
+        return Added(sinusoid(call.query.positions, self.width, self.base, self.arrange).to(call.dtype))
+
+
+def sinusoid(
+    positions: Int[Tensor, "*B"], width: int, base: float, arrange: Callable[[Tensor, Tensor], Tensor]
+) -> Float[Tensor, "*B D"]:
+    """Return the vector of every position, in float64."""
+    angles = positions[..., None].double() * rates(base, width, positions)
+    return arrange(angles.sin(), angles.cos())[..., :width]
 
 
 def rates(base: float, width: int, like: Tensor) -> Tensor:
@@ -48,9 +56,11 @@ def rates(base: float, width: int, like: Tensor) -> Tensor:
     return torch.exp(pairs * (-math.log(base) / width))
 
 
-def _pairs(sine: Tensor, cosine: Tensor) -> Tensor:
+def in_pairs(sine: Tensor, cosine: Tensor) -> Tensor:
+    """Return sine and cosine in turns."""
     return torch.stack([sine, cosine], dim=-1).flatten(-2)
 
 
-def _halves(sine: Tensor, cosine: Tensor) -> Tensor:
+def in_halves(sine: Tensor, cosine: Tensor) -> Tensor:
+    """Return all sines, then all cosines."""
     return torch.cat([sine, cosine], dim=-1)

@@ -1,0 +1,171 @@
+"""What BART and its kin share: two stacks of the original Transformer's sublayers, and the names in their files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orrery.checkpoints.layouts import Reshaped
+from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.families._config import Config
+from orrery.families._seq2seq import GENERATION, start_token
+from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.attention.sources import Memory
+from orrery.nn.block import Block
+from orrery.nn.embeddings import TokenEmbedding
+from orrery.nn.feedforward.mlp import MLP
+from orrery.nn.heads import LanguageModelHead
+from orrery.nn.masks import Causal, Everything, Mask
+from orrery.nn.norms import LayerNorm
+from orrery.nn.positions.scheme import PositionSpec
+from orrery.nn.residual import Chain, Dropout, Identity, Residual, Scale
+from orrery.nn.slots import Shift
+from orrery.nn.spec import ModuleSpec
+from orrery.nn.stack import Stack, repeat
+
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 50265,
+    "max_position_embeddings": 1024,
+    "encoder_layers": 12,
+    "encoder_ffn_dim": 4096,
+    "encoder_attention_heads": 16,
+    "decoder_layers": 12,
+    "decoder_ffn_dim": 4096,
+    "decoder_attention_heads": 16,
+    "activation_function": "gelu",
+    "d_model": 1024,
+    "dropout": 0.1,
+    "attention_dropout": 0.0,
+    "scale_embedding": False,
+    "decoder_start_token_id": None,
+    "bos_token_id": 0,
+    "architectures": None,
+}
+TINY = {
+    "vocab_size": 61, "max_position_embeddings": 48, "d_model": 24, "encoder_layers": 2, "decoder_layers": 2,
+    "encoder_attention_heads": 3, "decoder_attention_heads": 4, "encoder_ffn_dim": 40, "decoder_ffn_dim": 32,
+    "decoder_start_token_id": 2,
+}  # fmt: skip
+FIXED = {"is_decoder": False, "add_bias_logits": False, "tie_word_embeddings": True}
+IGNORED = (
+    *GENERATION, "init_std", "_num_labels", "classifier_dropout", "classif_dropout", "num_hidden_layers",
+    "extra_pos_embeddings", "activation_dropout", "encoder_layerdrop", "decoder_layerdrop",
+)  # fmt: skip
+"""The last three concern training alone, which here has dropout on the sublayers and on the patterns."""
+
+
+@dataclass(frozen=True)
+class Norms:
+    """Where the norms of a member stand.
+
+    Attributes:
+        slot: of each residual, ``out`` (behind the sum) or ``pre`` (before the branch).
+        embedding: whether the sum of embedding and position is normalised.
+        final: whether a stack ends with a norm.
+    """
+
+    slot: str
+    embedding: bool
+    final: bool
+
+    @property
+    def settings(self) -> dict[str, bool]:
+        """Return what old configurations say of it; newer ones leave it to the model's type."""
+        return {
+            "normalize_before": self.slot == "pre",
+            "normalize_embedding": self.embedding,
+            "add_final_layer_norm": self.final,
+        }
+
+
+def assemble(
+    c: Config, norms: Norms, positions: PositionSpec, target: TokenEmbedding.Spec | None = None
+) -> EncoderDecoder.Spec:
+    """Return the architecture of a member; ``target`` is the decoder's own vocabulary."""
+    embed = TokenEmbedding.Spec(vocabulary=c["vocab_size"])
+    reads = {"attention": _attention(c, "encoder", mask="all")}
+    writes = {"attention": _attention(c, "decoder"), "cross": _attention(c, "decoder", source=Memory.Spec())}
+    return EncoderDecoder.Spec(
+        width=c["d_model"],
+        context=c["max_position_embeddings"],
+        embed=embed,
+        encoder=_stack(c, "encoder", reads, norms, {"all": Everything()}, positions),
+        decoder=_stack(c, "decoder", writes, norms, {"causal": Causal()}, positions),
+        head=LanguageModelHead.Spec(
+            vocabulary=(target or embed).vocabulary,
+            cap=Identity.Spec() if is_bare(c["architectures"]) else Shift.Spec(),
+        ),
+        start=start_token(c, "decoder_start_token_id", "bos_token_id"),
+        target=target,
+    )
+
+
+def _attention(c: Config, side: str, **slots: Any) -> MultiHeadAttention.Spec:
+    heads = c[f"{side}_attention_heads"]
+    return MultiHeadAttention.Spec(
+        heads=heads,
+        kv_heads=heads,
+        head_width=c.divide("d_model", f"{side}_attention_heads"),
+        biases=Biases(q=True, k=True, v=True, out=True),
+        scoring=Scoring(dropout=c["attention_dropout"]),
+        **slots,
+    )
+
+
+def _stack(
+    c: Config,
+    side: str,
+    attentions: Mapping[str, ModuleSpec],
+    norms: Norms,
+    masks: Mapping[str, Mask],
+    positions: PositionSpec,
+) -> Stack.Spec:
+    norm, empty, dropout = LayerNorm.Spec(), Identity.Spec(), c["dropout"]
+    mlp = MLP.Spec(hidden=c[f"{side}_ffn_dim"], activation=c.activation("activation_function"))
+    residuals = {
+        role: Residual.Spec(branch=branch, dropout=dropout, **{norms.slot: norm})
+        for role, branch in {**attentions, "feed_forward": mlp}.items()
+    }
+    return Stack.Spec(
+        blocks=repeat(Block.Spec(residuals=residuals), c[f"{side}_layers"]),
+        final=norm if norms.final else empty,
+        positions={"absolute": positions},
+        masks=masks,
+        enter=Scale.Spec(factor=c["d_model"] ** 0.5) if c["scale_embedding"] else empty,
+        start=Chain.Spec(parts=(norm if norms.embedding else empty, Dropout.Spec(rate=dropout))),
+    )
+
+
+_PROJECTIONS = tuple((f"{part}_proj", f"branch.{part}") for part in ("q", "k", "v", "out"))
+OLD: Mapping[str, str | None] = {
+    r"\b(encoder|decoder)\.embed_tokens\.weight$": "shared.weight",
+    r"^(model\.)?(encoder|decoder)\.version$": None,
+}
+"""Old names: files of pickles keep copies of the one embedding, and the number of a layout."""
+
+_ROLES = {
+    "encoder": {"attention": "self_attn", "feed_forward": "final"},
+    "decoder": {"attention": "self_attn", "cross": "encoder_attn", "feed_forward": "final"},
+}
+
+
+def is_bare(architectures: Sequence[str] | None) -> bool:
+    """Say whether a file holds the two stacks alone: its names lack a prefix, and its logits a shift (BART base)."""
+    return bool({"BartModel", "MBartModel", "PegasusModel", "MarianModel"} & set(architectures or ()))
+
+
+def rules(config: Mapping[str, Any], slot: str) -> tuple[Rule, ...]:
+    """Return the rules of a member whose norms stand in this slot of a residual."""
+    prefix = "" if is_bare(config.get("architectures")) else "model."
+    found = [rename(f"{prefix}shared.weight", "embed.token.weight")]
+    for side, roles in _ROLES.items():
+        theirs, ours = f"{prefix}{side}.layers.{{i}}", f"{side}.blocks.{{i}}"
+        for role, name in roles.items():
+            found += renames(theirs, ours, [(f"{name}_layer_norm", f"{role}.{slot}")])
+            found += renames(f"{theirs}.{name}", f"{ours}.{role}", _PROJECTIONS)
+        found += renames(theirs, f"{ours}.feed_forward.branch", [("fc1", "up"), ("fc2", "down")])
+        found += renames(prefix + side, side, [("layernorm_embedding", "start.0"), ("layer_norm", "final")])
+        positions = [f"{side}.positions.absolute.table{end}" for end in (".weight", "")]
+        found += [rename(f"{prefix}{side}.embed_positions.weight", name) for name in positions]
+    found.append(rename("lm_head.weight", "head.vocabulary.weight"))  # a copy, where a file has one
+    return (*found, Rule("final_logits_bias", ("head.cap.shift",), Reshaped(1)))

@@ -1,0 +1,136 @@
+"""What BERT and its kin (RoBERTa, XLM-R, ELECTRA) have in common: the keys, the stack, and the names of its tensors."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.families import _heads
+from orrery.families._config import Config
+from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.block import Block
+from orrery.nn.embeddings import SegmentedEmbedding
+from orrery.nn.feedforward.mlp import MLP
+from orrery.nn.masks import Everything
+from orrery.nn.norms import LayerNorm
+from orrery.nn.positions.learned import LearnedPositions
+from orrery.nn.residual import Chain, Dropout, Residual
+from orrery.nn.spec import ModuleSpec
+from orrery.nn.stack import Stack, repeat
+
+BODY: Mapping[str, Any] = {
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12,
+    "tie_word_embeddings": True,
+    **_heads.DEFAULTS,
+}
+DEFAULTS: Mapping[str, Any] = {**BODY, "classifier_dropout": None}
+TINY: Mapping[str, Any] = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 40,
+    "max_position_embeddings": 48,
+}
+FIXED: Mapping[str, Any] = {
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "position_embedding_type": "absolute",
+    "pruned_heads": {},
+}
+IGNORED = (*_heads.IGNORED, "pooler_*", "directionality")
+
+
+def embed(c: Config) -> SegmentedEmbedding.Spec:
+    """Return the embeddings of tokens and segments."""
+    return SegmentedEmbedding.Spec(vocabulary=c["vocab_size"], segments=c["type_vocab_size"])
+
+
+def norm(c: Config) -> LayerNorm.Spec:
+    """Return the LayerNorm that all parts share."""
+    return LayerNorm.Spec(eps=c["layer_norm_eps"])
+
+
+def block(c: Config) -> Block.Spec:
+    """Return a post-LN block with biases everywhere."""
+    attention = MultiHeadAttention.Spec(
+        heads=c["num_attention_heads"],
+        kv_heads=c["num_attention_heads"],
+        head_width=c.divide("hidden_size", "num_attention_heads"),
+        biases=Biases(q=True, k=True, v=True, out=True),
+        scoring=Scoring(dropout=c["attention_probs_dropout_prob"]),
+        mask="full",
+    )
+    feed_forward = MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act"))
+    dropout = c["hidden_dropout_prob"]
+    return Block.Spec(
+        residuals={
+            "attention": Residual.Spec(branch=attention, out=norm(c), dropout=dropout),
+            "feed_forward": Residual.Spec(branch=feed_forward, out=norm(c), dropout=dropout),
+        }
+    )
+
+
+def stack(c: Config, *after: ModuleSpec, offset: int = 0, entry: int | None = None) -> Stack.Spec:
+    """Return the stack.
+
+    ``offset`` is the number of rows at the beginning of the position table that no token uses; ``entry`` the width of
+    the embeddings where it is another than the blocks', and what stands ``after`` their norm then projects.
+    """
+    return Stack.Spec(
+        blocks=repeat(block(c), c["num_hidden_layers"]),
+        positions={"learned": LearnedPositions.Spec(length=c["max_position_embeddings"] - offset, offset=offset)},
+        masks={"full": Everything()},
+        start=Chain.Spec(parts=(norm(c), Dropout.Spec(rate=c["hidden_dropout_prob"]), *after)),
+        entry=entry,
+    )
+
+
+def classifier_dropout(c: Config) -> float:
+    """Return the dropout before the labels: its own, else that of the blocks."""
+    return float(c["hidden_dropout_prob"] if c["classifier_dropout"] is None else c["classifier_dropout"])
+
+
+def tied(config: Mapping[str, Any]) -> bool:
+    """Say whether the masked language model's head is the embedding table."""
+    return bool(config.get("tie_word_embeddings", True))
+
+
+def embedding_rules(base: str) -> tuple[Rule, ...]:
+    """Return the rules of the embeddings and of their norm."""
+    tables = (
+        ("word_embeddings", "embed.token"),
+        ("token_type_embeddings", "embed.segment"),
+        ("position_embeddings", "stack.positions.learned.table"),
+    )
+    return (
+        *(rename(f"{base}embeddings.{theirs}.weight", f"{ours}.weight") for theirs, ours in tables),
+        *renames(f"{base}embeddings", "stack.start", (("LayerNorm", "0"),)),
+    )
+
+
+def block_rules(base: str) -> tuple[Rule, ...]:
+    """Return the rules of the blocks."""
+    return renames(
+        f"{base}encoder.layer.{{i}}",
+        "stack.blocks.{i}",
+        (
+            ("attention.self.query", "attention.branch.q"),
+            ("attention.self.key", "attention.branch.k"),
+            ("attention.self.value", "attention.branch.v"),
+            ("attention.output.dense", "attention.branch.out"),
+            ("attention.output.LayerNorm", "attention.out"),
+            ("intermediate.dense", "feed_forward.branch.up"),
+            ("output.dense", "feed_forward.branch.down"),
+            ("output.LayerNorm", "feed_forward.out"),
+        ),
+    )

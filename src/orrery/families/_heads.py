@@ -1,0 +1,152 @@
+"""Which heads the ``architectures`` entry of an encoder means, what they are made of, and their names in old files."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from orrery.checkpoints.rules import Rule, rename
+from orrery.errors import ModelFileError
+from orrery.families._config import Config
+from orrery.nn.heads import LanguageModelHead, Pooler, SequenceHead, TokenHead
+from orrery.nn.residual import Chain, Dropout
+from orrery.nn.slots import Activate, Projection
+from orrery.nn.spec import ModuleSpec
+
+DEFAULTS: Mapping[str, Any] = {"architectures": None, "id2label": None, "num_labels": None}
+"""The keys that this reader uses; a family adds them to its own."""
+
+IGNORED = ("gradient_checkpointing", "finetuning_task", "torchscript", "output_past", "_num_labels")
+"""Keys of old files about how a model was trained or run."""
+
+PURPOSES: Mapping[str, tuple[str, ...]] = {
+    "Model": ("pooled",),
+    "ForMaskedLM": ("masked",),
+    "ForPreTraining": ("masked", "next"),
+    "ForNextSentencePrediction": ("next",),
+    "ForSequenceClassification": ("sequence",),
+    "ForTokenClassification": ("token",),
+    "ForQuestionAnswering": ("span",),
+}
+"""The names of the heads behind the end of a class's name, the main one first; a bare model may have none."""
+
+EACH_TOKEN = (("classifier", "token.labels"), ("qa_outputs", "span.labels"))
+"""The names of the heads for every token in the files of nearly every family, and ours."""
+
+_ENDS = ("weight", "bias")
+
+
+def purpose(config: Mapping[str, Any], architecture: str) -> str:
+    """Return what a model is for: its class in ``config.json``, by default ``architecture``, without the family.
+
+    Raises:
+        ModelFileError: a class of another family, or one that is not known.
+    """
+    family = architecture.removesuffix("ForMaskedLM")
+    named = (config.get("architectures") or [architecture])[0]
+    if not named.startswith(family) or named.removeprefix(family) not in PURPOSES:
+        raise ModelFileError(
+            f"the architecture {named!r} is not known", f"known: {', '.join(family + end for end in PURPOSES)}"
+        )
+    return str(named.removeprefix(family))
+
+
+def base(config: Mapping[str, Any], architecture: str, prefix: str) -> str:
+    """Return what the names of the stack begin with: ``bert.``, and nothing in the files of a bare model."""
+    return "" if purpose(config, architecture) == "Model" else prefix
+
+
+def choose(
+    c: Config,
+    architecture: str,
+    heads: Mapping[str, ModuleSpec],
+    purposes: Mapping[str, tuple[str, ...]] = PURPOSES,
+) -> dict[str, ModuleSpec]:
+    """Return the heads that a configuration asks for, among those of the family.
+
+    Raises:
+        ModelFileError: the family has no such head.
+    """
+    end = purpose({"architectures": c["architectures"]}, architecture)
+    if end == "Model":
+        return {name: heads[name] for name in purposes[end] if name in heads}
+    if lacking := [name for name in purposes[end] if name not in heads]:
+        raise ModelFileError(f"{c.family} has no head {lacking[0]!r}, which {end} asks for", "is it another family's?")
+    return {name: heads[name] for name in purposes[end]}
+
+
+def labels(c: Config) -> int:
+    """Return the number of labels of a configuration: those it names, else the number it gives, else two."""
+    return len(c["id2label"] or ()) or c["num_labels"] or 2
+
+
+def transform(width: int, activation: str, *after: ModuleSpec, bias: bool = True) -> Chain.Spec:
+    """Return what comes before a product with the labels: ``act(W x + b)``, often a norm after it."""
+    return Chain.Spec(parts=(Projection.Spec(width=width, bias=bias), Activate.Spec(activation=activation), *after))
+
+
+def masked(c: Config, width: int, activation: str, norm: ModuleSpec) -> LanguageModelHead.Spec:
+    """Return BERT's masked language model: a transform, a norm and the embedding table with a bias of its own."""
+    return LanguageModelHead.Spec(
+        vocabulary=c["vocab_size"],
+        tied=c["tie_word_embeddings"],
+        bias=True,
+        transform=transform(width, activation, norm),
+    )
+
+
+def answers(c: Config, dropout: float, pooler: ModuleSpec) -> dict[str, ModuleSpec]:
+    """Return the heads that every family has alike: a class for the row, one for each token, a span's two ends.
+
+    ``pooler`` transforms the first token for the class of the row; ``dropout`` comes before the labels.
+    """
+    dry = Dropout.Spec(rate=dropout)
+    return {
+        "sequence": SequenceHead.Spec(labels=labels(c), pooler=Pooler.Spec(transform=Chain.Spec(parts=(pooler, dry)))),
+        "token": TokenHead.Spec(labels=labels(c), transform=dry),
+        "span": TokenHead.Spec(labels=2),
+    }
+
+
+def rules_of(pairs: Iterable[tuple[str, str]]) -> tuple[Rule, ...]:
+    """Return the rules that the linear map ``a`` of a file is ``heads.b``, for every pair (a, b)."""
+    return tuple(rename(f"{theirs}.{end}", f"heads.{ours}.{end}") for theirs, ours in pairs for end in _ENDS)
+
+
+def masked_rules(theirs: str, dense: str, norm: str, *, tied: bool) -> tuple[Rule, ...]:
+    """Return the rules of a masked language model's head.
+
+    Untied, transformers keeps two biases, of which it reads the decoder's alone. Ours is written as both.
+    """
+    return (
+        *rules_of(((f"{theirs}.{dense}", "masked.transform.0.linear"), (f"{theirs}.{norm}", "masked.transform.2"))),
+        rename(f"{theirs}.decoder.weight", "heads.masked.vocabulary.weight"),
+        rename(f"{theirs}.bias", "heads.masked.vocabulary.bias"),
+        *(() if tied else (rename(f"{theirs}.decoder.bias", "heads.masked.vocabulary.bias"),)),
+    )
+
+
+def old_bias(theirs: str, *, tied: bool) -> dict[str, str | None]:
+    """Return the old name of a tied head's bias, which some files keep beside the other."""
+    return {f"^{re.escape(theirs)}\\.decoder\\.bias$": f"{theirs}.bias"} if tied else {}
+
+
+def old(prefix: str, heads: Iterable[str], rules: Sequence[Rule]) -> dict[str, str | None]:
+    """Return what an encoder's ``OLD`` says, given its heads and the rules of its files.
+
+    Files of the first years call a norm's tensors gamma and beta and keep numbered places beside the weights. A file
+    may also hold heads that its configuration does not name, as the published BERT does its pooler: they are left.
+    A bare model may stand under the names of a whole one.
+    """
+    used, others = set[str](), set[str]()
+    for rule in rules:
+        part, _, rest = rule.ours[0].partition(".")
+        if part == "heads":
+            (used if rest.partition(".")[0] in set(heads) else others).add(rule.theirs)
+    bare = not any(rule.theirs.startswith(prefix) for rule in rules)
+    return {
+        r"\bgamma$": "weight",
+        r"\bbeta$": "bias",
+        r"\b(position|token_type)_ids$": None,
+        **({f"^{re.escape(prefix)}": ""} if bare else {}),
+        **{f"^{re.escape(name)}$": None for name in sorted(others - used)},
+    }

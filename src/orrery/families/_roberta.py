@@ -1,0 +1,56 @@
+"""What RoBERTa and XLM-R have in common, which is all but the vocabulary and the name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.checkpoints.rules import Rule
+from orrery.families import _bert, _heads
+from orrery.families._config import Config
+from orrery.models.encoder import Encoder
+from orrery.nn.heads import Pooler
+from orrery.nn.residual import Chain, Dropout
+
+DEFAULTS: Mapping[str, Any] = {**_bert.DEFAULTS, "pad_token_id": 1}
+TINY: Mapping[str, Any] = {**_bert.TINY, "max_position_embeddings": 50, "type_vocab_size": 1, "pad_token_id": 1}
+
+
+def spec(config: Mapping[str, Any], family: str, architecture: str, defaults: Mapping[str, Any]) -> Encoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config(family, config, defaults, fixed=_bert.FIXED, ignored=_bert.IGNORED)
+    width, offset = c["hidden_size"], c["pad_token_id"] + 1
+    pooler, dropout = _heads.transform(width, "tanh"), _bert.classifier_dropout(c)
+    heads = {
+        "masked": _heads.masked(c, width, "gelu", _bert.norm(c)),
+        "pooled": Pooler.Spec(transform=pooler),
+        **_heads.answers(c, dropout, Chain.Spec(parts=(Dropout.Spec(rate=dropout), pooler))),
+    }
+    return Encoder.Spec(
+        width=width,
+        context=c["max_position_embeddings"] - offset,
+        embed=_bert.embed(c),
+        stack=_bert.stack(c, offset=offset),
+        heads=_heads.choose(c, architecture, heads),
+    )
+
+
+def rules(config: Mapping[str, Any], architecture: str) -> tuple[Rule, ...]:
+    """Return the rules of the files; a bare model's names begin without ``roberta``."""
+    base = _heads.base(config, architecture, "roberta.")
+    row = (
+        ("classifier.dense", "sequence.pooler.transform.0.1.0.linear"),
+        ("classifier.out_proj", "sequence.labels"),
+    )
+    return (
+        *_bert.embedding_rules(base),
+        *_bert.block_rules(base),
+        *_heads.masked_rules("lm_head", "dense", "layer_norm", tied=_bert.tied(config)),
+        *_heads.rules_of(((f"{base}pooler.dense", "pooled.transform.0.linear"), *row, *_heads.EACH_TOKEN)),
+    )
+
+
+def old(heads: Mapping[str, Any], config: Mapping[str, Any], architecture: str) -> dict[str, str | None]:
+    """Return the names of old files."""
+    return {
+        **_heads.old_bias("lm_head", tied=_bert.tied(config)),
+        **_heads.old("roberta.", heads, rules(config, architecture)),
+    }

@@ -1,0 +1,53 @@
+"""Reading which layers look back a window only, and how far."""
+
+from collections.abc import Mapping, Sequence
+
+from orrery.errors import ModelFileError
+from orrery.families._config import Config
+from orrery.nn.masks import Causal, Mask, Window
+
+FULL, SLIDING = "full_attention", "sliding_attention"
+"""How transformers spells the two kinds of layers in ``layer_types``."""
+
+_NAMES = {FULL: "causal", SLIDING: "local"}
+
+
+def causal(c: Config, window: int | None) -> Mask:
+    """Return the causal mask, bounded by a window where there is one.
+
+    Raises:
+        ModelFileError: a window in which not even the token itself stands.
+    """
+    if window is None:
+        return Causal()
+    if window < 1:
+        raise ModelFileError(f"{c.family}: a window of {window} tokens sees nothing", "use null for no window")
+    return Causal() & Window(length=window)
+
+
+def by_layer(c: Config, kinds: Sequence[str], window: int | None) -> tuple[tuple[str, ...], Mapping[str, Mask]]:
+    """Return the name of the mask at every depth, and the masks; ``kinds`` are spelt as in ``layer_types``.
+
+    Raises:
+        ModelFileError: another kind of layer, another number of layers, or a window of no length.
+    """
+    if unknown := sorted(set(kinds) - set(_NAMES)):
+        raise ModelFileError(
+            f"{c.family}: layer_types has the unknown {', '.join(map(repr, unknown))}", f"known: {', '.join(_NAMES)}"
+        )
+    if len(kinds) != c["num_hidden_layers"]:
+        raise ModelFileError(
+            f"{c.family}: layer_types lists {len(kinds)} layers, num_hidden_layers is {c['num_hidden_layers']}",
+            "list every layer once",
+        )
+    if SLIDING in kinds and window is None:
+        raise ModelFileError(f"{c.family}: layer_types has windows, the configuration no length", "set sliding_window")
+    rules = {_NAMES[kind]: causal(c, window if kind == SLIDING else None) for kind in dict.fromkeys(kinds)}
+    return tuple(_NAMES[kind] for kind in kinds), rules
+
+
+def from_some_layer_on(c: Config) -> tuple[tuple[str, ...], Mapping[str, Mask]]:
+    """Return the same for Qwen: ``layer_types`` as listed, else windows from layer ``max_window_layers`` on."""
+    window, layers = c["sliding_window"] if c["use_sliding_window"] else None, range(c["num_hidden_layers"])
+    listed = [FULL if window is None or i < c["max_window_layers"] else SLIDING for i in layers]
+    return by_layer(c, c["layer_types"] or listed, window)

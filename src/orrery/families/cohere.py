@@ -1,0 +1,89 @@
+"""Command R (Cohere 2024): attention and feed-forward side by side.
+
+Peculiar to it: one LayerNorm without bias in front of both branches, ``x + attention(norm(x)) + ffn(norm(x))``;
+rotary positions that pair neighbouring channels; logits multiplied by ``logit_scale``; in Command R+ a LayerNorm on
+each head of q and of k, each with a gain of its own, which its files hold as one matrix.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from orrery.checkpoints.layouts import Stacked
+from orrery.checkpoints.rules import Rule
+from orrery.families import _llama, _rotary
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.block import Block
+from orrery.nn.norms import EachHeadNorm, LayerNorm
+from orrery.nn.residual import Identity, Residual, Scale, Sum
+from orrery.nn.stack import repeat
+
+ARCHITECTURE = "CohereForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 256000,
+    "hidden_size": 8192,
+    "intermediate_size": 22528,
+    "num_hidden_layers": 40,
+    "num_attention_heads": 64,
+    "num_key_value_heads": None,
+    "head_dim": None,
+    "hidden_act": "silu",
+    "max_position_embeddings": 8192,
+    "logit_scale": 0.0625,
+    "use_qk_norm": False,
+    "layer_norm_eps": 1e-5,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": True,
+    **_rotary.DEFAULTS,
+    "rope_theta": 500_000.0,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 48,
+    "use_qk_norm": True,
+}
+_IGNORED = ("pretraining_tp", "model_max_length")
+
+
+def _read(config: Mapping[str, Any]) -> Config:
+    return Config("cohere", config, DEFAULTS, ignored=_IGNORED)
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = _read(config)
+    eps = c["layer_norm_eps"]
+    head_norm = EachHeadNorm.Spec(head_width=_llama.head_width(c), eps=eps) if c["use_qk_norm"] else Identity.Spec()
+    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]), qk_norm=head_norm)
+    parallel = Sum.Spec(branches={"attention": attention, "feed_forward": _llama.feed_forward(c)})
+    norm = LayerNorm.Spec(eps=eps, bias=False)
+    block = Block.Spec(residuals={"parallel": Residual.Spec(branch=parallel, pre=norm)})
+    neighbours = replace(_llama.rotary(c), interleaved=True)
+    stack = _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm, positions={"rotary": neighbours})
+    return _llama.decoder(c, stack, cap=Scale.Spec(factor=c["logit_scale"]))
+
+
+def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802
+    """Return the rules; the matrix of gains holds as many rows as there are heads."""
+    c = _read(config)
+    heads = {"q": c["num_attention_heads"], "k": c["num_key_value_heads"] or c["num_attention_heads"]}
+    ours = f"{_llama.BLOCK}.parallel.branch.attention"
+    return (
+        *_llama.weights(("input_layernorm", "parallel.pre"), attention="parallel.branch.attention"),
+        *_llama.gated_weights("parallel.branch.feed_forward"),
+        *(
+            Rule(
+                f"{_llama.LAYER}.self_attn.{x}_norm.weight",
+                tuple(f"{ours}.{x}_norm.gains.{head}" for head in range(heads[x])),
+                Stacked(),
+            )
+            for x in "qk"
+        ),
+    )

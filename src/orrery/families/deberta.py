@@ -1,0 +1,67 @@
+"""DeBERTa (He et al. 2021, "Decoding-enhanced BERT with Disentangled Attention"): BERT that compares places apart.
+
+Peculiar to it: a score is content with content, content with distance and distance with content, divided by the root
+of 3 C; distances come from one table for all layers and are clipped; the norm follows each addition, as in BERT; no
+positions or segments are added to the embeddings where the configuration says so, as in the published models. Keys
+have no bias. In its files q, k and v are one matrix, head by head, without biases; those of q and v lie beside it.
+Differs from the paper: transformers leaves out the enhanced mask decoder, whose weights the published files lack.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.checkpoints.layouts import ByGroup
+from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.families import _deberta
+from orrery.families._config import Config
+from orrery.families._deberta import BLOCK, THEIRS
+from orrery.models.encoder import Encoder
+from orrery.nn.attention.disentangled import Own
+from orrery.nn.attention.multihead import Biases
+from orrery.nn.positions.relative_embeddings import Clipped, RelativeEmbeddings
+from orrery.nn.stack import repeat
+
+ARCHITECTURE = "DebertaForMaskedLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 50265,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    **_deberta.DEFAULTS,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 40,
+    "max_position_embeddings": 48,
+    "relative_attention": True,
+    "max_relative_positions": 5,
+    "pos_att_type": ["c2p", "p2c"],
+    "position_biased_input": False,
+}
+_FIXED = {**_deberta.FIXED, "talking_head": False}
+
+
+def spec(config: Mapping[str, Any]) -> Encoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("deberta", config, DEFAULTS, fixed=_FIXED, ignored=_deberta.IGNORED)
+    projections = {"c2p": Own.Spec(width=c["hidden_size"], bias=False), "p2c": Own.Spec(width=c["hidden_size"])}
+    attention = _deberta.attention(c, Biases(q=True, v=True, out=True), projections)
+    blocks = repeat(_deberta.block(c, attention), c["num_hidden_layers"])
+    return _deberta.encoder(c, blocks, RelativeEmbeddings.Spec(rows=Clipped(reach=_deberta.reach(c))))
+
+
+def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
+    """Return the rules: the fused matrix is cut head by head."""
+    theirs, ours = f"{THEIRS}.attention.self", f"{BLOCK}.attention.branch"
+    heads = config.get("num_attention_heads", DEFAULTS["num_attention_heads"])
+    terms = (("pos_proj", "content_to_position"), ("pos_q_proj", "position_to_content"))
+    return (
+        *_deberta.rules(config),
+        Rule(f"{theirs}.in_proj.weight", tuple(f"{ours}.{x}.weight" for x in "qkv"), ByGroup(heads)),
+        *(rename(f"{theirs}.{x}_bias", f"{ours}.{x}.bias") for x in "qv"),
+        *renames(theirs, f"{ours}.terms", ((a, f"{b}.projection.linear") for a, b in terms)),
+    )

@@ -1,0 +1,100 @@
+"""DeepSeek-V2 (DeepSeek-AI 2024): latent attention and many small experts.
+
+Peculiar to it: keys and values grow out of a small latent, and the cache holds that latent and one rotated key for all
+heads (section 2.1); queries come through a latent too, but for the Lite model; rotation pairs neighbouring channels;
+the first blocks are dense, the others have routed experts, chosen among the best groups, beside shared ones (section
+2.2). Weights of the chosen are scaled, not normalised. With YaRN the temperature acts on the scores as well.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.checkpoints.rules import Rule
+from orrery.errors import ModelFileError
+from orrery.families import _deepseek, _rotary
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.feedforward.routers import AsScored, Choice, GroupLimited, SoftmaxRouter, TopK
+
+ARCHITECTURE = "DeepseekV2ForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 102400,
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "moe_intermediate_size": 1407,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "q_lora_rank": 1536,
+    "kv_lora_rank": 512,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "first_k_dense_replace": 0,
+    "n_routed_experts": 64,
+    "n_shared_experts": 2,
+    "num_experts_per_tok": None,
+    "topk_method": "greedy",
+    "n_group": None,
+    "topk_group": None,
+    "routed_scaling_factor": 1.0,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-6,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+    **_rotary.DEFAULTS,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "moe_intermediate_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "q_lora_rank": 8,
+    "kv_lora_rank": 6,
+    "qk_nope_head_dim": 6,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 8,
+    "first_k_dense_replace": 1,
+    "n_routed_experts": 6,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 2,
+    "topk_method": "group_limited_greedy",
+    "n_group": 3,
+    "topk_group": 2,
+    "routed_scaling_factor": 2.0,
+    "max_position_embeddings": 48,
+}
+_FIXED = {"norm_topk_prob": False, "scoring_func": "softmax", "moe_layer_freq": 1}
+_IGNORED = (
+    "num_key_value_heads", "head_dim", "qk_head_dim", "pretraining_tp", "ep_size", "aux_loss_alpha", "seq_aux",
+    "output_router_logits", "router_aux_loss_coef", "auto_map",
+)  # fmt: skip
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("deepseek_v2", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
+    weighing = AsScored(scale=float(c["routed_scaling_factor"]))
+    router = SoftmaxRouter.Spec(experts=c["n_routed_experts"], choice=_choice(c), weighing=weighing)
+    return _deepseek.decoder(c, router, interleaved=True, bias=c["mlp_bias"])
+
+
+def _choice(c: Config) -> Choice:
+    """Return how experts are chosen; a group is judged by its best expert."""
+    chosen, method = c["num_experts_per_tok"], c["topk_method"]
+    if not chosen:
+        raise ModelFileError(f"{c.family}: num_experts_per_tok is missing", "it is 6 in the published models")
+    if method == "greedy":
+        return TopK(chosen=chosen)
+    if method == "group_limited_greedy":
+        return GroupLimited(chosen=chosen, groups=c["n_group"], kept=c["topk_group"])
+    raise ModelFileError(f"{c.family}: topk_method {method!r} is not known", "known: greedy, group_limited_greedy")
+
+
+def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - one of a family's five names
+    """Return the rules of the files, which depend on the number of heads."""
+    return _deepseek.weights({**DEFAULTS, **config})

@@ -1,0 +1,89 @@
+"""DeepSeek-V3 and R1 (DeepSeek-AI 2024): DeepSeek-V2 with experts that stay balanced without a loss.
+
+Peculiar to it, beside what it shares with V2: an expert's score is a sigmoid; a correction that training moves, and
+that is no subject of a gradient, is added to choose experts but not to weigh them (section 2.1.2); a group of experts
+is judged by its two best; the weights of the chosen sum to ``routed_scaling_factor``. The module that predicts a
+second token (section 2.2) is no part of the model's forward, and its tensors are refused.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.checkpoints.rules import Rule
+from orrery.families import _deepseek, _rotary
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.feedforward.routers import AsScored, GroupLimited, Normalised, SigmoidRouter
+
+ARCHITECTURE = "DeepseekV3ForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 129280,
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "moe_intermediate_size": 2048,
+    "num_hidden_layers": 61,
+    "num_attention_heads": 128,
+    "q_lora_rank": 1536,
+    "kv_lora_rank": 512,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "first_k_dense_replace": 3,
+    "n_routed_experts": 256,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 8,
+    "n_group": 8,
+    "topk_group": 4,
+    "norm_topk_prob": True,
+    "routed_scaling_factor": 2.5,
+    "hidden_act": "silu",
+    "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-6,
+    "rope_interleave": True,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+    **_rotary.DEFAULTS,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "moe_intermediate_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "q_lora_rank": 8,
+    "kv_lora_rank": 6,
+    "qk_nope_head_dim": 6,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 8,
+    "first_k_dense_replace": 1,
+    "n_routed_experts": 6,
+    "num_experts_per_tok": 2,
+    "n_group": 3,
+    "topk_group": 2,
+    "max_position_embeddings": 48,
+}
+_FIXED = {"scoring_func": "sigmoid", "topk_method": "noaux_tc", "moe_layer_freq": 1}
+_IGNORED = (
+    "num_key_value_heads", "head_dim", "qk_head_dim", "pretraining_tp", "ep_size", "aux_loss_alpha", "seq_aux",
+    "output_router_logits", "router_aux_loss_coef", "num_nextn_predict_layers", "num_mtp_layers", "auto_map",
+)  # fmt: skip
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("deepseek_v3", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
+    scale = float(c["routed_scaling_factor"])
+    router = SigmoidRouter.Spec(
+        experts=c["n_routed_experts"],
+        choice=GroupLimited(chosen=c["num_experts_per_tok"], groups=c["n_group"], kept=c["topk_group"], judged_by=2),
+        weighing=Normalised(scale=scale, eps=1e-20) if c["norm_topk_prob"] else AsScored(scale=scale),
+    )
+    return _deepseek.decoder(c, router, interleaved=c["rope_interleave"], bias=False)
+
+
+def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - one of a family's five names
+    """Return the rules of the files, which depend on the number of heads."""
+    return _deepseek.weights({**DEFAULTS, **config})

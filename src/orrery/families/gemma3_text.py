@@ -1,0 +1,92 @@
+"""Gemma 3, the text model (Gemma Team 2025): five windowed layers to one that sees everything.
+
+Peculiar to it: RMSNorm on each head of q and of k in the place of Gemma 2's capped scores; windows in five of six
+layers; two sets of rotary positions, a slow one (base 1,000,000, perhaps rescaled) where a layer sees everything and
+the usual one where it has a window. As in Gemma 2: norms in front of and behind each branch, the louder embeddings,
+gains stored minus one, GEGLU, a tied head.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.errors import ModelFileError
+from orrery.families import _gemma, _llama, _rotary, _windows
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.norms import HeadNorm
+from orrery.nn.positions.rotary import Rotary
+
+ARCHITECTURE = "Gemma3ForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 262208,
+    "hidden_size": 2304,
+    "intermediate_size": 9216,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "max_position_embeddings": 131072,
+    "sliding_window": 4096,
+    "sliding_window_pattern": 6,
+    "layer_types": None,
+    "query_pre_attn_scalar": 256,
+    "final_logit_softcapping": None,
+    "rms_norm_eps": 1e-6,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": True,
+    **_rotary.DEFAULTS,
+    "rope_theta": 1_000_000.0,
+    "rope_local_base_freq": 10_000.0,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 48,
+    "sliding_window": 5,
+    "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+    "query_pre_attn_scalar": 6,
+}
+_FIXED = {
+    "use_bidirectional_attention": False,
+    "attn_logit_softcapping": None,  # the reference reads it and does not apply it
+}
+_IGNORED = ("_sliding_window_pattern", "cache_implementation")  # what is left of a pattern that layer_types spells out
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("gemma3_text", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
+    pattern, layers = c["sliding_window_pattern"], range(1, c["num_hidden_layers"] + 1)
+    kinds = c["layer_types"] or [_windows.SLIDING if i % pattern else _windows.FULL for i in layers]
+    names, masks = _windows.by_layer(c, kinds, c["sliding_window"])
+    head_norm = HeadNorm.Spec(norm=_gemma.norm(c), head_width=_llama.head_width(c))
+    blocks = [_gemma.sandwich(c, mask=name, position=name, qk_norm=head_norm) for name in names]
+    return _gemma.decoder(c, blocks, positions=_positions(c), masks=masks)
+
+
+def _positions(c: Config) -> Mapping[str, Rotary.Spec]:
+    """Return the two schemes under the names of the masks; an older file rescales the one that sees everything."""
+    given = {key: value or {} for key, value in (c["rope_parameters"] or {}).items()}
+    kinds = {"causal": (_windows.FULL, c["rope_theta"]), "local": (_windows.SLIDING, c["rope_local_base_freq"])}
+    if unknown := sorted(set(given) - {_windows.FULL, _windows.SLIDING}):
+        raise ModelFileError(
+            f"gemma3_text: rope_parameters has the unknown keys {', '.join(unknown)}",
+            f"there is one set of settings for {_windows.FULL} and one for {_windows.SLIDING}",
+        )
+    given[_windows.FULL] = {**given.get(_windows.FULL, {}), **(c["rope_scaling"] or {})}
+    width, context = _llama.head_width(c), c["max_position_embeddings"]
+    return {
+        name: _rotary.from_settings(c.family, given.get(kind, {}), base, width, context)
+        for name, (kind, base) in kinds.items()
+    }
+
+
+_HEAD_NORMS = tuple((f"self_attn.{x}_norm", f"attention.branch.{x}_norm.norm") for x in "qk")
+WEIGHTS = (*_llama.weights(*_gemma.NORMS, *_HEAD_NORMS), *_llama.gated_weights())

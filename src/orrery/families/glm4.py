@@ -1,0 +1,72 @@
+"""GLM-4 of 2025 (GLM-4-0414; Team GLM 2024): norms on both sides and half a rotation.
+
+Peculiar to it: RMSNorm in front of each branch and behind it; rotary positions on the first half of each head, pairing
+neighbouring channels; biases on queries, keys and values only; two key-value heads. In its files gate and up are one
+matrix, gate first.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from orrery.checkpoints.rules import fused, rename
+from orrery.families import _llama, _rotary
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.attention.multihead import Biases
+from orrery.nn.norms import RMSNorm
+from orrery.nn.stack import repeat
+
+ARCHITECTURE = "Glm4ForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 151552,
+    "hidden_size": 4096,
+    "intermediate_size": 13696,
+    "num_hidden_layers": 40,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 2,
+    "head_dim": 128,
+    "hidden_act": "silu",
+    "max_position_embeddings": 131072,
+    "partial_rotary_factor": 0.5,
+    "rms_norm_eps": 1.5625e-7,
+    "attention_bias": True,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+    **_rotary.DEFAULTS,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 48,
+}
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("glm4", config, DEFAULTS)
+    norm, biased = RMSNorm.Spec(eps=c["rms_norm_eps"]), c["attention_bias"]
+    attention = _llama.attention(c, biases=Biases(q=biased, k=biased, v=biased))
+    block = _llama.sandwich(norm, attention, _llama.feed_forward(c))
+    neighbours = replace(_llama.rotary(c, share=c["partial_rotary_factor"]), interleaved=True)
+    stack = _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm, positions={"rotary": neighbours})
+    return _llama.decoder(c, stack)
+
+
+_NORMS = (
+    ("input_layernorm", "attention.pre"),
+    ("post_self_attn_layernorm", "attention.post"),
+    ("post_attention_layernorm", "feed_forward.pre"),
+    ("post_mlp_layernorm", "feed_forward.post"),
+)
+_BRANCH = f"{_llama.BLOCK}.feed_forward.branch"
+WEIGHTS = (
+    *_llama.weights(*_NORMS),
+    fused(f"{_llama.LAYER}.mlp.gate_up_proj.weight", (f"{_BRANCH}.gate.weight", f"{_BRANCH}.up.weight")),
+    rename(f"{_llama.LAYER}.mlp.down_proj.weight", f"{_BRANCH}.down.weight"),
+)

@@ -1,0 +1,106 @@
+"""gpt-oss (OpenAI 2025): a mixture of clamped experts under alternating windows, with attention sinks.
+
+Peculiar to it: every head has a learned score that goes to nothing, so that its pattern may sum to less than one;
+every second layer looks through a window; experts clamp both sides of their gate and have biases, as the router and
+the attention have; YaRN without rounding of its ramp. In the files all experts of a layer are one tensor, transposed,
+gate and up row by row in turns. The 4-bit files (MXFP4) are refused by their ``quantization_config``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from orrery.checkpoints.layouts import Stacked
+from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.families import _llama, _mixture, _windows, llama
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.attention.multihead import Sinks
+from orrery.nn.feedforward.clamped import ClampedGatedMLP
+from orrery.nn.feedforward.moe import MoE
+from orrery.nn.feedforward.routers import Normalised, SoftmaxRouter, TopK
+
+ARCHITECTURE = "GptOssForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 201088,
+    "hidden_size": 2880,
+    "intermediate_size": 2880,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "head_dim": 64,
+    "num_local_experts": 128,
+    "num_experts_per_tok": 4,
+    "swiglu_alpha": 1.702,
+    "swiglu_limit": 7.0,
+    "max_position_embeddings": 131072,
+    "sliding_window": 128,
+    "layer_types": None,
+    "rms_norm_eps": 1e-5,
+    "attention_bias": True,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+    "rope_theta": 150_000.0,
+    "rope_scaling": None,
+    "rope_parameters": {
+        "rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,
+        "original_max_position_embeddings": 4096,
+    },
+}  # fmt: skip
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 16,
+    "intermediate_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 4,
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "swiglu_limit": 0.5,
+    "sliding_window": 7,
+    "max_position_embeddings": 48,
+}
+_FIXED = {"hidden_act": "silu"}
+_IGNORED = (
+    "output_router_logits", "router_aux_loss_coef", "initial_context_length", "experts_per_token",
+)  # fmt: skip
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("gpt_oss", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
+    layers, count = c["num_hidden_layers"], c["num_local_experts"]
+    alternating = [(_windows.SLIDING, _windows.FULL)[i % 2] for i in range(layers)]
+    names, masks = _windows.by_layer(c, c["layer_types"] or alternating, c["sliding_window"])
+    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]), sinks=Sinks.Spec())
+    mixture = MoE.Spec(
+        expert=ClampedGatedMLP.Spec(
+            hidden=c["intermediate_size"], limit=float(c["swiglu_limit"]), slope=float(c["swiglu_alpha"])
+        ),
+        router=SoftmaxRouter.Spec(
+            experts=count, choice=TopK(chosen=c["num_experts_per_tok"]), weighing=Normalised(), bias=True
+        ),
+    )
+    attentions = [replace(attention, mask=name) for name in names]
+    return _mixture.decoder(c, attentions, [mixture] * layers, masks)
+
+
+def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - one of a family's five names
+    """Return the rules of the files, in which a layer's experts are one tensor."""
+    theirs, ours = f"{_mixture.THEIRS}.mlp", _mixture.FEED_FORWARD
+    experts = range({**DEFAULTS, **config}["num_local_experts"])
+
+    def stacked(name: str, *parts: str, turned: bool = False) -> Rule:
+        each = tuple(f"{ours}.experts.{x}.{part}" for x in experts for part in parts)
+        return Rule(f"{theirs}.experts.{name}", each, Stacked(len(parts), len(parts) > 1, turned))
+
+    return (
+        *llama.WEIGHTS,
+        rename(f"{_mixture.THEIRS}.self_attn.sinks", f"{_mixture.BLOCK}.attention.branch.sinks.weight"),
+        *renames(theirs, ours, [("router", "router.linear")]),
+        stacked("gate_up_proj", "gate.weight", "up.weight", turned=True),
+        stacked("gate_up_proj_bias", "gate.bias", "up.bias"),
+        stacked("down_proj", "down.weight", turned=True),
+        stacked("down_proj_bias", "down.bias"),
+    )

@@ -1,0 +1,55 @@
+"""Mistral 7B and its successors (Jiang et al. 2023): Llama with a window.
+
+Peculiar to it: every layer looks back ``sliding_window`` tokens, itself among them, so that n layers reach n windows
+back and the cache never holds more than a window; later versions have no window (null). Always fewer key-value heads
+than query heads.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.families import _llama, _rotary, _windows
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.norms import RMSNorm
+from orrery.nn.stack import repeat
+
+ARCHITECTURE = "MistralForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 32000,
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": None,
+    "hidden_act": "silu",
+    "max_position_embeddings": 131072,
+    "sliding_window": 4096,
+    "rms_norm_eps": 1e-6,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+    **_rotary.DEFAULTS,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 48,
+    "sliding_window": 5,
+}
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("mistral", config, DEFAULTS)
+    norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
+    block = _llama.pre_norm(norm, _llama.attention(c), _llama.feed_forward(c))
+    masks = {"causal": _windows.causal(c, c["sliding_window"])}
+    return _llama.decoder(c, _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm, masks=masks))
+
+
+WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS), *_llama.gated_weights())

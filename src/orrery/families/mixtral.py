@@ -1,0 +1,64 @@
+"""Mixtral (Jiang et al. 2024): Mistral with eight experts, two a token.
+
+Peculiar to it: every feed-forward network is a mixture; the probabilities of the two chosen experts are brought to a
+sum of one, which is the softmax over their logits alone (section 2.1); all layers may look through one window.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.checkpoints.rules import Rule, renames
+from orrery.families import _llama, _mixture, _rotary, _windows, llama
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+
+ARCHITECTURE = "MixtralForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 32000,
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": None,
+    "num_local_experts": 8,
+    "num_experts_per_tok": 2,
+    "hidden_act": "silu",
+    "max_position_embeddings": 131072,
+    "sliding_window": None,
+    "rms_norm_eps": 1e-5,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+    **_rotary.DEFAULTS,
+    "rope_theta": 1_000_000.0,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 16,
+    "intermediate_size": 12,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "num_local_experts": 4,
+    "sliding_window": 7,
+    "max_position_embeddings": 48,
+}
+_FIXED = {"router_jitter_noise": 0.0}
+_IGNORED = ("output_router_logits", "router_aux_loss_coef")
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("mixtral", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
+    layers, masks = c["num_hidden_layers"], {"causal": _windows.causal(c, c["sliding_window"])}
+    mixture = _mixture.experts(c, c["num_local_experts"], "intermediate_size", normalised=True)
+    return _mixture.decoder(c, [_llama.attention(c)] * layers, [mixture] * layers, masks)
+
+
+_EXPERT = (("w1", "gate"), ("w3", "up"), ("w2", "down"))
+_THEIRS = f"{_mixture.THEIRS}.block_sparse_moe"
+WEIGHTS: tuple[Rule, ...] = (
+    *llama.WEIGHTS,
+    *renames(_THEIRS, _mixture.FEED_FORWARD, [("gate", "router.linear")], ["weight"]),
+    *renames(f"{_THEIRS}.experts.{{x}}", f"{_mixture.FEED_FORWARD}.experts.{{x}}", _EXPERT, ["weight"]),
+)

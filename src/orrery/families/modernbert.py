@@ -1,0 +1,202 @@
+"""ModernBERT (Warner et al. 2024): the encoder with what decoders have learnt since BERT.
+
+Peculiar to it: pre-LN without biases, but for the first attention, before which the norm of the embeddings stands
+already; rotary positions; GEGLU; every third layer sees the whole row and turns slowly, the others see
+``local_attention`` / 2 tokens on either side and turn at a rate of their own. No segments and no pooler: every head
+has a transform with a norm, and the class of a row reads the first token or the mean.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.checkpoints.rules import Rule, fused, rename, renames
+from orrery.errors import ModelFileError
+from orrery.families import _heads, _rotary
+from orrery.families._config import Config
+from orrery.models.encoder import Encoder
+from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.block import Block
+from orrery.nn.embeddings import TokenEmbedding
+from orrery.nn.feedforward.gated import GatedMLP
+from orrery.nn.heads import First, LanguageModelHead, Mean, Pooler, SequenceHead, TokenHead
+from orrery.nn.masks import Everything, Near
+from orrery.nn.norms import LayerNorm
+from orrery.nn.positions.rotary import Rotary
+from orrery.nn.residual import Chain, Dropout, Identity, Residual
+from orrery.nn.spec import ModuleSpec
+from orrery.nn.stack import Stack
+
+ARCHITECTURE = "ModernBertForMaskedLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 50368,
+    "hidden_size": 768,
+    "intermediate_size": 1152,
+    "num_hidden_layers": 22,
+    "num_attention_heads": 12,
+    "hidden_activation": "gelu",
+    "max_position_embeddings": 8192,
+    "norm_eps": 1e-5,
+    "norm_bias": False,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "layer_types": None,
+    "global_attn_every_n_layers": 3,
+    "rope_parameters": None,
+    "global_rope_theta": 160_000.0,
+    "local_rope_theta": 10_000.0,
+    "local_attention": 128,
+    "embedding_dropout": 0.0,
+    "mlp_bias": False,
+    "decoder_bias": True,
+    "classifier_pooling": "cls",
+    "classifier_dropout": 0.0,
+    "classifier_bias": False,
+    "classifier_activation": "gelu",
+    "tie_word_embeddings": True,
+    **_heads.DEFAULTS,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 20,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 3,
+    "max_position_embeddings": 48,
+    "local_attention": 6,
+}
+_FIXED = {"mlp_dropout": 0.0, "rope_scaling": None}
+_IGNORED = (
+    *_heads.IGNORED, "cls_token_id", "initializer_cutoff_factor", "deterministic_flash_attn", "sparse_pred*",
+    "reference_compile", "repad_logits_with_grad", "layer_norm_eps", "position_embedding_type",
+)  # fmt: skip
+_KINDS = {"full_attention": "full", "sliding_attention": "local"}
+_POOLS = {"cls": First(), "mean": Mean()}
+
+
+def spec(config: Mapping[str, Any]) -> Encoder.Spec:
+    """Return the architecture that a ``config.json`` describes.
+
+    Raises:
+        ModelFileError: a kind of layer or of pooling that there is not, or a list of another length.
+    """
+    c = Config("modernbert", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
+    norm = LayerNorm.Spec(eps=c["norm_eps"], bias=c["norm_bias"])
+    return Encoder.Spec(
+        width=c["hidden_size"],
+        context=c["max_position_embeddings"],
+        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
+        stack=Stack.Spec(
+            blocks=tuple(_block(c, kind, norm, first=i == 0) for i, kind in enumerate(_kinds(c))),
+            final=norm,
+            positions={"full": _rotary_of(c, "full_attention"), "local": _rotary_of(c, "sliding_attention")},
+            masks={"full": Everything(), "local": Near(distance=c["local_attention"] // 2)},
+            start=Chain.Spec(parts=(norm, Dropout.Spec(rate=c["embedding_dropout"]))),
+        ),
+        heads=_heads.choose(c, ARCHITECTURE, _all_heads(c, norm)),
+    )
+
+
+def _kinds(c: Config) -> list[str]:
+    """Return what every layer sees: ``full`` or ``local``."""
+    every, layers = c["global_attn_every_n_layers"], range(c["num_hidden_layers"])
+    named = c["layer_types"] or ["sliding_attention" if i % every else "full_attention" for i in layers]
+    if len(named) != len(layers) or not set(named) <= set(_KINDS):
+        raise ModelFileError(
+            f"modernbert: layer_types must name {len(layers)} layers", f"each is one of {', '.join(_KINDS)}"
+        )
+    return [_KINDS[name] for name in named]
+
+
+def _rotary_of(c: Config, kind: str) -> Rotary.Spec:
+    """Return the positions of one kind of layers."""
+    given = {
+        "rope_parameters": (c["rope_parameters"] or {}).get(kind),
+        "rope_theta": c["global_rope_theta" if kind == "full_attention" else "local_rope_theta"],
+    }
+    head_width = c.divide("hidden_size", "num_attention_heads")
+    return _rotary.rotary(Config(c.family, given, _rotary.DEFAULTS), head_width, c["max_position_embeddings"])
+
+
+def _block(c: Config, kind: str, norm: LayerNorm.Spec, *, first: bool) -> Block.Spec:
+    """Return a pre-LN block that sees what its kind sees."""
+    biased = c["attention_bias"]
+    attention = MultiHeadAttention.Spec(
+        heads=c["num_attention_heads"],
+        kv_heads=c["num_attention_heads"],
+        head_width=c.divide("hidden_size", "num_attention_heads"),
+        biases=Biases(q=biased, k=biased, v=biased, out=biased),
+        scoring=Scoring(dropout=c["attention_dropout"]),
+        position=kind,
+        mask=kind,
+    )
+    feed_forward = GatedMLP.Spec(
+        hidden=c["intermediate_size"], activation=c.activation("hidden_activation"), bias=c["mlp_bias"]
+    )
+    pre = Identity.Spec() if first else norm
+    return Block.Spec(
+        residuals={
+            "attention": Residual.Spec(branch=attention, pre=pre, dropout=c["attention_dropout"]),
+            "feed_forward": Residual.Spec(branch=feed_forward, pre=norm),
+        }
+    )
+
+
+def _all_heads(c: Config, norm: LayerNorm.Spec) -> dict[str, ModuleSpec]:
+    """Return every head that the family has."""
+    if c["classifier_pooling"] not in _POOLS:
+        raise ModelFileError(
+            f"modernbert: classifier_pooling = {c['classifier_pooling']!r} is not known", f"known: {', '.join(_POOLS)}"
+        )
+    bend = _heads.transform(c["hidden_size"], c.activation("classifier_activation"), norm, bias=c["classifier_bias"])
+    dry = Chain.Spec(parts=(bend, Dropout.Spec(rate=c["classifier_dropout"])))
+    pooler = Pooler.Spec(pool=_POOLS[c["classifier_pooling"]], transform=dry)
+    return {
+        "masked": LanguageModelHead.Spec(
+            vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"], bias=c["decoder_bias"], transform=bend
+        ),
+        "sequence": SequenceHead.Spec(labels=_heads.labels(c), pooler=pooler),
+        "token": TokenHead.Spec(labels=_heads.labels(c), transform=dry),
+        "span": TokenHead.Spec(labels=2, transform=dry),
+    }
+
+
+_PARTS = (
+    ("attn_norm", "attention.pre"),
+    ("attn.Wo", "attention.branch.out"),
+    ("mlp_norm", "feed_forward.pre"),
+    ("mlp.Wo", "feed_forward.branch.down"),
+)
+_FUSED = (
+    ("attn.Wqkv", "attention.branch", ("q", "k", "v")),
+    ("mlp.Wi", "feed_forward.branch", ("gate", "up")),
+)
+_BENT = ("masked.transform", "sequence.pooler.transform.0", "token.transform.0", "span.transform.0")
+_HEADS = (
+    *(("head.dense", f"{head}.0.linear") for head in _BENT),
+    *(("head.norm", f"{head}.2") for head in _BENT),
+    ("decoder", "masked.vocabulary"),
+    *(("classifier", f"{head}.labels") for head in ("sequence", "token", "span")),
+)
+
+
+def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
+    """Return the rules of the files; a bare model's names begin without ``model``."""
+    base = _heads.base(config, ARCHITECTURE, "model.")
+    block, theirs = "stack.blocks.{i}", f"{base}layers.{{i}}"
+    return (
+        rename(f"{base}embeddings.tok_embeddings.weight", "embed.token.weight"),
+        *renames(f"{base}embeddings", "stack.start", (("norm", "0"),)),
+        *renames(theirs, block, _PARTS),
+        *(
+            fused(f"{theirs}.{a}.{end}", tuple(f"{block}.{b}.{part}.{end}" for part in parts))
+            for a, b, parts in _FUSED
+            for end in ("weight", "bias")
+        ),
+        *(rename(f"{base}final_norm.{end}", f"stack.final.{end}") for end in ("weight", "bias")),
+        *_heads.rules_of(_HEADS),
+    )
+
+
+def OLD(config: Mapping[str, Any]) -> dict[str, str | None]:  # noqa: N802 - the name of a family's old names
+    """Return the names of old files."""
+    return _heads.old("model.", spec(config).heads, WEIGHTS(config))

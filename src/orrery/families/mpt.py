@@ -1,0 +1,105 @@
+"""MPT (MosaicML 2023): a pre-LN decoder with ALiBi and no bias anywhere, not even in the norms.
+
+Peculiar to it: ALiBi; LayerNorm with a gain alone; exact gelu; the head is the embedding table. In its files q, k and
+v are one matrix, one below the other; the settings of the attention are a table inside the configuration. Refused are
+clipped queries, keys and values (``clip_qkv``) and another reach of ALiBi, which transformers reads and then ignores.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.checkpoints.rules import Rule, fused, rename, renames
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
+from orrery.nn.block import Block
+from orrery.nn.embeddings import TokenEmbedding
+from orrery.nn.feedforward.mlp import MLP
+from orrery.nn.heads import LanguageModelHead
+from orrery.nn.masks import Causal
+from orrery.nn.norms import LayerNorm
+from orrery.nn.positions.alibi import Alibi
+from orrery.nn.residual import Residual
+from orrery.nn.stack import Stack, repeat
+
+ARCHITECTURE = "MptForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 50368,
+    "d_model": 2048,
+    "n_heads": 16,
+    "n_layers": 24,
+    "max_seq_len": 2048,
+    "layer_norm_epsilon": 1e-5,
+    "attn_config": None,
+    "tie_word_embeddings": True,
+}
+_ATTENTION: Mapping[str, Any] = {"attn_pdrop": 0.0, "softmax_scale": None}
+TINY = {"vocab_size": 61, "d_model": 24, "n_heads": 3, "n_layers": 2, "max_seq_len": 48}
+_FIXED = {"expansion_ratio": 4, "no_bias": True, "logit_scale": None}
+_FIXED_ATTENTION = {
+    "attn_type": "multihead_attention", "clip_qkv": None, "prefix_lm": False, "qk_ln": False, "alibi": True,
+    "attn_uses_sequence_id": False, "alibi_bias_max": 8,
+}  # fmt: skip
+_ALIASES = {"hidden_size": "d_model", "num_attention_heads": "n_heads", "num_hidden_layers": "n_layers"}
+_IGNORED = (
+    "resid_pdrop", "emb_pdrop", "learned_pos_emb", "init_device", "init_config", "embedding_fraction", "norm_type",
+    "verbose", "tokenizer_name", "auto_map",
+)  # fmt: skip
+_IGNORED_ATTENTION = ("attn_impl",)
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("mpt", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED, aliases=_ALIASES)
+    a = Config(
+        "mpt: attn_config", c["attn_config"] or {}, _ATTENTION, fixed=_FIXED_ATTENTION, ignored=_IGNORED_ATTENTION
+    )
+    heads, dropout = c["n_heads"], a["attn_pdrop"]
+    norm = LayerNorm.Spec(eps=c["layer_norm_epsilon"], bias=False)
+    attention = MultiHeadAttention.Spec(
+        heads=heads,
+        kv_heads=heads,
+        head_width=c.divide("d_model", "n_heads"),
+        scoring=Scoring(scale=a["softmax_scale"], dropout=dropout),
+        position="alibi",
+    )
+    feed_forward = MLP.Spec(hidden=4 * c["d_model"], bias=False)
+    block = Block.Spec(
+        residuals={
+            "attention": Residual.Spec(branch=attention, pre=norm, dropout=dropout),
+            "feed_forward": Residual.Spec(branch=feed_forward, pre=norm, dropout=dropout),
+        }
+    )
+    return Decoder.Spec(
+        width=c["d_model"],
+        context=c["max_seq_len"],
+        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
+        stack=Stack.Spec(
+            blocks=repeat(block, c["n_layers"]),
+            final=norm,
+            positions={"alibi": Alibi.Spec(heads=heads)},
+            masks={"causal": Causal()},
+        ),
+        head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"]),
+    )
+
+
+_BLOCK, _THEIRS = "stack.blocks.{i}", "transformer.blocks.{i}"
+WEIGHTS: tuple[Rule, ...] = (
+    rename("transformer.wte.weight", "embed.token.weight"),
+    fused(f"{_THEIRS}.attn.Wqkv.weight", tuple(f"{_BLOCK}.attention.branch.{x}.weight" for x in "qkv")),
+    *renames(
+        _THEIRS,
+        _BLOCK,
+        (
+            ("norm_1", "attention.pre"),
+            ("attn.out_proj", "attention.branch.out"),
+            ("norm_2", "feed_forward.pre"),
+            ("ffn.up_proj", "feed_forward.branch.up"),
+            ("ffn.down_proj", "feed_forward.branch.down"),
+        ),
+        ends=("weight",),
+    ),
+    rename("transformer.norm_f.weight", "stack.final.weight"),
+    rename("lm_head.weight", "head.vocabulary.weight"),
+)

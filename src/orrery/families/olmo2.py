@@ -1,0 +1,66 @@
+"""OLMo 2 (OLMo Team 2025): Llama with its norms behind the branches.
+
+Peculiar to it: RMSNorm on what a branch puts out, none on what goes in, ``x + norm(branch(x))``; RMSNorm on queries
+and on keys before the rotation, over all heads together.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.families import _llama, _rotary
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.block import Block
+from orrery.nn.norms import RMSNorm
+from orrery.nn.residual import Residual
+from orrery.nn.stack import repeat
+
+ARCHITECTURE = "Olmo2ForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 50304,
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": None,
+    "head_dim": None,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-5,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+    **_rotary.DEFAULTS,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 48,
+}
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("olmo2", config, DEFAULTS)
+    norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
+    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]), qk_norm=norm)
+    block = Block.Spec(
+        residuals={
+            "attention": Residual.Spec(branch=attention, post=norm),
+            "feed_forward": Residual.Spec(branch=_llama.feed_forward(c), post=norm),
+        }
+    )
+    return _llama.decoder(c, _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm))
+
+
+_NORMS = (
+    ("self_attn.q_norm", "attention.branch.q_norm"),
+    ("self_attn.k_norm", "attention.branch.k_norm"),
+    ("post_attention_layernorm", "attention.post"),
+    ("post_feedforward_layernorm", "feed_forward.post"),
+)
+WEIGHTS = (*_llama.weights(*_NORMS), *_llama.gated_weights())

@@ -1,0 +1,62 @@
+"""OLMoE (Muennighoff et al. 2024): 64 small experts, eight a token, fully open.
+
+Peculiar to it: an RMSNorm over all heads of q together, and one over those of k, before the rotation; every
+feed-forward network is a mixture without a shared expert; weights of the chosen are their probabilities, not
+normalised. Clipping of q, k and v (``clip_qkv``) is refused: no published model has it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.checkpoints.rules import Rule
+from orrery.families import _llama, _mixture, _rotary, llama
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.masks import Causal
+from orrery.nn.norms import RMSNorm
+
+ARCHITECTURE = "OlmoeForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 50304,
+    "hidden_size": 2048,
+    "intermediate_size": 2048,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 16,
+    "num_key_value_heads": None,
+    "head_dim": None,
+    "num_experts": 64,
+    "num_experts_per_tok": 8,
+    "norm_topk_prob": False,
+    "hidden_act": "silu",
+    "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-5,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+    **_rotary.DEFAULTS,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 16,
+    "intermediate_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "num_experts": 6,
+    "num_experts_per_tok": 3,
+    "max_position_embeddings": 48,
+}
+_FIXED = {"clip_qkv": None}
+_IGNORED = ("output_router_logits", "router_aux_loss_coef")
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("olmoe", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
+    layers, norm = c["num_hidden_layers"], RMSNorm.Spec(eps=c["rms_norm_eps"])
+    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]), qk_norm=norm)
+    mixture = _mixture.experts(c, c["num_experts"], "intermediate_size", normalised=c["norm_topk_prob"])
+    return _mixture.decoder(c, [attention] * layers, [mixture] * layers, {"causal": Causal()})
+
+
+WEIGHTS: tuple[Rule, ...] = (*llama.WEIGHTS, *_mixture.QK_NORMS, *_mixture.EXPERTS)

@@ -1,0 +1,105 @@
+"""Phi-1, 1.5 and 2 (Gunasekar et al. 2023; Li et al. 2023): GPT-J's parallel block with biases everywhere.
+
+Peculiar to it: attention and feed-forward read the same normed stream and are added to it together; rotary positions
+on a part of each head (half, in Phi-2 four tenths); LayerNorm with bias; gelu in its tanh form; a head of its own, with
+a bias. ``qk_layernorm`` normalises every head of q and k.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.families import _rotary
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.block import Block
+from orrery.nn.embeddings import TokenEmbedding
+from orrery.nn.feedforward.mlp import MLP
+from orrery.nn.heads import LanguageModelHead
+from orrery.nn.masks import Causal
+from orrery.nn.norms import HeadNorm, LayerNorm
+from orrery.nn.residual import Dropout, Identity, Residual, Sum
+from orrery.nn.stack import Stack, repeat
+
+ARCHITECTURE = "PhiForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 51200,
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 32,
+    "num_key_value_heads": None,
+    "resid_pdrop": 0.0,
+    "embd_pdrop": 0.0,
+    "attention_dropout": 0.0,
+    "hidden_act": "gelu_new",
+    "max_position_embeddings": 2048,
+    "layer_norm_eps": 1e-5,
+    "qk_layernorm": False,
+    "tie_word_embeddings": False,
+    "partial_rotary_factor": 0.5,
+    **_rotary.DEFAULTS,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 48,
+    "qk_layernorm": True,
+}
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("phi", config, DEFAULTS, ignored=("auto_map",))
+    heads, context = c["num_attention_heads"], c["max_position_embeddings"]
+    head_width = c.divide("hidden_size", "num_attention_heads")
+    norm = LayerNorm.Spec(eps=c["layer_norm_eps"])
+    attention = MultiHeadAttention.Spec(
+        heads=heads,
+        kv_heads=c["num_key_value_heads"] or heads,
+        head_width=head_width,
+        biases=Biases(q=True, k=True, v=True, out=True),
+        scoring=Scoring(dropout=c["attention_dropout"]),
+        qk_norm=HeadNorm.Spec(norm=norm, head_width=head_width) if c["qk_layernorm"] else Identity.Spec(),
+        position="rotary",
+    )
+    feed_forward = MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act"))
+    parallel = Sum.Spec(branches={"attention": attention, "feed_forward": feed_forward})
+    block = Block.Spec(residuals={"parallel": Residual.Spec(branch=parallel, pre=norm, dropout=c["resid_pdrop"])})
+    return Decoder.Spec(
+        width=c["hidden_size"],
+        context=context,
+        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
+        stack=Stack.Spec(
+            blocks=repeat(block, c["num_hidden_layers"]),
+            final=norm,
+            positions={"rotary": _rotary.rotary(c, head_width, context, share=c["partial_rotary_factor"])},
+            masks={"causal": Causal()},
+            start=Dropout.Spec(rate=c["embd_pdrop"]),
+        ),
+        head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"], bias=True),
+    )
+
+
+WEIGHTS: tuple[Rule, ...] = (
+    rename("model.embed_tokens.weight", "embed.token.weight"),
+    *renames(
+        "model.layers.{i}",
+        "stack.blocks.{i}.parallel",
+        (
+            ("input_layernorm", "pre"),
+            *((f"self_attn.{x}_proj", f"branch.attention.{x}") for x in "qkv"),
+            ("self_attn.dense", "branch.attention.out"),
+            *((f"self_attn.{x}_layernorm", f"branch.attention.{x}_norm.norm") for x in "qk"),
+            ("mlp.fc1", "branch.feed_forward.up"),
+            ("mlp.fc2", "branch.feed_forward.down"),
+        ),
+    ),
+    *renames("model", "stack", (("final_layernorm", "final"),)),
+    *(rename(f"lm_head.{p}", f"head.vocabulary.{p}") for p in ("weight", "bias")),
+)

@@ -1,0 +1,61 @@
+"""Qwen 2 and 2.5 (Yang et al. 2024): Llama with biases on queries, keys and values.
+
+Peculiar to it: the three biases, where no other projection has one; windows, if they are switched on at all, in the
+layers from ``max_window_layers`` on, or as ``layer_types`` lists them. Published files name a window and switch it off.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.families import _llama, _rotary, _windows
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.attention.multihead import Biases
+from orrery.nn.norms import RMSNorm
+
+ARCHITECTURE = "Qwen2ForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 151936,
+    "hidden_size": 4096,
+    "intermediate_size": 22016,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "head_dim": None,
+    "hidden_act": "silu",
+    "max_position_embeddings": 32768,
+    "use_sliding_window": False,
+    "sliding_window": 4096,
+    "max_window_layers": 28,
+    "layer_types": None,
+    "rms_norm_eps": 1e-6,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+    **_rotary.DEFAULTS,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 48,
+    "use_sliding_window": True,
+    "sliding_window": 5,
+    "max_window_layers": 1,
+}
+_FIXED = {"use_mrope": False}
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("qwen2", config, DEFAULTS, fixed=_FIXED)
+    norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
+    feed_forward, biases = _llama.feed_forward(c), Biases(q=True, k=True, v=True)
+    names, masks = _windows.from_some_layer_on(c)
+    blocks = [_llama.pre_norm(norm, _llama.attention(c, biases=biases, mask=name), feed_forward) for name in names]
+    return _llama.decoder(c, _llama.stack(c, blocks, norm, masks=masks))
+
+
+WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS), *_llama.gated_weights())

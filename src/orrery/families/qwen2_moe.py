@@ -1,0 +1,89 @@
+"""Qwen 1.5 and 2 MoE (Yang et al. 2024): many small experts beside one that each token turns up or down.
+
+Peculiar to it: the shared expert is weighed by a sigmoid gate of its own; weights of the chosen experts are their
+probabilities, normalised only where ``norm_topk_prob`` says so; some layers may be dense (``mlp_only_layers``,
+``decoder_sparse_step``); q, k and v have biases, the output has none; layers may slide over a window.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.checkpoints.rules import Rule, renames
+from orrery.families import _llama, _mixture, _rotary, _windows, llama
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.attention.multihead import Biases
+from orrery.nn.residual import Gated
+
+ARCHITECTURE = "Qwen2MoeForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 151936,
+    "hidden_size": 2048,
+    "intermediate_size": 5632,
+    "moe_intermediate_size": 1408,
+    "shared_expert_intermediate_size": 5632,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 16,
+    "head_dim": None,
+    "num_experts": 60,
+    "num_experts_per_tok": 4,
+    "norm_topk_prob": False,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": None,
+    "qkv_bias": True,
+    "hidden_act": "silu",
+    "max_position_embeddings": 32768,
+    "use_sliding_window": False,
+    "sliding_window": 4096,
+    "max_window_layers": 28,
+    "layer_types": None,
+    "rms_norm_eps": 1e-6,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+    **_rotary.DEFAULTS,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "moe_intermediate_size": 8,
+    "shared_expert_intermediate_size": 12,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "mlp_only_layers": [1],
+    "max_position_embeddings": 48,
+}
+_IGNORED = ("output_router_logits", "router_aux_loss_coef")
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("qwen2_moe", config, DEFAULTS, ignored=_IGNORED)
+    biased, count = c["qkv_bias"], c["num_experts"]
+    shared = _llama.feed_forward(c, hidden=c["shared_expert_intermediate_size"])
+    mixture = _mixture.experts(
+        c, count, "moe_intermediate_size", normalised=c["norm_topk_prob"], shared=(Gated.Spec(branch=shared),)
+    )
+    window = c["sliding_window"] if c["use_sliding_window"] else None
+    names, masks = _windows.by_layer(c, c["layer_types"] or _every_second(c), window)
+    attentions = [_llama.attention(c, mask=name, biases=Biases(q=biased, k=biased, v=biased)) for name in names]
+    return _mixture.decoder(c, attentions, _mixture.mixed(c, count, mixture), masks)
+
+
+def _every_second(c: Config) -> list[str]:
+    """Return the kinds of layers where none are listed: every second one below ``max_window_layers`` slides."""
+    slides = range(0, c["max_window_layers"] if c["use_sliding_window"] else 0, 2)
+    return [_windows.SLIDING if i in slides else _windows.FULL for i in range(c["num_hidden_layers"])]
+
+
+_SHARED = f"{_mixture.FEED_FORWARD}.shared.0"
+WEIGHTS: tuple[Rule, ...] = (
+    *llama.WEIGHTS,
+    *_mixture.EXPERTS,
+    *renames(f"{_mixture.THEIRS}.mlp", _SHARED, [("shared_expert_gate", "gate")], ["weight"]),
+    *renames(f"{_mixture.THEIRS}.mlp.shared_expert", f"{_SHARED}.branch", _mixture.GATED, ["weight"]),
+)

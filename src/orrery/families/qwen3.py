@@ -1,0 +1,63 @@
+"""Qwen 3, the dense models (Yang et al. 2025): Llama with normed queries and keys.
+
+Peculiar to it: RMSNorm on each head of q and of k before the rotation, one gain for all heads; a head width of its own,
+so that the heads together may be wider than the model. The biases of Qwen 2 are gone; windows are read as there.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.families import _llama, _rotary, _windows
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.norms import HeadNorm, RMSNorm
+
+ARCHITECTURE = "Qwen3ForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 151936,
+    "hidden_size": 4096,
+    "intermediate_size": 22016,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "head_dim": 128,
+    "hidden_act": "silu",
+    "max_position_embeddings": 32768,
+    "use_sliding_window": False,
+    "sliding_window": 4096,
+    "max_window_layers": 28,
+    "layer_types": None,
+    "rms_norm_eps": 1e-6,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+    **_rotary.DEFAULTS,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 48,
+}
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("qwen3", config, DEFAULTS)
+    norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
+    fields = {
+        "biases": _llama.biases(c["attention_bias"]),
+        "qk_norm": HeadNorm.Spec(norm=norm, head_width=_llama.head_width(c)),
+    }
+    names, masks = _windows.from_some_layer_on(c)
+    feed_forward = _llama.feed_forward(c)
+    blocks = [_llama.pre_norm(norm, _llama.attention(c, mask=name, **fields), feed_forward) for name in names]
+    return _llama.decoder(c, _llama.stack(c, blocks, norm, masks=masks))
+
+
+_HEAD_NORMS = tuple((f"self_attn.{x}_norm", f"attention.branch.{x}_norm.norm") for x in "qk")
+WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS, *_HEAD_NORMS), *_llama.gated_weights())

@@ -1,0 +1,78 @@
+"""Qwen 3 MoE (Yang et al. 2025): Qwen 2 MoE with norms on each head of q and k, and without a shared expert.
+
+Peculiar to it: an RMSNorm over the channels of every head of q and of k, before the rotation; no biases, unless
+``attention_bias`` says so; heads may be wider than the width shared out among them; all layers may look through one
+window; some may be dense.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.checkpoints.rules import Rule, rename
+from orrery.families import _llama, _mixture, _rotary, _windows, llama
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.norms import HeadNorm, RMSNorm
+
+ARCHITECTURE = "Qwen3MoeForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 151936,
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "moe_intermediate_size": 768,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "head_dim": None,
+    "num_experts": 128,
+    "num_local_experts": None,
+    "num_experts_per_tok": 8,
+    "norm_topk_prob": False,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": None,
+    "hidden_act": "silu",
+    "max_position_embeddings": 32768,
+    "use_sliding_window": False,
+    "sliding_window": 4096,
+    "rms_norm_eps": 1e-6,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+    **_rotary.DEFAULTS,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "moe_intermediate_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 6,
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "norm_topk_prob": True,
+    "max_position_embeddings": 48,
+}
+_IGNORED = ("output_router_logits", "router_aux_loss_coef", "max_window_layers")
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("qwen3_moe", config, DEFAULTS, ignored=_IGNORED)
+    count = c["num_experts"] if c["num_local_experts"] is None else c["num_local_experts"]  # old name, new name
+    window = c["sliding_window"] if c["use_sliding_window"] else None
+    qk_norm = HeadNorm.Spec(norm=RMSNorm.Spec(eps=c["rms_norm_eps"]), head_width=_llama.head_width(c))
+    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]), qk_norm=qk_norm)
+    mixture = _mixture.experts(c, count, "moe_intermediate_size", normalised=c["norm_topk_prob"])
+    feed_forwards = _mixture.mixed(c, count, mixture)
+    masks = {"causal": _windows.causal(c, window)}
+    return _mixture.decoder(c, [attention] * len(feed_forwards), feed_forwards, masks)
+
+
+_NORMS = [(f"{_mixture.THEIRS}.self_attn.{x}_norm", f"{_mixture.BLOCK}.attention.branch.{x}_norm.norm") for x in "qk"]
+WEIGHTS: tuple[Rule, ...] = (
+    *llama.WEIGHTS,
+    *(rename(f"{theirs}.weight", f"{ours}.weight") for theirs, ours in _NORMS),
+    *_mixture.EXPERTS,
+)

@@ -1,0 +1,87 @@
+"""SmolLM3 (Hugging Face 2025): Llama in which every fourth layer has no positions.
+
+Peculiar to it: layers 3, 7, 11, ... turn nothing (NoPE; Yang et al. 2025), as ``no_rope_layers`` lists with 0 or
+``no_rope_layer_interval`` counts; the others are rotary. Windows are possible, and stand in the layers without
+positions unless ``layer_types`` lists others. A tied head.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.errors import ModelFileError
+from orrery.families import _llama, _rotary, _windows
+from orrery.families._config import Config
+from orrery.models.decoder import Decoder
+from orrery.nn.norms import RMSNorm
+
+ARCHITECTURE = "SmolLM3ForCausalLM"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 128256,
+    "hidden_size": 2048,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 4,
+    "head_dim": None,
+    "hidden_act": "silu",
+    "max_position_embeddings": 32768,
+    "no_rope_layers": None,
+    "no_rope_layer_interval": 4,
+    "use_sliding_window": False,
+    "sliding_window": None,
+    "layer_types": None,
+    "rms_norm_eps": 1e-6,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": True,
+    **_rotary.DEFAULTS,
+    "rope_theta": 2_000_000.0,
+}
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 48,
+    "no_rope_layer_interval": 2,
+}
+_IGNORED = ("max_window_layers", "pretraining_tp")
+
+
+def spec(config: Mapping[str, Any]) -> Decoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    c = Config("smollm3", config, DEFAULTS, ignored=_IGNORED)
+    norm, feed_forward = RMSNorm.Spec(eps=c["rms_norm_eps"]), _llama.feed_forward(c, bias=c["mlp_bias"])
+    turns = _turns(c)
+    windows = c["use_sliding_window"] and c["sliding_window"] is not None
+    listed = [_windows.SLIDING if windows and not turn else _windows.FULL for turn in turns]
+    names, masks = _windows.by_layer(c, c["layer_types"] or listed, c["sliding_window"])
+    attentions = (
+        _llama.attention(c, biases=_llama.biases(c["attention_bias"]), position="rotary" if turn else "none", mask=name)
+        for turn, name in zip(turns, names, strict=True)
+    )
+    blocks = [_llama.pre_norm(norm, attention, feed_forward) for attention in attentions]
+    return _llama.decoder(c, _llama.stack(c, blocks, norm, masks=masks))
+
+
+def _turns(c: Config) -> list[bool]:
+    """Return, for every layer, whether it has positions.
+
+    Raises:
+        ModelFileError: fewer entries than layers.
+    """
+    layers, every = c["num_hidden_layers"], c["no_rope_layer_interval"]
+    listed = c["no_rope_layers"]
+    if listed is None:
+        listed = [i % every != 0 for i in range(1, layers + 1)]
+    if len(listed) < layers:
+        raise ModelFileError(
+            f"smollm3: no_rope_layers lists {len(listed)} layers, num_hidden_layers is {layers}", "list every layer"
+        )
+    return [bool(turn) for turn in listed[:layers]]
+
+
+WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS), *_llama.gated_weights())

@@ -1,0 +1,166 @@
+"""T5 (Raffel et al. 2020): every task as text in, text out; v1.0, and v1.1 with its descendants (Flan, byT5, UL2).
+
+Peculiar to it: RMSNorm in front of each sublayer and at the end of each stack; no biases; scores without
+``1 / sqrt(C)``; positions as one learned bias a stack, by buckets of the distance, which the files keep in the first
+block; the heads' channels need not add up to the width. v1.0 has relu, and its head is the embedding table, scaled by
+``1 / sqrt(D)``. v1.1 has a gated gelu, and a head of its own without a scale (Shazeer 2020).
+
+Differs from the reference in training only: no dropout between the two feed-forward matrices.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.families._config import Config
+from orrery.families._seq2seq import GENERATION, start_token
+from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
+from orrery.nn.attention.sources import Memory
+from orrery.nn.block import Block
+from orrery.nn.embeddings import TokenEmbedding
+from orrery.nn.feedforward.gated import GatedMLP
+from orrery.nn.feedforward.mlp import MLP
+from orrery.nn.heads import LanguageModelHead
+from orrery.nn.masks import Causal, Everything, Mask
+from orrery.nn.norms import RMSNorm
+from orrery.nn.positions.relative import Backward, BothWays, Buckets, RelativeBias
+from orrery.nn.residual import Chain, Dropout, Identity, Residual, Scale
+from orrery.nn.spec import ModuleSpec
+from orrery.nn.stack import Stack, repeat
+
+ARCHITECTURE = "T5ForConditionalGeneration"
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 32128,
+    "d_model": 512,
+    "d_kv": 64,
+    "d_ff": 2048,
+    "num_layers": 6,
+    "num_decoder_layers": None,
+    "num_heads": 8,
+    "relative_attention_num_buckets": 32,
+    "relative_attention_max_distance": 128,
+    "dropout_rate": 0.1,
+    "layer_norm_epsilon": 1e-6,
+    "feed_forward_proj": "relu",
+    "tie_word_embeddings": True,
+    "scale_decoder_outputs": None,
+    "decoder_start_token_id": None,
+    "pad_token_id": 0,
+    "n_positions": 512,
+}
+TINY = {
+    "vocab_size": 61, "d_model": 24, "d_kv": 6, "d_ff": 40, "num_layers": 2, "num_decoder_layers": 3, "num_heads": 3,
+    "relative_attention_num_buckets": 8, "relative_attention_max_distance": 12,
+}  # fmt: skip
+FIXED = {"is_decoder": False}
+IGNORED = (*GENERATION, "classifier_dropout", "initializer_factor", "dense_act_fn", "is_gated_act")
+
+
+def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
+    """Return the architecture that a ``config.json`` describes."""
+    return assemble(Config("t5", config, DEFAULTS, fixed=FIXED, ignored=IGNORED))
+
+
+def assemble(c: Config) -> EncoderDecoder.Spec:
+    """Return T5's architecture; its kin differ in defaults."""
+    buckets = {"count": c["relative_attention_num_buckets"], "furthest": c["relative_attention_max_distance"]}
+    attention, cross, feed_forward = (
+        _attention(c),
+        _attention(c, source=Memory.Spec(), position="none"),
+        _feed_forward(c),
+    )
+    reads = {"attention": replace(attention, mask="all"), "feed_forward": feed_forward}
+    writes = {"attention": attention, "cross": cross, "feed_forward": feed_forward}
+    tied, scaled = c["tie_word_embeddings"], c["scale_decoder_outputs"]
+    scaled = tied if scaled is None else scaled  # v1.1 unties and drops the scale; newer files tell the two apart
+    return EncoderDecoder.Spec(
+        width=c["d_model"],
+        context=c["n_positions"],
+        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
+        encoder=_stack(c, c["num_layers"], reads, {"all": Everything()}, BothWays(**buckets)),
+        decoder=_stack(c, _decoder_layers(c), writes, {"causal": Causal()}, Backward(**buckets)),
+        head=LanguageModelHead.Spec(
+            vocabulary=c["vocab_size"],
+            tied=tied,
+            transform=Scale.Spec(factor=c["d_model"] ** -0.5) if scaled else Identity.Spec(),
+        ),
+        start=start_token(c, "decoder_start_token_id", "pad_token_id"),
+    )
+
+
+def _decoder_layers(c: Config) -> int:
+    return c["num_layers"] if c["num_decoder_layers"] is None else c["num_decoder_layers"]
+
+
+def _attention(c: Config, **slots: Any) -> MultiHeadAttention.Spec:
+    return MultiHeadAttention.Spec(
+        heads=c["num_heads"],
+        kv_heads=c["num_heads"],
+        head_width=c["d_kv"],
+        scoring=Scoring(scale=1.0, dropout=c["dropout_rate"]),
+        **{"position": "relative", **slots},
+    )
+
+
+def _feed_forward(c: Config) -> ModuleSpec:
+    kinds: dict[str, ModuleSpec] = {
+        "relu": MLP.Spec(hidden=c["d_ff"], activation="relu", bias=False),
+        "gelu": MLP.Spec(hidden=c["d_ff"], activation="gelu", bias=False),
+        "gated-gelu": GatedMLP.Spec(hidden=c["d_ff"], activation="gelu_tanh"),
+        "gated-silu": GatedMLP.Spec(hidden=c["d_ff"], activation="silu"),
+        "gated-relu": GatedMLP.Spec(hidden=c["d_ff"], activation="relu"),
+    }
+    return c.choose("feed_forward_proj", kinds)
+
+
+def _stack(
+    c: Config, depth: int, branches: Mapping[str, ModuleSpec], masks: Mapping[str, Mask], buckets: Buckets
+) -> Stack.Spec:
+    norm, dropout = RMSNorm.Spec(eps=c["layer_norm_epsilon"]), c["dropout_rate"]
+    residuals = {role: Residual.Spec(branch=branch, pre=norm, dropout=dropout) for role, branch in branches.items()}
+    return Stack.Spec(
+        blocks=repeat(Block.Spec(residuals=residuals), depth),
+        final=Chain.Spec(parts=(norm, Dropout.Spec(rate=dropout))),
+        positions={"relative": RelativeBias.Spec(heads=c["num_heads"], buckets=buckets)},
+        masks=masks,
+        start=Dropout.Spec(rate=dropout),
+    )
+
+
+_ATTENTION = (("q", "branch.q"), ("k", "branch.k"), ("v", "branch.v"), ("o", "branch.out"))
+_PLAIN = (("wi", "branch.up"), ("wo", "branch.down"))
+_GATED = (("wi_0", "branch.gate"), ("wi_1", "branch.up"), ("wo", "branch.down"))
+_SUBLAYERS = {
+    "encoder": (("SelfAttention", "attention"), ("DenseReluDense", "feed_forward")),
+    "decoder": (("SelfAttention", "attention"), ("EncDecAttention", "cross"), ("DenseReluDense", "feed_forward")),
+}
+
+
+OLD: Mapping[str, str | None] = {
+    r"^(encoder|decoder)\.embed_tokens\.weight$": "shared.weight",
+    # The first checkpoints hold a table for the cross-attention, which never had positions.
+    r"^decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight$": None,
+}
+
+
+def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
+    """Return the rules of the files."""
+    return rules({**DEFAULTS, **config}["feed_forward_proj"])
+
+
+def rules(feed_forward_kind: str) -> tuple[Rule, ...]:
+    """Return the rules; whether the feed-forward network is gated decides what ``wi`` means."""
+    feed_forward = _GATED if feed_forward_kind.startswith("gated") else _PLAIN
+    found = [rename("shared.weight", "embed.token.weight"), rename("lm_head.weight", "head.vocabulary.weight")]
+    for side, sublayers in _SUBLAYERS.items():
+        first = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+        found.append(rename(first, f"{side}.positions.relative.table.weight"))
+        for number, (part, role) in enumerate(sublayers):
+            theirs, ours = f"{side}.block.{{i}}.layer.{number}", f"{side}.blocks.{{i}}.{role}"
+            pairs = feed_forward if role == "feed_forward" else _ATTENTION
+            found += renames(f"{theirs}.{part}", ours, pairs, ends=("weight",))
+            found.append(rename(f"{theirs}.layer_norm.weight", f"{ours}.pre.weight"))
+        found.append(rename(f"{side}.final_layer_norm.weight", f"{side}.final.0.weight"))
+    return tuple(found)

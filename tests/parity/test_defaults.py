@@ -1,0 +1,25 @@
+"""An absent key of ``config.json`` means what it means to transformers."""
+
+import pytest
+import transformers
+
+from orrery.errors import ModelFileError
+from orrery.families import load_family, names
+
+NO_DEFAULT = {"transformer", "vision_encoder_decoder"}
+"""Families that transformers does not have, or has without a default."""
+
+
+def meaning(family, config):
+    """Return the architecture, or why there is none."""
+    try:
+        return family.spec({**config, "architectures": [family.ARCHITECTURE]})
+    except ModelFileError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", sorted(set(names()) - NO_DEFAULT))
+def test_an_empty_configuration_is_the_default_of_the_reference(name):
+    family = load_family(name)
+    written = getattr(transformers, family.ARCHITECTURE).config_class().to_dict()
+    assert meaning(family, {}) == meaning(family, written)

@@ -1,0 +1,254 @@
+"""GGUF files against two readers that are not ours: transformers, and llama.cpp itself."""
+
+import json
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+import torch
+import transformers
+import xllamacpp
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from orrery.checkpoints.layouts import ROWS
+from orrery.families import load_family, names
+from orrery.loading import gguf_architectures
+from orrery.loading.export import export_gguf
+from orrery.loading.language_model import LanguageModel
+from orrery.loading.load import load
+from orrery.loading.read import read
+from orrery.loading.save import save_model
+from orrery.text.bpe import WORDS
+from orrery.text.tokenizer import Tokenizer
+from tests.parity.oracle import randomise
+from tiny_models import TOKENIZER
+
+TEXTS = ("the cat sat", "dog", "日本 the", "mat, ", "t", "on the log;", "the mat", "a ö")
+WIDTHS = {"hidden_size": 32, "intermediate_size": 64}
+BASES: dict[str, dict[str, Any]] = {
+    "llama": {**WIDTHS, "num_attention_heads": 4},
+    "mistral": {**WIDTHS, "num_attention_heads": 4, "sliding_window": None},
+    "gpt2": {"n_embd": 32, "n_head": 4},
+    "bloom": {"hidden_size": 32, "n_head": 4},
+    "qwen2": {**WIDTHS, "num_attention_heads": 4, "use_sliding_window": False},
+    "qwen3": WIDTHS,
+    "gemma": WIDTHS,
+    "gemma2": {**WIDTHS, "query_pre_attn_scalar": 8},
+}
+FAMILIES = [name for name in BASES if name in names()]
+# llama.cpp looks gelu up in a table of float16; measured 2e-3 on the log probabilities of these models, 1e-6 elsewhere.
+BOUNDS = {name: 1e-2 if name in ("gpt2", "bloom", "gemma", "gemma2") else 1e-4 for name in BASES}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
+LLAMA3 = {
+    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}  # fmt: skip
+CORNERS = [
+    *((name, {}) for name in FAMILIES),
+    ("gpt2", {"tie_word_embeddings": False, "n_inner": 96, "layer_norm_epsilon": 0.1}),
+    ("llama", {"tie_word_embeddings": True, "num_key_value_heads": 1, "rms_norm_eps": 0.1}),
+    ("llama", {"attention_bias": True, "mlp_bias": True, "num_key_value_heads": 4}),
+    ("llama", {"head_dim": 16, "rope_theta": 500.0}),
+    ("llama", {"rope_theta": 500.0, "rope_scaling": {"rope_type": "linear", "factor": 2.5}}),
+    ("llama", {"rope_theta": 500.0, "rope_scaling": YARN}),
+    ("llama", {"rope_theta": 500.0, "rope_scaling": LLAMA3}),
+    ("bloom", {"hidden_size": 24, "n_head": 3, "tie_word_embeddings": False}),
+    ("qwen2", {"tie_word_embeddings": True, "rope_theta": 500.0, "rope_scaling": YARN}),
+    ("qwen3", {"tie_word_embeddings": True, "head_dim": 16}),
+    ("gemma", {"head_dim": 16, "num_key_value_heads": 2}),
+    ("gemma2", {"sliding_window": 3, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}),
+]
+KNOWN = [corner for corner in CORNERS if corner[0] in FAMILIES]
+
+
+def saved(folder: Path, family: str, tokenizer: Tokenizer = TOKENIZER, **config: Any) -> Path:
+    """Save a random model that writes ASCII only: llama.cpp tells the numbers of whole characters alone."""
+    rules = load_family(family)
+    config = {**rules.TINY, **BASES[family], "vocab_size": tokenizer.size, **config}
+    model = rules.spec(config).build(0).eval()
+    randomise(model, seed=1)
+    shown = [tokenizer.decode_bytes([id]).isascii() and id not in tokenizer.control for id in range(tokenizer.size)]
+    with torch.no_grad():
+        for table in {model.embed.token.weight, model.head.vocabulary.weight}:
+            table[: tokenizer.size][~torch.tensor(shown)] = 0.0
+    save_model(folder, model, family, config, tokenizer)
+    return folder
+
+
+def written(folder: Path, kind: str, family: str, **config: Any) -> Path:
+    """Save a model as ``model`` and its export beside it; return the export."""
+    stored = read(saved(folder / "model", family, **config))
+    return export_gguf(stored, folder / f"{kind}.gguf", kind).path
+
+
+@dataclass(frozen=True)
+class Llama:
+    """A llama.cpp that computes on one thread, with its cache in float32."""
+
+    server: Any
+
+    def ask(self, route: str, **content: Any) -> dict[str, Any]:
+        """Send a request on this machine."""
+        data, header = json.dumps(content).encode(), {"Content-Type": "application/json"}
+        request = urllib.request.Request(self.server.listening_address + route, data, header)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            found: dict[str, Any] = json.load(answer)
+        return found
+
+    def write(self, prompt: str) -> dict[str, Any]:
+        """Write sixteen tokens greedily."""
+        return self.ask("/completion", prompt=prompt, n_predict=16, temperature=0, n_probs=5, return_tokens=True)
+
+
+def llama(path: Path) -> Llama:
+    """Load a file."""
+    settings = xllamacpp.CommonParams()
+    settings.model.path = str(path)
+    settings.n_ctx, settings.n_parallel, settings.verbosity = 64, 1, 0
+    settings.warmup, settings.fit_params, settings.cache_prompt = False, False, False
+    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = 1
+    settings.cache_type_k = settings.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+    settings.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    return Llama(xllamacpp.Server(settings))
+
+
+def least_margin(lm: LanguageModel, text: str, ids: Sequence[int]) -> float:
+    """Return by how much, at its closest, the chosen token of a greedy answer beat the second."""
+    start = TOKENIZER.encode(text)
+    best = lm.logits([[*start, *ids]])[0, len(start) - 1 : -1].topk(2).values
+    return float((best[:, 0] - best[:, 1]).min())
+
+
+def disagreements(path: Path, margin: float = 4e-3) -> list[str]:
+    """Return the prompts that llama.cpp continues with another text than we do, among those that nearly no tie decides.
+
+    llama.cpp rounds activations to float16 where the weights are, and gelu always; measured 2e-3 on these logits.
+    """
+    lm, reader = load(path.parent / "model", say=lambda line: None), llama(path)
+    answers = dict(zip(TEXTS, lm.generations(TEXTS, max_new_tokens=16), strict=True))
+    clear = {text: answer.text for text, answer in answers.items() if least_margin(lm, text, answer.ids) > margin}
+    assert len(clear) > 1, "nearly every text hangs on a tie"
+    return [text for text, answer in clear.items() if reader.write(text)["content"] != answer]
+
+
+@pytest.mark.parametrize(("family", "config"), KNOWN, ids=str)
+def test_llama_cpp_writes_the_same_text_with_the_same_probabilities(tmp_path, family, config):
+    path = written(tmp_path, "f32", family, **config)
+    assert disagreements(path) == []
+    lm, reader = load(tmp_path / "model", say=lambda line: None), llama(path)
+    for text in TEXTS[:3]:
+        prompt, answer = TOKENIZER.encode(text), reader.write(text)
+        assert len(answer["completion_probabilities"]) == len(answer["tokens"]) == 16
+        ours = lm.logits([prompt + answer["tokens"]])[0].log_softmax(-1)
+        for place, entry in enumerate(answer["completion_probabilities"], start=len(prompt) - 1):
+            for top in entry["top_logprobs"]:
+                assert abs(float(ours[place, top["id"]]) - top["logprob"]) < BOUNDS[family]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_llama_cpp_writes_the_same_text_from_halves(tmp_path, family):
+    assert disagreements(written(tmp_path, "f16", family)) == []
+
+
+def test_the_comparison_finds_rotations_paired_wrongly(tmp_path, monkeypatch):
+    monkeypatch.setattr(gguf_architectures, "Neighbours", lambda heads: ROWS)
+    assert len(disagreements(written(tmp_path, "f32", "llama"))) > 1
+
+
+@pytest.mark.parametrize("kind", ["bf16", "q8_0", "q4_0"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_llama_cpp_reads_the_coarser_kinds(tmp_path, family, kind):
+    reader = llama(written(tmp_path, kind, family))
+    assert len(reader.write(TEXTS[0])["tokens"]) == 16
+
+
+# What transformers does not read from a GGUF file must have its default: GPT-2's context, the head width of Qwen 3,
+# the scale of Gemma 2. It knows no Gemma 1.
+DEFAULTS = {"gpt2": {"n_positions": 1024}, "qwen3": {"head_dim": 128}}
+DEFAULTS["gemma2"] = {"head_dim": 256, "query_pre_attn_scalar": 256}
+READ = [
+    *((name, DEFAULTS.get(name, {})) for name in FAMILIES if name != "gemma"),
+    ("gpt2", {"n_positions": 1024, "tie_word_embeddings": False}),
+    ("llama", {"tie_word_embeddings": True, "num_key_value_heads": 1}),
+    ("llama", {"head_dim": 16, "rope_theta": 500.0}),
+]
+
+
+@pytest.mark.parametrize(("family", "config"), READ, ids=str)
+def test_transformers_reads_the_same_logits_and_tokens(tmp_path, family, config):
+    path = written(tmp_path, "f32", family, **config)
+    make = transformers.AutoModelForCausalLM.from_pretrained
+    ours, theirs = make(tmp_path, gguf_file=path.name).eval(), make(tmp_path / "model").eval()
+    ids = torch.randint(0, TOKENIZER.size, (2, 20), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        error = float((ours(ids).logits - theirs(ids).logits).abs().max())
+    assert error == 0.0
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path, gguf_file=path.name)
+    for text in TEXTS:
+        assert tokenizer.encode(text, add_special_tokens=False) == TOKENIZER.encode(text)
+
+
+SENTENCES = (
+    "the cat sat on the mat, the dog's log; äöü 日本 🙂\n\n  x=12345 67 (a) 'LL I'll  \t end...",
+    "Don't  1234567   stop\r\n\r\n!!! naïve\n",
+    "hello world (foo|bar) ।   leading and trailing   ",
+    "<|endoftext|> is thirteen characters",
+)
+LLAMA_WORDS = "|".join(
+    (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)",
+        r"[^\r\n\p{L}\p{N}]?\p{L}+",
+        r"\p{N}{1,3}",
+        r" ?[^\s\p{L}\p{N}]+[\r\n]*",
+        r"\s*[\r\n]+",
+        r"\s+(?!\S)",
+        r"\s+",
+    )
+)
+PRE_TOKENIZERS = {
+    "gpt-2": (None, {}),
+    "gpt-2, ours": (WORDS, {}),
+    "llama-bpe": (LLAMA_WORDS, {"ignore_merges": True}),
+    "qwen2": (LLAMA_WORDS.replace("{1,3}", ""), {}),
+    "bloom": (r" ?[^(\s|[.,!?…。，、।۔،])]+", {}),  # noqa: RUF001 - the stops of many scripts
+}
+
+
+def trained(pattern: str | None, settings: dict[str, Any]) -> tokenizers.Tokenizer:
+    """Train a byte-level BPE on words of a pattern; none is the engine's own of GPT-2."""
+    engine = tokenizers.Tokenizer(models.BPE(**settings))
+    cut = [] if pattern is None else [pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")]
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=pattern is None)
+    engine.pre_tokenizer = pre_tokenizers.Sequence([*cut, level]) if cut else level
+    engine.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<|endoftext|>", "<s>"],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    engine.train_from_iterator(SENTENCES * 5, trainer)
+    return engine
+
+
+@pytest.mark.parametrize("name", PRE_TOKENIZERS)
+def test_llama_cpp_cuts_texts_alike(tmp_path, name):
+    engine = trained(*PRE_TOKENIZERS[name])
+    if name == "qwen2":
+        engine.normalizer = normalizers.NFC()
+    if name == "llama-bpe":
+        engine.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    tokenizer = Tokenizer(engine.to_str())
+    # Five rows of the table have no token.
+    stored = read(saved(tmp_path / "model", "llama", tokenizer, vocab_size=tokenizer.size + 5))
+    reader = llama(export_gguf(stored, tmp_path / "x.gguf", "f32").path)
+    for text in SENTENCES:
+        ids = tokenizer.encode(text)
+        assert reader.ask("/tokenize", content=text, parse_special=False)["tokens"] == ids
+        assert reader.ask("/detokenize", tokens=ids)["content"] == text
+    first = reader.ask("/tokenize", content="cat", add_special=True)["tokens"][0]
+    assert (first == 1) == (name == "llama-bpe")

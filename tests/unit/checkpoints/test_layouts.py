@@ -1,0 +1,60 @@
+"""Layouts: what lies where in a published tensor, and that taking apart undoes putting together."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orrery.checkpoints.layouts import ROWS, TURNED, ByGroup, Reshaped, Stacked
+
+small = st.integers(1, 4)
+
+
+def numbered(*shapes):
+    """Return tensors in which every number is another."""
+    sizes = [torch.Size(shape).numel() for shape in shapes]
+    pieces = torch.arange(float(sum(sizes))).split(sizes)
+    return [piece.view(shape) for piece, shape in zip(pieces, shapes, strict=True)]
+
+
+def assert_undone(layout, parts):
+    joined = layout.join(parts)
+    assert joined.numel() == sum(part.numel() for part in parts)
+    back = layout.split(joined, [part.shape for part in parts])
+    assert all(torch.equal(a, b) for a, b in zip(back, parts, strict=True))
+    assert torch.equal(layout.join(back), joined)
+
+
+@given(st.lists(small, min_size=1, max_size=4), small)
+def test_rows_are_undone_straight_and_turned(rows, columns):
+    parts = numbered(*[(n, columns) for n in rows])
+    assert_undone(ROWS, parts)
+    assert_undone(TURNED, parts)
+
+
+@given(small, st.lists(small, min_size=1, max_size=4), st.lists(small, max_size=1))
+def test_groups_are_undone_for_matrices_and_biases(groups, rows, columns):
+    assert_undone(ByGroup(groups), numbered(*[(groups * n, *columns) for n in rows]))
+
+
+@given(small, st.lists(small, min_size=1, max_size=3))
+def test_added_axes_are_undone(axes, shape):
+    assert_undone(Reshaped(axes), numbered(tuple(shape)))
+
+
+@given(small, small, st.integers(1, 3), small, st.booleans(), st.booleans())
+def test_stacked_experts_are_undone(experts, rows, across, columns, interleaved, turned):
+    parts = numbered(*[(rows, columns)] * (experts * across))
+    assert_undone(Stacked(across=across, interleaved=interleaved, turned=turned), parts)
+
+
+def test_groups_put_the_parts_of_a_head_together():
+    q, k, v = torch.tensor([0, 1, 10, 11]), torch.tensor([2, 12]), torch.tensor([3, 13])
+    assert ByGroup(2).join([q, k, v]).tolist() == [0, 1, 2, 3, 10, 11, 12, 13]
+    assert ByGroup(1).join([q, k, v]).tolist() == ROWS.join([q, k, v]).tolist()
+
+
+def test_stacked_experts_lie_side_by_side_or_in_turns():
+    gate, up = torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0], [4.0]])
+    assert Stacked(across=2).join([gate, up])[0].flatten().tolist() == [1, 2, 3, 4]
+    assert Stacked(across=2, interleaved=True).join([gate, up])[0].flatten().tolist() == [1, 3, 2, 4]
+    assert Stacked(across=2, turned=True).join([gate, up]).shape == (1, 1, 4)

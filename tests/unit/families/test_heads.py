@@ -1,0 +1,57 @@
+"""Which heads a configuration asks for."""
+
+import pytest
+
+from orrery.errors import ModelFileError
+from orrery.families import load_family
+from orrery.nn.heads import LanguageModelHead, SequenceHead, TokenHead
+
+
+def heads(family, **config):
+    rules = load_family(family)
+    return rules.spec({**rules.TINY, **config}).heads
+
+
+@pytest.mark.parametrize(
+    ("config", "names"),
+    [
+        ({}, ["masked"]),
+        ({"architectures": None}, ["masked"]),
+        ({"architectures": ["BertForMaskedLM"]}, ["masked"]),
+        ({"architectures": ["BertModel"]}, ["pooled"]),
+        ({"architectures": ["BertForPreTraining"]}, ["masked", "next"]),
+        ({"architectures": ["BertForTokenClassification"]}, ["token"]),
+    ],
+    ids=str,
+)
+def test_the_architecture_names_the_heads(config, names):
+    assert list(heads("bert", **config)) == names
+
+
+@pytest.mark.parametrize(
+    ("config", "labels"),
+    [
+        ({}, 2),
+        ({"num_labels": 5}, 5),
+        ({"id2label": {"0": "a", "1": "b", "2": "c"}}, 3),
+        ({"id2label": {"0": "a", "1": "b", "2": "c"}, "num_labels": 2}, 3),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("end", ["Sequence", "Token"])
+def test_the_labels_are_those_with_a_name(config, labels, end):
+    (head,) = heads("bert", architectures=[f"BertFor{end}Classification"], **config).values()
+    assert isinstance(head, SequenceHead.Spec | TokenHead.Spec)
+    assert head.labels == labels
+
+
+def test_a_masked_head_is_tied_or_not():
+    head = heads("bert", tie_word_embeddings=False)["masked"]
+    assert isinstance(head, LanguageModelHead.Spec)
+    assert not head.tied
+
+
+@pytest.mark.parametrize("name", ["BertLMHeadModel", "RobertaForMaskedLM", "Bert", "TFBertModel"])
+def test_another_architecture_is_refused_by_name(name):
+    with pytest.raises(ModelFileError, match=f"'{name}' is not known"):
+        heads("bert", architectures=[name])

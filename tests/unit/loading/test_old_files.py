@@ -1,0 +1,120 @@
+"""Files of earlier years: other names, buffers beside the weights, two copies of a tied tensor, unnamed heads."""
+
+import pytest
+import torch
+from tests.parity.oracle import randomise
+
+from orrery.checkpoints.tensors import read_tensors, write_tensors
+from orrery.errors import ModelFileError
+from orrery.families import current_names, load_family
+from orrery.loading.files import read_json
+from orrery.loading.read import read
+from orrery.loading.save import save_model
+from orrery.loading.weights import weights_of
+
+EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
+
+
+def written(folder, family, **config):
+    """Save a tiny model of a family and return the folder, the model and its tensors under their current names."""
+    rules = load_family(family)
+    config = {**rules.TINY, **config}
+    model = rules.spec(config).build(0).eval()
+    randomise(model, seed=0)
+    save_model(folder, model, family, config)
+    return folder, model, read_tensors(folder / "model.safetensors")
+
+
+def same(model, folder):
+    """Say whether a folder holds the same weights."""
+    before, after = weights_of(model), weights_of(read(folder).model)
+    return before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_gpt2_as_it_was_published(tmp_path):
+    folder, model, tensors = written(tmp_path, "gpt2")
+    old = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
+    for layer in range(2):
+        old[f"h.{layer}.attn.bias"] = torch.ones(1, 1, 48, 48, dtype=torch.uint8).tril()
+        old[f"h.{layer}.attn.masked_bias"] = torch.tensor(-1e4)
+    write_tensors(folder / "model.safetensors", old)
+    assert same(model, folder)
+
+
+def old_bert(tensors):
+    """Return a masked language model's tensors as the first files had them."""
+    names = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    old = {}
+    for name, tensor in tensors.items():
+        end = ".".join(name.split(".")[-2:])
+        old[name.removesuffix(end) + names.get(end, end)] = tensor
+    return old
+
+
+def test_bert_as_it_was_published(tmp_path):
+    folder, model, tensors = written(tmp_path, "bert")
+    old = {
+        **old_bert(tensors),
+        "bert.embeddings.position_ids": torch.arange(48)[None],
+        "cls.predictions.decoder.weight": tensors[EMBEDDINGS].clone(),
+        "cls.predictions.decoder.bias": tensors["cls.predictions.bias"].clone(),
+        "bert.pooler.dense.weight": torch.ones(24, 24),
+        "cls.seq_relationship.bias": torch.ones(2),
+    }
+    assert len(set(old) - set(tensors)) > 10
+    write_tensors(folder / "model.safetensors", old)
+    assert same(model, folder)
+
+
+@pytest.mark.parametrize("copy", ["cls.predictions.decoder.bias", "cls.predictions.decoder.weight"])
+def test_two_different_copies_of_a_tied_tensor_are_refused(tmp_path, copy):
+    folder, _, tensors = written(tmp_path, "bert")
+    shape = tensors["cls.predictions.bias" if copy.endswith("bias") else EMBEDDINGS].shape
+    write_tensors(folder / "model.safetensors", {**tensors, copy: torch.ones(shape)})
+    with pytest.raises(ModelFileError, match="two different ones"):
+        read(folder)
+
+
+def test_a_bare_model_under_the_names_of_a_whole_one(tmp_path):
+    folder, model, tensors = written(tmp_path, "bert", architectures=["BertModel"])
+    assert "embeddings.word_embeddings.weight" in tensors
+    whole = {f"bert.{name}": tensor for name, tensor in tensors.items()}
+    write_tensors(folder / "model.safetensors", {**whole, "cls.predictions.bias": torch.ones(61)})
+    assert same(model, folder)
+
+
+def test_a_tensor_that_belongs_to_no_head_is_still_refused(tmp_path):
+    folder, _, tensors = written(tmp_path, "bert")
+    write_tensors(folder / "model.safetensors", {**tensors, "bert.encoder.layer.2.output.dense.bias": torch.ones(24)})
+    with pytest.raises(ModelFileError, match=r"1 unexpected: bert\.encoder\.layer\.2"):
+        read(folder)
+
+
+def test_a_family_without_old_names_changes_nothing():
+    tensors = {"model.norm.gamma": torch.ones(1)}
+    assert current_names(load_family("llama"), {}, tensors) == tensors
+
+
+def test_a_family_is_saved_under_its_published_name(tmp_path):
+    folder, model, _ = written(tmp_path, "xlm_roberta")
+    config = read_json(folder / "config.json")
+    assert config["model_type"] == "xlm-roberta"
+    assert same(model, folder)
+
+
+def test_a_control_token_that_the_family_reads_is_not_the_tokenizers(tmp_path):
+    rules = load_family("roberta")
+    config = {key: value for key, value in rules.TINY.items() if key != "pad_token_id"}
+    save_model(tmp_path, rules.spec(config).build(0), "roberta", config, PadsWithSeven())
+    written = read_json(tmp_path / "config.json")
+    assert (written["pad_token_id"], written["eos_token_id"]) == (1, 7)
+
+
+class PadsWithSeven:
+    """A tokenizer whose every control token is number seven."""
+
+    def save(self, folder):
+        pass
+
+    def special(self, name):
+        return 7

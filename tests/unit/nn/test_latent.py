@@ -1,0 +1,113 @@
+"""Latent attention against a loop written from DeepSeek-V2's equations, and what it leaves in a cache."""
+
+import math
+
+import pytest
+import torch
+
+from orrery.nn.attention.kernels import eager, sdpa
+from orrery.nn.attention.latent import HeadWidths, LatentAttention
+from orrery.nn.attention.multihead import Scoring
+from orrery.nn.cache import UNCACHED, Layer
+from orrery.nn.caches import growing
+from orrery.nn.context import Context
+from orrery.nn.masks import PLAIN_CAUSAL, Places
+from orrery.nn.norms import RMSNorm
+from orrery.nn.positions.rotary import Rotary
+from orrery.nn.positions.scheme import Call
+from orrery.nn.residual import Chain
+from orrery.nn.slots import Projection
+
+WIDTH, HEADS, LATENT, QUERY, LENGTH, BASE = 10, 3, 7, 5, 6, 50.0
+WIDTHS = HeadWidths(plain=4, rotated=2, value=3)
+X = torch.randn(1, LENGTH, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+QUERY_LATENT = Chain.Spec(parts=(Projection.Spec(width=QUERY), RMSNorm.Spec(eps=1e-6)))
+
+
+def built(**settings):
+    spec = LatentAttention.Spec(heads=HEADS, widths=WIDTHS, latent=LATENT, norm=RMSNorm.Spec(eps=1e-6), **settings)
+    module = spec.build(WIDTH).double()
+    rng = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=rng, dtype=torch.float64))
+    return module
+
+
+def context(kernel=eager, cache=UNCACHED):
+    places = Places(torch.arange(LENGTH)[None])
+    rotary = Rotary.Spec(width=WIDTHS.rotated, base=BASE, interleaved=True).build(WIDTH)
+    bound = rotary.bind(Call(places, {"causal": places}, LENGTH, torch.float64))
+    return Context(
+        positions={"rotary": bound},
+        masks={"causal": PLAIN_CAUSAL},
+        cache=cache,
+        kernel=kernel,
+        layer=Layer(0, "blocks.0", cache),
+    )
+
+
+def rms(x, gain):
+    return x / math.sqrt(float((x * x).mean()) + 1e-6) * gain
+
+
+def turned(x, position):
+    """RoPE on one pair of channels, whose rate is one."""
+    cosine, sine = math.cos(position), math.sin(position)
+    return torch.stack([x[0] * cosine - x[1] * sine, x[0] * sine + x[1] * cosine])
+
+
+def by_the_paper(module, queries):
+    """DeepSeek-V2, section 2.1.2 and 2.1.3, equations 9 to 19, token by token and head by head."""
+    plain, value = WIDTHS.plain, WIDTHS.value
+    c_kv = [rms(module.latent(x), module.norm.weight) for x in X[0]]
+    shared_key = [turned(module.rotated(x), t) for t, x in enumerate(X[0])]
+    answers = []
+    for t in range(LENGTH):
+        heads = []
+        for h in range(HEADS):
+            q_h = module.q.weight[h * (plain + 2) : (h + 1) * (plain + 2)] @ queries[t]
+            q = torch.cat([q_h[:plain], turned(q_h[plain:], t)])
+            w_k = module.k.weight[h * plain : (h + 1) * plain]
+            w_v = module.v.weight[h * value : (h + 1) * value]
+            scores = [q @ torch.cat([w_k @ c_kv[j], shared_key[j]]) / math.sqrt(plain + 2) for j in range(t + 1)]
+            pattern = torch.stack(scores).softmax(0)
+            heads.append(sum(pattern[j] * (w_v @ c_kv[j]) for j in range(t + 1)))
+        answers.append(module.out(torch.cat(heads)))
+    return torch.stack(answers)[None]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kernel", [eager, sdpa])
+@pytest.mark.parametrize("bias", [False, True])
+def test_equals_the_paper_with_plain_queries(kernel, bias):
+    module = built(bias=bias)
+    torch.testing.assert_close(module(X, context(kernel)), by_the_paper(module, X[0]), rtol=0, atol=1e-11)
+
+
+@torch.no_grad()
+def test_equals_the_paper_with_queries_out_of_a_latent():
+    module = built(query=QUERY_LATENT)
+    projection, norm = module.query
+    queries = [rms(projection(x), norm.weight) for x in X[0]]
+    torch.testing.assert_close(module(X, context()), by_the_paper(module, queries), rtol=0, atol=1e-11)
+
+
+@torch.no_grad()
+def test_the_cache_holds_the_latent_and_one_rotated_key_for_all_heads():
+    module, cache = built(), growing(1, LENGTH)
+    cache.open(Places(torch.arange(LENGTH)[None]), None, ["causal"])
+    found = module(X, context(cache=cache))
+    assert torch.equal(found, module(X, context()))
+    (kept,), (rotated,) = cache.keys.values(), cache.values.values()
+    assert kept.shape == (1, 1, LENGTH + 1, LATENT)
+    assert rotated.shape == (1, 1, LENGTH + 1, WIDTHS.rotated)
+
+
+@torch.no_grad()
+def test_a_scale_replaces_that_of_the_width():
+    usual, twice = built(), built(scoring=Scoring(scale=2 * 6**-0.5))
+    taken = {}
+    seen = context(lambda q, k, v, **call: taken.update(call) or eager(q, k, v, **call))
+    assert (usual(X, seen), taken["scale"])[1] == pytest.approx(6**-0.5)
+    assert (twice(X, seen), taken["scale"])[1] == pytest.approx(2 * 6**-0.5)
