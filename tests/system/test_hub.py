@@ -90,12 +90,15 @@ def served(tmp_path):
 
 def orrery(tmp_path, url, *words, **environment):
     fixed = {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path / "cache"), "HF_HUB_DISABLE_XET": "1", "NO_PROXY": "*"}
-    dropped = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-    inherited = {name: value for name, value in os.environ.items() if name.upper() not in dropped}
     command = [sys.executable, "-m", "orrery", *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, env={**inherited, **fixed, **environment}, check=False
-    )
+    settings = {**inherited(), **fixed, **environment}
+    return subprocess.run(command, capture_output=True, text=True, env=settings, check=False)
+
+
+def inherited():
+    """Return this environment without what leads requests elsewhere."""
+    dropped = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    return {n: value for n, value in os.environ.items() if n.upper() not in dropped and not n.startswith("HF_")}
 
 
 def test_a_model_is_fetched_by_its_commit_and_nothing_but_data(served, tmp_path):
@@ -237,7 +240,7 @@ VERBS = (
 
 def guarded(*lines, **environment):
     command = [sys.executable, "-c", GUARD, *lines]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**inherited(), **environment})
 
 
 def test_no_other_form_opens_a_socket(tmp_path):

@@ -6,7 +6,10 @@ import torch
 
 from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.cli.program import run
+from orrery.families import load_family, model_type, names
+from orrery.loading import reference
 from orrery.loading.parity import compare
+from orrery.loading.save import save_model
 from orrery.loading.weights import weights_of
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import EncoderDecoder
@@ -94,6 +97,20 @@ def test_transformers_may_read_the_other_side(tmp_path, family, dtype, capsys):
     code, found = called(capsys, before, "--against", folder, "--with", "transformers", "--dtype", dtype)
     assert code == 1
     assert "they part at blocks.1.resid_post" in found.out
+
+
+@pytest.mark.parametrize("family", sorted(set(names()) - {"transformer"}))
+def test_transformers_reads_every_family_alike(tmp_path, family):
+    rules = load_family(family)
+    model = rules.spec(rules.TINY).build().double()
+    rng = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=rng, dtype=torch.float64) * 0.3)
+    save_model(tmp_path / "model", model, model_type(family), rules.TINY)
+    found = compare(tmp_path / "model", tmp_path / "model", "float64", other=reference.look)
+    assert found.first is None
+    assert {"embedded", "blocks.1.resid_post"} <= {step.key for step in found.steps}
 
 
 def test_transformers_is_named_where_it_is_missing(model, monkeypatch, capsys):

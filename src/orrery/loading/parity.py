@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
+from orrery.checkpoints.tensors import raw_bytes
 from orrery.errors import UsageError
 from orrery.inspection.recorder import Recorder
 from orrery.loading.architecture import of_folder
@@ -86,18 +88,13 @@ def compare(
         raise UsageError(f"no dtype {dtype!r}", f"use {', '.join(BOUNDS)}")
     folders = [locate(path) for path in (first, second)]
     ids = tokens([of_folder(folder) for folder in folders], seed)
-    ours, own = look(folders[0], ids, DTYPES[dtype])
-    if other is None:
-        theirs, weights = look(folders[1], ids, DTYPES[dtype])
-        changed = [name for name, tensor in own.items() if name in weights and not _equal(tensor, weights[name])]
-    else:
-        theirs, changed = other(folders[1], ids, DTYPES[dtype]), []
-    steps = [_step(key, value, theirs[key]) for key, value in ours.items() if key in theirs]
-    if not steps:
-        raise UsageError("the two models have nothing in common that could be compared", "compare models of one kind")
-    alone = sorted(ours.keys() ^ theirs.keys()) if other is None else []
-    bound = BOUNDS[dtype] if other is None else max(BOUNDS[dtype], FOREIGN)
-    return Parity(steps, bound, changed, alone)
+    ours, weights = look(folders[0], ids, DTYPES[dtype])
+    if other is not None:
+        bound = max(BOUNDS[dtype], FOREIGN)
+        return Parity(_in_common(_steps(ours, other(folders[1], ids, DTYPES[dtype])), bound), bound)
+    theirs, their_weights = look(folders[1], ids, DTYPES[dtype])
+    changed = [name for name, digest in weights.items() if their_weights.get(name, digest) != digest]
+    return Parity(_steps(ours, theirs), BOUNDS[dtype], changed, sorted(ours.keys() ^ theirs.keys()))
 
 
 def tokens(specs: Sequence[AssemblySpec], seed: int) -> list[Tensor]:
@@ -119,15 +116,39 @@ def tokens(specs: Sequence[AssemblySpec], seed: int) -> list[Tensor]:
 
 
 @torch.no_grad()
-def look(folder: Path, ids: Sequence[Tensor], dtype: torch.dtype) -> tuple[Values, Values]:
-    """Return what is inside our model on these tokens, and its weights as they are stored."""
+def look(folder: Path, ids: Sequence[Tensor], dtype: torch.dtype) -> tuple[Values, Mapping[str, str]]:
+    """Return what is inside our model on these tokens, and a digest of each of its weights as they are stored."""
     model = read(folder).model
-    weights = weights_of(model)
+    weights = {name: sha256(raw_bytes(tensor)).hexdigest() for name, tensor in weights_of(model).items()}
     recorder = Recorder()
     run = model.hidden if isinstance(model, Encoder) and not model.heads else model
     model.to(dtype)
     run(*ids, taps=recorder)
     return recorder.values, weights
+
+
+def _steps(ours: Values, theirs: Values) -> list[Step]:
+    """Compare what both have, in our order of computation."""
+    steps = [_step(key, value, theirs[key]) for key, value in ours.items() if key in theirs]
+    if not steps:
+        raise UsageError("the two models have nothing in common that could be compared", "compare models of one kind")
+    return steps
+
+
+def _in_common(steps: Sequence[Step], bound: float) -> list[Step]:
+    """Leave out steps that differ before one of the same stack that is equal.
+
+    Models that have parted do not meet again: there, the foreign module ends at another place than our block does.
+    """
+    found: list[Step] = []
+    met: set[bool] = set()
+    for step in reversed(steps):
+        side = step.key.startswith("encoder.")
+        if step.error <= bound:
+            met.add(side)
+        if step.error <= bound or side not in met:
+            found.append(step)
+    return found[::-1]
 
 
 def _step(key: str, ours: Tensor, theirs: Tensor) -> Step:
@@ -139,7 +160,3 @@ def _step(key: str, ours: Tensor, theirs: Tensor) -> Step:
     gap = torch.where(same, 0.0, (a - b).abs())  # infinite scores of hidden places are equal, not NaN
     scale = torch.where(b.isfinite(), b, 0.0).abs().max().clamp(min=1)
     return Step(key, float((gap.nan_to_num(nan=torch.inf) / scale).max()), shapes)
-
-
-def _equal(a: Tensor, b: Tensor) -> bool:
-    return a.shape == b.shape and bool((a.double() == b.double()).all())

@@ -1,7 +1,6 @@
 """The other side of a comparison: a folder as transformers reads it, under the names of our traces."""
 
 import importlib.util
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,6 @@ def _load(folder: Path, dtype: torch.dtype) -> Any:
     """Load with the class that the family names: a folder may not choose code to run."""
     if importlib.util.find_spec("transformers") is None:
         raise MachineError("transformers is not installed", "pip install 'orrery[oracle]'")
-    os.environ["HF_HUB_OFFLINE"] = "1"
     import transformers
 
     config = read_json(folder / CONFIG)
@@ -48,8 +46,9 @@ def _load(folder: Path, dtype: torch.dtype) -> Any:
         cls = getattr(transformers, name, None)
         if isinstance(cls, type) and issubclass(cls, transformers.PreTrainedModel):
             transformers.utils.logging.disable_progress_bar()
-            settings: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False, "use_safetensors": True}
-            return cls.from_pretrained(folder, dtype=dtype, attn_implementation="eager", **settings).eval()
+            safe: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False, "use_safetensors": True}
+            plain: dict[str, Any] = {"attn_implementation": "eager", "experts_implementation": "eager"}
+            return cls.from_pretrained(folder, dtype=dtype, **plain, **safe).eval()
     raise UsageError(f"transformers has no {family.ARCHITECTURE}", "compare with a folder that orrery reads")
 
 
@@ -72,7 +71,7 @@ def _watch(side: str, layers: nn.ModuleList, found: dict[str, Tensor]) -> None:
 
     def leave(module: nn.Module, args: Any, output: Any) -> None:
         depth = sum(key.startswith(f"{side}blocks.") for key in found)
-        found[f"{side}blocks.{depth}.resid_post"] = output[0] if isinstance(output, tuple) else output
+        found[f"{side}blocks.{depth}.resid_post"] = output[0] if isinstance(output, tuple | list) else output
 
     layers[0].register_forward_pre_hook(enter, with_kwargs=True)
     for layer in layers:
