@@ -62,9 +62,9 @@ def test_float32(kind):
     [
         ("olmoe", {"clip_qkv": 8.0}, "clip_qkv = 8.0 is not supported"),
         ("mixtral", {"router_jitter_noise": 0.1}, "router_jitter_noise"),
-        ("qwen2_moe", {"layer_types": ["sliding_attention"] * 2}, "window, whose length is missing"),
-        ("qwen2_moe", {"layer_types": ["full_attention"]}, "1 layer_types for 2 layers"),
-        ("qwen2_moe", {"layer_types": ["linear_attention"] * 2}, "'linear_attention' is not known"),
+        ("qwen2_moe", {"layer_types": ["sliding_attention"] * 2}, "windows, the configuration no length"),
+        ("qwen2_moe", {"layer_types": ["full_attention"]}, "layer_types lists 1 layers"),
+        ("qwen2_moe", {"layer_types": ["linear_attention"] * 2}, "unknown 'linear_attention'"),
         ("deepseek_v2", {"topk_method": "noaux_tc", "num_experts_per_tok": 2}, "'noaux_tc' is not known"),
         ("deepseek_v2", {}, "num_experts_per_tok is missing"),
         ("deepseek_v3", {"quantization_config": {}}, "unknown key 'quantization_config'"),

@@ -12,10 +12,10 @@ from typing import Any
 
 from orrery.checkpoints.layouts import Stacked
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _mixture, llama
+from orrery.families import _llama, _mixture, _windows, llama
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases, Sinks
+from orrery.nn.attention.multihead import Sinks
 from orrery.nn.feedforward.clamped import ClampedGatedMLP
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.feedforward.routers import Normalised, SoftmaxRouter, TopK
@@ -70,10 +70,10 @@ _IGNORED = (
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("gpt_oss", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
-    layers, biased, count = c["num_hidden_layers"], c["attention_bias"], c["num_local_experts"]
-    alternating = [(_mixture.LOCAL, _mixture.GLOBAL)[i % 2] for i in range(layers)]
-    names = alternating if c["layer_types"] is None else _mixture.layer_masks(c)
-    attention = _mixture.attention(c, biases=Biases(q=biased, k=biased, v=biased, out=biased), sinks=Sinks.Spec())
+    layers, count = c["num_hidden_layers"], c["num_local_experts"]
+    alternating = [(_windows.SLIDING, _windows.FULL)[i % 2] for i in range(layers)]
+    names, masks = _windows.by_layer(c, c["layer_types"] or alternating, c["sliding_window"])
+    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]), sinks=Sinks.Spec())
     mixture = MoE.Spec(
         expert=ClampedGatedMLP.Spec(
             hidden=c["intermediate_size"], limit=float(c["swiglu_limit"]), slope=float(c["swiglu_alpha"])
@@ -83,7 +83,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         ),
     )
     attentions = [replace(attention, mask=name) for name in names]
-    return _mixture.decoder(c, attentions, [mixture] * layers, _mixture.masks(c, c["sliding_window"], names))
+    return _mixture.decoder(c, attentions, [mixture] * layers, masks)
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - one of a family's five names

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, renames
-from orrery.families import _mixture, _rotary, llama
+from orrery.families import _llama, _mixture, _rotary, _windows, llama
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 
@@ -50,11 +50,9 @@ _IGNORED = ("output_router_logits", "router_aux_loss_coef")
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("mixtral", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
-    layers, window = c["num_hidden_layers"], c["sliding_window"]
-    mask = _mixture.LOCAL if window else _mixture.GLOBAL
+    layers, masks = c["num_hidden_layers"], {"causal": _windows.causal(c, c["sliding_window"])}
     mixture = _mixture.experts(c, c["num_local_experts"], "intermediate_size", normalised=True)
-    attention = _mixture.attention(c, mask)
-    return _mixture.decoder(c, [attention] * layers, [mixture] * layers, _mixture.masks(c, window, [mask]))
+    return _mixture.decoder(c, [_llama.attention(c)] * layers, [mixture] * layers, masks)
 
 
 _EXPERT = (("w1", "gate"), ("w3", "up"), ("w2", "down"))

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule
-from orrery.families import _mixture, _rotary, llama
+from orrery.families import _llama, _mixture, _rotary, llama
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases
+from orrery.nn.masks import Causal
 from orrery.nn.norms import RMSNorm
 
 ARCHITECTURE = "OlmoeForCausalLM"
@@ -53,15 +53,10 @@ _IGNORED = ("output_router_logits", "router_aux_loss_coef")
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("olmoe", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
-    biased, layers = c["attention_bias"], c["num_hidden_layers"]
-    attention = _mixture.attention(
-        c,
-        biases=Biases(q=biased, k=biased, v=biased, out=biased),
-        qk_norm=RMSNorm.Spec(eps=c["rms_norm_eps"]),
-    )
+    layers, norm = c["num_hidden_layers"], RMSNorm.Spec(eps=c["rms_norm_eps"])
+    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]), qk_norm=norm)
     mixture = _mixture.experts(c, c["num_experts"], "intermediate_size", normalised=c["norm_topk_prob"])
-    rules = _mixture.masks(c, None, [attention.mask])
-    return _mixture.decoder(c, [attention] * layers, [mixture] * layers, rules)
+    return _mixture.decoder(c, [attention] * layers, [mixture] * layers, {"causal": Causal()})
 
 
 WEIGHTS: tuple[Rule, ...] = (*llama.WEIGHTS, *_mixture.QK_NORMS, *_mixture.EXPERTS)

@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, renames
-from orrery.families import _mixture, _rotary, llama
+from orrery.families import _llama, _mixture, _rotary, _windows, llama
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases
-from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.residual import Gated
 
 ARCHITECTURE = "Qwen2MoeForCausalLM"
@@ -65,22 +64,20 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("qwen2_moe", config, DEFAULTS, ignored=_IGNORED)
     biased, count = c["qkv_bias"], c["num_experts"]
-    shared = GatedMLP.Spec(hidden=c["shared_expert_intermediate_size"], activation=c.activation("hidden_act"))
+    shared = _llama.feed_forward(c, hidden=c["shared_expert_intermediate_size"])
     mixture = _mixture.experts(
         c, count, "moe_intermediate_size", normalised=c["norm_topk_prob"], shared=(Gated.Spec(branch=shared),)
     )
-    names = _masks(c)
-    attentions = [_mixture.attention(c, name, biases=Biases(q=biased, k=biased, v=biased)) for name in names]
     window = c["sliding_window"] if c["use_sliding_window"] else None
-    return _mixture.decoder(c, attentions, _mixture.mixed(c, count, mixture), _mixture.masks(c, window, names))
+    names, masks = _windows.by_layer(c, c["layer_types"] or _every_second(c), window)
+    attentions = [_llama.attention(c, mask=name, biases=Biases(q=biased, k=biased, v=biased)) for name in names]
+    return _mixture.decoder(c, attentions, _mixture.mixed(c, count, mixture), masks)
 
 
-def _masks(c: Config) -> list[str]:
-    """Return each layer's mask: as listed, or every second one of the first ``max_window_layers`` slides."""
-    if c["layer_types"] is not None:
-        return _mixture.layer_masks(c)
+def _every_second(c: Config) -> list[str]:
+    """Return the kinds of layers where none are listed: every second one below ``max_window_layers`` slides."""
     slides = range(0, c["max_window_layers"] if c["use_sliding_window"] else 0, 2)
-    return [_mixture.LOCAL if i in slides else _mixture.GLOBAL for i in range(c["num_hidden_layers"])]
+    return [_windows.SLIDING if i in slides else _windows.FULL for i in range(c["num_hidden_layers"])]
 
 
 _SHARED = f"{_mixture.FEED_FORWARD}.shared.0"

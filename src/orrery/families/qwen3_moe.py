@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename
-from orrery.families import _mixture, _rotary, llama
+from orrery.families import _llama, _mixture, _rotary, _windows, llama
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases
 from orrery.nn.norms import HeadNorm, RMSNorm
 
 ARCHITECTURE = "Qwen3MoeForCausalLM"
@@ -61,19 +60,14 @@ _IGNORED = ("output_router_logits", "router_aux_loss_coef", "max_window_layers")
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("qwen3_moe", config, DEFAULTS, ignored=_IGNORED)
-    biased, layers = c["attention_bias"], c["num_hidden_layers"]
     count = c["num_experts"] if c["num_local_experts"] is None else c["num_local_experts"]  # old name, new name
     window = c["sliding_window"] if c["use_sliding_window"] else None
-    mask = _mixture.LOCAL if window else _mixture.GLOBAL
-    attention = _mixture.attention(
-        c,
-        mask,
-        biases=Biases(q=biased, k=biased, v=biased, out=biased),
-        qk_norm=HeadNorm.Spec(norm=RMSNorm.Spec(eps=c["rms_norm_eps"]), head_width=_mixture.head_width(c)),
-    )
+    qk_norm = HeadNorm.Spec(norm=RMSNorm.Spec(eps=c["rms_norm_eps"]), head_width=_llama.head_width(c))
+    attention = _llama.attention(c, biases=_llama.biases(c["attention_bias"]), qk_norm=qk_norm)
     mixture = _mixture.experts(c, count, "moe_intermediate_size", normalised=c["norm_topk_prob"])
     feed_forwards = _mixture.mixed(c, count, mixture)
-    return _mixture.decoder(c, [attention] * layers, feed_forwards, _mixture.masks(c, window, [mask]))
+    masks = {"causal": _windows.causal(c, window)}
+    return _mixture.decoder(c, [attention] * len(feed_forwards), feed_forwards, masks)
 
 
 _NORMS = [(f"{_mixture.THEIRS}.self_attn.{x}_norm", f"{_mixture.BLOCK}.attention.branch.{x}_norm.norm") for x in "qk"]

@@ -130,11 +130,11 @@ def test_a_second_copy_of_a_tied_tensor_is_no_fault(tmp_path):
     assert model.head.vocabulary.weight is model.embed.token.weight
 
 
-def test_a_missing_path_and_a_hub_id_are_refused(tmp_path):
+def test_a_missing_path_and_a_malformed_hub_id_are_refused(tmp_path):
     with pytest.raises(ModelFileError, match="does not exist"):
         read(tmp_path / "nothing")
     with pytest.raises(UsageError, match="hub"):
-        read("hf:org/name")
+        read("hf:org/name/more")
 
 
 def test_a_model_is_saved_only_under_the_configuration_that_it_has(tmp_path):

@@ -1,0 +1,145 @@
+"""Two models on the same tokens: how far apart they are after every step, and where they part first."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from orrery.errors import UsageError
+from orrery.inspection.recorder import Recorder
+from orrery.loading.architecture import of_folder
+from orrery.loading.placement import DTYPES
+from orrery.loading.read import locate, read
+from orrery.loading.weights import weights_of
+from orrery.models.assemblies import AssemblySpec
+from orrery.models.encoder import Encoder
+from orrery.models.encoder_decoder import EncoderDecoder
+
+BOUNDS = {"float64": 1e-9, "float32": 1e-5, "bfloat16": 5e-2, "float16": 1e-2}
+"""How far two exact implementations are apart, by what they compute in."""
+FOREIGN = 1e-6
+"""How exact a foreign reader can be: inside, transformers computes norms and softmax in float32."""
+ROWS, LONGEST = 2, 16
+
+Values: TypeAlias = Mapping[str, Tensor]
+Look: TypeAlias = Callable[[Path, Sequence[Tensor], torch.dtype], Values]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One tensor inside the models.
+
+    Attributes:
+        key: its name, as in a trace.
+        error: ``max|a - b| / max(1, max|b|)``; infinite where the shapes differ.
+        shapes: of both.
+    """
+
+    key: str
+    error: float
+    shapes: tuple[list[int], list[int]]
+
+
+@dataclass(frozen=True)
+class Parity:
+    """What a comparison found.
+
+    Attributes:
+        steps: in the order of computation.
+        bound: what counts as equal.
+        weights: names of the tensors that differ; empty too where the other side is not ours.
+        alone: keys that only one of the two has.
+    """
+
+    steps: Sequence[Step]
+    bound: float
+    weights: Sequence[str] = ()
+    alone: Sequence[str] = ()
+
+    @property
+    def first(self) -> Step | None:
+        """The first step at which the models differ."""
+        return next((step for step in self.steps if not step.error <= self.bound), None)
+
+
+def compare(
+    first: str | Path, second: str | Path, dtype: str = "float32", *, other: Look | None = None, seed: int = 0
+) -> Parity:
+    """Run two models on the same random tokens and compare everything inside.
+
+    Only one of them is in memory at a time.
+
+    Args:
+        first: a run, a checkpoint or a Hugging Face folder.
+        second: another.
+        dtype: what both compute in.
+        other: reads the second model; by default we do.
+        seed: of the tokens.
+
+    Raises:
+        UsageError: the models take different things, or have nothing in common.
+    """
+    if dtype not in BOUNDS:
+        raise UsageError(f"no dtype {dtype!r}", f"use {', '.join(BOUNDS)}")
+    folders = [locate(path) for path in (first, second)]
+    ids = tokens([of_folder(folder) for folder in folders], seed)
+    ours, own = look(folders[0], ids, DTYPES[dtype])
+    if other is None:
+        theirs, weights = look(folders[1], ids, DTYPES[dtype])
+        changed = [name for name, tensor in own.items() if name in weights and not _equal(tensor, weights[name])]
+    else:
+        theirs, changed = other(folders[1], ids, DTYPES[dtype]), []
+    steps = [_step(key, value, theirs[key]) for key, value in ours.items() if key in theirs]
+    if not steps:
+        raise UsageError("the two models have nothing in common that could be compared", "compare models of one kind")
+    alone = sorted(ours.keys() ^ theirs.keys()) if other is None else []
+    bound = BOUNDS[dtype] if other is None else max(BOUNDS[dtype], FOREIGN)
+    return Parity(steps, bound, changed, alone)
+
+
+def tokens(specs: Sequence[AssemblySpec], seed: int) -> list[Tensor]:
+    """Return random tokens that both models know: rows, and for encoder-decoders also targets.
+
+    Raises:
+        UsageError: only one of them is an encoder-decoder.
+    """
+    pairs = [isinstance(spec, EncoderDecoder.Spec) for spec in specs]
+    if len(set(pairs)) > 1:
+        raise UsageError("an encoder-decoder and a single stack take different tokens", "compare models of one kind")
+    length = min(LONGEST, *(spec.context for spec in specs))
+    vocabulary = min(spec.embed.vocabulary for spec in specs)
+    rng = torch.Generator().manual_seed(seed)
+    rows = [torch.randint(vocabulary, (ROWS, length), generator=rng) for _ in range(2 if pairs[0] else 1)]
+    if isinstance(specs[0], EncoderDecoder.Spec):
+        rows[1][:, 0] = specs[0].start
+    return rows
+
+
+@torch.no_grad()
+def look(folder: Path, ids: Sequence[Tensor], dtype: torch.dtype) -> tuple[Values, Values]:
+    """Return what is inside our model on these tokens, and its weights as they are stored."""
+    model = read(folder).model
+    weights = weights_of(model)
+    recorder = Recorder()
+    run = model.hidden if isinstance(model, Encoder) and not model.heads else model
+    model.to(dtype)
+    run(*ids, taps=recorder)
+    return recorder.values, weights
+
+
+def _step(key: str, ours: Tensor, theirs: Tensor) -> Step:
+    shapes = (list(ours.shape), list(theirs.shape))
+    if ours.shape != theirs.shape:
+        return Step(key, float("inf"), shapes)
+    a, b = ours.double(), theirs.double()
+    same = (a == b) | (a.isnan() & b.isnan())
+    gap = torch.where(same, 0.0, (a - b).abs())  # infinite scores of hidden places are equal, not NaN
+    scale = torch.where(b.isfinite(), b, 0.0).abs().max().clamp(min=1)
+    return Step(key, float((gap.nan_to_num(nan=torch.inf) / scale).max()), shapes)
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and bool((a.double() == b.double()).all())
