@@ -17,7 +17,7 @@ from orrery.loading.architecture import describes_a_model, own, published
 from orrery.loading.files import CONFIG, GENERATION, Weights, open_weights, read_json
 from orrery.loading.limits import check_size
 from orrery.loading.weights import check_fit, fill, from_theirs
-from orrery.models.assemblies import Assembly, AssemblySpec
+from orrery.models.assemblies import Assembly, AssemblySpec, vocabulary_of
 from orrery.models.empty import build_empty
 from orrery.text import Tokenizer, load_tokenizer
 
@@ -135,7 +135,8 @@ def _read_checkpoint(folder: Path) -> Stored:
     run = folder.parent if folder.name == FINAL else folder.parent.parent
     recipe = _recipe(run).get("model") or {}
     # A recipe may leave the vocabulary to the tokenizer; the model knows which size that was.
-    config = {"vocab_size": model.spec.embed.vocabulary, **(recipe.get("config") or {})}
+    known = {"vocab_size": size} if (size := vocabulary_of(model.spec)) else {}
+    config = {**known, **(recipe.get("config") or {})}
     return Stored(folder, model, recipe.get("family"), config, {}, _tokenizer(folder, run, run / FINAL))
 
 

@@ -1,4 +1,4 @@
-"""Published sizes of encoder-decoders, counted without a weight in memory."""
+"""Published sizes of encoder-decoders and of what reads images, counted without a weight in memory."""
 
 import pytest
 
@@ -52,3 +52,24 @@ def test_bart(shape, expected):
 )
 def test_the_original_transformer(shape, expected):
     assert size("transformer", **shape) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ({}, 86_567_656),
+        (
+            {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
+            304_326_632,
+        ),
+    ],
+    ids=["base", "large"],
+)
+def test_vit_of_1000_classes(shape, expected):
+    assert size("vit", **shape, num_labels=1000) == expected
+
+
+def test_a_captioner_of_base_sizes():
+    decoder = {"model_type": "gpt2", "is_decoder": True, "add_cross_attention": True}
+    config = {"encoder": {"model_type": "vit"}, "decoder": decoder, "decoder_start_token_id": 50256}
+    assert size("vision_encoder_decoder", **config) == 239_195_904
