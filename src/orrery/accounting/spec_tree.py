@@ -164,7 +164,7 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple | list):
-        return _ranges(value) if all(type(item) is int for item in value) else ", ".join(map(_text, value))
+        return f"[{', '.join(map(_text, value))}]" if value else ""
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e9 else f"{value:g}"
     return str(value)

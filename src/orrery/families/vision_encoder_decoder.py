@@ -1,4 +1,4 @@
-"""A ViT that a GPT-2 looks at, to write what an image shows (Vinyals et al. 2015; Li et al. 2021 for TrOCR).
+"""ViT with GPT-2 (Vinyals et al. 2015; Li et al. 2021 for TrOCR): one sees an image, the other writes what it shows.
 
 Peculiar to it: two families in one file, each with its own configuration; every block of the decoder has a pre-norm
 cross-attention between its self-attention and its feed-forward network, in whose files keys and values are one matrix;

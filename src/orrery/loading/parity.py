@@ -16,9 +16,11 @@ from orrery.loading.architecture import of_folder
 from orrery.loading.placement import DTYPES
 from orrery.loading.read import locate, read
 from orrery.loading.weights import weights_of
-from orrery.models.assemblies import AssemblySpec
+from orrery.models.assemblies import AssemblySpec, vocabulary_of
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.models.vision import Captioner
+from orrery.nn.patches import PatchEmbedding
 
 BOUNDS = {"float64": 1e-9, "float32": 1e-5, "bfloat16": 5e-2, "float16": 1e-2}
 """How far two exact implementations are apart, by what they compute in."""
@@ -70,7 +72,7 @@ class Parity:
 def compare(
     first: str | Path, second: str | Path, dtype: str = "float32", *, other: Look | None = None, seed: int = 0
 ) -> Parity:
-    """Run two models on the same random tokens and compare everything inside.
+    """Run two models on the same random tokens or images and compare everything inside.
 
     Only one of them is in memory at a time.
 
@@ -79,7 +81,7 @@ def compare(
         second: another.
         dtype: what both compute in.
         other: reads the second model; by default we do.
-        seed: of the tokens.
+        seed: of the inputs.
 
     Raises:
         UsageError: the models take different things, or have nothing in common.
@@ -87,43 +89,54 @@ def compare(
     if dtype not in BOUNDS:
         raise UsageError(f"no dtype {dtype!r}", f"use {', '.join(BOUNDS)}")
     folders = [locate(path) for path in (first, second)]
-    ids = tokens([of_folder(folder) for folder in folders], seed)
-    ours, weights = look(folders[0], ids, DTYPES[dtype])
+    given = inputs([of_folder(folder) for folder in folders], seed)
+    ours, weights = look(folders[0], given, DTYPES[dtype])
     if other is not None:
         bound = max(BOUNDS[dtype], FOREIGN)
-        return Parity(_in_common(_steps(ours, other(folders[1], ids, DTYPES[dtype])), bound), bound)
-    theirs, their_weights = look(folders[1], ids, DTYPES[dtype])
+        return Parity(_in_common(_steps(ours, other(folders[1], given, DTYPES[dtype])), bound), bound)
+    theirs, their_weights = look(folders[1], given, DTYPES[dtype])
     changed = [name for name, digest in weights.items() if their_weights.get(name, digest) != digest]
     return Parity(_steps(ours, theirs), BOUNDS[dtype], changed, sorted(ours.keys() ^ theirs.keys()))
 
 
-def tokens(specs: Sequence[AssemblySpec], seed: int) -> list[Tensor]:
-    """Return random tokens that both models know: rows, and for encoder-decoders also targets.
+def inputs(specs: Sequence[AssemblySpec], seed: int) -> list[Tensor]:
+    """Return random tokens or images that both models know, and targets where a decoder stands beside the reader.
 
     Raises:
-        UsageError: only one of them is an encoder-decoder.
+        UsageError: they take different things.
     """
-    pairs = [isinstance(spec, EncoderDecoder.Spec) for spec in specs]
-    if len(set(pairs)) > 1:
-        raise UsageError("an encoder-decoder and a single stack take different tokens", "compare models of one kind")
+    kinds = [(isinstance(spec, EncoderDecoder.Spec | Captioner.Spec), _images(spec)) for spec in specs]
+    if kinds[0] != kinds[1]:
+        raise UsageError("these two models do not take the same input", "compare models of one kind")
+    writes, image = kinds[0]
     length = min(LONGEST, *(spec.context for spec in specs))
-    vocabulary = min(spec.embed.vocabulary for spec in specs)
     rng = torch.Generator().manual_seed(seed)
-    rows = [torch.randint(vocabulary, (ROWS, length), generator=rng) for _ in range(2 if pairs[0] else 1)]
-    if isinstance(specs[0], EncoderDecoder.Spec):
-        rows[1][:, 0] = specs[0].start
-    return rows
+    if image is None:
+        known = min(vocabulary for spec in specs if (vocabulary := vocabulary_of(spec)) is not None)
+        given = [torch.randint(known, (ROWS, length), generator=rng)]
+    else:
+        given = [torch.randn(ROWS, *image, generator=rng)]
+    if writes:
+        heads = [spec.head for spec in specs if isinstance(spec, EncoderDecoder.Spec | Captioner.Spec)]
+        given.append(torch.randint(min(head.vocabulary for head in heads), (ROWS, length), generator=rng))
+    return given
+
+
+def _images(spec: AssemblySpec) -> tuple[int, ...] | None:
+    """Return the shape of the images that a model reads, if it reads any."""
+    embed = spec.eyes.embed if isinstance(spec, Captioner.Spec) else spec.embed
+    return (embed.channels, *embed.image) if isinstance(embed, PatchEmbedding.Spec) else None
 
 
 @torch.no_grad()
-def look(folder: Path, ids: Sequence[Tensor], dtype: torch.dtype) -> tuple[Values, Mapping[str, str]]:
-    """Return what is inside our model on these tokens, and a digest of each of its weights as they are stored."""
+def look(folder: Path, given: Sequence[Tensor], dtype: torch.dtype) -> tuple[Values, Mapping[str, str]]:
+    """Return what is inside our model on these inputs, and a digest of each of its weights as they are stored."""
     model = read(folder).model
     weights = {name: sha256(raw_bytes(tensor)).hexdigest() for name, tensor in weights_of(model).items()}
     recorder = Recorder()
     run = model.hidden if isinstance(model, Encoder) and not model.heads else model
     model.to(dtype)
-    run(*ids, taps=recorder)
+    run(*(x.to(dtype) if x.is_floating_point() else x for x in given), taps=recorder)
     return recorder.values, weights
 
 

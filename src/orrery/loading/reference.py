@@ -15,7 +15,7 @@ from orrery.loading.parity import Values
 
 
 @torch.no_grad()
-def look(folder: Path, ids: Sequence[Tensor], dtype: torch.dtype) -> Values:
+def look(folder: Path, given: Sequence[Tensor], dtype: torch.dtype) -> Values:
     """Return what enters the first layer, what leaves every layer, and the logits.
 
     Raises:
@@ -24,10 +24,10 @@ def look(folder: Path, ids: Sequence[Tensor], dtype: torch.dtype) -> Values:
     """
     model = _load(folder, dtype)
     found: dict[str, Tensor] = {}
-    for side, layers in _stacks(model, two=len(ids) == 2):
+    for side, layers in _stacks(model, two=len(given) == 2):
         _watch(side, layers, found)
-    names = ("input_ids", "decoder_input_ids")
-    out = model(**dict(zip(names, ids, strict=False)))
+    names = (model.main_input_name, "decoder_input_ids")
+    out = model(**{name: x.to(dtype) if x.is_floating_point() else x for name, x in zip(names, given, strict=False)})
     if getattr(out, "logits", None) is not None:
         found["logits"] = out.logits
     return found
