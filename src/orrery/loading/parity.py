@@ -16,7 +16,7 @@ from orrery.loading.architecture import of_folder
 from orrery.loading.placement import DTYPES
 from orrery.loading.read import locate, read
 from orrery.loading.weights import weights_of
-from orrery.models.assemblies import AssemblySpec
+from orrery.models.assemblies import AssemblySpec, vocabulary_of
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import EncoderDecoder
 
@@ -101,13 +101,17 @@ def tokens(specs: Sequence[AssemblySpec], seed: int) -> list[Tensor]:
     """Return random tokens that both models know: rows, and for encoder-decoders also targets.
 
     Raises:
-        UsageError: only one of them is an encoder-decoder.
+        UsageError: only one of them is an encoder-decoder, or one reads images.
     """
+    heard = [size for size in map(vocabulary_of, specs) if size is not None]
+    if len(heard) < len(specs):
+        raise UsageError("a model that reads images takes no tokens to compare on", "compare models of texts")
     pairs = [isinstance(spec, EncoderDecoder.Spec) for spec in specs]
     if len(set(pairs)) > 1:
         raise UsageError("an encoder-decoder and a single stack take different tokens", "compare models of one kind")
     length = min(LONGEST, *(spec.context for spec in specs))
-    vocabulary = min(spec.embed.vocabulary for spec in specs)
+    written = [spec.target.vocabulary for spec in specs if isinstance(spec, EncoderDecoder.Spec) and spec.target]
+    vocabulary = min(heard + written)
     rng = torch.Generator().manual_seed(seed)
     rows = [torch.randint(vocabulary, (ROWS, length), generator=rng) for _ in range(2 if pairs[0] else 1)]
     if isinstance(specs[0], EncoderDecoder.Spec):
