@@ -24,8 +24,8 @@ def show(
     With --diff and two models, print only what differs between them.
 
     Args:
-        model: A family, then at the size of its defaults, or a run, a checkpoint, a Hugging Face folder, or
-            hf:org/name@revision.
+        model: A family, at the size of its defaults or, where they name none, a tiny one; or a run, a checkpoint, a
+            Hugging Face folder, hf:org/name@revision.
         other: The second model of a --diff.
         config: A file like config.json, for a family.
         diff: Compare two models.
