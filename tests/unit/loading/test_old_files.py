@@ -83,6 +83,30 @@ def test_a_bare_model_under_the_names_of_a_whole_one(tmp_path):
     assert same(model, folder)
 
 
+@pytest.mark.parametrize("family", ["deberta", "deberta_v2"])
+def test_deberta_as_it_was_published(tmp_path, family):
+    """Beside the masked head: the table of positions that is not added, and the head that found replaced tokens."""
+    folder, model, tensors = written(tmp_path, family)
+    names = {"cls.predictions.transform.": "lm_predictions.lm_head.", "cls.predictions.": "lm_predictions.lm_head."}
+    old = {}
+    for name, tensor in tensors.items():
+        for ours, theirs in names.items():
+            name = name.replace(ours, theirs)
+        old[name] = tensor
+    old["deberta.embeddings.position_embeddings.weight"] = torch.ones(48, 24)
+    old |= {f"mask_predictions.{part}.weight": torch.ones(24) for part in ("dense", "LayerNorm", "classifier")}
+    assert "lm_predictions.lm_head.dense.weight" in old
+    write_tensors(folder / "model.safetensors", old)
+    assert same(model, folder)
+
+
+def test_deberta_with_labels_leaves_the_heads_of_its_training(tmp_path):
+    folder, model, tensors = written(tmp_path, "deberta_v2", architectures=["DebertaV2ForSequenceClassification"])
+    extra = {"lm_predictions.lm_head.bias": torch.ones(61), "lm_predictions.lm_head.dense.weight": torch.ones(24, 24)}
+    write_tensors(folder / "model.safetensors", {**tensors, **extra})
+    assert same(model, folder)
+
+
 def test_a_tensor_that_belongs_to_no_head_is_still_refused(tmp_path):
     folder, _, tensors = written(tmp_path, "bert")
     write_tensors(folder / "model.safetensors", {**tensors, "bert.encoder.layer.2.output.dense.bias": torch.ones(24)})
