@@ -142,7 +142,7 @@ def _every_head(c: Config, norm: ModuleSpec) -> dict[str, ModuleSpec]:
     for key, only in (("tie_word_embeddings", True), ("pooler_hidden_size", width)):
         if c[key] not in (None, only):
             raise ModelFileError(f"{c.family}: {key} = {c[key]!r} is not supported, only {only!r}", "remove the key")
-    dropout = c["hidden_dropout_prob"] if c["cls_dropout"] is None else c["cls_dropout"]
+    dropout = float(c["hidden_dropout_prob"] if c["cls_dropout"] is None else c["cls_dropout"])
     pooler = Chain.Spec(
         parts=(Dropout.Spec(rate=c["pooler_dropout"]), _heads.transform(width, c.activation("pooler_hidden_act")))
     )
