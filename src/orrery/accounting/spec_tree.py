@@ -115,7 +115,7 @@ class _Reader:
             elif inner is not None and not isinstance(inner, Mapping):
                 settings[f.name] = _text(inner)
         count = None if path is None else self.whole.parameters(path)
-        copies = group.copies if group else self.listed(path)
+        copies = group.copies if group else self.siblings(path, name)
         return Node(name, type(value).__qualname__.removesuffix(".Spec"), settings, count, copies, usual, children)
 
     def parts(self, path: str | None, name: str, parts: list[tuple[str, Value]], *, usual: bool) -> Iterator[Node]:
@@ -126,16 +126,18 @@ class _Reader:
             label = f"{name}.{key}" if key else name
             if group and len(groups) == 1:
                 label = name
-            elif place is not None and key and not key.isdigit() and not place.endswith(label):
+            elif key and place is not None and not key.isdigit() and not place.endswith(label):
                 label = key  # the module stands without its field: the attention of a block
             yield self.node(label, place, part, usual=usual, group=group)
 
-    def listed(self, path: str | None) -> int:
-        """Return how many parts a list has of which one stands for all: the experts of a mixture."""
-        before, _, number = (path or "").rpartition(".")
-        if number != "0" or not before.endswith("experts"):
+    def siblings(self, path: str | None, name: str) -> int:
+        """Count the modules of a list that one spec describes, its first at ``path``: the experts of ``expert``."""
+        if path is None or not path.endswith(f".{name}s.0"):
             return 1
-        return sum(place.rpartition(".")[0] == before for place in self.modules)
+        folder, _, _ = path.rpartition(".")
+        return sum(
+            other.startswith(f"{folder}.") and other.removeprefix(f"{folder}.").isdigit() for other in self.modules
+        )
 
     def place(self, path: str | None, name: str, key: str) -> str | None:
         """Return the module of a part: under its field, without it (the residuals of a block), or in a list of it."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from orrery.checkpoints.layouts import ByGroup
 from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.families import _old
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
@@ -83,6 +84,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     )
 
 
+OLD = _old.headless("transformer.", "word_embeddings", "word_embeddings_layernorm", "h", "ln_f")
 _BLOCK, _THEIRS = "stack.blocks.{i}", "transformer.h.{i}"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, fused, rename
+from orrery.families import _old
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
@@ -77,10 +78,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     )
 
 
-OLD = {
-    r"^(wte|wpe|h|ln_f)\.": r"transformer.\1.",  # the published files are those of the model without its head
-    r"\.attn\.(masked_)?bias$": None,  # the causal mask as a buffer
-}
+OLD = {**_old.headless("transformer.", "wte", "wpe", "h", "ln_f"), **_old.CAUSAL}
 _BLOCK, _THEIRS = "stack.blocks.{i}", "transformer.h.{i}"
 WEIGHTS: tuple[Rule, ...] = (
     rename("transformer.wte.weight", "embed.token.weight"),

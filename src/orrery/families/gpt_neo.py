@@ -10,6 +10,7 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
+from orrery.families import _old
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
@@ -108,6 +109,7 @@ def _block(c: Config, kind: str) -> Block.Spec:
     )
 
 
+OLD = _old.CAUSAL
 WEIGHTS: tuple[Rule, ...] = (
     rename("transformer.wte.weight", "embed.token.weight"),
     rename("transformer.wpe.weight", "stack.positions.learned.table.weight"),

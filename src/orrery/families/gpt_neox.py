@@ -10,7 +10,7 @@ from typing import Any
 
 from orrery.checkpoints.layouts import ByGroup
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _rotary
+from orrery.families import _old, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
@@ -95,6 +95,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     )
 
 
+OLD = {**_old.CAUSAL, **_old.ROTARY}
 _BLOCK, _THEIRS = "stack.blocks.{i}", "gpt_neox.layers.{i}"
 _FORMS = (
     ("parallel.branch.attention.branch", "parallel.branch.feed_forward.branch"),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.families import _old
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
@@ -73,6 +74,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     )
 
 
+OLD = _old.CAUSAL
 WEIGHTS: tuple[Rule, ...] = (
     rename("transformer.wte.weight", "embed.token.weight"),
     *renames(

@@ -10,6 +10,7 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.errors import ModelFileError
+from orrery.families import _old
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
@@ -78,6 +79,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     )
 
 
+OLD = {**_old.headless("transformer.", "tokens_embed", "positions_embed", "h"), **_old.CAUSAL}
 _BLOCK, _THEIRS = "stack.blocks.{i}", "transformer.h.{i}"
 WEIGHTS: tuple[Rule, ...] = (
     rename("transformer.tokens_embed.weight", "embed.token.weight"),

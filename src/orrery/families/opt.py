@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.families import _old
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
@@ -98,6 +99,7 @@ def _projection(entry: int, width: int, out: int) -> ModuleSpec:
     return Identity.Spec() if entry == width else Projection.Spec(width=out, bias=False)
 
 
+OLD = _old.headless("model.", "decoder")
 WEIGHTS: tuple[Rule, ...] = (
     rename("model.decoder.embed_tokens.weight", "embed.token.weight"),
     rename("model.decoder.embed_positions.weight", "stack.positions.learned.table.weight"),

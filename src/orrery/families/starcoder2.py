@@ -64,7 +64,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     norm, window = LayerNorm.Spec(eps=c["norm_epsilon"]), c["sliding_window"]
     attention = MultiHeadAttention.Spec(
         heads=c["num_attention_heads"],
-        kv_heads=c["num_key_value_heads"],
+        kv_heads=c["num_key_value_heads"] or c["num_attention_heads"],
         head_width=head_width,
         biases=Biases(q=biased, k=biased, v=biased, out=biased),
         scoring=Scoring(dropout=c["attention_dropout"]),

@@ -26,7 +26,14 @@ from orrery.nn.stack import repeat
 
 MODEL_TYPE = "vision-encoder-decoder"
 ARCHITECTURE = "VisionEncoderDecoderModel"
-DEFAULTS: Mapping[str, Any] = {"encoder": {}, "decoder": {}, "decoder_start_token_id": None, "bos_token_id": None}
+DEFAULTS: Mapping[str, Any] = {
+    "encoder": {"model_type": "vit"},
+    "decoder": {"model_type": "gpt2", "is_decoder": True, "add_cross_attention": True},
+    "decoder_start_token_id": None,
+    "bos_token_id": 50256,
+}
+"""Of the two sides the reference has no default that fits; these are ViT base and GPT-2 small."""
+
 TINY: Mapping[str, Any] = {
     "encoder": {**vit.TINY, "model_type": "vit"},
     "decoder": {
@@ -35,10 +42,6 @@ TINY: Mapping[str, Any] = {
     },
     "decoder_start_token_id": 1,
 }  # fmt: skip
-_REQUIRED: Mapping[str, Mapping[str, Any]] = {
-    "encoder": {"model_type": "vit"},
-    "decoder": {"model_type": "gpt2", "is_decoder": True, "add_cross_attention": True},
-}
 _UNSET = {
     "output_scores": False, "return_dict_in_generate": False, "torchscript": False, "use_bfloat16": False,
     "tf_legacy_loss": False, "pruned_heads": {}, "tie_encoder_decoder": False, "cross_attention_hidden_size": None,
@@ -76,7 +79,7 @@ def _part(c: Config, key: str) -> dict[str, Any]:
         ModelFileError: it is of another family, or does not look at the image.
     """
     given = dict(c[key])
-    for name, value in _REQUIRED[key].items():
+    for name, value in DEFAULTS[key].items():
         if given.pop(name, None) != value:
             raise ModelFileError(
                 f"{c.family}: {key}.{name} is not {value!r}",

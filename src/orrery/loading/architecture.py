@@ -9,7 +9,7 @@ from orrery.checkpoints.store import SPEC
 from orrery.errors import ModelFileError, OrreryError, UsageError
 from orrery.families import load_family, names
 from orrery.loading.files import CONFIG, read_json
-from orrery.loading.limits import check_kinds, check_numbers
+from orrery.loading.limits import check_numbers
 from orrery.loading.weights import check_whole
 from orrery.models.assemblies import AssemblySpec
 from orrery.nn.spec import from_json
@@ -26,7 +26,6 @@ def published(config: Mapping[str, Any], path: Path) -> AssemblySpec:
     """
     rules = load_family(config.get("model_type"))
     check_numbers(config, path)
-    check_kinds(config, rules.DEFAULTS, path)
     with describes_a_model(path):
         return check_whole(rules.spec(config))
 
@@ -69,7 +68,6 @@ def of_family(name: str, config: Path | None = None) -> AssemblySpec:
         return check_whole(family.spec(family.TINY))
     content = read_json(config)
     check_numbers(content, config)
-    check_kinds(content, family.DEFAULTS, config)
     if _plain(content.get("model_type", name)) != _plain(name):
         raise UsageError(
             f"{config} is a configuration of {content['model_type']!r}, not of {name!r}",

@@ -20,6 +20,7 @@ from orrery.models.assemblies import AssemblySpec, vocabulary_of
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.models.vision import Captioner
+from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.patches import PatchEmbedding
 
 BOUNDS = {"float64": 1e-9, "float32": 1e-5, "bfloat16": 5e-2, "float16": 1e-2}
@@ -117,9 +118,18 @@ def inputs(specs: Sequence[AssemblySpec], seed: int) -> list[Tensor]:
     else:
         given = [torch.randn(ROWS, *image, generator=rng)]
     if writes:
-        heads = [spec.head for spec in specs if isinstance(spec, EncoderDecoder.Spec | Captioner.Spec)]
-        given.append(torch.randint(min(head.vocabulary for head in heads), (ROWS, length), generator=rng))
+        known = min(_written(spec).vocabulary for spec in specs)
+        given.append(torch.randint(known, (ROWS, length), generator=rng))
     return given
+
+
+def _written(spec: AssemblySpec) -> TokenEmbedding.Spec:
+    """Return the embedding of what a model writes beside what it reads."""
+    assert isinstance(spec, EncoderDecoder.Spec | Captioner.Spec)
+    if isinstance(spec, EncoderDecoder.Spec) and spec.target is None:
+        return spec.embed
+    assert spec.target is not None
+    return spec.target
 
 
 def _images(spec: AssemblySpec) -> tuple[int, ...] | None:

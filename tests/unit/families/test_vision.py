@@ -6,6 +6,7 @@ import torch
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import current_names, load_family
 from orrery.loading.load import load
+from orrery.loading.parity import compare
 from orrery.loading.save import save_model
 
 OLD_SIDE = {"torchscript": False, "pruned_heads": {}, "tf_legacy_loss": False, "max_length": 20, "num_beam_groups": 1}
@@ -54,3 +55,5 @@ def test_a_language_model_of_images_says_so(tmp_path, family):
     save_model(tmp_path, rules.spec(rules.TINY).build(0), family, dict(rules.TINY))
     with pytest.raises(UsageError, match="reads images"):
         load(tmp_path, say=lambda line: None).logits([[1, 2]])
+    with pytest.raises(UsageError, match="reads images"):
+        compare(tmp_path, tmp_path)
