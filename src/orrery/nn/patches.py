@@ -25,7 +25,13 @@ class PatchEmbedding(nn.Module):
 
         @property
         def tokens(self) -> int:
-            """The length of a row: every patch, and the class token."""
+            """The length of a row: every patch, and the class token.
+
+            Raises:
+                UsageError: not a single patch fits into the image.
+            """
+            if any(side < 1 or whole < side for whole, side in zip(self.image, self.patch, strict=True)):
+                raise UsageError(f"an image of {self.image} holds no patch of {self.patch}", "choose smaller patches")
             return 1 + (self.image[0] // self.patch[0]) * (self.image[1] // self.patch[1])
 
         def build(self, width: int) -> "PatchEmbedding":

@@ -5,7 +5,9 @@ import torch
 
 from orrery.errors import ModelFileError, OrreryError
 from orrery.families import load_family, names
+from orrery.models.assemblies import vocabulary_of
 from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.models.vision import Captioner
 
 IDS = torch.arange(2, 12).reshape(2, 5)
 
@@ -14,10 +16,19 @@ def answer(spec):
     """Return what a model says about two rows."""
     model = spec.build(0).eval()
     with torch.no_grad():
+        if vocabulary_of(spec) is None:
+            return sight(model, spec)
         if isinstance(model, EncoderDecoder):
             return model(IDS, IDS)
         heads = getattr(model, "heads", {"only": None})
         return model(IDS) if heads else model.hidden(IDS)
+
+
+def sight(model, spec):
+    """Return what a model says about two grey images."""
+    eyes = spec.eyes if isinstance(model, Captioner) else spec
+    images = torch.full((2, eyes.embed.channels, *eyes.embed.image), 0.5)
+    return model(images, IDS) if isinstance(model, Captioner) else model.hidden(images)
 
 
 @pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
