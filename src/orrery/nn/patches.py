@@ -35,7 +35,13 @@ class PatchEmbedding(nn.Module):
             return 1 + (self.image[0] // self.patch[0]) * (self.image[1] // self.patch[1])
 
         def build(self, width: int) -> "PatchEmbedding":
-            """Return the embedding."""
+            """Return the embedding.
+
+            Raises:
+                UsageError: an image without channels.
+            """
+            if self.channels < 1:
+                raise UsageError(f"an image of {self.channels} channels", "grey images have one, coloured ones three")
             return PatchEmbedding(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
