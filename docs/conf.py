@@ -1,13 +1,18 @@
 """Sphinx configuration: Markdown pages, every warning an error (see ``make docs``)."""
 
+import sys
+from pathlib import Path
+
 import orrery
+
+sys.path.append(str(Path(__file__).parent))
 
 project = "Orrery"
 author = "The Orrery developers"
 copyright = author
 version = release = orrery.__version__
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "_families"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nitpicky = True

@@ -56,6 +56,23 @@ def test_v2_in_float64(corner):
     assert_encoder_parity("deberta-v2", 1e-9, **{**TINY, **corner})
 
 
+@pytest.mark.parametrize(
+    ("head", "setting"),
+    [
+        ("Model", {}),
+        ("ForSequenceClassification", {"num_labels": 3}),
+        ("ForSequenceClassification", {"num_labels": 1, "pooler_hidden_act": "tanh"}),
+        ("ForTokenClassification", {"num_labels": 3}),
+        ("ForQuestionAnswering", {}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["Deberta", "DebertaV2"])
+def test_every_head(kind, head, setting):
+    name = {"Deberta": "deberta", "DebertaV2": "deberta-v2"}[kind]
+    assert_encoder_parity(name, 1e-9, auto=f"{kind}{head}", **TINY, **setting)
+
+
 @pytest.mark.parametrize("kind", ["deberta", "deberta-v2"])
 def test_without_replacing_the_casts(kind):
     assert_encoder_parity(kind, 1e-6, wide=False, **TINY)
@@ -85,6 +102,7 @@ def test_every_distance_has_the_bucket_of_the_reference(buckets, furthest):
         ({"position_buckets": 96}, "position_buckets"),
         ({"tie_word_embeddings": False}, "tie_word_embeddings"),
         ({"embedding_size": 16}, "embedding_size"),
+        ({"pooler_hidden_size": 16}, "pooler_hidden_size"),
     ],
 )
 def test_what_it_cannot_do_is_refused_by_name(setting, named):

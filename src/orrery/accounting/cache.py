@@ -7,9 +7,10 @@ import torch
 
 from orrery.models.decoder import Decoder
 from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.models.vision import Captioner
 from orrery.nn.spec import traverse
 
-Spec = Decoder.Spec | EncoderDecoder.Spec
+Spec = Decoder.Spec | EncoderDecoder.Spec | Captioner.Spec
 
 
 @runtime_checkable
@@ -52,7 +53,7 @@ def bytes_per_token(spec: Spec, dtype: torch.dtype, held: int = 0) -> int:
 
 def _layers(spec: Spec) -> Iterator[tuple[int, int | None]]:
     """Yield, for every attention at every depth, the numbers that a token leaves and how far back its mask looks."""
-    stack = spec.decoder if isinstance(spec, EncoderDecoder.Spec) else spec.stack
+    stack = spec.stack if isinstance(spec, Decoder.Spec) else spec.decoder
     for number in range(len(stack.blocks)) if stack.order is None else stack.order:
         for _, part in traverse(stack.blocks[number].residuals):
             if isinstance(part, Caching) and part.cached:

@@ -37,7 +37,7 @@ class Node:
     @property
     def what(self) -> str:
         """The class with its settings: ``RMSNorm(eps=1e-06)``."""
-        given = {name: value for name, value in self.settings.items() if value not in ("no", "0")}
+        given = {name: value for name, value in self.settings.items() if value not in ("no", "0", "")}
         shown = [name if value == "yes" else f"{name}={value}" for name, value in given.items()]
         return f"{self.kind}({', '.join(shown)})" if shown else self.kind
 
@@ -75,10 +75,12 @@ def lines(node: Node, depth: int = 0) -> Iterator[str]:
 
 
 def differences(first: Node, second: Node, path: str = "") -> Iterator[Difference]:
-    """Yield what two trees do not have in common; below parts of different kinds nothing is compared."""
+    """Yield what two trees do not have in common; inside parts of different kinds nothing is compared."""
     if first.kind != second.kind:
-        yield Difference(path, first.what, second.what)
-        return
+        if path:
+            yield Difference(path, first.what, second.what)
+            return
+        yield Difference("assembly", first.kind, second.kind)
     for name in dict.fromkeys((*first.settings, *second.settings)):
         a, b = first.settings.get(name, ""), second.settings.get(name, "")
         if a != b:
@@ -113,7 +115,7 @@ class _Reader:
             elif inner is not None and not isinstance(inner, Mapping):
                 settings[f.name] = _text(inner)
         count = None if path is None else self.whole.parameters(path)
-        copies = group.copies if group else 1
+        copies = group.copies if group else self.siblings(path, name)
         return Node(name, type(value).__qualname__.removesuffix(".Spec"), settings, count, copies, usual, children)
 
     def parts(self, path: str | None, name: str, parts: list[tuple[str, Value]], *, usual: bool) -> Iterator[Node]:
@@ -124,9 +126,18 @@ class _Reader:
             label = f"{name}.{key}" if key else name
             if group and len(groups) == 1:
                 label = name
-            elif place is not None and not key.isdigit() and not place.endswith(label):
+            elif key and place is not None and not key.isdigit() and not place.endswith(label):
                 label = key  # the module stands without its field: the attention of a block
             yield self.node(label, place, part, usual=usual, group=group)
+
+    def siblings(self, path: str | None, name: str) -> int:
+        """Count the modules of a list that one spec describes, its first at ``path``: the experts of ``expert``."""
+        if path is None or not path.endswith(f".{name}s.0"):
+            return 1
+        folder, _, _ = path.rpartition(".")
+        return sum(
+            other.startswith(f"{folder}.") and other.removeprefix(f"{folder}.").isdigit() for other in self.modules
+        )
 
     def place(self, path: str | None, name: str, key: str) -> str | None:
         """Return the module of a part: under its field, without it (the residuals of a block), or in a list of it."""
@@ -155,8 +166,10 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple | list):
-        return _ranges(value) if all(type(item) is int for item in value) else ", ".join(map(_text, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+        return f"[{', '.join(map(_text, value))}]" if value else ""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e9 else f"{value:g}"
+    return str(value)
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -7,7 +7,6 @@ and ``{x}`` stand for numbers (a layer, an expert) and match the same number on 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -18,7 +17,7 @@ from orrery.errors import ModelFileError
 
 @dataclass(frozen=True)
 class Rule:
-    """One tensor of theirs is made of one or more of ours, as the layout says; of none where nothing needs it."""
+    """One tensor of theirs is made of one or more of ours, as the layout says."""
 
     theirs: str
     ours: tuple[str, ...]
@@ -42,22 +41,11 @@ class Rule:
 
     def places(self, names: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the pairs of names, theirs and ours, for every number at which our names exist."""
-        if not self.ours:
-            return
+        template = re.compile(re.sub(r"\\\{([a-z])\\\}", r"(?P<\1>\\d+)", re.escape(self.ours[0])))
         for name in names:
-            if match := _template(self.ours[0]).fullmatch(name):
+            if match := template.fullmatch(name):
                 numbers = match.groupdict()
                 yield _filled(self.theirs, numbers), tuple(_filled(x, numbers) for x in self.ours)
-
-    def leaves(self, name: str) -> bool:
-        """Say whether this rule leaves their tensor of this name unread."""
-        return not self.ours and _template(self.theirs).fullmatch(name) is not None
-
-
-@lru_cache(maxsize=4096)
-def _template(name: str) -> re.Pattern[str]:
-    """Return the pattern of a name with numbers in it."""
-    return re.compile(re.sub(r"\\\{([a-z])\\\}", r"(?P<\1>\\d+)", re.escape(name)))
 
 
 def _filled(name: str, numbers: Mapping[str, str]) -> str:
@@ -84,11 +72,6 @@ def renames(
 def fused(theirs: str, ours: tuple[str, ...], *, transpose: bool = False) -> Rule:
     """Return the rule that several of ours, one below the other, are one tensor of theirs."""
     return Rule(theirs, ours, TURNED if transpose else ROWS)
-
-
-def unread(theirs: str) -> Rule:
-    """Return the rule that published files may hold a tensor that no number depends on; we do not write it."""
-    return Rule(theirs, ())
 
 
 def to_ours(theirs: Mapping[str, Tensor], rules: Sequence[Rule], shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
@@ -120,8 +103,7 @@ def to_ours(theirs: Mapping[str, Tensor], rules: Sequence[Rule], shapes: Mapping
                 ours.update(zip(our_names, parts, strict=True))
     if not missing and not misshapen:
         missing = [f"{name} (ours)" for name in shapes if name not in ours]
-    unexpected = [name for name in sorted(set(theirs) - used) if not any(rule.leaves(name) for rule in rules)]
-    _refuse({"missing": missing, "unexpected": unexpected, "of another shape": misshapen})
+    _refuse({"missing": missing, "unexpected": sorted(set(theirs) - used), "of another shape": misshapen})
     return ours
 
 

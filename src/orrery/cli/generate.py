@@ -38,7 +38,7 @@ def generate(
     shown escaped, so that no model can steer a terminal.
 
     Args:
-        model: A run, a checkpoint, or a Hugging Face folder.
+        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
         prompt: The text to continue; an empty one stands for the beginning of a text.
         max_new_tokens: The most tokens of the answer.
         temperature: Divides the logits; 0 always takes the most probable token.

@@ -24,7 +24,8 @@ def show(
     With --diff and two models, print only what differs between them.
 
     Args:
-        model: A family, then at the size of its defaults, or a run, a checkpoint or a Hugging Face folder.
+        model: A family, at the size of its defaults or, where they name none, a tiny one; or a run, a checkpoint, a
+            Hugging Face folder, hf:org/name@revision.
         other: The second model of a --diff.
         config: A file like config.json, for a family.
         diff: Compare two models.
@@ -62,13 +63,16 @@ def _print_one(model: str, config: Path | None, json: bool) -> None:
 
 def _find(model: str, config: Path | None) -> "AssemblySpec":
     """Return the architecture that a word or a path means."""
+    from orrery.loading import hub
     from orrery.loading.architecture import is_family, of_family, of_folder
     from orrery.loading.read import locate
 
-    if is_family(model) or not (Path(model).exists() or model.startswith("hf:")):
+    if is_family(model) or not (Path(model).exists() or model.startswith(hub.PREFIX)):
         return of_family(model, config)
     if config is not None:
         raise UsageError(f"--config goes with a family, and {model!r} is none", "leave it away for a folder")
+    if model.startswith(hub.PREFIX):
+        return of_folder(hub.fetch(model, lambda line: print(line, file=sys.stderr), weights=False))
     return of_folder(locate(model))
 
 

@@ -134,6 +134,12 @@ def _stack(
 
 
 _PROJECTIONS = tuple((f"{part}_proj", f"branch.{part}") for part in ("q", "k", "v", "out"))
+OLD: Mapping[str, str | None] = {
+    r"\b(encoder|decoder)\.embed_tokens\.weight$": "shared.weight",
+    r"^(model\.)?(encoder|decoder)\.version$": None,
+}
+"""Old names: files of pickles keep copies of the one embedding, and the number of a layout."""
+
 _ROLES = {
     "encoder": {"attention": "self_attn", "feed_forward": "final"},
     "decoder": {"attention": "self_attn", "cross": "encoder_attn", "feed_forward": "final"},

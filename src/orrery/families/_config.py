@@ -5,6 +5,7 @@ from fnmatch import fnmatch
 from typing import Any, TypeVar
 
 from orrery.errors import ModelFileError
+from orrery.families._kinds import check_value
 
 Chosen = TypeVar("Chosen")
 
@@ -46,6 +47,9 @@ class Config:
         fixed: keys that must have this value, because no published model of the family needs another.
         ignored: patterns of keys without an effect on the numbers.
         aliases: other names of keys that published files use, each with the name it stands for.
+
+    Raises:
+        ModelFileError: a key is not known, or its value is not supported or makes no sense.
     """
 
     def __init__(
@@ -72,7 +76,9 @@ class Config:
                     f"{family}: config.json has the unknown key {key!r}",
                     "it could change the numbers; remove it if you know that it does not",
                 )
-        own = {key: _number(value, defaults[key]) for key, value in given.items() if key in defaults}
+            if key in defaults:
+                check_value(family, key, value, defaults[key])
+        own = {key: _plain(value, defaults[key]) for key, value in given.items() if key in defaults}
         self.values = {**defaults, **own}
 
     def __getitem__(self, key: str) -> Any:
@@ -82,10 +88,10 @@ class Config:
         """Return one setting divided by another.
 
         Raises:
-            ModelFileError: it leaves a remainder.
+            ModelFileError: it leaves a remainder, or there are no parts.
         """
-        quotient, remainder = divmod(self[whole], self[parts])
-        if remainder:
+        quotient, remainder = divmod(self[whole], self[parts]) if self[parts] else (0, self[whole])
+        if remainder or not self[parts]:
             raise ModelFileError(
                 f"{self.family}: {whole} = {self[whole]} is not divisible by {parts} = {self[parts]}",
                 f"choose {parts} among the divisors of {self[whole]}",
@@ -111,6 +117,8 @@ class Config:
         return choices[self[key]]
 
 
-def _number(value: Any, default: Any) -> Any:
-    """Return a whole number as a real one where the default is real: JSON writers drop the point of 0.0."""
-    return float(value) if isinstance(default, float) and type(value) is int else value
+def _plain(value: Any, default: Any) -> Any:
+    """Return a value as what the default is: JSON writers drop the point of 0.0, and write null for false."""
+    if isinstance(default, float) and type(value) is int:
+        return float(value)
+    return False if value is None and isinstance(default, bool) else value

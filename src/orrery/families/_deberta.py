@@ -1,6 +1,7 @@
 """What the DeBERTa families share: the encoder around their attentions, and the names of its weights."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
@@ -13,7 +14,7 @@ from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
 from orrery.nn.block import Block
 from orrery.nn.embeddings import SegmentedEmbedding, TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
-from orrery.nn.heads import LanguageModelHead
+from orrery.nn.heads import TokenHead
 from orrery.nn.masks import Everything
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.learned import LearnedPositions
@@ -34,11 +35,16 @@ DEFAULTS: Mapping[str, Any] = {
     "position_biased_input": True,
     "pos_att_type": None,
     "legacy": True,
+    "tie_word_embeddings": True,
+    "pooler_dropout": 0.0,
+    "pooler_hidden_act": "gelu",
+    "pooler_hidden_size": None,
+    "cls_dropout": None,
+    **_heads.DEFAULTS,
 }
 """The keys that both families use, with what an absent key means."""
 
-FIXED: Mapping[str, Any] = {"tie_word_embeddings": True}
-IGNORED = ("pooler_*", "cls_dropout", "padding_idx")
+IGNORED = (*_heads.IGNORED, "padding_idx")
 
 _TERMS = {
     "c2p": ("content_to_position", ContentToPosition.Spec),
@@ -96,18 +102,17 @@ def block(config: Config, attention: ModuleSpec) -> Block.Spec:
     return _parts.sequential({"attention": attention, "feed_forward": feed_forward}, out=norm, dropout=dropout)
 
 
-def encoder(config: Config, blocks: tuple[Block.Spec, ...], relative: PositionSpec) -> Encoder.Spec:
-    """Return the masked language model around the blocks."""
-    width, vocabulary, segments = config["hidden_size"], config["vocab_size"], config["type_vocab_size"]
+def encoder(config: Config, architecture: str, blocks: tuple[Block.Spec, ...], relative: PositionSpec) -> Encoder.Spec:
+    """Return the model around the blocks, with the heads that its configuration asks for."""
+    vocabulary, segments = config["vocab_size"], config["type_vocab_size"]
     norm, context = LayerNorm.Spec(eps=config["layer_norm_eps"]), config["max_position_embeddings"]
     positions: dict[str, PositionSpec] = {}
     if config["position_biased_input"]:
         positions["learned"] = LearnedPositions.Spec(length=context)
     if config["relative_attention"]:
         positions["relative"] = relative
-    answer = _heads.transform(width, config.activation("hidden_act"), norm)
     return Encoder.Spec(
-        width=width,
+        width=config["hidden_size"],
         context=context,
         embed=SegmentedEmbedding.Spec(vocabulary=vocabulary, segments=segments)
         if segments
@@ -118,33 +123,84 @@ def encoder(config: Config, blocks: tuple[Block.Spec, ...], relative: PositionSp
             masks={"full": Everything()},
             start=Chain.Spec(parts=(norm, Dropout.Spec(rate=config["hidden_dropout_prob"]))),
         ),
-        heads={"masked": LanguageModelHead.Spec(vocabulary=vocabulary, tied=True, bias=True, transform=answer)},
+        heads=_heads.choose(config, architecture, _every_head(config, norm)),
     )
 
 
-BLOCK, THEIRS = "stack.blocks.{i}", "deberta.encoder.layer.{i}"
+def _every_head(c: Config, norm: ModuleSpec) -> dict[str, ModuleSpec]:
+    """Return the heads: BERT's, but for a pooler with an activation and a dropout of its own.
+
+    Raises:
+        ModelFileError: the head is not tied, or the pooler has another width; the reference cannot run either.
+    """
+    width = c["hidden_size"]
+    for key, only in (("tie_word_embeddings", True), ("pooler_hidden_size", width)):
+        if c[key] not in (None, only):
+            raise ModelFileError(f"{c.family}: {key} = {c[key]!r} is not supported, only {only!r}", "remove the key")
+    dropout = float(c["hidden_dropout_prob"] if c["cls_dropout"] is None else c["cls_dropout"])
+    pooler = Chain.Spec(
+        parts=(Dropout.Spec(rate=c["pooler_dropout"]), _heads.transform(width, c.activation("pooler_hidden_act")))
+    )
+    return {
+        "masked": _heads.masked(c, width, c.activation("hidden_act"), norm),
+        **_heads.answers(c, dropout, pooler),
+        "token": TokenHead.Spec(labels=_heads.labels(c), transform=Dropout.Spec(rate=c["hidden_dropout_prob"])),
+    }
+
+
+_PREFIX, _MASKED = "deberta.", "cls.predictions"
+BLOCK, THEIRS = "stack.blocks.{i}", "encoder.layer.{i}"
 BLOCKS = (BLOCK, f"{BLOCK}.convolved.branch.block")
 """Where a block may stand: in the stack, or beside the convolution of v2."""
 
 _SHARED: tuple[Rule, ...] = (
-    rename("deberta.embeddings.word_embeddings.weight", "embed.token.weight"),
-    rename("deberta.embeddings.token_type_embeddings.weight", "embed.segment.weight"),
-    rename("deberta.embeddings.position_embeddings.weight", "stack.positions.learned.table.weight"),
-    rename("deberta.encoder.rel_embeddings.weight", "stack.positions.relative.table.weight"),
-    *renames("deberta.embeddings", "stack.start", (("LayerNorm", "0"),)),
+    rename("embeddings.word_embeddings.weight", "embed.token.weight"),
+    rename("embeddings.token_type_embeddings.weight", "embed.segment.weight"),
+    rename("embeddings.position_embeddings.weight", "stack.positions.learned.table.weight"),
+    rename("encoder.rel_embeddings.weight", "stack.positions.relative.table.weight"),
+    *renames("embeddings", "stack.start", (("LayerNorm", "0"),)),
     *(rule for block in BLOCKS for rule in renames(THEIRS, block, _bert.REST)),
+)
+_LABELS = (
+    ("pooler.dense", "sequence.pooler.transform.0.1.0.linear"),
+    ("classifier", "sequence.labels"),
+    *_heads.EACH_TOKEN,
 )
 
 
-def rules(config: Mapping[str, Any]) -> tuple[Rule, ...]:
-    """Return the rules of both families: the newer masked head (``legacy`` false) has names of its own."""
+def rules(config: Mapping[str, Any], architecture: str, own: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Return all rules: the shared ones, a family's ``own`` of its stack, and those of the heads.
+
+    The newer masked head (``legacy`` false) has names of its own.
+    """
+    base = _heads.base(config, architecture, _PREFIX)
     if config.get("legacy", DEFAULTS["legacy"]):
-        theirs, transform = "cls.predictions", "cls.predictions.transform"
+        masked = _heads.masked_rules(_MASKED, "transform.dense", "transform.LayerNorm", tied=True)
     else:
-        theirs = transform = "lm_predictions.lm_head"
+        masked = _heads.masked_rules("lm_predictions.lm_head", "dense", "LayerNorm", tied=True)
     return (
-        *_SHARED,
-        *renames(transform, "heads.masked.transform", (("dense", "0.linear"), ("LayerNorm", "2"))),
-        rename(f"{theirs}.bias", "heads.masked.vocabulary.bias"),
-        rename(f"{theirs}.decoder.weight", "heads.masked.vocabulary.weight"),
+        *(replace(rule, theirs=f"{base}{rule.theirs}") for rule in (*_SHARED, *own)),
+        *masked,
+        *_heads.rules_of(_LABELS),
     )
+
+
+def old(config: Mapping[str, Any], heads: Iterable[str], rules: Sequence[Rule]) -> dict[str, str | None]:
+    """Return the old names.
+
+    The published files hold two heads from training, whatever their configuration says: the masked language model's
+    under its newer name, with the same numbers under either, and the one that finds replaced tokens. Some have a table
+    of positions, too, that is not added.
+    """
+    newer = {
+        r"^lm_predictions\.lm_head\.(dense|LayerNorm)\.": rf"{_MASKED}.transform.\1.",
+        r"^lm_predictions\.lm_head\.bias$": f"{_MASKED}.bias",
+    }
+    unused = not config.get("position_biased_input", DEFAULTS["position_biased_input"])
+    return {
+        **(newer if config.get("legacy", DEFAULTS["legacy"]) else {}),
+        **_heads.old_bias(_MASKED, tied=True),
+        r"^mask_predictions\.": None,
+        **({r"\bposition_embeddings\.weight$": None} if unused else {}),
+        **_heads.old(_PREFIX, heads, rules),
+    }

@@ -28,10 +28,9 @@ def experts(c: Config, count: int, hidden: str, *, normalised: bool, shared: tup
 
 def mixed(c: Config, count: int, mixture: ModuleSpec) -> list[ModuleSpec]:
     """Return each layer's feed-forward network: a mixture at every ``decoder_sparse_step``, dense ones elsewhere."""
-    dense = _llama.feed_forward(c)
     only_dense, step = set(c["mlp_only_layers"] or ()), c["decoder_sparse_step"]
     return [
-        mixture if count and i not in only_dense and (i + 1) % step == 0 else dense
+        mixture if count and i not in only_dense and (i + 1) % step == 0 else _llama.feed_forward(c)
         for i in range(c["num_hidden_layers"])
     ]
 
@@ -41,10 +40,7 @@ def decoder(
 ) -> Decoder.Spec:
     """Return Llama with these branches, layer by layer."""
     norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
-    blocks = [
-        _llama.pre_norm(norm, attention, feed_forward)
-        for attention, feed_forward in zip(attentions, feed_forwards, strict=True)
-    ]
+    blocks = [_llama.pre_norm(norm, *branches) for branches in zip(attentions, feed_forwards, strict=True)]
     return _llama.decoder(c, _llama.stack(c, blocks, norm, masks=masks))
 
 
@@ -55,4 +51,4 @@ EXPERTS: tuple[Rule, ...] = (
     *renames(THEIRS, OURS, [("gate", "router.linear")]),
     *renames(f"{THEIRS}.experts.{{x}}", f"{OURS}.experts.{{x}}", _llama.GATED),
 )
-"""The router and the experts as Qwen, OLMoE and DeepSeek write them: one tensor an expert."""
+"""The router and the experts as Qwen and OLMoE write them: one tensor an expert."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _llama, _megatron, _parts
+from orrery.families import _llama, _megatron, _old, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
@@ -75,6 +75,9 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         ),
         head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"]),
     )
+
+
+OLD = _old.headless("transformer.", "word_embeddings", "word_embeddings_layernorm", "h", "ln_f")
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules

@@ -42,7 +42,7 @@ TINY = {
     "pos_att_type": ["c2p", "p2c"],
     "position_biased_input": False,
 }
-_FIXED = {**_deberta.FIXED, "talking_head": False}
+_FIXED = {"talking_head": False}
 
 
 def spec(config: Mapping[str, Any]) -> Encoder.Spec:
@@ -51,7 +51,8 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
     projections = {"c2p": Own.Spec(width=c["hidden_size"], bias=False), "p2c": Own.Spec(width=c["hidden_size"])}
     attention = _deberta.attention(c, Biases(q=True, v=True, out=True), projections)
     blocks = repeat(_deberta.block(c, attention), c["num_hidden_layers"])
-    return _deberta.encoder(c, blocks, RelativeEmbeddings.Spec(rows=Clipped(reach=_deberta.reach(c))))
+    relative = RelativeEmbeddings.Spec(rows=Clipped(reach=_deberta.reach(c)))
+    return _deberta.encoder(c, ARCHITECTURE, blocks, relative)
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
@@ -59,9 +60,14 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
     theirs, ours = f"{THEIRS}.attention.self", f"{BLOCK}.attention.branch"
     heads = config.get("num_attention_heads", DEFAULTS["num_attention_heads"])
     terms = (("pos_proj", "content_to_position"), ("pos_q_proj", "position_to_content"))
-    return (
-        *_deberta.rules(config),
+    own = (
         Rule(f"{theirs}.in_proj.weight", tuple(f"{ours}.{x}.weight" for x in "qkv"), ByGroup(heads)),
         *(rename(f"{theirs}.{x}_bias", f"{ours}.{x}.bias") for x in "qv"),
         *renames(theirs, f"{ours}.terms", ((a, f"{b}.projection.linear") for a, b in terms)),
     )
+    return _deberta.rules(config, ARCHITECTURE, own)
+
+
+def OLD(config: Mapping[str, Any]) -> dict[str, str | None]:  # noqa: N802 - the name of a family's old names
+    """Return the names of old files."""
+    return _deberta.old(config, spec(config).heads, WEIGHTS(config))

@@ -4,7 +4,8 @@ Peculiar to it, beside what ``deberta`` lists: far distances share logarithmic b
 of distances has a norm (``norm_rel_ebd``); positions go through the projections of the contents (``share_att_key``);
 all four projections have biases and matrices of their own in the files; in the xlarge models a convolution of
 the embeddings joins what the first block puts out (``conv_kernel_size``).
-The published files name the masked head as ``legacy`` false does, though their configurations leave the key out.
+The published files name the masked head as ``legacy`` false does, though their configurations leave the key out. Both
+heads compute the same, so it is read for either; transformers begins anew with a random one there.
 """
 
 from collections.abc import Mapping
@@ -60,7 +61,7 @@ TINY = {
 
 def spec(config: Mapping[str, Any]) -> Encoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    c = Config("deberta-v2", config, DEFAULTS, fixed=_deberta.FIXED, ignored=_deberta.IGNORED)
+    c = Config("deberta-v2", config, DEFAULTS, ignored=_deberta.IGNORED)
     if c["attention_head_size"] not in (None, c.divide("hidden_size", "num_attention_heads")):
         raise ModelFileError(
             f"deberta-v2: attention_head_size = {c['attention_head_size']} is not hidden_size / num_attention_heads",
@@ -73,7 +74,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
     block = _deberta.block(c, attention)
     first = _convolved(c, block) if c["conv_kernel_size"] else block
     blocks = (first, *repeat(block, c["num_hidden_layers"] - 1))
-    return _deberta.encoder(c, blocks, RelativeEmbeddings.Spec(rows=_rows(c), norm=norm))
+    return _deberta.encoder(c, ARCHITECTURE, blocks, RelativeEmbeddings.Spec(rows=_rows(c), norm=norm))
 
 
 def _convolved(c: Config, block: Block.Spec) -> Block.Spec:
@@ -106,7 +107,7 @@ def _rows(config: Config) -> Rows:
     return LogBuckets(reach=buckets, furthest=furthest)
 
 
-_CONV, _FIRST = "deberta.encoder.conv", "stack.blocks.0.convolved"
+_CONV, _FIRST = "encoder.conv", "stack.blocks.0.convolved"
 _ATTENTION = (
     *((f"{theirs}_proj", ours) for theirs, ours in (("query", "q"), ("key", "k"), ("value", "v"))),
     ("pos_key_proj", "terms.content_to_position.projection.linear"),
@@ -121,9 +122,14 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
         for block in BLOCKS
         for rule in renames(f"{THEIRS}.attention.self", f"{block}.attention.branch", _ATTENTION)
     )
-    return (
-        *_deberta.rules(config),
+    own = (
         *blocks,
-        *renames("deberta.encoder", "stack.positions.relative", (("LayerNorm", "norm"),)),
+        *renames("encoder", "stack.positions.relative", (("LayerNorm", "norm"),)),
         *renames(_CONV, _FIRST, (("conv", "branch.convolution.conv"), ("LayerNorm", "out"))),
     )
+    return _deberta.rules(config, ARCHITECTURE, own)
+
+
+def OLD(config: Mapping[str, Any]) -> dict[str, str | None]:  # noqa: N802 - the name of a family's old names
+    """Return the names of old files."""
+    return _deberta.old(config, spec(config).heads, WEIGHTS(config))

@@ -90,6 +90,8 @@ def _choice(c: Config) -> Choice:
         raise ModelFileError(f"{c.family}: num_experts_per_tok is missing", "it is 6 in the published models")
     if method == "greedy":
         return TopK(chosen=chosen)
+    if method == "group_limited_greedy" and not (c["n_group"] and c["topk_group"]):
+        raise ModelFileError(f"{c.family}: {method} without n_group and topk_group", "add both, or choose greedy")
     if method == "group_limited_greedy":
         return GroupLimited(chosen=chosen, groups=c["n_group"], kept=c["topk_group"])
     raise ModelFileError(f"{c.family}: topk_method {method!r} is not known", "known: greedy, group_limited_greedy")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _gpt, _parts
+from orrery.families import _gpt, _old, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Scoring
@@ -52,10 +52,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     return _gpt.decoder(c, block, final=norm)
 
 
-OLD = {
-    r"^(wte|wpe|h|ln_f)\.": r"transformer.\1.",  # the published files are those of the model without its head
-    r"\.attn\.(masked_)?bias$": None,  # the causal mask as a buffer
-}
+OLD = {**_old.headless("transformer.", "wte", "wpe", "h", "ln_f"), **_old.CAUSAL}
 WEIGHTS: tuple[Rule, ...] = (
     rename("transformer.wte.weight", "embed.token.weight"),
     rename("transformer.wpe.weight", "stack.positions.learned.table.weight"),

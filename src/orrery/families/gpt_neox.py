@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _llama, _megatron, _parts, _rotary
+from orrery.families import _llama, _megatron, _old, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.mlp import MLP
@@ -74,6 +74,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     return _llama.decoder(c, stack)
 
 
+OLD = {**_old.CAUSAL, **_old.ROTARY}
 _PLACES = (
     ("parallel.branch.attention.branch", "parallel.branch.feed_forward.branch"),
     ("attention.branch", "feed_forward.branch"),

@@ -8,7 +8,7 @@ rotation (Llama 3.1). Small ones tie the head to the embedding table.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _parts, _rotary
+from orrery.families import _llama, _old, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
@@ -53,4 +53,5 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     return _llama.decoder(c, _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm))
 
 
+OLD = _old.ROTARY
 WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS), *_llama.gated_weights())

@@ -8,7 +8,7 @@ their own. Old files carry the table of sinusoids; it is computed here, and not 
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.checkpoints.rules import Rule, rename, unread
+from orrery.checkpoints.rules import Rule, rename
 from orrery.families import _bart
 from orrery.families._config import Config
 from orrery.models.encoder_decoder import EncoderDecoder
@@ -46,4 +46,10 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
             *(rename(f"model.{side}.embed_tokens.weight", ours) for ours, side in names.items()),
             *(rule for rule in rules if not rule.theirs.endswith("shared.weight")),
         )
-    return (*rules, *(unread(f"model.{side}.embed_positions.weight") for side in ("encoder", "decoder")))
+    return rules
+
+
+def OLD(config: Mapping[str, Any]) -> Mapping[str, str | None]:  # noqa: N802 - the name of a family's old names
+    """Return the names of old files, which carry the table of sinusoids."""
+    copies = _bart.OLD if config.get("share_encoder_decoder_embeddings", True) else {}
+    return {**copies, r"^model\.(encoder|decoder)\.embed_positions\.weight$": None}

@@ -50,9 +50,8 @@ _IGNORED = ("output_router_logits", "router_aux_loss_coef")
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("mixtral", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
-    layers = c["num_hidden_layers"]
+    layers, masks = c["num_hidden_layers"], {"causal": _windows.causal(c, c["sliding_window"])}
     mixture = _mixture.experts(c, c["num_local_experts"], "intermediate_size", normalised=True)
-    masks = {"causal": _windows.causal(c, c["sliding_window"])}
     return _mixture.decoder(c, [_llama.attention(c)] * layers, [mixture] * layers, masks)
 
 

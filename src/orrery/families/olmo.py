@@ -48,7 +48,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("olmo", config, DEFAULTS)
     norm = LayerNorm.Spec(eps=1e-5, gain=False, bias=False)
-    clip = Identity.Spec() if c["clip_qkv"] is None else Clip.Spec(bound=c["clip_qkv"])
+    clip = Identity.Spec() if c["clip_qkv"] is None else Clip.Spec(bound=float(c["clip_qkv"]))
     attention = _llama.attention(
         c, biases=_parts.biases(c["attention_bias"]), qk_norm=clip, source=Self.Spec(values=clip)
     )

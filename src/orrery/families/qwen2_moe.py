@@ -68,7 +68,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     shared = Gated.Spec(branch=_llama.feed_forward(c, hidden=c["shared_expert_intermediate_size"]))
     mixture = _mixture.experts(c, count, "moe_intermediate_size", normalised=c["norm_topk_prob"], shared=(shared,))
     window = c["sliding_window"] if c["use_sliding_window"] else None
-    slides = range(0, 0 if window is None else c["max_window_layers"], 2)
+    slides = range(0, c["max_window_layers"] if c["use_sliding_window"] else 0, 2)
     usual = [_windows.SLIDING if i in slides else _windows.FULL for i in range(c["num_hidden_layers"])]
     names, masks = _windows.by_layer(c, usual, window)
     attentions = [_llama.attention(c, mask=name, biases=Biases(q=biased, k=biased, v=biased)) for name in names]

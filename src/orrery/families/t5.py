@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from orrery.checkpoints.rules import Rule, rename, renames, unread
+from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _parts
 from orrery.families._config import Config
 from orrery.families._seq2seq import GENERATION, start_token
@@ -137,6 +137,13 @@ _SUBLAYERS = {
 }
 
 
+OLD: Mapping[str, str | None] = {
+    r"^(encoder|decoder)\.embed_tokens\.weight$": "shared.weight",
+    # The first checkpoints hold a table for the cross-attention, which never had positions.
+    r"^decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight$": None,
+}
+
+
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules of the files."""
     return rules({**DEFAULTS, **config}["feed_forward_proj"])
@@ -155,5 +162,4 @@ def rules(feed_forward_kind: str) -> tuple[Rule, ...]:
             found += renames(f"{theirs}.{part}", ours, pairs, ends=("weight",))
             found.append(rename(f"{theirs}.layer_norm.weight", f"{ours}.pre.weight"))
         found.append(rename(f"{side}.final_layer_norm.weight", f"{side}.final.0.weight"))
-    # The first checkpoints hold a table for the cross-attention, which never had positions.
-    return (*found, unread("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"))
+    return tuple(found)

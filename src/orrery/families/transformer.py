@@ -16,6 +16,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _parts
 from orrery.families._config import Config
+from orrery.families._seq2seq import start_token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.attention.sources import Memory
@@ -63,7 +64,7 @@ def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
         encoder=_stack(c, reads, {"all": Everything()}),
         decoder=_stack(c, writes, {"causal": Causal()}),
         head=LanguageModelHead.Spec(vocabulary=c["vocab_size"]),
-        start=c["decoder_start_token_id"],
+        start=start_token(c, "decoder_start_token_id"),
     )
 
 

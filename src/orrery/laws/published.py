@@ -101,6 +101,13 @@ _FALCON_40B = {
     "num_kv_heads": 8,
     "new_decoder_architecture": True,
 }
+_VIT = {"num_labels": 1000}
+_VIT_LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
+_CAPTIONER = {
+    "encoder": {"model_type": "vit"},
+    "decoder": {"model_type": "gpt2", "is_decoder": True, "add_cross_attention": True},
+    "decoder_start_token_id": 50_256,
+}
 _PHI_2 = {"hidden_size": 2560, "intermediate_size": 10_240, "num_hidden_layers": 32, "num_attention_heads": 32}
 _COMMAND_R_PLUS = {**_llama(12_288, 33_792, 64, 96, 8, 256_000, True), "use_qk_norm": True}
 
@@ -178,6 +185,9 @@ COUNTED: tuple[Size, ...] = (
     Size("ELECTRA small", "electra", {"architectures": ["ElectraModel"]}, 13_483_008),
     Size("ModernBERT base", "modernbert", {}, 149_655_232),
     Size("XLM-R base", "xlm_roberta", _bert("XLMRobertaModel", 768, 12, 250_002, **_ROBERTA), 278_043_648),
+    Size("ViT base, 1,000 classes", "vit", _VIT, 86_567_656),
+    Size("ViT large, 1,000 classes", "vit", {**_VIT_LARGE, **_VIT}, 304_326_632),
+    Size("Captioner: ViT base and GPT-2 small", "vision_encoder_decoder", _CAPTIONER, 239_195_904),
 )
 
 PRESETS: Mapping[str, int] = {

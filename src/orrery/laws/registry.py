@@ -31,6 +31,8 @@ class Check:
         """Yield the evidence; a crash is evidence too, and it does not stop the others."""
         try:
             check = resolve(self.target)
+            if self.per == "family":
+                resolve("models:require_tokens")(family)
             yield from check(family) if self.per == "family" else check()
         except CannotRunError:
             raise

@@ -62,7 +62,7 @@ def train(family: str, folder: Path, fail_at: int | None) -> None:
     """Train a tiny model, from the newest checkpoint in the folder if there is one."""
     from orrery.families import load_family
     from orrery.models.dropout import with_dropout
-    from orrery.models.encoder_decoder import EncoderDecoder
+    from orrery.models.encoder_decoder import ConditionalDecoder
     from orrery.objectives.causal import CausalLanguageModel
     from orrery.training.folder import open_run_folder
     from orrery.training.loop import Parts, Trainer
@@ -71,7 +71,7 @@ def train(family: str, folder: Path, fail_at: int | None) -> None:
     torch.manual_seed(0)
     spec = with_dropout(load_family(family).spec(load_family(family).TINY), 0.2)
     built = spec.build(0)
-    model = Writer(built) if isinstance(built, EncoderDecoder) else built
+    model = Writer(built) if isinstance(built, ConditionalDecoder) else built
     parts = Parts(model, CausalLanguageModel(), Source(fail_at))
     with open_run_folder(folder, resume=folder.exists()) as opened:
         Trainer(parts, recipe(), opened).run()

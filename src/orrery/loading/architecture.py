@@ -1,7 +1,7 @@
 """From a name or a path to an architecture, without reading a weight."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from orrery.checkpoints.store import SPEC
 from orrery.errors import ModelFileError, OrreryError, UsageError
 from orrery.families import load_family, names
 from orrery.loading.files import CONFIG, read_json
-from orrery.loading.limits import check_kinds, check_numbers
+from orrery.loading.limits import check_numbers
 from orrery.loading.weights import check_whole
 from orrery.models.assemblies import AssemblySpec
 from orrery.nn.spec import from_json
@@ -26,7 +26,6 @@ def published(config: Mapping[str, Any], path: Path) -> AssemblySpec:
     """
     rules = load_family(config.get("model_type"))
     check_numbers(config, path)
-    check_kinds(config, rules.DEFAULTS, path)
     with describes_a_model(path):
         return check_whole(rules.spec(config))
 
@@ -54,22 +53,27 @@ def of_folder(folder: Path) -> AssemblySpec:
 
 
 def of_family(name: str, config: Path | None = None) -> AssemblySpec:
-    """Return a family's architecture: of a file like ``config.json``, or of the family's defaults.
+    """Return a family's architecture, of a file like ``config.json`` or of the family's defaults.
+
+    Where the defaults alone describe no model, because no published one has them all, it is the tiny configuration.
 
     Raises:
         UsageError: the file is of another family.
         ModelFileError: there is no such family, or the file describes nothing that can be built.
     """
     family = load_family(name)
-    path, content = (Path(f"the defaults of {name}"), {}) if config is None else (config, read_json(config))
-    check_numbers(content, path)
-    check_kinds(content, family.DEFAULTS, path)
+    if config is None:
+        with suppress(ModelFileError):
+            return check_whole(family.spec({}))
+        return check_whole(family.spec(family.TINY))
+    content = read_json(config)
+    check_numbers(content, config)
     if _plain(content.get("model_type", name)) != _plain(name):
         raise UsageError(
             f"{config} is a configuration of {content['model_type']!r}, not of {name!r}",
             "name the family that it is of",
         )
-    with describes_a_model(path):
+    with describes_a_model(config):
         return check_whole(family.spec(content))
 
 

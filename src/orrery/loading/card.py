@@ -7,6 +7,17 @@ from typing import Any
 from torch import nn
 
 import orrery
+from orrery.models.encoder import Encoder
+from orrery.models.encoder_decoder import EncoderDecoder
+
+_CONTINUES = "text-generation"
+_TASKS: Mapping[str, str] = {
+    "masked": "fill-mask",
+    "sequence": "text-classification",
+    "token": "token-classification",
+    "span": "question-answering",
+}
+"""What the hub calls the task of an encoder's main head; with any other or none it gives vectors."""
 
 _UNKNOWN = "not recorded"
 _SECTIONS = (
@@ -28,19 +39,32 @@ def model_card(family: str, model: nn.Module, facts: Mapping[str, Any]) -> str:
             ``limits``, ``command``. What is absent is called "not recorded", never guessed.
     """
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    header = {"library_name": "transformers", "pipeline_tag": "text-generation", "tags": ["orrery", family]}
+    task = pipeline_tag(model)
+    header = {"library_name": "transformers", "pipeline_tag": task, "tags": ["orrery", family]}
     if "license" in facts:
         header["license"] = facts["license"]
     front = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in header.items())
     parts = [f"---\n{front}\n---", f"# {_line(facts.get('name', family))}"]
-    parts.append(f"A {family} language model of {parameters:,} parameters, written by Orrery {orrery.__version__}.")
-    known = {"limits": _default_limits(facts), **facts}
+    kind = "language model" if task == _CONTINUES else "model"
+    parts.append(f"A {family} {kind} of {parameters:,} parameters, written by Orrery {orrery.__version__}.")
+    known = {"limits": _default_limits(task, facts), **facts}
     parts += [f"## {title}\n\n{_text(known.get(key), code=key == 'command')}" for key, title in _SECTIONS]
     return "\n\n".join(parts) + "\n"
 
 
-def _default_limits(facts: Mapping[str, Any]) -> str:
+def pipeline_tag(model: nn.Module) -> str:
+    """Return what the hub calls the task of a model, by its assembly and its main head."""
+    if isinstance(model, EncoderDecoder):
+        return "text2text-generation"
+    if isinstance(model, Encoder):
+        return _TASKS.get(next(iter(model.heads), ""), "feature-extraction")
+    return _CONTINUES
+
+
+def _default_limits(task: str, facts: Mapping[str, Any]) -> str:
     measured = "only the evaluation above" if facts.get("evaluation") else "nothing"
+    if task != _CONTINUES:
+        return f"Its answers follow its training data and may be wrong or unfair; {measured} has been measured."
     return (
         f"It continues text in the manner of its training data and may state false or harmful things; {measured} has "
         "been measured. It was not tuned to follow instructions or to refuse any."

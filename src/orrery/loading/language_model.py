@@ -16,10 +16,10 @@ from orrery.inspection.recorder import Edit
 from orrery.inspection.trace import Trace, trace
 from orrery.loading.read import Stored
 from orrery.loading.save import save_model
-from orrery.models.assemblies import Assembly
+from orrery.models.assemblies import Assembly, vocabulary_of
 from orrery.models.decoder import Decoder
 from orrery.models.encoder import Encoder
-from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.models.encoder_decoder import ConditionalDecoder
 from orrery.nn.embeddings import check_ids
 from orrery.text import Tokenizer
 
@@ -34,7 +34,7 @@ class LanguageModel:
     """A model with its tokenizer; ``orrery.loading.load.load`` makes one.
 
     Attributes:
-        model: the ``Decoder``, ``Encoder`` or ``EncoderDecoder``, in eval mode.
+        model: the ``Decoder``, ``Encoder``, ``EncoderDecoder`` or ``Captioner``, in eval mode.
         context: the most tokens of a row.
     """
 
@@ -137,7 +137,7 @@ class LanguageModel:
         chosen = sampler(vocabulary=self.tokenizer.size, **sampling)
         strings = [stop] if isinstance(stop, str) else list(stop)
         limits = Limits(max_new_tokens, self.context, self.end, strings)
-        apart = isinstance(self.model, EncoderDecoder)  # the answer has a row of its own
+        apart = isinstance(self.model, ConditionalDecoder)  # the answer has a row of its own
         keep = self.context if apart else max(1, self.context - max_new_tokens)
         prompts = [self._prompt(text, truncate, keep) for text in texts]
         return generate(
@@ -185,7 +185,7 @@ class LanguageModel:
         """
         ids_BL, real_BL = self._inputs(input_ids, attention_mask)
         with torch.no_grad():
-            if isinstance(self.model, EncoderDecoder):
+            if isinstance(self.model, ConditionalDecoder):
                 return self.model(ids_BL, self._targets(decoder_input_ids), source_real=real_BL)
             if decoder_input_ids is not None:
                 raise UsageError("this model has no encoder and decoder", "give input_ids without decoder_input_ids")
@@ -198,7 +198,7 @@ class LanguageModel:
         """
         ids_BL, real_BL = self._inputs(input_ids, attention_mask)
         with torch.no_grad():
-            if isinstance(self.model, EncoderDecoder):
+            if isinstance(self.model, ConditionalDecoder):
                 return self.model.read(ids_BL, real=real_BL).memory_BSD
             return self.model.hidden(ids_BL, real=real_BL)
 
@@ -223,7 +223,7 @@ class LanguageModel:
         """
         ids = self._prompt(text, None, self.context)
         rows = [self._inputs([ids], None)[0]]
-        if isinstance(self.model, EncoderDecoder):
+        if isinstance(self.model, ConditionalDecoder):
             ids = [self.model.spec.start, *self._encode(target or "", None, self.context - 1)]
             rows.append(self._targets([ids]))
         return trace(self.model, *rows, keep=keep, edit=edit, tokens=[self._spell(id) for id in ids])
@@ -242,6 +242,18 @@ class LanguageModel:
             )
         generation = stored.generation or None
         save_model(folder, self.model, stored.family, stored.config, stored.tokenizer, card, generation)
+
+    @property
+    def _vocabulary(self) -> int:
+        """The number of tokens that the model reads.
+
+        Raises:
+            UsageError: it reads images.
+        """
+        size = vocabulary_of(self.model.spec)
+        if size is None:
+            raise UsageError("this model reads images, not tokens", "call its .model with [B, channels, rows, columns]")
+        return size
 
     def _prompt(self, text: str, truncate: Truncate, keep: int) -> list[int]:
         """Return a text's ids, the beginning of a text for an empty one."""
@@ -263,7 +275,7 @@ class LanguageModel:
                 )
             text = text[-self.context * LONGEST_TOKEN :]
         ids = self.tokenizer.encode(text)
-        check_ids(torch.tensor(ids, dtype=torch.long), self.model.spec.embed.vocabulary)
+        check_ids(torch.tensor(ids, dtype=torch.long), self._vocabulary)
         if truncate == "left":
             return ids[-keep:]
         if len(ids) > self.context:
@@ -275,7 +287,7 @@ class LanguageModel:
         ids_BL = torch.as_tensor(input_ids, dtype=torch.long)
         if ids_BL.dim() != 2 or ids_BL.numel() == 0:
             raise UsageError(f"input_ids of shape {list(ids_BL.shape)}", "give rows of at least one token: [B, L]")
-        check_ids(ids_BL, self.model.spec.embed.vocabulary)
+        check_ids(ids_BL, self._vocabulary)
         if ids_BL.shape[1] > self.context:
             raise too_long(ids_BL.shape[1], self.context)
         if attention_mask is None:

@@ -39,21 +39,6 @@ def check_numbers(config: Mapping[str, Any], path: Path) -> None:
             )
 
 
-def check_kinds(config: Mapping[str, Any], defaults: Mapping[str, Any], path: Path) -> None:
-    """Refuse a value of another kind than the family's default: the word "false" would count as true.
-
-    Raises:
-        ModelFileError: names the key and what it should be.
-    """
-    for key, value in config.items():
-        wanted, found = _kind(defaults.get(key)), _kind(value)
-        if "null" not in (wanted, found) and wanted != found:
-            raise ModelFileError(
-                f"{path}: {key} = {str(value)[:40]!r} is a {found}, not a {wanted}",
-                "get the file again from its source",
-            )
-
-
 def check_size(spec: AssemblySpec, elements: int, path: Path) -> None:
     """Refuse an architecture that is far larger than the files beside it, before it is built.
 
@@ -71,14 +56,6 @@ def check_size(spec: AssemblySpec, elements: int, path: Path) -> None:
             f"{path} describes {described:,} parameters, the files hold {elements:,}",
             "config.json and the weights must come from the same model",
         )
-
-
-def _kind(value: Any) -> str:
-    """Return what JSON calls a value."""
-    for kind, name in ((bool, "truth value"), (int | float, "number"), (str, "text"), (list | tuple, "list")):
-        if isinstance(value, kind):
-            return name
-    return "null" if value is None else "object"
 
 
 def _numbers(key: str, value: Any) -> Iterator[tuple[str, int]]:

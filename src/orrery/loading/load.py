@@ -19,16 +19,16 @@ def load(
     """Load a model.
 
     Args:
-        path: a run (its final model, else its best checkpoint, else its newest), a checkpoint, or a Hugging Face
-            folder.
+        path: a run (its final model, else its best checkpoint, else its newest), a checkpoint, a Hugging Face folder,
+            or ``hf:org/name@revision``, the only form that opens a socket.
         device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda``, ``cuda:1``.
         dtype: ``auto``, ``stored`` (exactly the file's), ``float32``, ``bfloat16``, ``float16``, ``float64``.
         say: told what was chosen; by default it is printed on stderr.
 
     Raises:
-        UsageError: a hub id, or no such device or dtype.
+        UsageError: no such device or dtype, or the hub has no such model.
         ModelFileError: there is no model, or its files are damaged or do not fit each other.
-        MachineError: this machine has no such device.
+        MachineError: this machine has no such device, or the hub cannot be reached.
     """
     target = choose_device(device)
     stored = read(path, say)

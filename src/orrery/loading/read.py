@@ -10,13 +10,14 @@ import yaml
 from orrery.checkpoints import manifest
 from orrery.checkpoints.store import FOLDER as CHECKPOINT
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
-from orrery.errors import ModelFileError, UsageError
+from orrery.errors import ModelFileError
 from orrery.families import current_names, load_family, rules_of
+from orrery.loading import hub
 from orrery.loading.architecture import describes_a_model, own, published
 from orrery.loading.files import CONFIG, GENERATION, Weights, open_weights, read_json
 from orrery.loading.limits import check_size
 from orrery.loading.weights import check_fit, fill, from_theirs
-from orrery.models.assemblies import Assembly, AssemblySpec
+from orrery.models.assemblies import Assembly, AssemblySpec, vocabulary_of
 from orrery.models.empty import build_empty
 from orrery.text import Tokenizer, load_tokenizer
 
@@ -50,12 +51,13 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
     """Read the model at a path.
 
     Args:
-        path: a run (its final model, else its best checkpoint, else its newest), a checkpoint, or a Hugging Face
-            folder.
-        say: told which of a run's models was taken.
+        path: a run (its final model, else its best checkpoint, else its newest), a checkpoint, a Hugging Face folder,
+            or ``hf:org/name@revision``.
+        say: told which of a run's models was taken, or the commit of a model on the hub.
 
     Raises:
-        UsageError: a hub id.
+        UsageError: the hub has no such model.
+        MachineError: the hub cannot be reached.
         ModelFileError: there is no model, or its files are damaged or do not fit each other.
     """
     folder = locate(path, say)
@@ -66,8 +68,8 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
 
 def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> Path:
     """Return the folder with the weights that a path means."""
-    if str(path).startswith("hf:"):
-        raise UsageError(f"{path}: models from the hub are not fetched yet", "download the folder and give its path")
+    if str(path).startswith(hub.PREFIX):
+        return hub.fetch(str(path), say)
     folder = Path(path)
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "does not exist"
@@ -133,7 +135,8 @@ def _read_checkpoint(folder: Path) -> Stored:
     run = folder.parent if folder.name == FINAL else folder.parent.parent
     recipe = _recipe(run).get("model") or {}
     # A recipe may leave the vocabulary to the tokenizer; the model knows which size that was.
-    config = {"vocab_size": model.spec.embed.vocabulary, **(recipe.get("config") or {})}
+    known = {"vocab_size": size} if (size := vocabulary_of(model.spec)) else {}
+    config = {**known, **(recipe.get("config") or {})}
     return Stored(folder, model, recipe.get("family"), config, {}, _tokenizer(folder, run, run / FINAL))
 
 

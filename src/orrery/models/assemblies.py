@@ -5,6 +5,15 @@ from typing import TypeAlias
 from orrery.models.decoder import Decoder
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.models.vision import Captioner
+from orrery.nn.patches import PatchEmbedding
 
-Assembly: TypeAlias = Decoder | Encoder | EncoderDecoder
-AssemblySpec: TypeAlias = Decoder.Spec | Encoder.Spec | EncoderDecoder.Spec
+Assembly: TypeAlias = Decoder | Encoder | EncoderDecoder | Captioner
+AssemblySpec: TypeAlias = Decoder.Spec | Encoder.Spec | EncoderDecoder.Spec | Captioner.Spec
+
+
+def vocabulary_of(spec: AssemblySpec) -> int | None:
+    """Return how many tokens a model tells apart where it reads; nothing for one that reads images."""
+    if isinstance(spec, Captioner.Spec) or isinstance(spec.embed, PatchEmbedding.Spec):
+        return None
+    return spec.embed.vocabulary

@@ -1,7 +1,7 @@
 """What the assemblies share about a call: where its tokens stand, and which kernel can compute them all."""
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Shaped
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
@@ -16,7 +16,7 @@ from orrery.nn.spec import Value, traverse
 
 
 def places_of(
-    ids_BL: Int[Tensor, "B L"],
+    tokens: Shaped[Tensor, "B L *D"],
     real: Bool[Tensor, "B L"] | None,
     positions: Int[Tensor, "#B L"] | None,
     documents: Int[Tensor, "B L"] | None,
@@ -25,7 +25,7 @@ def places_of(
     """Return where the tokens stand, counted from the real ones by default, and whether the rows are whole."""
     whole = cache is UNCACHED and real is None and positions is None and documents is None
     if positions is None:
-        positions = cache.next_positions(ids_BL.shape[1], ids_BL.device)
+        positions = cache.next_positions(tokens.shape[1], tokens.device)
         if real is not None:
             positions = (positions[:, :1] + real.long().cumsum(1) - 1).masked_fill(~real, 0)
     return Places(positions, documents), whole

@@ -57,16 +57,24 @@ class Condensed:
 
 def condense(spec: AssemblySpec) -> Condensed:
     """Return the condensed model of an architecture."""
-    stacks = {f.name: part for f in fields(spec) if isinstance(part := getattr(spec, f.name), Stack.Spec)}
     groups: dict[str, list[Group]] = {}
-    for name, stack in stacks.items():
-        members = _members(stack)
-        order = range(len(stack.blocks)) if stack.order is None else stack.order
-        groups[name] = [Group(tuple(d for d, n in enumerate(order) if n in group), len(group)) for group in members]
-        blocks = tuple(stack.blocks[group[0]] for group in members)
-        changed: Any = {name: replace(stack, blocks=blocks, order=None)}
-        spec = replace(spec, **changed)
+    spec = _condense(spec, "", groups)
     return Condensed(spec, build_empty(spec), groups)
+
+
+def _condense(spec: Any, path: str, groups: dict[str, list[Group]]) -> Any:
+    """Return a spec with each stack in it condensed, and note its groups; a captioner holds a whole encoder."""
+    changed: dict[str, Any] = {}
+    for f in fields(spec):
+        part, place = getattr(spec, f.name), f"{path}{f.name}"
+        if isinstance(part, Stack.Spec):
+            members = _members(part)
+            order = range(len(part.blocks)) if part.order is None else part.order
+            groups[place] = [Group(tuple(d for d, n in enumerate(order) if n in m), len(m)) for m in members]
+            changed[f.name] = replace(part, blocks=tuple(part.blocks[m[0]] for m in members), order=None)
+        elif isinstance(part, AssemblySpec):
+            changed[f.name] = _condense(part, f"{place}.", groups)
+    return replace(spec, **changed)
 
 
 def _members(stack: Stack.Spec) -> list[list[int]]:

@@ -1,10 +1,10 @@
 """The encoder: every token reads the whole row, and one or more heads answer (BERT and its descendants).
 
-Over a causal stack the same assembly is a classifier or a reward model.
+Over a causal stack the same assembly is a classifier or a reward model; over patches of images it is a ViT.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -17,12 +17,19 @@ from orrery.nn.cache import UNCACHED
 from orrery.nn.context import Context, Taps
 from orrery.nn.embeddings import SegmentedEmbedding, TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
+from orrery.nn.patches import PatchEmbedding
 from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
 
+Inputs: TypeAlias = Int[Tensor, "B L"] | Float[Tensor, "B channels rows columns"]
+"""What an encoder reads: token numbers, or images where its embedding cuts patches."""
+
 
 class Encoder(nn.Module):
-    """``head(stack(embed(ids, segments)))``. Shapes: ids ``[B, L]`` to what the head gives, often ``[B, L, V]``."""
+    """``head(stack(embed(inputs, segments)))``.
+
+    Shapes: ids ``[B, L]`` or images ``[B, channels, rows, columns]`` to what the head gives, often ``[B, L, V]``.
+    """
 
     role: str = ""
 
@@ -32,7 +39,7 @@ class Encoder(nn.Module):
 
         width: int
         context: int
-        embed: TokenEmbedding.Spec | SegmentedEmbedding.Spec
+        embed: TokenEmbedding.Spec | SegmentedEmbedding.Spec | PatchEmbedding.Spec
         stack: Stack.Spec
         heads: Mapping[str, ModuleSpec]
 
@@ -53,7 +60,7 @@ class Encoder(nn.Module):
 
     def prepare(
         self,
-        ids_BL: Int[Tensor, "B L"],
+        inputs: Inputs,
         *,
         real: Bool[Tensor, "B L"] | None = None,
         positions: Int[Tensor, "#B L"] | None = None,
@@ -63,10 +70,10 @@ class Encoder(nn.Module):
         losses: list[Tensor] | None = None,
         taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B L D"], Context]:
-        """Embed the tokens and bind everything that varies per call; always eager.
+        """Embed the inputs and bind everything that varies per call; always eager.
 
         Args:
-            ids_BL: token numbers.
+            inputs: token numbers, or images.
             real: which of them are tokens and not padding; padding may stand on either side.
             positions: of each token; by default counted from the real ones.
             documents: of each token in a packed row, with restarted ``positions``; -1 for padding.
@@ -75,9 +82,10 @@ class Encoder(nn.Module):
             losses: where auxiliary losses (load balance) are appended.
             taps: a recorder.
         """
-        places, whole = places_of(ids_BL, real, positions, documents)
+        x_BLD = self.embed(inputs, segments)
+        places, whole = places_of(x_BLD, real, positions, documents)
         return self.stack.prepare(
-            self.embed(ids_BL, segments),
+            x_BLD,
             places,
             real,
             whole=whole,
@@ -87,18 +95,18 @@ class Encoder(nn.Module):
             taps=taps,
         )
 
-    def hidden(self, ids_BL: Int[Tensor, "B L"], **call: Any) -> Float[Tensor, "B L D"]:
+    def hidden(self, inputs: Inputs, **call: Any) -> Float[Tensor, "B L D"]:
         """Return the final stream; arguments as in ``prepare``."""
-        return self.stack(*self.prepare(ids_BL, **call))
+        return self.stack(*self.prepare(inputs, **call))
 
-    def forward(self, ids_BL: Int[Tensor, "B L"], *, head: str | None = None, **call: Any) -> Float[Tensor, "..."]:
+    def forward(self, inputs: Inputs, *, head: str | None = None, **call: Any) -> Float[Tensor, "..."]:
         """Return the answer of a head, the main one by default; arguments as in ``prepare``.
 
         Raises:
             UsageError: the model has no head, or none of this name.
         """
         chosen = self._head(head)
-        x_BLD, ctx = self.prepare(ids_BL, **call)
+        x_BLD, ctx = self.prepare(inputs, **call)
         return ctx.tap(self, "logits", chosen(self.stack(x_BLD, ctx), call.get("real")))
 
     @property
@@ -119,7 +127,7 @@ class Encoder(nn.Module):
         return self.heads[chosen]
 
     @torch.no_grad()
-    def outputs(self, ids_BL: Int[Tensor, "B L"], **call: Any) -> dict[str, Tensor]:
+    def outputs(self, inputs: Inputs, **call: Any) -> dict[str, Tensor]:
         """Return the answers of all heads by name; arguments as in ``prepare``."""
-        x_BLD = self.hidden(ids_BL, **call)
+        x_BLD = self.hidden(inputs, **call)
         return {name: head(x_BLD, call.get("real")) for name, head in self.heads.items()}

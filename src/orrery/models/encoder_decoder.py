@@ -1,5 +1,6 @@
 """The encoder-decoder: one stack reads, the other writes while it looks at what was read (Vaswani et al. 2017)."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,68 +83,35 @@ class EncoderDecoderState:
         return self.cache.bytes() + self.read.memory_BSD.nbytes
 
 
-class EncoderDecoder(nn.Module):
-    """``head(decoder(embed(target), encoder(embed(source))))``.
+class ConditionalDecoder(nn.Module, ABC):
+    """``head(decoder(embed(target), read(source)))``: it writes while it looks at what it has read.
 
-    Shapes: source ``[B, S]`` and target ``[B, L]`` to the logits of each next target token ``[B, L, V]``.
+    A final one says how it reads, and builds the parts named here.
+    Shapes: target ``[B, L]`` to the logits of each next target token ``[B, L, V]``.
     """
 
     role: str = ""
-
-    @spec
-    class Spec(ModuleSpec):
-        """The whole architecture.
-
-        ``target`` is the decoder's own embedding, ``None`` where both sides share one; ``start`` is the token that
-        every target begins with.
-        """
-
-        width: int
-        context: int
-        embed: TokenEmbedding.Spec
-        encoder: Stack.Spec
-        decoder: Stack.Spec
-        head: LanguageModelHead.Spec
-        start: int
-        target: TokenEmbedding.Spec | None = None
-
-        def build(self, width: int = 0) -> "EncoderDecoder":
-            """Return the model, its weights as torch leaves them; the width is the spec's own."""
-            return EncoderDecoder(self)
-
-    def __init__(self, spec: Spec) -> None:
-        super().__init__()
-        self.spec = spec
-        self.kernel: Kernel = default_kernel(spec)
-        self.embed = spec.embed.build(spec.encoder.entry_width(spec.width))
-        self.target = self.embed if spec.target is None else spec.target.build(spec.decoder.entry_width(spec.width))
-        self.encoder, self.decoder = spec.encoder.build(spec.width), spec.decoder.build(spec.width)
-        self.encoder.path = "encoder."
-        self.encoder.role, self.decoder.role = "encoder", ""
-        self.head = spec.head.build(spec.width)
-        if spec.head.tied:
-            tie(self.target.token, self.head)
+    first: int
+    kernel: Kernel
+    target: TokenEmbedding
+    decoder: Stack
+    head: LanguageModelHead
 
     @property
     def stack(self) -> Stack:
         """The stack that answers: the decoder."""
         return self.decoder
 
+    @abstractmethod
     def read(
         self,
-        source_BS: Int[Tensor, "B S"],
+        source: Tensor,
         *,
         real: Bool[Tensor, "B S"] | None = None,
         kernel: Kernel | None = None,
         taps: Taps | None = None,
     ) -> Read:
-        """Run the encoder over the sources; padding may stand on either side."""
-        places, whole = places_of(source_BS, real, None, None)
-        chosen = kernel or self.kernel
-        prepared = self.encoder.prepare(
-            self.embed(source_BS), places, real, whole=whole, cache=UNCACHED, kernel=chosen, taps=taps
-        )
-        return Read(self.encoder(*prepared), real)
+        """Encode the sources; ``real`` says which of their tokens are no padding."""
 
     def prepare(
         self,
@@ -182,7 +150,7 @@ class EncoderDecoder(nn.Module):
 
     def hidden(
         self,
-        source_BS: Int[Tensor, "B S"],
+        source: Tensor,
         target_BL: Int[Tensor, "B L"],
         *,
         source_real: Bool[Tensor, "B S"] | None = None,
@@ -191,24 +159,24 @@ class EncoderDecoder(nn.Module):
         **call: Any,
     ) -> Float[Tensor, "B L D"]:
         """Return the decoder's final stream; ``source_real`` says real source tokens, the rest is ``prepare``'s."""
-        read = self.read(source_BS, real=source_real, kernel=kernel, taps=taps)
+        read = self.read(source, real=source_real, kernel=kernel, taps=taps)
         return self.decoder(*self.prepare(target_BL, read, kernel=kernel, taps=taps, **call))
 
     def forward(
         self,
-        source_BS: Int[Tensor, "B S"],
+        source: Tensor,
         target_BL: Int[Tensor, "B L"],
         *,
         taps: Taps | None = None,
         **call: Any,
     ) -> Float[Tensor, "B L V"]:
         """Return the logits of every next target token; arguments as in ``hidden``."""
-        logits_BLV = self.head(self.hidden(source_BS, target_BL, taps=taps, **call))
+        logits_BLV = self.head(self.hidden(source, target_BL, taps=taps, **call))
         return logits_BLV if taps is None else taps("logits", logits_BLV)
 
     def start(
         self,
-        source: Int[Tensor, "B S"],
+        source: Tensor,
         capacity: int,
         lengths: Int[Tensor, "B"] | None = None,
         *,
@@ -220,11 +188,14 @@ class EncoderDecoder(nn.Module):
 
         ``capacity`` counts the target's tokens, the start token among them.
         """
-        read = self.read(source, real=real_of(source, lengths), kernel=kernel)
+        real = None if lengths is None else real_of(source, lengths)
+        read = self.read(source, real=real, kernel=kernel)
         if cache is None:
             cache = fitting(self.decoder.masks, len(source), capacity, source.device)
         state = EncoderDecoderState(read, cache)
-        begin = torch.full_like(source[:, :1], self.spec.start) if prompt is None else prompt
+        begin = prompt
+        if begin is None:
+            begin = torch.full((len(source), 1), self.first, dtype=torch.long, device=source.device)
         logits_BNV, state = self.step(begin, state, kernel=kernel)
         return logits_BNV[:, -1], state
 
@@ -239,3 +210,60 @@ class EncoderDecoder(nn.Module):
         """Take N more target tokens a row and return the logits after each."""
         x_BND, ctx = self.prepare(tokens, state.read, real=real_of(tokens, lengths), cache=state.cache, kernel=kernel)
         return self.head(self.decoder(x_BND, ctx)), state
+
+
+class EncoderDecoder(ConditionalDecoder):
+    """``head(decoder(embed(target), encoder(embed(source))))``.
+
+    Shapes: source ``[B, S]`` and target ``[B, L]`` to the logits of each next target token ``[B, L, V]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """The whole architecture.
+
+        ``target`` is the decoder's own embedding, ``None`` where both sides share one; ``start`` is the token that
+        every target begins with.
+        """
+
+        width: int
+        context: int
+        embed: TokenEmbedding.Spec
+        encoder: Stack.Spec
+        decoder: Stack.Spec
+        head: LanguageModelHead.Spec
+        start: int
+        target: TokenEmbedding.Spec | None = None
+
+        def build(self, width: int = 0) -> "EncoderDecoder":
+            """Return the model, its weights as torch leaves them; the width is the spec's own."""
+            return EncoderDecoder(self)
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__()
+        self.spec, self.first = spec, spec.start
+        self.kernel: Kernel = default_kernel(spec)
+        self.embed = spec.embed.build(spec.encoder.entry_width(spec.width))
+        self.target = self.embed if spec.target is None else spec.target.build(spec.decoder.entry_width(spec.width))
+        self.encoder, self.decoder = spec.encoder.build(spec.width), spec.decoder.build(spec.width)
+        self.encoder.path = "encoder."
+        self.encoder.role, self.decoder.role = "encoder", ""
+        self.head = spec.head.build(spec.width)
+        if spec.head.tied:
+            tie(self.target.token, self.head)
+
+    def read(
+        self,
+        source: Int[Tensor, "B S"],
+        *,
+        real: Bool[Tensor, "B S"] | None = None,
+        kernel: Kernel | None = None,
+        taps: Taps | None = None,
+    ) -> Read:
+        """Run the encoder over the sources; padding may stand on either side."""
+        places, whole = places_of(source, real, None, None)
+        chosen = kernel or self.kernel
+        prepared = self.encoder.prepare(
+            self.embed(source), places, real, whole=whole, cache=UNCACHED, kernel=chosen, taps=taps
+        )
+        return Read(self.encoder(*prepared), real)

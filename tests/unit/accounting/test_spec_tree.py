@@ -62,6 +62,19 @@ def test_a_part_that_one_side_lacks_is_shown_on_the_other():
     assert found["stack.final"][1].startswith("RMSNorm")
 
 
+def test_assemblies_are_compared_in_what_both_have():
+    found = {d.path: (d.first, d.second) for d in differences(tree(spec_of("bert"), "a"), tree(spec_of("gpt2"), "b"))}
+    assert found["assembly"] == ("Encoder", "Decoder")
+    assert found["stack.masks.full"] == ("Everything", "")
+    assert found["head"][0] == ""
+
+
+def test_one_spec_of_many_experts_is_counted_so():
+    text = "\n".join(lines(tree(spec_of("mixtral"), "mixtral")))
+    assert "expert: GatedMLP(hidden=12, activation=silu)  [4 x 576]" in text
+    assert "base=1000000)" in text
+
+
 def test_settings_read_like_words():
     node = Node("a", "Norm", {"bias": "yes", "gain": "no", "offset": "0", "eps": "1e-06"})
     assert node.what == "Norm(bias, eps=1e-06)"

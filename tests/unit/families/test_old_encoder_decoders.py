@@ -3,10 +3,8 @@
 import pytest
 import torch
 
-from orrery.checkpoints.rules import to_ours
 from orrery.errors import ModelFileError
-from orrery.families import load_family, rules_of
-from orrery.loading.weights import weights_of
+from orrery.families import current_names, load_family
 
 SEARCH = {"num_beams": 4, "length_penalty": 2.0, "early_stopping": True, "max_length": 142, "no_repeat_ngram_size": 3}
 BART = {
@@ -64,16 +62,24 @@ def test_a_target_needs_a_first_token():
 
 
 @pytest.mark.parametrize(
-    ("family", "stale"),
+    ("family", "stale", "copy"),
     [
-        ("t5", "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"),
-        ("marian", "model.decoder.embed_positions.weight"),
+        ("t5", "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight", "encoder.embed_tokens.weight"),
+        ("bart", "encoder.version", "model.decoder.embed_tokens.weight"),
+        ("marian", "model.decoder.embed_positions.weight", "model.encoder.embed_tokens.weight"),
     ],
 )
-def test_tensors_that_no_number_depends_on_are_left_unread(family, stale):
-    rules = load_family(family)
-    ours = weights_of(rules.spec(rules.TINY).build(0))
-    found = rules_of(rules, rules.TINY)
-    theirs = {name: rule.join([ours[n] for n in parts]) for rule in found for name, parts in rule.places(ours)}
-    shapes = {name: tensor.shape for name, tensor in ours.items()}
-    assert to_ours({**theirs, stale: torch.ones(3)}, found, shapes).keys() == ours.keys()
+def test_tensors_of_their_day_are_known(family, stale, copy):
+    rules, shared = load_family(family), torch.ones(2)
+    name = "shared.weight" if family == "t5" else "model.shared.weight"
+    config = {"share_encoder_decoder_embeddings": True}
+    found = current_names(rules, config, {name: shared, stale: torch.ones(3), copy: shared.clone()})
+    assert found.keys() == {name}
+    with pytest.raises(ModelFileError, match="two different ones"):
+        current_names(rules, config, {name: shared, copy: -shared})
+
+
+def test_separate_vocabularies_keep_their_names():
+    names = {f"model.{side}.embed_tokens.weight": torch.zeros(1) for side in ("encoder", "decoder")}
+    rules = load_family("marian")
+    assert current_names(rules, {"share_encoder_decoder_embeddings": False}, names).keys() == names.keys()

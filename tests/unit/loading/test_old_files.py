@@ -31,14 +31,43 @@ def same(model, folder):
     return before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
 
 
-def test_gpt2_as_it_was_published(tmp_path):
-    folder, model, tensors = written(tmp_path, "gpt2")
-    old = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
+MASK = {"bias": torch.ones(1, 1, 48, 48, dtype=torch.bool).tril(), "masked_bias": torch.tensor(-1e4)}
+FREQUENCIES = {"rotary_emb.inv_freq": torch.ones(2)}
+PUBLISHED = {
+    "gpt2": ("transformer.", "h.{}.attn", MASK),
+    "openai_gpt": ("transformer.", "h.{}.attn", {"bias": MASK["bias"].float()}),
+    "bloom": ("transformer.", "", {}),
+    "opt": ("model.", "", {}),
+    "gptj": ("", "transformer.h.{}.attn", MASK),
+    "gpt_neo": ("", "transformer.h.{}.attn.attention", MASK),
+    "gpt_neox": ("", "gpt_neox.layers.{}.attention", {**MASK, **FREQUENCIES}),
+    "llama": ("", "model.layers.{}.self_attn", {**FREQUENCIES, "rotary_emb.cos_cached": torch.ones(1, 1, 48, 4)}),
+    "falcon": ("", "", {}),
+}
+"""What the published names lack, the attention of a layer, and the buffers beside its weights."""
+
+
+@pytest.mark.parametrize("family", PUBLISHED)
+def test_a_decoder_as_it_was_published(tmp_path, family):
+    prefix, attention, buffers = PUBLISHED[family]
+    folder, model, tensors = written(tmp_path, family)
+    old = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+    assert not prefix or not set(old) & set(tensors) - {"lm_head.weight"}
     for layer in range(2):
-        old[f"h.{layer}.attn.bias"] = torch.ones(1, 1, 48, 48, dtype=torch.uint8).tril()
-        old[f"h.{layer}.attn.masked_bias"] = torch.tensor(-1e4)
+        old |= {f"{attention.format(layer)}.{name}": tensor.clone() for name, tensor in buffers.items()}
+    if model.head.vocabulary.weight is model.embed.token.weight:
+        table = next(name for name in old if old[name].shape == model.embed.token.weight.shape)
+        old["lm_head.weight"] = old[table].clone()
     write_tensors(folder / "model.safetensors", old)
     assert same(model, folder)
+
+
+def test_a_bias_of_a_layer_that_the_model_lacks_is_not_taken_for_a_buffer(tmp_path):
+    folder, _, tensors = written(tmp_path, "gpt_neox")
+    extra = {"gpt_neox.layers.2.attention.dense.bias": torch.ones(24)}
+    write_tensors(folder / "model.safetensors", {**tensors, **extra})
+    with pytest.raises(ModelFileError, match=r"1 unexpected: gpt_neox\.layers\.2"):
+        read(folder)
 
 
 def old_bert(tensors):
@@ -83,6 +112,30 @@ def test_a_bare_model_under_the_names_of_a_whole_one(tmp_path):
     assert same(model, folder)
 
 
+@pytest.mark.parametrize("family", ["deberta", "deberta_v2"])
+def test_deberta_as_it_was_published(tmp_path, family):
+    """Beside the masked head: the table of positions that is not added, and the head that found replaced tokens."""
+    folder, model, tensors = written(tmp_path, family)
+    names = {"cls.predictions.transform.": "lm_predictions.lm_head.", "cls.predictions.": "lm_predictions.lm_head."}
+    old = {}
+    for name, tensor in tensors.items():
+        for ours, theirs in names.items():
+            name = name.replace(ours, theirs)
+        old[name] = tensor
+    old["deberta.embeddings.position_embeddings.weight"] = torch.ones(48, 24)
+    old |= {f"mask_predictions.{part}.weight": torch.ones(24) for part in ("dense", "LayerNorm", "classifier")}
+    assert "lm_predictions.lm_head.dense.weight" in old
+    write_tensors(folder / "model.safetensors", old)
+    assert same(model, folder)
+
+
+def test_deberta_with_labels_leaves_the_heads_of_its_training(tmp_path):
+    folder, model, tensors = written(tmp_path, "deberta_v2", architectures=["DebertaV2ForSequenceClassification"])
+    extra = {"lm_predictions.lm_head.bias": torch.ones(61), "lm_predictions.lm_head.dense.weight": torch.ones(24, 24)}
+    write_tensors(folder / "model.safetensors", {**tensors, **extra})
+    assert same(model, folder)
+
+
 def test_a_tensor_that_belongs_to_no_head_is_still_refused(tmp_path):
     folder, _, tensors = written(tmp_path, "bert")
     write_tensors(folder / "model.safetensors", {**tensors, "bert.encoder.layer.2.output.dense.bias": torch.ones(24)})
@@ -92,7 +145,7 @@ def test_a_tensor_that_belongs_to_no_head_is_still_refused(tmp_path):
 
 def test_a_family_without_old_names_changes_nothing():
     tensors = {"model.norm.gamma": torch.ones(1)}
-    assert current_names(load_family("llama"), {}, tensors) == tensors
+    assert current_names(load_family("mistral"), {}, tensors) == tensors
 
 
 def test_a_family_is_saved_under_its_published_name(tmp_path):

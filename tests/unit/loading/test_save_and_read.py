@@ -8,6 +8,8 @@ import transformers
 from orrery.checkpoints.store import Checkpoint, CheckpointStore
 from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.errors import ModelFileError, UsageError
+from orrery.families import load_family
+from orrery.loading.card import model_card
 from orrery.loading.files import read_weights
 from orrery.loading.read import read
 from orrery.loading.save import save_model
@@ -130,11 +132,11 @@ def test_a_second_copy_of_a_tied_tensor_is_no_fault(tmp_path):
     assert model.head.vocabulary.weight is model.embed.token.weight
 
 
-def test_a_missing_path_and_a_hub_id_are_refused(tmp_path):
+def test_a_missing_path_and_a_malformed_hub_id_are_refused(tmp_path):
     with pytest.raises(ModelFileError, match="does not exist"):
         read(tmp_path / "nothing")
     with pytest.raises(UsageError, match="hub"):
-        read("hf:org/name")
+        read("hf:org/name/more")
 
 
 def test_a_model_is_saved_only_under_the_configuration_that_it_has(tmp_path):
@@ -158,6 +160,28 @@ def test_the_card_says_what_is_known_and_what_is_not(tmp_path):
     card = (tmp_path / "README.md").read_text()
     for part in ("# demo", "the | corpus", "1,000,000", r"| a\|b | 1.61 |", "Not recorded.", "## Limits"):
         assert part in card
+
+
+@pytest.mark.parametrize(
+    ("family", "architecture", "tag"),
+    [
+        ("gpt2", "GPT2LMHeadModel", "text-generation"),
+        ("t5", "T5ForConditionalGeneration", "text2text-generation"),
+        ("bert", "BertForMaskedLM", "fill-mask"),
+        ("bert", "BertForPreTraining", "fill-mask"),
+        ("deberta", "DebertaForSequenceClassification", "text-classification"),
+        ("deberta_v2", "DebertaV2ForTokenClassification", "token-classification"),
+        ("roberta", "RobertaForQuestionAnswering", "question-answering"),
+        ("bert", "BertModel", "feature-extraction"),
+        ("deberta", "DebertaModel", "feature-extraction"),
+        ("electra", "ElectraForPreTraining", "feature-extraction"),
+    ],
+)
+def test_the_card_names_the_task_of_the_model(family, architecture, tag):
+    rules = load_family(family)
+    text = model_card(family, rules.spec({**rules.TINY, "architectures": [architecture]}).build(0), {})
+    assert f'pipeline_tag: "{tag}"' in text
+    assert ("continues text" in text, "language model" in text) == (tag == "text-generation",) * 2
 
 
 def run_folder(tmp_path, steps=(100, 200), best=None):

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from orrery.errors import UsageError
 from orrery.nn.positions.scheme import BoundPosition, Call, PositionScheme, PositionSpec
 from orrery.nn.spec import Value, spec
 
@@ -147,11 +148,17 @@ class Rotary(PositionScheme):
         scaling: Scaling = Unscaled()
 
         def build(self, width: int) -> "Rotary":
-            """Return the scheme; it has no parameters."""
+            """Return the scheme; it has no parameters.
+
+            Raises:
+                UsageError: the channels do not pair.
+            """
             return Rotary(self)
 
     def __init__(self, spec: Spec) -> None:
         super().__init__()
+        if spec.width % 2:
+            raise UsageError(f"{spec.width} channels of a head turn: an odd number", "they turn in pairs")
         self.width, self.base, self.scaling = spec.width, spec.base, spec.scaling
         self.turn = _turn_neighbours if spec.interleaved else _turn_halves
 

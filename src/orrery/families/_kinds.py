@@ -1,0 +1,75 @@
+"""Which values a key of ``config.json`` may have at all: told from the family's default, before anything uses them."""
+
+from collections.abc import Mapping
+from fnmatch import fnmatch
+from typing import Any
+
+from orrery.errors import ModelFileError
+
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "architectures": ("list",),
+    "attention_layers": ("list",),
+    "attn_config": ("object",),
+    "id2label": ("object",),
+    "layer_types": ("list",),
+    "mlp_only_layers": ("list",),
+    "no_rope_layers": ("list",),
+    "pos_att_type": ("text", "list"),
+    "rope_*": ("object",),
+    "scale_decoder_outputs": ("truth value",),
+    "*": ("number",),
+}
+"""The kinds of the keys whose default is null and does not tell, by the first pattern that fits."""
+
+_NULLABLE = (
+    "bos_token_id", "decoder_start_token_id", "head_dim", "num_key_value_heads", "sliding_window", "q_lora_rank",
+    "n_shared_experts", "*_softcapping", "rope_parameters", "hidden_activation",
+)  # fmt: skip
+"""Keys whose null means that there is no such thing, or that another key tells, though their default is not null."""
+
+_NEGATIVE = ("*_token_id",)
+"""Numbers that may be negative though their default is not: there is no such token."""
+
+_POSITIVE = (
+    "vocab_size", "type_vocab_size", "hidden_size", "d_model", "d_kv", "dim", "n_embd", "num_attention_heads",
+    "num_hidden_groups", "n_group", "conv_groups", "decoder_sparse_step", "no_rope_layer_interval",
+    "global_attn_every_n_layers", "sliding_window_pattern", "relative_attention_*", "rotary_dim", "partial_rotary_factor",
+    "window_size",
+    "attention_multiplier", "logits_scaling", "query_pre_attn_scalar", "rope_theta", "rope_local_base_freq",
+)  # fmt: skip
+"""Numbers that may not be zero, unless that is the default: something is divided by them, or nothing is left."""
+
+
+def check_value(family: str, key: str, value: Any, default: Any) -> None:
+    """Refuse a value of another kind than the default, null without a meaning, and numbers too small.
+
+    The word "false" would count as true, and a null or a negative number fails far from the key, or not at all.
+
+    Raises:
+        ModelFileError: names the key, the value and what it should be.
+    """
+    known = (_kind(default),) if default is not None else next(k for p, k in _KINDS.items() if fnmatch(key, p))
+    fault = None
+    if value is None:
+        if default is not None and known != ("truth value",) and not _among(key, _NULLABLE):
+            fault = f"null, not a {known[0]}"
+    elif _kind(value) not in known:
+        fault = f"a {_kind(value)}, not a {' or a '.join(known)}"
+    elif known == ("number",) and value < 0 <= (default or 0) and not _among(key, _NEGATIVE):
+        fault = "less than zero"
+    elif value == 0 != default and _among(key, _POSITIVE):
+        fault = "not more than zero"
+    if fault:
+        raise ModelFileError(f"{family}: {key} = {str(value)[:40]!r} is {fault}", "get the file again from its source")
+
+
+def _among(key: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(key, pattern) for pattern in patterns)
+
+
+def _kind(value: Any) -> str:
+    """Return what JSON calls a value."""
+    for kind, name in ((bool, "truth value"), (int | float, "number"), (str, "text"), (list | tuple, "list")):
+        if isinstance(value, kind):
+            return name
+    return "null" if value is None else "object"

@@ -1,0 +1,147 @@
+"""ViT, and the captioner of ViT and GPT-2, against transformers."""
+
+import pytest
+import torch
+import transformers
+
+from orrery.checkpoints.rules import to_ours
+from orrery.errors import UsageError
+from orrery.families import load_family, rules_of
+from tests.parity import oracle
+from tests.parity.helper import Pair, assert_close, check_round_trip, error, load, random_ids, shapes_of
+
+VIT = {
+    "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 12,
+    "patch_size": 4,
+}  # fmt: skip
+GPT2 = {"vocab_size": 97, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 32}
+CORNERS = [
+    {},
+    {"qkv_bias": False, "hidden_act": "relu", "layer_norm_eps": 0.1},
+    {"num_channels": 1, "patch_size": 5, "num_labels": 7},
+]
+
+
+def images(rows=3, channels=3, dtype=torch.float64):
+    return torch.randn(rows, channels, 12, 12, generator=torch.Generator().manual_seed(1)).to(dtype)
+
+
+def vit(architecture, dtype=torch.float64, wide=True, **config):
+    kind = getattr(transformers, architecture)
+    make = lambda: kind._from_config(transformers.ViTConfig(**{**VIT, **config}), attn_implementation="eager")  # noqa: E731
+    return pair("vit", make, dtype, wide)
+
+
+def captioner(dtype=torch.float64, wide=True, **decoder):
+    def make():
+        eyes, writer = transformers.ViTConfig(**VIT), transformers.GPT2Config(**{**GPT2, **decoder})
+        joined = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(
+            eyes, writer, decoder_start_token_id=5, pad_token_id=0
+        )
+        return transformers.VisionEncoderDecoderModel._from_config(joined, attn_implementation="eager")
+
+    return pair("vision-encoder-decoder", make, dtype, wide)
+
+
+def pair(kind, make, dtype, wide):
+    """Return a random reference, and our model with the tensors of its file."""
+    theirs = make()
+    oracle.randomise(theirs, 0)
+    theirs = theirs.to(dtype).eval()
+    config, family = {**theirs.config.to_dict(), "architectures": [type(theirs).__name__]}, load_family(kind)
+    ours = family.spec(config).build(0).to(dtype).eval()
+    load(ours, to_ours(oracle.file_of(theirs), rules_of(family, config), shapes_of(ours)))
+    return Pair("vit", theirs, ours, wide, config)
+
+
+def check_gradients(both, rules, found, expected):
+    weight = torch.randn(found.shape, generator=torch.Generator().manual_seed(2)).to(found.dtype)
+    (found * weight).sum().backward()
+    (expected * weight).sum().backward()
+    theirs = to_ours(oracle.gradients_of(both.theirs), rules, shapes_of(both.ours))
+    for name, parameter in both.ours.named_parameters():
+        gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        assert error(gradient, theirs[name]) < 1e-9, name
+
+
+@pytest.mark.parametrize("corner", CORNERS, ids=str)
+def test_a_class(corner):
+    both = vit("ViTForImageClassification", **corner)
+    seen = images(channels=corner.get("num_channels", 3))
+    expected = both.reference(seen).logits
+    for kernel in both.kernels.values():
+        assert_close("logits", both, seen, both.ours(seen, kernel=kernel).detach(), expected.detach(), 1e-9)
+    check_gradients(both, both.rules, both.ours(seen), expected)
+    check_round_trip(both)
+
+
+@pytest.mark.parametrize("corner", [{}, {"pooler_output_size": 10}], ids=str)
+@torch.no_grad()
+def test_a_bare_model(corner):
+    both, seen = vit("ViTModel", **corner), images()
+    expected = both.reference(seen)
+    assert_close("hidden", both, seen, both.ours.hidden(seen), expected.last_hidden_state, 1e-9)
+    assert_close("pooled", both, seen, both.ours(seen), expected.pooler_output, 1e-9)
+    check_round_trip(both)
+
+
+@pytest.mark.parametrize("corner", [{}, {"n_embd": 24, "tie_word_embeddings": False}], ids=str)
+def test_a_caption(corner):
+    both, seen, target = captioner(**corner), images(), random_ids(3, 8, seed=2)
+    target[:, 0] = 5
+    expected = both.reference(seen, decoder_input_ids=target).logits
+    for kernel in both.kernels.values():
+        assert_close("logits", both, seen, both.ours(seen, target, kernel=kernel).detach(), expected.detach(), 1e-9)
+    rules = rules_of(load_family("vision-encoder-decoder"), both.config)
+    check_gradients(both, rules, both.ours(seen, target), expected)
+    with torch.no_grad():
+        logits, state = both.ours.start(seen, capacity=17)
+        steps = [logits]
+        for t in range(1, 8):
+            logits, state = both.ours.step(target[:, t : t + 1], state)
+            steps.append(logits[:, 0])
+        assert_close("cache", both, seen, torch.stack(steps, 1), expected.detach(), 1e-9)
+        assert torch.equal(*greedy(both, seen))
+
+
+def greedy(both, seen):
+    """Write twelve tokens, the reference without a cache, ours with one."""
+    theirs = ours = torch.full((3, 1), 5)
+    logits, state = both.ours.start(seen, capacity=13)
+    for _ in range(12):
+        answer = both.reference(seen, decoder_input_ids=theirs).logits[:, -1]
+        theirs = torch.cat([theirs, answer.argmax(-1, keepdim=True)], 1)
+        token = logits.argmax(-1, keepdim=True)
+        ours = torch.cat([ours, token], 1)
+        stepped, state = both.ours.step(token, state)
+        logits = stepped[:, -1]
+    return ours, theirs
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-6), (torch.float32, 1e-5)], ids=str)
+@torch.no_grad()
+def test_without_replacing_the_casts(dtype, bound):
+    both, seen, target = captioner(dtype, wide=False), images(dtype=dtype), random_ids(3, 8, seed=2)
+    expected = both.reference(seen, decoder_input_ids=target).logits
+    assert_close("logits", both, seen, both.ours(seen, target), expected, bound)
+    both = vit("ViTForImageClassification", dtype, wide=False)
+    assert_close("logits", both, seen, both.ours(seen), both.reference(seen).logits, bound)
+
+
+@torch.no_grad()
+def test_beams_are_rows_like_any_other():
+    both, seen, target = captioner(), images(), random_ids(3, 6, seed=2)
+    target[:, 0] = 5
+    _, state = both.ours.start(seen, capacity=8)
+    _, state = both.ours.step(target[:, 1:3], state)
+    order = torch.tensor([2, 2, 0])
+    logits, _ = both.ours.step(target[order, 3:], state.reorder(order))
+    assert error(logits, both.ours(seen, target)[order, 3:]) < 1e-9
+
+
+def test_images_of_another_size_and_padding_are_refused():
+    both = captioner()
+    with pytest.raises(UsageError, match=r"reads \[3, 12, 12\]"):
+        both.ours(torch.zeros(1, 3, 16, 12, dtype=torch.float64), random_ids(1, 3))
+    with pytest.raises(UsageError, match="no padding"):
+        both.ours.read(images(), real=torch.ones(3, 10, dtype=torch.bool))

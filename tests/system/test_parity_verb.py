@@ -1,0 +1,149 @@
+import json
+import sys
+
+import pytest
+import torch
+
+from orrery.checkpoints.tensors import read_tensors, write_tensors
+from orrery.cli.program import run
+from orrery.families import load_family, model_type, names
+from orrery.loading import reference
+from orrery.loading.parity import compare
+from orrery.loading.save import save_model
+from orrery.loading.weights import weights_of
+from orrery.models.encoder import Encoder
+from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.nn.spec import to_json
+from tiny_models import CONFIGS, saved, tiny
+
+NORM = "model.layers.1.input_layernorm.weight"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return saved(tmp_path_factory.mktemp("model"), "gpt2")
+
+
+def changed(folder, name, change):
+    tensors = read_tensors(folder / "model.safetensors")
+    change(tensors[name])
+    write_tensors(folder / "model.safetensors", tensors)
+    return folder
+
+
+def called(capsys, *words):
+    code = run(["parity", *map(str, words)])
+    return code, capsys.readouterr()
+
+
+def test_a_model_equals_itself(model, capsys):
+    code, found = called(capsys, model, "--against", model)
+    assert code == 0
+    lines = found.out.splitlines()
+    assert [line.split()[0] for line in lines[1:-1]] == [
+        "embedded", "blocks.0.resid_post", "blocks.1.resid_post", "final", "logits",
+    ]  # fmt: skip
+    assert lines[-1] == "equal: 25 tensors within 1e-05, the largest difference is 0.0e+00"
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("transformer.wpe.weight", "embedded"),
+        ("transformer.h.1.attn.c_attn.weight", "blocks.1.attention.q"),
+        ("transformer.h.1.mlp.c_proj.bias", "blocks.1.feed_forward.added"),
+        ("transformer.ln_f.bias", "final"),
+    ],
+)
+def test_the_first_part_that_differs_is_named(tmp_path, model, capsys, name, where):
+    other = changed(saved(tmp_path / "other", "gpt2"), name, lambda tensor: tensor.flatten()[:1].add_(1))
+    code, found = called(capsys, model, "--against", other, "--json", tmp_path / "out.json")
+    assert code == 1
+    assert f"they part at {where}: " in found.out
+    assert "weights that differ: 1, " in found.out
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert (written["equal"], written["first"], len(written["weights"])) == (False, where, 1)
+    assert next(iter(written["steps"])) == "embedded"
+    assert written["steps"][where] > 1e-5
+
+
+def test_a_weight_that_is_not_a_number_is_no_equality(tmp_path, model):
+    other = changed(saved(tmp_path, "gpt2"), "transformer.ln_f.bias", lambda tensor: tensor.fill_(torch.nan))
+    assert compare(model, other).first.key == "final"
+    assert compare(model, other).first.error == float("inf")
+
+
+def test_two_widths_are_compared_by_their_shapes(tmp_path, model, capsys):
+    code, found = called(capsys, model, "--against", saved(tmp_path, "gpt2", n_embd=24))
+    assert code == 1
+    assert "they part at embedded: inf, shapes [2, 16, 32] and [2, 16, 24]" in found.out
+
+
+def test_families_can_be_compared(tmp_path, model, capsys):
+    code, found = called(capsys, model, "--against", saved(tmp_path, "llama"))
+    assert code == 1
+    assert "not compared, only one has them: blocks.0.feed_forward.gate" in found.out
+
+
+@pytest.mark.parametrize("family", CONFIGS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_transformers_may_read_the_other_side(tmp_path, family, dtype, capsys):
+    folder = saved(tmp_path / "a", family, getattr(torch, dtype))
+    code, found = called(capsys, folder, "--against", folder, "--with", "transformers", "--dtype", dtype)
+    assert code == 0, found.out
+    assert "equal: 4 tensors" in found.out
+    changed(folder, {"gpt2": "transformer.h.1.ln_1.bias"}.get(family, NORM), lambda tensor: tensor.add_(1))
+    before = saved(tmp_path / "before", family, getattr(torch, dtype))
+    code, found = called(capsys, before, "--against", folder, "--with", "transformers", "--dtype", dtype)
+    assert code == 1
+    assert "they part at blocks.1.resid_post" in found.out
+
+
+@pytest.mark.parametrize("family", sorted(set(names()) - {"transformer"}))
+def test_transformers_reads_every_family_alike(tmp_path, family):
+    rules = load_family(family)
+    model = rules.spec(rules.TINY).build().double()
+    rng = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=rng, dtype=torch.float64) * 0.3)
+    save_model(tmp_path / "model", model, model_type(family), rules.TINY)
+    found = compare(tmp_path / "model", tmp_path / "model", "float64", other=reference.look)
+    assert found.first is None
+    assert {"embedded", "blocks.1.resid_post"} <= {step.key for step in found.steps}
+
+
+def test_transformers_is_named_where_it_is_missing(model, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    code, found = called(capsys, model, "--against", model, "--with", "transformers")
+    assert code == 5
+    assert "transformers is not installed" in found.err
+    assert "orrery[oracle]" in found.err
+
+
+def own(folder, spec):
+    """Write a model outside the families."""
+    folder.mkdir()
+    torch.manual_seed(0)
+    write_tensors(folder / "model.safetensors", weights_of(spec.build()))
+    (folder / "spec.json").write_text(json.dumps(to_json(spec)))
+    return folder
+
+
+def test_encoders_and_encoder_decoders(tmp_path, model):
+    part = tiny("gpt2").spec
+    encoder = Encoder.Spec(width=part.width, context=48, embed=part.embed, stack=part.stack, heads={})
+    both = EncoderDecoder.Spec(
+        width=part.width, context=48, embed=part.embed, encoder=part.stack, decoder=part.stack, head=part.head, start=3
+    )
+    folders = [own(tmp_path / "encoder", encoder), own(tmp_path / "both", both)]
+    for folder, first in zip(folders, ("embedded", "encoder.embedded"), strict=True):
+        found = compare(folder, folder)
+        assert (found.first, found.steps[0].key) == (None, first)
+    assert run(["parity", str(folders[1]), "--against", str(model)]) == 2
+
+
+def test_errors(tmp_path, model, capsys):
+    assert called(capsys, model)[0] == 2
+    assert called(capsys, model, "--against", tmp_path / "nothing")[0] == 4

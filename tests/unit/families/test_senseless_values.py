@@ -1,0 +1,74 @@
+"""No value of any key ends in an error of Python's or torch's: a family describes a model that runs, or refuses."""
+
+import pytest
+import torch
+
+from orrery.errors import ModelFileError, OrreryError
+from orrery.families import load_family, names
+from orrery.models.assemblies import vocabulary_of
+from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.models.vision import Captioner
+
+IDS = torch.arange(2, 12).reshape(2, 5)
+
+
+def answer(spec):
+    """Return what a model says about two rows."""
+    model = spec.build(0).eval()
+    with torch.no_grad():
+        if vocabulary_of(spec) is None:
+            return sight(model, spec)
+        if isinstance(model, EncoderDecoder):
+            return model(IDS, IDS)
+        heads = getattr(model, "heads", {"only": None})
+        return model(IDS) if heads else model.hidden(IDS)
+
+
+def sight(model, spec):
+    """Return what a model says about two grey images."""
+    eyes = spec.eyes if isinstance(model, Captioner) else spec
+    images = torch.full((2, eyes.embed.channels, *eyes.embed.image), 0.5)
+    return model(images, IDS) if isinstance(model, Captioner) else model.hidden(images)
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+@pytest.mark.parametrize("name", names())
+def test_every_key_with_senseless_values(name):
+    family = load_family(name)
+    for key in family.DEFAULTS:
+        for value in (None, -1, 0, "x"):
+            try:
+                found = answer(family.spec({**family.TINY, key: value}))
+            except OrreryError:
+                continue
+            assert found.isfinite().all(), f"{key} = {value!r}"
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "says"),
+    [
+        ("gptj", "rotary_dim", None, "rotary_dim = 'None' is null, not a number"),
+        ("llama", "num_hidden_layers", -1, "num_hidden_layers = '-1' is less than zero"),
+        ("llama", "num_key_value_heads", "2", "num_key_value_heads = '2' is a text, not a number"),
+        ("gpt_neox", "rotary_emb_base", 0, "rope_theta = '0' is not more than zero"),
+        ("deberta", "pos_att_type", 1, "a number, not a text or a list"),
+        ("deepseek_v2", "n_group", None, "n_group"),
+    ],
+)
+def test_it_is_refused_by_name(name, key, value, says):
+    family = load_family(name)
+    with pytest.raises(ModelFileError, match=says):
+        family.spec({**family.TINY, key: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("llama", "tie_word_embeddings", None),
+        ("gemma2", "final_logit_softcapping", None),
+        ("mistral", "head_dim", None),
+    ],
+)
+def test_null_where_it_has_a_meaning(name, key, value):
+    family = load_family(name)
+    answer(family.spec({**family.TINY, key: value}))

@@ -1,0 +1,59 @@
+"""What the families that read images refuse, and what their old files say without meaning it."""
+
+import pytest
+import torch
+
+from orrery.errors import ModelFileError, UsageError
+from orrery.families import current_names, load_family
+from orrery.loading.load import load
+from orrery.loading.parity import compare
+from orrery.loading.save import save_model
+
+OLD_SIDE = {"torchscript": False, "pruned_heads": {}, "tf_legacy_loss": False, "max_length": 20, "num_beam_groups": 1}
+
+
+def captioner(encoder=(), decoder=(), **top):
+    rules = load_family("vision-encoder-decoder")
+    sides = {"encoder": dict(encoder), "decoder": dict(decoder)}
+    return rules.spec({**rules.TINY, **{key: {**rules.TINY[key], **side} for key, side in sides.items()}, **top})
+
+
+def test_what_old_files_write_of_each_side_changes_nothing():
+    assert captioner(OLD_SIDE, {**OLD_SIDE, "cross_attention_hidden_size": None}) == captioner()
+
+
+@pytest.mark.parametrize(
+    ("encoder", "decoder", "match"),
+    [
+        ({"model_type": "swin"}, {}, "encoder.model_type is not 'vit'"),
+        ({}, {"model_type": "bert"}, "decoder.model_type is not 'gpt2'"),
+        ({}, {"add_cross_attention": False}, "decoder.add_cross_attention is not True"),
+        ({}, {"cross_attention_hidden_size": 24}, "cross_attention_hidden_size"),
+        ({"pruned_heads": {"0": [1]}}, {}, "pruned_heads"),
+    ],
+)
+def test_other_sides_are_refused_by_name(encoder, decoder, match):
+    with pytest.raises(ModelFileError, match=match):
+        captioner(encoder, decoder)
+
+
+def test_old_buffers_are_left():
+    names = ["decoder.transformer.h.0.attn.bias", "decoder.transformer.h.1.crossattention.masked_bias"]
+    kept = "decoder.transformer.h.0.attn.c_attn.bias"
+    found = current_names(load_family("vision-encoder-decoder"), {}, {n: torch.zeros(1) for n in [*names, kept]})
+    assert found.keys() == {kept}
+
+
+def test_an_architecture_without_a_known_head_is_refused():
+    with pytest.raises(ModelFileError, match="ViTForMaskedImageModeling"):
+        load_family("vit").spec({"architectures": ["ViTForMaskedImageModeling"]})
+
+
+@pytest.mark.parametrize("family", ["vit", "vision_encoder_decoder"])
+def test_a_language_model_of_images_says_so(tmp_path, family):
+    rules = load_family(family)
+    save_model(tmp_path, rules.spec(rules.TINY).build(0), family, dict(rules.TINY))
+    with pytest.raises(UsageError, match="reads images"):
+        load(tmp_path, say=lambda line: None).logits([[1, 2]])
+    with pytest.raises(UsageError, match="reads images"):
+        compare(tmp_path, tmp_path)
