@@ -64,6 +64,12 @@ class Tokenizer:
             for found in self._engine.encode_batch_fast(group, add_special_tokens=False):
                 yield found.ids
 
+    def encode_with_ends(self, text: str) -> tuple[list[int], list[int]]:
+        """Return the ids of ``text`` and, for each, the character of ``text`` at which it ends."""
+        refuse_surrogates(text)
+        found = self._engine.encode(text, add_special_tokens=False)
+        return found.ids, [end for _, end in found.offsets]
+
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text, on all threads; equal to `encode` of each."""
         for text in texts:
