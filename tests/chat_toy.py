@@ -84,3 +84,13 @@ def _unigram(controls: list[str]) -> tokenizers.Tokenizer:
     engine.decoder = decoders.Metaspace()
     engine.add_special_tokens(controls)
     return engine
+
+
+def prepending_first(tokenizer: Tokenizer) -> Tokenizer:
+    """Return a SentencePiece-like tokenizer that puts a blank only before the whole text, as newer exports do."""
+    definition = json.loads(json.dumps(tokenizer.definition))
+    definition["normalizer"] = None
+    definition["pre_tokenizer"] = {
+        "type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False,
+    }  # fmt: skip
+    return Tokenizer(json.dumps(definition), tokenizer.roles)

@@ -120,6 +120,14 @@ class Tokenizer:
         """The bytes of each id, where they do not depend on the neighbours."""
         return pieces_of(self._json, self._engine)
 
+    @cached_property
+    def continuing(self) -> "Tokenizer":
+        """The tokenizer for text that does not open the whole: Metaspace's "first" puts no blank before it."""
+        changed = self._content.replace('"prepend_scheme": "first"', '"prepend_scheme":"first"').replace(
+            '"prepend_scheme":"first"', '"prepend_scheme":"never"'
+        )
+        return self if changed == self._content else Tokenizer(changed, self.roles)
+
     @property
     def definition(self) -> Mapping[str, Any]:
         """The parsed tokenizer.json."""

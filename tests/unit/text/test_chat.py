@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from chat_toy import CONTROLS, chat_tokenizer, with_added
+from chat_toy import CONTROLS, chat_tokenizer, prepending_first, with_added
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text.chat.formats import FORMATS, ChatFormat
 from orrery.text.chat.jinja import JinjaTemplate
@@ -116,6 +116,13 @@ def test_white_space_beside_a_stripping_control_token_is_dropped_as_the_engine_d
     chat = ChatTemplate(tokenizer, JinjaTemplate(source, tokenizer))
     text = "<|im_start|> \n What is 1 + 1? \n<|im_end|>\n x"
     assert chat.render(CHAT[:1]).ids == tokenizer.encode(text, special=True)
+
+
+@pytest.mark.parametrize("name", ["gemma", "llama-2", "mistral", "zephyr"])
+def test_a_blank_goes_only_before_the_whole_where_the_tokenizer_says_so(name):
+    tokenizer = prepending_first(chat_tokenizer(name))
+    for chat in (chat_format(name, tokenizer), twin(name, tokenizer)):
+        assert chat.render(CHAT[:2]).ids == tokenizer.encode(TEXTS[name], special=True)
 
 
 def test_the_reference_renders_the_same_ids(tmp_path):

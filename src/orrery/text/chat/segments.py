@@ -46,7 +46,7 @@ def encode_segments(tokenizer: Tokenizer, segments: Sequence[Segment]) -> Render
     reply: list[bool] = []
     for control, group in groupby(segments, key=lambda segment: isinstance(segment, Control)):
         encode = _controls if control else _stretch
-        part = encode(tokenizer, group)
+        part = encode(tokenizer.continuing if ids else tokenizer, group)
         ids += part.ids
         reply += part.reply
     refuse_doubled_start(tokenizer, ids)
