@@ -64,6 +64,12 @@ class Tokenizer:
             for found in self._engine.encode_batch_fast(group, add_special_tokens=False):
                 yield found.ids
 
+    def encode_with_ends(self, text: str) -> tuple[list[int], list[int]]:
+        """Return the ids of ``text`` and, for each, the character of ``text`` at which it ends."""
+        refuse_surrogates(text)
+        found = self._engine.encode(text, add_special_tokens=False)
+        return found.ids, [end for _, end in found.offsets]
+
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text, on all threads; equal to `encode` of each."""
         for text in texts:
@@ -113,6 +119,14 @@ class Tokenizer:
     def pieces(self) -> Pieces:
         """The bytes of each id, where they do not depend on the neighbours."""
         return pieces_of(self._json, self._engine)
+
+    @cached_property
+    def continuing(self) -> "Tokenizer":
+        """The tokenizer for text that does not open the whole: Metaspace's "first" puts no blank before it."""
+        changed = self._content.replace('"prepend_scheme": "first"', '"prepend_scheme":"first"').replace(
+            '"prepend_scheme":"first"', '"prepend_scheme":"never"'
+        )
+        return self if changed == self._content else Tokenizer(changed, self.roles)
 
     @property
     def definition(self) -> Mapping[str, Any]:

@@ -1,0 +1,153 @@
+"""The chat formats that Orrery writes itself, segment by segment; each equals its file in ``templates/``."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from orrery.errors import DataError, UsageError
+from orrery.text.chat.messages import Message, text_of
+from orrery.text.chat.segments import Control, Segment, Text
+
+Turns = list[tuple[str, str]]
+Builder = Callable[[Turns, bool], Iterator[Segment]]
+
+
+def chatml(turns: Turns, prompt: bool) -> Iterator[Segment]:
+    """ChatML: ``<|im_start|>role``, a new line, the text, ``<|im_end|>``, a new line."""
+    for role, text in turns:
+        yield Control("<|im_start|>")
+        yield Text(f"{role}\n")
+        yield Text(text, role == "assistant")
+        yield Control("<|im_end|>", role == "assistant")
+        yield Text("\n")
+    if prompt:
+        yield Control("<|im_start|>")
+        yield Text("assistant\n")
+
+
+def llama3(turns: Turns, prompt: bool) -> Iterator[Segment]:
+    """Llama 3: the role between header tokens, an empty line, the stripped text, ``<|eot_id|>``."""
+    yield Control("<|begin_of_text|>")
+    for role, text in turns:
+        yield from _header(role)
+        yield Text(text.strip(), role == "assistant")
+        yield Control("<|eot_id|>", role == "assistant")
+    if prompt:
+        yield from _header("assistant")
+
+
+def llama2(turns: Turns, prompt: bool) -> Iterator[Segment]:
+    """Llama 2: ``[INST] question [/INST] answer </s>``; the system's text stands inside the first question."""
+    for role, text in _system_in_question(turns, "<<SYS>>\n{}\n<</SYS>>\n\n"):
+        if role == "user":
+            yield Control("<s>")
+            yield Text(f"[INST] {text} [/INST]")
+        else:
+            yield Text(f" {text.strip()} ", reply=True)
+            yield Control("</s>", reply=True)
+
+
+def mistral(turns: Turns, prompt: bool) -> Iterator[Segment]:
+    """Mistral with control tokens: ``[INST] question[/INST] answer</s>``."""
+    yield Control("<s>")
+    for role, text in _system_in_question(turns, "{}\n\n"):
+        if role == "user":
+            yield Control("[INST]")
+            yield Text(f" {text}")
+            yield Control("[/INST]")
+        else:
+            yield Text(f" {text.strip()}", reply=True)
+            yield Control("</s>", reply=True)
+
+
+def gemma(turns: Turns, prompt: bool) -> Iterator[Segment]:
+    """Gemma: turns of ``user`` and ``model`` between turn tokens; the system's text opens the first question."""
+    yield Control("<bos>")
+    for role, text in _system_in_question(turns, "{}\n\n"):
+        yield Control("<start_of_turn>")
+        yield Text("user\n" if role == "user" else "model\n")
+        yield Text(text.strip(), role == "assistant")
+        yield Control("<end_of_turn>", role == "assistant")
+        yield Text("\n")
+    if prompt:
+        yield Control("<start_of_turn>")
+        yield Text("model\n")
+
+
+def zephyr(turns: Turns, prompt: bool) -> Iterator[Segment]:
+    """Zephyr: ``<|role|>`` as ordinary text, a new line, the text, ``</s>``, a new line."""
+    for role, text in turns:
+        yield Text(f"<|{role}|>\n")
+        yield Text(text, role == "assistant")
+        yield Control("</s>", role == "assistant")
+        yield Text("\n")
+    if prompt:
+        yield Text("<|assistant|>\n")
+
+
+FORMATS: dict[str, Builder] = {
+    "chatml": chatml,
+    "gemma": gemma,
+    "llama-2": llama2,
+    "llama-3": llama3,
+    "mistral": mistral,
+    "zephyr": zephyr,
+}
+
+# Delimiters that are ordinary text in these formats: no tokenizer tells them from a message that contains them.
+TAGS: dict[str, tuple[str, ...]] = {
+    "llama-2": ("[INST]", "[/INST]", "<<SYS>>", "<</SYS>>"),
+    "zephyr": ("<|system|>", "<|user|>", "<|assistant|>"),
+}
+
+
+class ChatFormat:
+    """One of Orrery's own formats by name, built without any string that a message could break out of."""
+
+    def __init__(self, name: str) -> None:
+        if name not in FORMATS:
+            raise UsageError(f"no chat format {name!r}", f"the formats are {', '.join(FORMATS)}")
+        self.name = name
+
+    def segments(self, messages: Sequence[Message], prompt: bool) -> list[Segment]:
+        """Return the segments; ``prompt`` ends them where the assistant's reply begins.
+
+        Raises `DataError` for a role that the format lacks, and for text that holds one of its plain delimiters.
+        """
+        turns = [("system" if m["role"] == "developer" else str(m["role"]), text_of(m)) for m in messages]
+        for role, text in turns:
+            if role == "tool":
+                raise DataError(f"the format {self.name} has no tool messages", "use the model's own template")
+            self._refuse_tags(text)
+        return list(FORMATS[self.name](turns, prompt))
+
+    def jinja(self) -> str:
+        """Return the same format as a template for chat_template.jinja, which other programs read."""
+        return (Path(__file__).parent / "templates" / f"{self.name}.jinja").read_text(encoding="utf-8")
+
+    def _refuse_tags(self, text: str) -> None:
+        for tag in TAGS.get(self.name, ()):
+            if tag in text:
+                raise DataError(
+                    f"a message holds {tag}, which in the format {self.name} is a delimiter written as ordinary text",
+                    "take it out, or use a format whose delimiters are control tokens",
+                )
+
+
+def _header(role: str) -> Iterator[Segment]:
+    yield Control("<|start_header_id|>")
+    yield Text(role)
+    yield Control("<|end_header_id|>")
+    yield Text("\n\n")
+
+
+def _system_in_question(turns: Turns, form: str) -> Turns:
+    """Move a leading system text into the first question, for formats that know only questions and answers."""
+    system = [text for role, text in turns[:1] if role == "system"]
+    rest = [(role, text.strip() if role == "user" else text) for role, text in turns[len(system) :]]
+    if [role for role, _ in rest] != ["user", "assistant"] * (len(rest) // 2) + ["user"] * (len(rest) % 2) or not rest:
+        raise DataError(
+            "this chat format needs questions and answers in turn, the question first",
+            "join neighbouring messages of one role; a system message stands only at the start",
+        )
+    first = "".join(form.replace("{}", text.strip()) for text in system) + rest[0][1]
+    return [("user", first), *rest[1:]]

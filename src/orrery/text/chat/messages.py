@@ -1,0 +1,54 @@
+"""What a conversation may be: a list of messages, each with a known role and text."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orrery.errors import DataError
+from orrery.text.tokenizer import refuse_surrogates
+
+Message = Mapping[str, Any]
+
+# Closed: templates write the role into control tokens ("<|" + role + "|>"), so a free role could spell any of them.
+ROLES = ("system", "developer", "user", "assistant", "tool")
+
+
+def check_messages(messages: Sequence[Message]) -> None:
+    """Raise `DataError` naming the message that has an unknown role, no text, or half a character in its text."""
+    if not messages:
+        raise DataError("the conversation has no message", 'give at least {"role": "user", "content": "..."}')
+    for place, message in enumerate(messages):
+        role = message.get("role")
+        if not isinstance(role, str) or role not in ROLES:
+            raise DataError(f"message {place} has the role {role!r}", f"the roles are {', '.join(ROLES)}")
+        if "content" not in message and role != "assistant":
+            raise DataError(f"message {place} ({role}) has no content", 'give it "content": "..."')
+        check_leaves(message)
+
+
+def check_leaves(value: Any, depth: int = 0) -> None:
+    """Raise `DataError` for text that is no UTF-8, and for anything that is not plain JSON."""
+    if depth > 64:
+        raise DataError("the conversation is nested more than 64 levels deep", "flatten it")
+    if isinstance(value, str):
+        refuse_surrogates(value)
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            check_leaves(key, depth + 1)
+            check_leaves(inner, depth + 1)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            check_leaves(inner, depth + 1)
+    elif value is not None and not isinstance(value, bool | int | float):
+        raise DataError(f"a message holds a {type(value).__name__}", "messages are plain JSON")
+
+
+def text_of(message: Message) -> str:
+    """Return the text of a message whose content is a string or a list of text parts."""
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list | tuple) else [content]
+    texts = [part.get("text") if isinstance(part, Mapping) else None for part in parts]
+    if not all(isinstance(text, str) for text in texts):
+        raise DataError("this chat format reads text only", 'give the content as a string or as {"text": "..."} parts')
+    return "".join(text for text in texts if isinstance(text, str))

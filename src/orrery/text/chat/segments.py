@@ -1,0 +1,101 @@
+"""Segments to ids: control tokens by their id, all other text without any."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from orrery.errors import DataError, ModelFileError
+from orrery.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Text:
+    """Ordinary text, whoever wrote it; ``reply`` marks what the assistant is trained to write."""
+
+    text: str
+    reply: bool = False
+
+
+@dataclass(frozen=True)
+class Control:
+    """One control token of the template, by its spelling."""
+
+    token: str
+    reply: bool = False
+
+
+Segment = Text | Control
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """The ids of a conversation, and for each whether the assistant wrote it (its end token included)."""
+
+    ids: list[int]
+    reply: list[bool]
+
+
+def encode_segments(tokenizer: Tokenizer, segments: Sequence[Segment]) -> Rendered:
+    """Return the ids: control tokens exactly where ``segments`` has them, and nowhere else.
+
+    Neighbouring texts are encoded as one, as they would be in one string: cutting them apart would give ids that
+    the model was not trained on. Raises `DataError` where a text would become a control token, and `ModelFileError`
+    where the start token is doubled.
+    """
+    ids: list[int] = []
+    reply: list[bool] = []
+    for control, group in groupby(segments, key=lambda segment: isinstance(segment, Control)):
+        encode = _controls if control else _stretch
+        part = encode(tokenizer.continuing if ids else tokenizer, group)
+        ids += part.ids
+        reply += part.reply
+    refuse_doubled_start(tokenizer, ids)
+    expected = [tokenizer.special(segment.token) for segment in segments if isinstance(segment, Control)]
+    forged = _forgeable(tokenizer)
+    if [id for id in ids if id in forged] != [id for id in expected if id in forged]:
+        raise DataError("the text of a message became a control token", "the tokenizer cannot tell them apart")
+    return Rendered(ids, reply)
+
+
+def refuse_doubled_start(tokenizer: Tokenizer, ids: Sequence[int]) -> None:
+    """Raise `ModelFileError` where two start tokens (BOS) follow each other."""
+    if "start" not in tokenizer.roles or tokenizer.id(tokenizer.roles["start"]) is None:
+        return
+    start = tokenizer.special("start")
+    if any(left == right == start for left, right in pairwise(ids)):
+        raise ModelFileError(
+            f"the start token {tokenizer.roles['start']} is doubled",
+            "the template writes it and so does the caller, or the template writes it twice; remove one",
+        )
+
+
+def _controls(tokenizer: Tokenizer, group: Iterable[Segment]) -> Rendered:
+    found = [(tokenizer.special(segment.token), segment.reply) for segment in group if isinstance(segment, Control)]
+    return Rendered([id for id, _ in found], [reply for _, reply in found])
+
+
+def _stretch(tokenizer: Tokenizer, group: Iterable[Segment]) -> Rendered:
+    texts = [segment for segment in group if isinstance(segment, Text) and segment.text]
+    text = "".join(segment.text for segment in texts)
+    replies = {segment.reply for segment in texts}
+    if len(replies) < 2:
+        ids = tokenizer.encode(text)
+        return Rendered(ids, [True in replies] * len(ids))
+    ids, ends = tokenizer.encode_with_ends(text)
+    # A token belongs to the reply when its last character does: that is the one the model has to predict.
+    return Rendered(ids, [_reply_at(texts, end) for end in ends])
+
+
+def _reply_at(texts: Sequence[Text], end: int) -> bool:
+    reached = 0
+    for segment in texts:
+        reached += len(segment.text)
+        if end <= reached:
+            return segment.reply
+    return texts[-1].reply
+
+
+def _forgeable(tokenizer: Tokenizer) -> frozenset[int]:
+    """Every control token but the unknown token, which any text with a rare character holds."""
+    unknown = tokenizer.id(tokenizer.roles.get("unknown", ""))
+    return tokenizer.control - {unknown}
