@@ -87,6 +87,8 @@ def _check(pieces: list[Piece], kind: Any, training: dict[int, Any], normal: dic
     has = {name for number, name in names.items() if any(piece.kind == number for piece in pieces)}
     if kind not in (UNIGRAM, BPE):
         has.add(f"the model type {kind} instead of unigram (1) or BPE (2)")
+    if any(len(piece.text) == 1 and piece.kind in (UNKNOWN, CONTROL) for piece in pieces):
+        has.add("control pieces of one character")  # nowhere to cut one that a text spells
     if training.get(24):
         has.add("spaces at the ends of words")
     if not normal.get(5, 1):

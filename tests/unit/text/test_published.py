@@ -152,6 +152,7 @@ def test_bpe_merges_by_score(load):
         (model([*PIECES, (b"\xff", -1.0, 1)]), "not UTF-8"),
         (model([*PIECES, ("x", float("nan"), 1)]), "score nan"),
         (model([*PIECES, ("x", 0.0, 4)]), "user-defined pieces, which cannot be imported"),
+        (model([*PIECES, ("x", 0.0, 3)]), "control pieces of one character"),
         (model(training=[(3, 3)]), "model type 3"),
         (model(normal=[(2, b"\1\2")]), "normalisation rules say"),
         (model(normal=[(2, trie({"x": "y"})[:1032])]), "normalisation rules say"),
