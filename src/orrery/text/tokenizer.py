@@ -11,7 +11,7 @@ from typing import Any, ClassVar, SupportsIndex
 import tokenizers
 
 from orrery.errors import DataError, ModelFileError, UsageError
-from orrery.text import chunks
+from orrery.text import chunks, published
 from orrery.text.pieces import Pieces, pieces_of
 from orrery.text.validation import parse_tokenizer
 
@@ -181,21 +181,26 @@ class Tokenizer:
 
 
 def load_tokenizer(path: str | Path) -> Tokenizer:
-    """Load a tokenizer.json, or the folder that holds one.
+    """Load a tokenizer.json, a published vocabulary of GPT-2, BERT or SentencePiece, or the folder that holds one.
 
     Raises `ModelFileError` (exit 4) where it is missing, broken, or contradicts itself.
     """
     path = Path(path)
     file = path / "tokenizer.json" if path.is_dir() else path
+    if path.is_dir() and not file.is_file():
+        file = published.find(path) or file
     if not file.is_file():
         raise ModelFileError(
             f"{file}: no such tokenizer",
             "give a tokenizer.json or its folder; `orrery tokenizer train` makes one",
         )
+    make = published.reader(file)
     try:
-        return Tokenizer(file.read_text(encoding="utf-8"), _roles(file.parent / "tokenizer_config.json"))
+        content = make(file) if make else file.read_text(encoding="utf-8")
+        return Tokenizer(content, _roles(file.parent / "tokenizer_config.json"))
     except UnicodeDecodeError as error:
-        raise ModelFileError(f"{file}: not UTF-8 (byte {error.start})", "the file is not a tokenizer.json") from None
+        kind = "a vocabulary of text" if make else "a tokenizer.json"
+        raise ModelFileError(f"{file}: not UTF-8 (byte {error.start})", f"the file is not {kind}") from None
     except ModelFileError as error:
         raise ModelFileError(f"{file}: {error.message}", error.hint) from None
 

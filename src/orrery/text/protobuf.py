@@ -1,0 +1,43 @@
+"""The wire format of protocol buffers, as far as reading a SentencePiece model needs it."""
+
+from collections.abc import Iterator
+
+from orrery.errors import ModelFileError
+
+HINT = "the file is damaged or no SentencePiece model: take it from its origin again"
+_VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
+
+
+def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield number and value of each field: an int for a varint, else its bytes.
+
+    Raises `ModelFileError` with the place where the message cannot be read on.
+    """
+    at = 0
+    while at < len(message):
+        key, after = _varint(message, at)
+        number, kind = key >> 3, key & 7
+        if kind == _VARINT:
+            value, at = _varint(message, after)
+            yield number, value
+            continue
+        if kind == _BYTES:
+            length, after = _varint(message, after)
+        elif kind in (_EIGHT, _FOUR):
+            length = 8 if kind == _EIGHT else 4
+        else:
+            raise ModelFileError(f"byte {at} starts a field of unknown kind {kind}", HINT)
+        at, start = after + length, after
+        if at > len(message):
+            raise ModelFileError(f"the field at byte {start} ends {at - len(message):,} bytes after its message", HINT)
+        yield number, message[start:at]
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    """Return the number whose seven-bit groups start at ``at``, and the place after it."""
+    result = 0
+    for place, byte in enumerate(message[at : at + 10]):
+        result |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            return result, at + place + 1
+    raise ModelFileError(f"the number at byte {at} does not end", HINT)

@@ -1,0 +1,128 @@
+"""Vocabularies as they were published before tokenizer.json: GPT-2, BERT, SentencePiece."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from orrery.errors import ModelFileError
+from orrery.text import sentencepiece
+
+HINT = "the file is damaged or of another kind: take it from its origin again"
+GPT2_MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
+CONTROL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+LONGEST_WORD = 100
+
+
+def find(folder: Path) -> Path | None:
+    """Return the published vocabulary in a folder, if there is one."""
+    named = [folder / name for name in (*GPT2_MERGES, "vocab.txt")]
+    return next((file for file in [*named, *sorted(folder.glob("*.model"))] if file.is_file()), None)
+
+
+def reader(file: Path) -> Callable[[Path], str] | None:
+    """Return what makes a tokenizer.json of a file, by its name; None for a tokenizer.json itself."""
+    if file.name in GPT2_MERGES or file.name in GPT2_MERGES.values():
+        return gpt2
+    if file.suffix == ".model":
+        return lambda file: sentencepiece.definition(file.read_bytes())
+    return bert if file.name == "vocab.txt" else None
+
+
+def gpt2(file: Path) -> str:
+    """Return the tokenizer.json of GPT-2's two files, given either. Paper: Radford et al. 2019, section 2.2.
+
+    Raises `ModelFileError` where one is missing, or they contradict each other.
+    """
+    names = next(pair for pair in GPT2_MERGES.items() if file.name in pair)
+    vocabulary_file, merges_file = (file.with_name(name) for name in names)
+    for part in (vocabulary_file, merges_file):
+        if not part.is_file():
+            raise ModelFileError(f"{part.name} is missing beside it", f"put {' and '.join(names)} into one folder")
+    ids = _ids(vocabulary_file)
+    engine = Tokenizer(models.BPE(ids, _merges(merges_file, ids)))
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    engine.decoder = decoders.ByteLevel()
+    # GPT-2's one control token; RoBERTa's and BART's files of this kind have these others.
+    control = ["<|endoftext|>", "<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    engine.add_special_tokens([AddedToken(name, normalized=False) for name in control if name in ids])
+    return engine.to_str()
+
+
+def bert(file: Path) -> str:
+    """Return the tokenizer.json of a WordPiece list, one piece a line. Paper: Devlin et al. 2019.
+
+    It lowers case and drops accents as ``do_lower_case`` of the tokenizer_config.json beside it says; without that,
+    where no piece has a capital letter. Raises `ModelFileError` for an empty, doubled or missing piece.
+    """
+    pieces = _lines(file)
+    ids = {piece: id for id, piece in enumerate(pieces)}
+    for id, piece in enumerate(pieces):
+        if not piece or ids[piece] != id:
+            raise ModelFileError(f"line {id + 1} is {f'{piece!r}, which comes again' if piece else 'empty'}", HINT)
+    if "[UNK]" not in ids:
+        raise ModelFileError("no line is [UNK], the piece for unknown words", HINT)
+    lower = _lower_case(file, pieces)
+    engine = Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD))
+    engine.normalizer = normalizers.BertNormalizer(lowercase=lower)
+    engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    engine.decoder = decoders.WordPiece()
+    engine.add_special_tokens([AddedToken(name, normalized=False) for name in CONTROL if name in ids])
+    return engine.to_str()
+
+
+def _lower_case(file: Path, pieces: list[str]) -> bool:
+    config_file = file.with_name("tokenizer_config.json")
+    config: Any = json.loads(_read(config_file)) if config_file.is_file() else {}
+    stated = config.get("do_lower_case") if isinstance(config, dict) else None
+    if isinstance(stated, bool):
+        return stated
+    return all(piece == piece.lower() for piece in pieces if not (piece.startswith("[") and piece.endswith("]")))
+
+
+def _ids(file: Path) -> dict[str, int]:
+    """Read a JSON object from piece to id, each once."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice = next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place]))
+            raise ModelFileError(f"{file.name} has the piece {twice!r} twice", HINT)
+        return found
+
+    try:
+        ids = json.loads(_read(file), object_pairs_hook=once)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{file.name} is not JSON: {error}", HINT) from None
+    if not isinstance(ids, dict) or not all(type(id) is int and id >= 0 for id in ids.values()):
+        raise ModelFileError(f"{file.name} is no object from pieces to ids", HINT)
+    if len(set(ids.values())) < len(ids):
+        raise ModelFileError(f"{file.name} gives two pieces one id", HINT)
+    return ids
+
+
+def _merges(file: Path, ids: dict[str, int]) -> list[tuple[str, str]]:
+    """Read one pair a line; each half and what they make has to be in the vocabulary."""
+    merges: list[tuple[str, str]] = []
+    for number, line in enumerate(_lines(file), 1):
+        if not line or (number == 1 and line.startswith("#version")):
+            continue
+        left, _, right = line.partition(" ")
+        missing = [piece for piece in (left, right, left + right) if piece not in ids]
+        if missing:
+            raise ModelFileError(f"{file.name} line {number}: {missing[0]!r} is not in the vocabulary", HINT)
+        merges.append((left, right))
+    return merges
+
+
+def _lines(file: Path) -> list[str]:
+    """Return the lines; only a line feed ends one, since pieces hold other line ends."""
+    lines = _read(file).split("\n")
+    return [line.removesuffix("\r") for line in (lines[:-1] if not lines[-1] else lines)]
+
+
+def _read(file: Path) -> str:
+    # Without translation of line ends.
+    return file.read_bytes().decode()
