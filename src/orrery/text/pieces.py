@@ -56,7 +56,7 @@ def _byte_level(definition: Mapping[str, Any]) -> bool:
 
 def _characters(definition: Mapping[str, Any]) -> bool:
     steps = (definition.get("decoder") or {}).get("decoders", [])
-    return definition["model"]["type"] == "WordLevel" and [step.get("type") for step in steps] == [
+    return definition["model"]["type"] in ("WordLevel", "BPE", "Unigram") and [step.get("type") for step in steps] == [
         "Replace",
         "Fuse",
     ]

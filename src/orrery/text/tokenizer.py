@@ -26,7 +26,7 @@ class Tokenizer:
     ROLES: ClassVar[dict[str, tuple[str, ...]]] = {
         "end": ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>"),
         "start": ("<|begin_of_text|>", "<s>", "<bos>"),
-        "unknown": ("<unk>", "[UNK]"),
+        "unknown": ("<unk>", "[UNK]", "<OOV>"),
         "pad": ("<pad>", "[PAD]", "<|pad|>"),
         "mask": ("<mask>", "[MASK]"),
     }

@@ -1,0 +1,80 @@
+"""Byte-pair encoding and Unigram on characters, with the cuts of byte-level BPE: known characters decode exactly.
+
+Papers: Sennrich, Haddow and Birch 2016 (BPE); Kudo 2018 (Unigram). The engine trains both.
+"""
+
+import json
+from collections.abc import Iterator
+
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from orrery.errors import UsageError
+from orrery.text.bpe import WORDS
+from orrery.text.characters import REPLACEMENT, UNKNOWN
+
+STEP = 1e-4
+"""The engine gives characters that earned no score the least score plus 0, 1, 2 ... steps."""
+
+NEVER = -1000.0
+
+
+def pre_tokenizer() -> pre_tokenizers.PreTokenizer:
+    """Cut into words, the space before a word kept with it."""
+    return pre_tokenizers.Split(Regex(WORDS), "isolated")
+
+
+def train_bpe(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
+    """Learn merges of characters until the vocabulary is full or no pair occurs twice."""
+    tokenizer = _prepared(models.BPE(unk_token=UNKNOWN))
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary - 1, min_frequency=2, special_tokens=[UNKNOWN], show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return _finished(tokenizer, end)
+
+
+def train_unigram(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
+    """Learn pieces by expectation maximisation and pruning, each with its log probability."""
+    tokenizer = _prepared(models.Unigram())
+    trainer = trainers.UnigramTrainer(
+        vocab_size=vocabulary - 1, special_tokens=[UNKNOWN], unk_token=UNKNOWN, show_progress=False
+    )
+    try:
+        tokenizer.train_from_iterator(texts, trainer)
+    except Exception as error:  # the engine's own type
+        if "not large enough" not in str(error):
+            raise
+        raise UsageError(f"unigram: {error}", "give a larger --vocabulary, or train byte_bpe") from None
+    tokenizer.model = _settled({piece: score for piece, score in json.loads(tokenizer.to_str())["model"]["vocab"]})
+    return _finished(tokenizer, end)
+
+
+def _settled(pieces: dict[str, float]) -> models.Unigram:
+    """Take out of the engine's scores what depends on its hash order: the last digits, and who gets which step."""
+    scores = {piece: score for piece, score in pieces.items() if piece != UNKNOWN}
+    least = min(scores.values(), default=0.0)
+    for piece, score in scores.items():
+        steps = (score - least) / STEP
+        unearned = len(piece) == 1 and steps < len(pieces) and abs(steps - round(steps)) < 1e-6
+        scores[piece] = round(least if unearned else score, 9)
+    ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    # So low that the five characters of the unknown token, written in a text, stay five characters.
+    return models.Unigram([(UNKNOWN, NEVER), *ordered], unk_id=0)
+
+
+def _prepared(model: models.Model) -> Tokenizer:
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizer()
+    tokenizer.decoder = decoders.Sequence([decoders.Replace(UNKNOWN, REPLACEMENT), decoders.Fuse()])
+    return tokenizer
+
+
+def _finished(tokenizer: Tokenizer, end: str) -> Tokenizer:
+    if tokenizer.token_to_id(end) is not None:
+        raise UsageError(f"the corpus taught the piece {end!r}, the end token", "choose an end token no text holds")
+    definition = json.loads(tokenizer.to_str())
+    definition["added_tokens"] = []  # the trainers make <unk> a control token, which decoding would leave out
+    tokenizer = Tokenizer.from_str(json.dumps(definition))
+    # Outside the model's own pieces, so that no text that spells it gets the control id.
+    tokenizer.add_special_tokens([end])
+    return tokenizer

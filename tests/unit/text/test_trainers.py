@@ -1,0 +1,220 @@
+"""Each trainer against a reference that counts everything again at every step."""
+
+import itertools
+import json
+import math
+import os
+import subprocess
+import sys
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orrery.errors import UsageError
+from orrery.text.likelihood import joined, learn, symbols_of
+from orrery.text.streaming import StreamDecoder
+from orrery.text.tokenizer import Tokenizer, load_tokenizer
+from orrery.text.train import train_tokenizer
+from orrery.text.words import of_words
+
+NEW = [("word", None), ("char_bpe", 60), ("wordpiece", 90), ("unigram", 60)]
+TEXTS = ["the cat sat on the mat, the cats sat\n", "naïve café 東京 the mat"]
+# Frequent inside many words: "he". Rare, but always together: "qz". Probable as a whole: "heap".
+DIFFERENT = {"heap": 6, "hem": 4, "ache": 4, "eh": 2, "qz": 2}
+
+
+def corpus(counts):
+    return [" ".join(word for word, count in counts.items() for _ in range(count))]
+
+
+def merge(word, pair):
+    place = 0
+    while place < len(word) - 1:
+        if tuple(word[place : place + 2]) == pair:
+            word[place : place + 2] = [joined(pair)]
+        place += 1
+
+
+def brute_merges(counts, spell, score, room):
+    """Merge the best pair, counting all symbols and pairs of all words again each time."""
+    words = [(spell(word), count) for word, count in counts.items()]
+    pieces = sorted({symbol for word, _ in words for symbol in word})
+    while len(pieces) < room:
+        single, pairs = Counter(), Counter()
+        for word, count in words:
+            for symbol in word:
+                single[symbol] += count
+            for pair in itertools.pairwise(word):
+                pairs[pair] += count
+        able = [pair for pair in pairs if pairs[pair] >= 2]
+        if not able:
+            break
+        best = min(able, key=lambda pair: (-score(pairs[pair], *(single[s] for s in pair)), -pairs[pair], pair))
+        for word, _ in words:
+            merge(word, best)
+        if joined(best) not in pieces:
+            pieces.append(joined(best))
+    return pieces
+
+
+def likelihood(both, left, right):
+    return Fraction(both, left * right)
+
+
+@given(st.dictionaries(st.text("abc", min_size=1, max_size=6), st.integers(1, 9), min_size=1), st.integers(1, 40))
+def test_wordpiece_is_the_brute_force(counts, room):
+    expected = brute_merges(counts, symbols_of, likelihood, room)
+    assert learn(counts, room) == expected
+
+
+def segmentations(word, pieces):
+    for cuts in itertools.product((0, 1), repeat=len(word) - 1):
+        ends = [place + 1 for place, cut in enumerate(cuts) if cut]
+        parts = [word[a:b] for a, b in itertools.pairwise([0, *ends, len(word)])]
+        if all(part in pieces for part in parts):
+            yield parts
+
+
+def digamma(x):
+    """Asymptotic series, after the recurrence has raised x."""
+    shift = sum(1 / (x + step) for step in range(20))
+    x += 20
+    return math.log(x) - 1 / (2 * x) - 1 / (12 * x**2) + 1 / (120 * x**4) - 1 / (252 * x**6) - shift
+
+
+def brute_unigram(counts):
+    """Two rounds of expectation maximisation over every segmentation of every word; no pruning."""
+    single = Counter()
+    spread = Counter(word[a:b] for word in counts for a, b in itertools.combinations(range(len(word) + 1), 2))
+    after = {}
+    for word in counts:
+        for a, b in itertools.combinations(range(len(word) + 1), 2):
+            after.setdefault(word[a:b], set()).add(word[b : b + 1])
+    for word, count in counts.items():
+        single.update({symbol: count * word.count(symbol) for symbol in {*word}})
+    # A seed is a substring that more than one character follows (an inner node of the suffix tree).
+    seeds = Counter({part: spread[part] * len(part) for part in spread if len(part) > 1 and len(after[part]) > 1})
+    whole = math.log(sum(single.values()) + sum(seeds.values()))
+    weights = {part: math.log(weight) - whole for part, weight in (single | seeds).items()}
+    for _ in range(2):
+        found = Counter()
+        for word, count in counts.items():
+            paths = list(segmentations(word, weights))
+            values = [math.exp(sum(weights[part] for part in path)) for path in paths]
+            for path, value in zip(paths, values, strict=True):
+                for part in path:
+                    found[part] += count * value / sum(values)
+        kept = {part: value for part, value in found.items() if value >= 0.5}
+        whole = digamma(sum(kept.values()))
+        weights = {part: digamma(value) - whole for part, value in kept.items()}
+    return weights
+
+
+def unigram_scores(tokenizer):
+    return dict(tokenizer.definition["model"]["vocab"][1:])
+
+
+def test_three_trainers_differ_and_each_is_its_brute_force():
+    texts = corpus(DIFFERENT)
+    # One spelling for all three: what the engine cuts off a word with a space before is spelled without it.
+    wordpiece = train_tokenizer("wordpiece", texts, 16)
+    learnt = [wordpiece.token(id) for id in range(1, wordpiece.size - 1)]
+    assert learnt == brute_merges(DIFFERENT, symbols_of, likelihood, 14)
+    lines = [word for word, count in DIFFERENT.items() for _ in range(count)]
+    bpe = train_tokenizer("char_bpe", lines, 12)
+    merged = [bpe.token(id) for id in range(1, bpe.size - 1)]
+    assert {*merged} == {*brute_merges(DIFFERENT, list, lambda both, *_: both, 10)}
+    unigram = unigram_scores(train_tokenizer("unigram", lines, 60))
+    expected = brute_unigram(DIFFERENT)
+    assert {piece: unigram[piece] for piece in expected} == pytest.approx(expected, abs=1e-5)
+    assert {*unigram} == {*expected} | {*"".join(DIFFERENT)}
+    chosen = [
+        {piece.removeprefix("##") for piece in pieces if len(piece.removeprefix("##")) > 1}
+        for pieces in (merged, learnt, unigram)
+    ]
+    assert all(one != other for one, other in itertools.combinations(chosen, 2)), chosen
+
+
+@pytest.mark.parametrize(("kind", "vocabulary"), NEW)
+def test_no_text_becomes_a_control_token_and_files_keep_it_so(kind, vocabulary, tmp_path):
+    for end in ("<|endoftext|>", "END"):
+        tokenizer = train_tokenizer(kind, [*TEXTS, "END END END <|endoftext|>"] * 3, vocabulary, end)
+        tokenizer.save(tmp_path)
+        loaded = load_tokenizer(tmp_path)
+        for one in (tokenizer, loaded):
+            assert one.special("end") not in one.encode(f"the {end} mat")
+            assert one.encode(f"the {end}", special=True)[-1] == one.special("end")
+            assert one.unknown(one.encode("ψ")) == 1
+        assert loaded.fingerprint == tokenizer.fingerprint
+
+
+@pytest.mark.parametrize(("kind", "vocabulary"), NEW)
+def test_decoding_and_streaming(kind, vocabulary):
+    tokenizer = train_tokenizer(kind, TEXTS * 3, vocabulary)
+    for text in TEXTS:
+        ids = tokenizer.encode(text)
+        if kind in ("char_bpe", "unigram"):
+            assert tokenizer.decode(ids) == text
+        assert tokenizer.decode(ids).split() == text.split() or kind == "wordpiece"
+        stream = StreamDecoder(tokenizer)
+        assert "".join([*map(stream.push, ids), stream.finish()]) == tokenizer.decode(ids)
+
+
+@pytest.mark.parametrize(("kind", "vocabulary"), NEW)
+def test_the_same_bytes_for_any_number_of_threads(kind, vocabulary):
+    program = (
+        "from orrery.text.train import train_tokenizer\n"
+        "texts = [f'word{i % 17} other{i % 5} and{i % 3} ab{i % 7}ba' for i in range(500)]\n"
+        f"print(train_tokenizer({kind!r}, texts, {vocabulary}).fingerprint)"
+    )
+    prints = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"RAYON_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "true"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2", "2")
+    }
+    assert len(prints) == 1
+
+
+@pytest.mark.parametrize("kind", ["char_bpe", "wordpiece", "unigram"])
+@pytest.mark.parametrize("vocabulary", [None, 2, 5])
+def test_vocabularies_without_room_are_refused(kind, vocabulary):
+    with pytest.raises(UsageError):
+        train_tokenizer(kind, TEXTS, vocabulary)
+
+
+@pytest.fixture
+def slides(data_set):
+    return json.loads(data_set("course-slides/slides.json").read_text(encoding="utf-8"))
+
+
+def test_slide_words(slides):
+    example = slides["D_tokenizers"]
+    tokenizer = train_tokenizer("word", [example["word"]["in"].lower()])
+    for row in (example["word"], example["word_oov"]):
+        assert [tokenizer.token(id) for id in tokenizer.encode(row["in"].lower())] == row["out"]
+
+
+def test_slide_characters(slides):
+    row = slides["D_tokenizers"]["character"]
+    tokenizer = train_tokenizer("character", [row["in"].lower()])
+    shown = [tokenizer.token(id) for id in tokenizer.encode(row["in"].lower()) if tokenizer.token(id) != " "]
+    assert shown[: len(row["first"])] == row["first"]
+
+
+def test_slide_padding(slides):
+    example = slides["G11_padding"]
+    rows = [sentence.split()[: example["block"]] for sentence in example["sentences"]]
+    vocabulary = ["<PAD>", *sorted({word for row in rows for word in row})]
+    assert len(vocabulary) == 57
+    tokenizer = Tokenizer(of_words(vocabulary).to_str(), {"pad": "<PAD>"})
+    ids = [tokenizer.encode(" ".join(row)) for row in rows]
+    padded = [row + [tokenizer.special("pad")] * (example["block"] - len(row)) for row in ids]
+    assert padded == example["ids"]
