@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 INSIDE = "##"
 LEAST = 2
@@ -64,7 +65,7 @@ class _Pairs:
             self._add(place, 1)
         # A smaller count of a symbol raises the score of every pair it is in, also in words left as they are.
         changed = self._partners[pair[0]] | self._partners[pair[1]] | self._partners[symbol]
-        for other in sorted(changed):
+        for other in changed:
             self._renew(other)
         if len(self._heap) > 4 * len(self._pairs) + 1000:
             self._rebuild()
@@ -74,7 +75,7 @@ class _Pairs:
         word, count = self._words[place], sign * self._counts[place]
         for symbol in word:
             self.symbols[symbol] += count
-        for pair in zip(word, word[1:], strict=False):
+        for pair in pairwise(word):
             self._pairs[pair] += count
             if sign > 0:
                 self._places[pair].add(place)
