@@ -41,7 +41,11 @@ def report(error: BaseException, debug: bool = False) -> int:
 
 def close_output() -> None:
     """Flush stdout now, so that a reader that left or a full disk is met where it can still be reported."""
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()  # else the interpreter would try again, fail again and leave with a code of its own, 120
+        raise
 
 
 def judge(error: BaseException) -> Verdict:
