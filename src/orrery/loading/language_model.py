@@ -1,6 +1,7 @@
 """The language model as a user meets it: text in, text, scores, numbers and the inside out."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from orrery.errors import ModelFileError, UsageError
 from orrery.generation.generate import Generation, Limits, generate, too_long
 from orrery.generation.samplers import sampler
 from orrery.generation.scoring import Score, score
+from orrery.generation.search import Hypothesis, LengthPenalty, beam_search, refuse_with_beams
 from orrery.inspection.recorder import Edit
 from orrery.inspection.trace import Trace, trace
 from orrery.loading.read import Stored
@@ -28,6 +30,14 @@ LONGEST_TOKEN = 1024
 
 Truncate = Literal["left"] | None
 Ids = Tensor | Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """One answer of a search: its text, and the hypothesis with its tokens, log probability and score."""
+
+    text: str
+    hypothesis: Hypothesis
 
 
 class LanguageModel:
@@ -81,6 +91,8 @@ class LanguageModel:
         top_p: float | int | None = None,
         min_p: float | int | None = None,
         repetition_penalty: float | int | None = None,
+        num_beams: int = 1,
+        length_penalty: float | int = 0.6,
         stop: str | Sequence[str] = (),
         seed: int = 1337,
         stream: Callable[[str], None] | None = None,
@@ -96,6 +108,8 @@ class LanguageModel:
             top_p: the mass that stays possible.
             min_p: the least probability, as a share of the greatest.
             repetition_penalty: 1 changes nothing.
+            num_beams: above 1 searches for the answer of the greatest score instead of drawing tokens.
+            length_penalty: of beams: 0 favours short answers, see ``LengthPenalty``.
             stop: strings that end the answer and do not belong to it.
             seed: of the draws.
             stream: called with each piece as soon as it is certain; the pieces joined are the answer.
@@ -105,6 +119,16 @@ class LanguageModel:
             UsageError: a prompt longer than the context, or a setting outside its range.
         """
         settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+        if num_beams > 1:
+            refuse_with_beams(**settings, repetition_penalty=repetition_penalty, stop=stop, stream=stream)
+            found = self.search(
+                [text],
+                num_beams=num_beams,
+                length_penalty=length_penalty,
+                max_new_tokens=max_new_tokens,
+                truncate=truncate,
+            )
+            return found[0][0].text
         return self.generations(
             [text],
             max_new_tokens=max_new_tokens,
@@ -132,24 +156,53 @@ class LanguageModel:
         Arguments are those of ``generate``; ``seed`` is one number, to which a row's number is added, or one a row;
         ``stream`` is called with the row's number and the piece.
         """
-        if isinstance(self.model, Encoder):
-            raise UsageError("an encoder reads whole rows and writes nothing", "load a decoder or an encoder-decoder")
         chosen = sampler(vocabulary=self.tokenizer.size, **sampling)
         strings = [stop] if isinstance(stop, str) else list(stop)
-        limits = Limits(max_new_tokens, self.context, self.end, strings)
-        apart = isinstance(self.model, ConditionalDecoder)  # the answer has a row of its own
-        keep = self.context if apart else max(1, self.context - max_new_tokens)
-        prompts = [self._prompt(text, truncate, keep) for text in texts]
         return generate(
-            self.model,
-            prompts,
+            self._writer,
+            self._prompts(texts, truncate, max_new_tokens),
             self.tokenizer,
-            limits,
+            Limits(max_new_tokens, self.context, self.end, strings),
             sampler=chosen,
             seed=seed,
             show=stream,
             device=self.device,
         )
+
+    def search(
+        self,
+        texts: Sequence[str],
+        *,
+        num_beams: int = 4,
+        length_penalty: float | int = 0.6,
+        answers: int = 1,
+        max_new_tokens: int = 64,
+        truncate: Truncate = None,
+    ) -> list[list[Found]]:
+        """Return the best ``answers`` for each text, by beam search over all of them as one batch.
+
+        Args:
+            texts: prompts, or the sources of an encoder-decoder.
+            num_beams: hypotheses followed a text.
+            length_penalty: 0 favours short answers, see ``LengthPenalty``.
+            answers: at most the beams.
+            max_new_tokens: the most tokens of an answer.
+            truncate: as in ``generate``.
+
+        Raises:
+            UsageError: as in ``generate``.
+        """
+        found = beam_search(
+            self._writer,
+            self._prompts(texts, truncate, max_new_tokens),
+            Limits(max_new_tokens, self.context, self.end),
+            num_beams,
+            penalty=LengthPenalty(length_penalty),
+            answers=answers,
+            vocabulary=self.tokenizer.size,
+            device=self.device,
+        )
+        return [[Found(self._spell_answer(one.ids), one) for one in row] for row in found]
 
     def score(self, text: str) -> Score:
         """Return the log probability of each token of ``text`` and their sum, in nats.
@@ -242,6 +295,27 @@ class LanguageModel:
             )
         generation = stored.generation or None
         save_model(folder, self.model, stored.family, stored.config, stored.tokenizer, card, generation)
+
+    @property
+    def _writer(self) -> Decoder | ConditionalDecoder:
+        """The model, where it writes.
+
+        Raises:
+            UsageError: it does not.
+        """
+        if isinstance(self.model, Encoder):
+            raise UsageError("an encoder reads whole rows and writes nothing", "load a decoder or an encoder-decoder")
+        return self.model
+
+    def _prompts(self, texts: Sequence[str], truncate: Truncate, max_new_tokens: int) -> list[list[int]]:
+        """Return the ids of prompts; an encoder-decoder's answer has a row of its own, so the whole row is theirs."""
+        apart = isinstance(self.model, ConditionalDecoder)
+        keep = self.context if apart else max(1, self.context - max_new_tokens)
+        return [self._prompt(text, truncate, keep) for text in texts]
+
+    def _spell_answer(self, ids: Sequence[int]) -> str:
+        """Return an answer as text, its end token left out."""
+        return self.tokenizer.decode(ids[:-1] if ids and ids[-1] in self.end else ids)
 
     @property
     def _vocabulary(self) -> int:
