@@ -20,7 +20,7 @@ from orrery.nn.attention.materialised import materialised
 from orrery.nn.caches import RowCache, fitting
 from orrery.nn.context import Context
 from orrery.nn.patches import PatchEmbedding
-from orrery.nn.spec import ModuleSpec
+from orrery.nn.spec import ModuleSpec, traverse
 
 VOCABULARY = 61
 KERNELS: Mapping[str, Kernel] = {"eager": eager, "sdpa": sdpa, "materialised": materialised}
@@ -132,8 +132,13 @@ def require(family: str, *kinds: str, why: str) -> None:
 def kernels_of(family: str) -> dict[str, Kernel]:
     """Return the kernels that can compute a family's attention: a cap on the scores leaves only the definition."""
     spec = _spec(family)
-    able = {"sdpa": not caps_scores(spec), "materialised": keeps_pattern(spec)}
+    able = {"sdpa": not caps_scores(spec), "materialised": keeps_pattern(spec) and _attends(spec)}
     return {name: kernel for name, kernel in KERNELS.items() if able.get(name, True)}
+
+
+def _attends(spec: ModuleSpec) -> bool:
+    """Say whether anything in the architecture is an attention: a recurrence has its definition and one engine."""
+    return any(getattr(part, "heads", None) is not None for _, part in traverse(spec))
 
 
 @lru_cache(maxsize=256)
