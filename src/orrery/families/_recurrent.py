@@ -28,7 +28,7 @@ TINY = {"vocab_size": 61, "hidden_size": 16, "num_layers": 2, "max_position_embe
 def assemble(name: str, config: Mapping[str, Any], recurrence: ModuleSpec) -> Decoder.Spec:
     """Return a language model of recurrent layers; dropout acts between them, never through time (Zaremba 2014)."""
     c = Config(name, config, DEFAULTS)
-    layer = Residual.Spec(branch=recurrence, skip=Scale.Spec(factor=0), dropout=c["dropout"])
+    layer = Residual.Spec(branch=recurrence, skip=Scale.Spec(factor=0.0), dropout=c["dropout"])
     return Decoder.Spec(
         width=c["hidden_size"],
         context=c["max_position_embeddings"],

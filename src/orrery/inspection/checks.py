@@ -50,6 +50,16 @@ def check_mixing(values: Mapping[str, Tensor]) -> Check:
     return Check("patterns times values are the kernel's output", worst, _bound(dtype))
 
 
+def check_gates(values: Mapping[str, Tensor]) -> list[Check]:
+    """Compare the states that follow from the gates, step by step, with the engine's, where there are recurrences."""
+    worst = None
+    for key, stepwise_BLD in values.items():
+        if key.endswith(".stepwise"):
+            state_BLD = values[f"{key.removesuffix('stepwise')}state"]
+            worst = _worse(worst or 0.0, error(stepwise_BLD, state_BLD))
+    return [] if worst is None else [Check("gates step by step give the engine's states", worst, _bound(torch.float32))]
+
+
 def check_stream(
     model: Assembly, values: Mapping[str, Tensor], edit: Mapping[str, object], notes: list[str]
 ) -> list[Check]:

@@ -39,9 +39,8 @@ class GRU(Recurrence):
 
     def step(self, x_BD: Float[Tensor, "B D"], state: State, show: Show) -> State:
         """Take one token a row."""
-        (h_BD,), own, of = state, self.engine, nn.functional.linear
-        new = of(x_BD, own.weight_ih_l0, own.bias_ih_l0).chunk(3, dim=-1)
-        old = of(h_BD, own.weight_hh_l0, own.bias_hh_l0).chunk(3, dim=-1)
+        (h_BD,) = state
+        new, old = self.of_input(x_BD).chunk(3, dim=-1), self.of_state(h_BD).chunk(3, dim=-1)
         r, z = (torch.sigmoid(a + b) for a, b in zip(new[:2], old[:2], strict=True))
         r, z = show("reset_gate", r), show("update_gate", z)
         n = show("candidate", torch.tanh(new[2] + r * old[2]))

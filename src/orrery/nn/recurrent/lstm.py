@@ -38,9 +38,8 @@ class LSTM(Recurrence):
 
     def step(self, x_BD: Float[Tensor, "B D"], state: State, show: Show) -> State:
         """Take one token a row."""
-        (h_BD, c_BD), own, of = state, self.engine, nn.functional.linear
-        mixed = of(x_BD, own.weight_ih_l0, own.bias_ih_l0) + of(h_BD, own.weight_hh_l0, own.bias_hh_l0)
-        i, f, g, o = mixed.chunk(4, dim=-1)
+        h_BD, c_BD = state
+        i, f, g, o = (self.of_input(x_BD) + self.of_state(h_BD)).chunk(4, dim=-1)
         i, f = show("input_gate", torch.sigmoid(i)), show("forget_gate", torch.sigmoid(f))
         g, o = show("candidate", torch.tanh(g)), show("output_gate", torch.sigmoid(o))
         c_BD = show("cell", f * c_BD + i * g)

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager
 from orrery.nn.cache import State
 from orrery.nn.context import Context
@@ -41,6 +42,20 @@ class Recurrence(nn.Module, ABC):
     def states(self) -> int:
         """The number of vectors in a state."""
 
+    def of_input(self, x_BD: Float[Tensor, "B D"]) -> Float[Tensor, "B E"]:
+        """Return ``W x + b`` for all gates at once."""
+        weight, bias = self.engine.weight_ih_l0, self.engine.bias_ih_l0
+        assert isinstance(weight, Tensor)
+        assert isinstance(bias, Tensor)
+        return nn.functional.linear(x_BD, weight, bias)
+
+    def of_state(self, h_BD: Float[Tensor, "B D"]) -> Float[Tensor, "B E"]:
+        """Return ``U h + d`` for all gates at once."""
+        weight, bias = self.engine.weight_hh_l0, self.engine.bias_hh_l0
+        assert isinstance(weight, Tensor)
+        assert isinstance(bias, Tensor)
+        return nn.functional.linear(h_BD, weight, bias)
+
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Pass through every run of the batch."""
         assert ctx.layer is not None
@@ -63,12 +78,15 @@ class Recurrence(nn.Module, ABC):
         put = (lambda gate_BLE: gate_BLE) if runs is None else runs.join
 
         def show(name: str, gate_BLE: Tensor) -> Tensor:
-            return ctx.tap(self, name, put(gate_BLE))
+            shown_BLE = put(gate_BLE)
+            if ctx.tap(self, name, shown_BLE) is not shown_BLE:
+                raise UsageError(f"the {name} of a recurrence is shown, not edited", "edit its state, or what it added")
+            return gate_BLE
 
         if ctx.kernel is eager:
             return self.define(x_BLD, lengths_B, state, show)
         if ctx.taps is not None:
-            self.define(x_BLD, lengths_B, state, show)
+            show("stepwise", self.define(x_BLD, lengths_B, state, show)[0])
         return self._run(x_BLD, lengths_B, state)
 
     def define(

@@ -38,7 +38,4 @@ class ElmanRNN(Recurrence):
 
     def step(self, x_BD: Float[Tensor, "B D"], state: State, show: Show) -> State:
         """Take one token a row."""
-        own, of = self.engine, nn.functional.linear
-        return (
-            torch.tanh(of(x_BD, own.weight_ih_l0, own.bias_ih_l0) + of(state[0], own.weight_hh_l0, own.bias_hh_l0)),
-        )
+        return (torch.tanh(self.of_input(x_BD) + self.of_state(state[0])),)
