@@ -53,7 +53,7 @@ class Trace:
 @torch.no_grad()
 def trace(
     model: Assembly,
-    *ids_BL: Int[Tensor, "B L"],
+    *ids_BL: Int[Tensor, "B _"],
     keep: Sequence[str] = ("*",),
     edit: Mapping[str, Edit] | None = None,
     tokens: Sequence[str] = (),

@@ -14,6 +14,7 @@ from orrery.models.calls import caps_scores, keeps_pattern
 from orrery.models.decoder import Decoder
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import ConditionalDecoder, EncoderDecoder, EncoderDecoderState, Read
+from orrery.models.sequence_to_sequence import SequenceToSequence
 from orrery.models.vision import Captioner
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
 from orrery.nn.attention.materialised import materialised
@@ -35,7 +36,7 @@ Subject: TypeAlias = Any
 _KINDS = {
     "decoder": Decoder.Spec,
     "encoder": Encoder.Spec,
-    "encoder-decoder": EncoderDecoder.Spec | Captioner.Spec,
+    "encoder-decoder": EncoderDecoder.Spec | SequenceToSequence.Spec | Captioner.Spec,
 }
 
 

@@ -20,7 +20,7 @@ def check(family: str) -> Iterator[Evidence]:
         CannotRunError: the family has no recurrence.
     """
     if not any(isinstance(module, Recurrence) for module in tiny(family).modules()):
-        raise CannotRunError("inapplicable", "it has no recurrence")
+        raise CannotRunError("inapplicable", "it has no recurrence, or one that listens and has one form alone")
     evidence = partial(within, law="recurrence", family=family)
     for precision, dtype, bound in (("float64", torch.float64, FLOAT64), ("float32", torch.float32, SINGLE)):
         yield evidence(f"step form == whole rows, {precision}", value=outputs(family, dtype), bound=bound)

@@ -40,8 +40,15 @@ class GRU(Recurrence):
     def step(self, x_BD: Float[Tensor, "B D"], state: State, show: Show) -> State:
         """Take one token a row."""
         (h_BD,) = state
-        new, old = self.of_input(x_BD).chunk(3, dim=-1), self.of_state(h_BD).chunk(3, dim=-1)
-        r, z = (torch.sigmoid(a + b) for a, b in zip(new[:2], old[:2], strict=True))
-        r, z = show("reset_gate", r), show("update_gate", z)
-        n = show("candidate", torch.tanh(new[2] + r * old[2]))
-        return ((1 - z) * n + z * h_BD,)
+        return (gru_step(self.of_input(x_BD), self.of_state(h_BD), h_BD, show),)
+
+
+def gru_step(
+    new_BE: Float[Tensor, "B E"], old_BE: Float[Tensor, "B E"], h_BD: Float[Tensor, "B D"], show: Show
+) -> Float[Tensor, "B D"]:
+    """Return h after one step, from what the input and the old state give to the gates: r, z, n side by side."""
+    new, old = new_BE.chunk(3, dim=-1), old_BE.chunk(3, dim=-1)
+    r, z = (torch.sigmoid(a + b) for a, b in zip(new[:2], old[:2], strict=True))
+    r, z = show("reset_gate", r), show("update_gate", z)
+    n = show("candidate", torch.tanh(new[2] + r * old[2]))
+    return (1 - z) * n + z * h_BD

@@ -39,8 +39,15 @@ class LSTM(Recurrence):
     def step(self, x_BD: Float[Tensor, "B D"], state: State, show: Show) -> State:
         """Take one token a row."""
         h_BD, c_BD = state
-        i, f, g, o = (self.of_input(x_BD) + self.of_state(h_BD)).chunk(4, dim=-1)
-        i, f = show("input_gate", torch.sigmoid(i)), show("forget_gate", torch.sigmoid(f))
-        g, o = show("candidate", torch.tanh(g)), show("output_gate", torch.sigmoid(o))
-        c_BD = show("cell", f * c_BD + i * g)
-        return o * torch.tanh(c_BD), c_BD
+        return lstm_step(self.of_input(x_BD) + self.of_state(h_BD), c_BD, show)
+
+
+def lstm_step(
+    mixed_BE: Float[Tensor, "B E"], c_BD: Float[Tensor, "B D"], show: Show
+) -> tuple[Float[Tensor, "B D"], Float[Tensor, "B D"]]:
+    """Return h and c after one step, from what input and old state give to the gates: i, f, g, o side by side."""
+    i, f, g, o = mixed_BE.chunk(4, dim=-1)
+    i, f = show("input_gate", torch.sigmoid(i)), show("forget_gate", torch.sigmoid(f))
+    g, o = show("candidate", torch.tanh(g)), show("output_gate", torch.sigmoid(o))
+    c_BD = show("cell", f * c_BD + i * g)
+    return o * torch.tanh(c_BD), c_BD

@@ -45,6 +45,13 @@ class Runs:
         length_N = torch.bincount(run_BL[real_BL], minlength=int(begins_BL.sum()))
         return Runs(real_BL, run_BL, seen_BLL.sum(-1) - 1, begins_BL.nonzero()[:, 0], length_N)
 
+    @staticmethod
+    def of_real(real_BL: Bool[Tensor, "B L"]) -> "Runs":
+        """Return one run a row: its real tokens."""
+        length_B, full_B = real_BL.sum(1), real_BL.any(1)
+        run_BL = (full_B.cumsum(0) - 1)[:, None].expand_as(real_BL)
+        return Runs(real_BL, run_BL, real_BL.cumsum(1) - 1, full_B.nonzero()[:, 0], length_B[full_B])
+
     def split(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "N T D"]:
         """Return each run as a row of its own, padded on the right."""
         runs, longest = len(self.length_N), int(self.length_N.max()) if len(self.length_N) else 0
