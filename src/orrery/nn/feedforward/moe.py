@@ -67,8 +67,3 @@ class MoE(nn.Module):
                 answer_TD = expert(x_ND[row_T][None], quiet)[0] * weight_T[:, None]
                 mixed_ND.index_add_(0, row_T, answer_TD.to(x_ND.dtype))
         return mixed_ND
-
-
-def imbalance(load_X: Float[Tensor, "X"]) -> float:
-    """Return the busiest expert's load over the mean load: one is perfect balance."""
-    return float(load_X.max() * load_X.numel())
