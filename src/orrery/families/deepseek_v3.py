@@ -1,9 +1,9 @@
 """DeepSeek-V3 and R1 (DeepSeek-AI 2024): DeepSeek-V2 with experts that stay balanced without a loss.
 
-Peculiar to it, beside what it shares with V2: an expert's score is a sigmoid; a correction that training moves, and
-that is no subject of a gradient, is added to choose experts but not to weigh them (section 2.1.2); a group of experts
-is judged by its two best; the weights of the chosen sum to ``routed_scaling_factor``. The module that predicts a
-second token (section 2.2) is no part of the model's forward, and its tensors are refused.
+Peculiar to it, beside what it shares with V2: an expert's score is a sigmoid; a correction without a gradient, which
+its makers' training moved by a rule of its own, is added to choose experts but not to weigh them (section 2.1.2); a
+group of experts is judged by its two best; the weights of the chosen sum to ``routed_scaling_factor``. The module that
+predicts a second token (section 2.2) is no part of the model's forward, and its tensors are refused.
 """
 
 from collections.abc import Mapping
