@@ -26,7 +26,7 @@ def check(family: str) -> Iterator[Evidence]:
     for precision, (dtype, bound) in PRECISIONS.items():
         value = derived(tiny(family, dtype), fused)
         yield evidence(f"softmax(q k) v == what the kernel gave, {precision}", value=value, bound=bound)
-    if not sums_up(tiny(family)):  # a norm or a factor acts on the stream itself, as in every post-norm model
+    if not sums_up(tiny(family).stack):  # a norm or a factor acts on the stream itself, as in every post-norm model
         return
     yield evidence("embedded + all that was added == stream", value=streams(tiny(family)), bound=FLOAT64)
     value = components(tiny(family, torch.float32))
@@ -60,7 +60,7 @@ def derived(model: Subject, kernel: Kernel) -> float:
 
 def streams(model: Subject) -> float:
     """Compare the rebuilt stream with the last block's."""
-    return stream_error(model, looked_into(model)[1])
+    return stream_error(model.stack, looked_into(model)[1])
 
 
 @torch.no_grad()
