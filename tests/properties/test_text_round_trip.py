@@ -1,23 +1,14 @@
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orrery import settings
 from orrery.text.streaming import StreamDecoder
 from orrery.text.train import train_tokenizer
 
 TEXTS = ["the cat sat on the mat", "naïve café 東京 🦊🦊 שלום", "<|endoftext|> <|endo"]
 BPE = train_tokenizer("byte_bpe", TEXTS * 3, 340)
 CHARACTERS = train_tokenizer("character", TEXTS)
-
-
-def naughty():
-    file = settings.data_folder() / "naughty-strings" / "blns.json"
-    if not file.is_file():
-        pytest.skip(f"{file} is not there")
-    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def streamed(tokenizer, ids, special=False):
@@ -61,8 +52,8 @@ def test_streamed_characters_are_full(ids):
     assert "".join(pieces) + rest == CHARACTERS.decode(ids)
 
 
-def test_naughty_strings_round_trip():
-    texts = naughty()
+def test_naughty_strings_round_trip(data_set):
+    texts = json.loads(data_set("naughty-strings/blns.json").read_text(encoding="utf-8"))
     assert len(texts) > 200
     for text in texts:
         ids = BPE.encode(text)

@@ -126,7 +126,7 @@ def generate(
         _Row(limits.context - taken, Writer(StreamDecoder(tokenizer), limits.stop, _bound(show, row)), limits, began)
         for row, taken in enumerate(state.lengths.tolist())
     ]
-    seen_BV = _seen(prompts, logits_BV)
+    seen_BV = _seen(prompts if model.first is None else [[model.first]] * len(prompts), logits_BV)
     live = list(range(len(rows)))
     while True:
         check_logits(logits_BV)
@@ -186,11 +186,11 @@ def padded(prompts: Sequence[Sequence[int]], device: torch.device | None) -> tup
     return ids_BL.to(device), torch.tensor(lengths, device=device) if ragged else None
 
 
-def _seen(prompts: Sequence[Sequence[int]], logits_BV: Tensor) -> Tensor:
-    """Return which tokens each row holds."""
+def _seen(rows: Sequence[Sequence[int]], logits_BV: Tensor) -> Tensor:
+    """Return which tokens each row holds; what is read apart is no part of it, and may have another vocabulary."""
     seen_BV = torch.zeros(logits_BV.shape, dtype=torch.bool)
-    for row, prompt in enumerate(prompts):
-        seen_BV[row, torch.tensor(prompt)] = True
+    for row, ids in enumerate(rows):
+        seen_BV[row, torch.tensor(ids)] = True
     return seen_BV.to(logits_BV.device)
 
 

@@ -46,6 +46,8 @@ class Writer(nn.Module):
     Shapes: target ids ``[B, L]`` to logits ``[B, L, V]``.
     """
 
+    first: int | None = None
+
     def __init__(self, model: ConditionalDecoder) -> None:
         super().__init__()
         self.model, self.spec = model, model.spec
