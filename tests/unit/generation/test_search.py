@@ -48,7 +48,7 @@ def every_answer(model, source, limits, penalty):
 
 def log_probability(model, source, ids):
     with torch.no_grad():
-        if hasattr(model, "first"):
+        if model.first is not None:
             logits = model(torch.tensor([source]), torch.tensor([[model.first, *ids[:-1]]]))[0]
         else:
             logits = model(torch.tensor([[*source, *ids[:-1]]]))[0, len(source) - 1 :]
@@ -139,6 +139,8 @@ def test_what_cannot_be_searched(small):
         refuse_with_beams(temperature=0.5, top_k=None, stop=["x"])
 
     class Broken:
+        first = None
+
         def start(self, *call):
             logits, state = small.start(*call)
             return logits * float("nan"), state
