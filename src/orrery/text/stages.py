@@ -19,7 +19,7 @@ class Stages:
                 f"this tokenizer takes {len(added)} added words out of a text first, {added[0]!r} among them",
                 "its steps cannot be taken one at a time: use encode()",
             )
-        self._engine = tokenizers.Tokenizer.from_str(json.dumps(tokenizer.definition))
+        self._engine = _engine(tokenizer)
 
     def normalise(self, text: str) -> str:
         """Return the text as the tokenizer sees it (lower case, NFKC, ...)."""
@@ -31,3 +31,20 @@ class Stages:
         normal = self.normalise(text)
         rule = self._engine.pre_tokenizer
         return [normal] * bool(normal) if rule is None else [word for word, _ in rule.pre_tokenize_str(normal)]
+
+
+def surfaces(tokenizer: Tokenizer, text: str) -> list[tuple[int, str]]:
+    """Return each id with the part of ``text`` it stands for: none for what the tokenizer itself put in front."""
+    refuse_surrogates(text)
+    found = _engine(tokenizer).encode(text, add_special_tokens=False)
+    starts = [start for start, _ in found.offsets]
+    ends = [min(end, after) for (_, end), after in zip(found.offsets, [*starts, len(text)][1:], strict=True)]
+    return [(id, text[start:end]) for id, start, end in zip(found.ids, starts, ends, strict=True)]
+
+
+def _engine(tokenizer: Tokenizer) -> tokenizers.Tokenizer:
+    engine = tokenizers.Tokenizer.from_str(json.dumps(tokenizer.definition))
+    engine.encode_special_tokens = True
+    engine.no_padding()
+    engine.no_truncation()
+    return engine
