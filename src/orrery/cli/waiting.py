@@ -20,9 +20,11 @@ class Waiting:
 
     def now(self, text: str) -> None:
         """Say what is being done from here on: on a terminal in place, elsewhere as one more plain line."""
+        from rich.markup import escape
+
         with self._turn:
             self._text = text
-            self._status.update(text)
+            self._status.update(escape(text))
             if self._shown:
                 self._plain()
 
