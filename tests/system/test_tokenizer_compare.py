@@ -71,9 +71,13 @@ def test_a_parallel_text_in_the_layout_of_the_slide(compare, files):
     assert [table["reference"] for table in result["sentences"]] == ["das Buch"]
 
 
-def test_what_is_wrong_is_named(compare, files, tmp_path):
+def test_what_is_wrong_is_named(compare, files):
     with pytest.raises(UsageError, match="nothing to compare"):
         compare()
+    with pytest.raises(DataError, match="no such file"):
+        compare("corpse.txt")
+    with pytest.raises(UsageError, match="--sentences -1"):
+        compare("--parallel", *files, "--sentences", -1)
     with pytest.raises(UsageError, match="its own tokenizers"):
         compare("--parallel", *files, "--corpus", "python-docs")
     with pytest.raises(DataError, match="no line of the source is 'the boat'"):

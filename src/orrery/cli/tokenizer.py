@@ -1,4 +1,4 @@
-"""`orrery tokenizer`: train a tokenizer on text, look at what one does with a text."""
+"""`orrery tokenizer`: train a tokenizer on text; show and compare what tokenizers do with a text."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -6,12 +6,15 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from orrery.cli.tokenizer_compare import compare
+from orrery.cli.tokenizer_show import show
+
 PATIENCE = 2.0
 """Seconds before a bar appears."""
 
-app = App(name="tokenizer", help="Train a tokenizer, or look at one.")
-app.command("orrery.cli.tokenizer_show:show")
-app.command("orrery.cli.tokenizer_compare:compare")
+app = App(name="tokenizer", help="Train a tokenizer, look at one, or compare several.")
+app.command(show)
+app.command(compare)
 
 
 @app.command

@@ -19,6 +19,7 @@ SAMPLE = 2_000_000
 """So many characters of the corpus are enough to train on for a comparison."""
 
 CORPUS = "python-docs"
+FILES = (".txt", ".md", ".rst", ".jsonl", ".gz", ".xz")
 SENTENCE = 400
 """The pieces of longer texts are counted and not shown."""
 
@@ -28,7 +29,7 @@ def compare(
     tokenizer: Annotated[list[Path] | None, Parameter(negative="")] = None,
     corpus: str | None = None,
     vocabulary: int = 4096,
-    parallel: tuple[Path, Path] | None = None,
+    parallel: Annotated[tuple[Path, Path] | None, Parameter(negative="")] = None,
     sentences: int = 3,
     json: Path | None = None,
 ) -> None:
@@ -55,6 +56,8 @@ def compare(
     from orrery.cli.tokenizer_parallel import compare_parallel
     from orrery.errors import UsageError
 
+    if sentences < 0:
+        raise UsageError(f"--sentences {sentences} is no number of pairs", "give 0 or more")
     if parallel is not None:
         if tokenizer or corpus:
             raise UsageError("--parallel trains its own tokenizers on its own text", "leave --tokenizer, --corpus away")
@@ -122,11 +125,14 @@ def _pieces(tokenizer: "Tokenizer", text: str) -> list[str]:
 def _read(text: str) -> Iterable[str]:
     """Return the documents of a file, or the text itself where no file has that name."""
     from orrery.data.corpora import read_corpus
+    from orrery.errors import DataError
 
     try:
         is_file = Path(text).is_file()
     except (OSError, ValueError):  # too long, or with a NUL: no name of a file
         is_file = False
+    if not is_file and len(text.split()) == 1 and Path(text).suffix in FILES:
+        raise DataError(f"{text}: no such file", "check the name; a text for itself has no suffix of a file")
     return (document.text for document in read_corpus(text)) if is_file else [text]
 
 

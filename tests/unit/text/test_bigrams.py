@@ -33,8 +33,8 @@ def two_by_two(text, shortlist):
     return pieces
 
 
-def shortlist_of(tokenizer):
-    words = {word for text in TRAINED for word, _ in subwords.pre_tokenizer().pre_tokenize_str(text)}
+def shortlist_of(tokenizer, texts=TRAINED):
+    words = {word for text in texts for word, _ in subwords.pre_tokenizer().pre_tokenize_str(text)}
     return {word for word in words if tokenizer.id(word) is not None}
 
 
@@ -83,3 +83,12 @@ def test_control_tokens_in_a_text_are_cut_like_any_other_word(tokenizer):
 def test_too_small_a_vocabulary_is_refused():
     with pytest.raises(UsageError, match="pairs of characters of this corpus alone fill"):
         bigrams.train(iter(TRAINED), 20, "<|endoftext|>")
+
+
+def test_strings_that_break_software_come_back(data_set):
+    texts = json.loads(data_set("naughty-strings/blns.json").read_text(encoding="utf-8"))
+    tokenizer = Tokenizer(bigrams.train(iter(texts), 8000, "<|endoftext|>").to_str())
+    shortlist = shortlist_of(tokenizer, texts)
+    for text in texts:
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+        assert [tokenizer.token(id) for id in tokenizer.encode(text)] == two_by_two(text, shortlist)

@@ -208,3 +208,12 @@ def test_what_cannot_be_sampled_is_refused_by_name(trained):
     )
     with pytest.raises(UsageError, match="takes 1 added words out of a text"):
         bpe_dropout(Tokenizer(json.dumps(added)))
+
+
+def test_strings_that_break_software_come_back_from_every_cut(data_set):
+    texts = json.loads(data_set("naughty-strings/blns.json").read_text(encoding="utf-8"))
+    tokenizer = train_tokenizer("byte_bpe", texts, 800)
+    never, often = bpe_dropout(tokenizer, 0.0), bpe_dropout(tokenizer, 0.3)
+    for text in texts:
+        assert never.encode(text, Random(0)) == tokenizer.encode(text)
+        assert tokenizer.decode(often.encode(text, Random(0))) == text
