@@ -14,7 +14,7 @@ from typing import Any
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from orrery.errors import UsageError
-from orrery.text import subwords
+from orrery.text.bpe import WORDS
 from orrery.text.characters import REPLACEMENT, UNKNOWN
 from orrery.text.chunks import cut
 
@@ -28,7 +28,7 @@ def train(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
     Raises:
         UsageError: the pairs alone fill the vocabulary.
     """
-    rule = subwords.pre_tokenizer()
+    rule = words()
     counts: Counter[str] = Counter()
     for text in texts:
         for part in cut(text):
@@ -51,11 +51,16 @@ def of_words(shortlist: Iterable[str], pairs: Iterable[str], end: str) -> Tokeni
     tokenizer = Tokenizer(models.WordLevel({piece: id for id, piece in enumerate(pieces)}, unk_token=UNKNOWN))
     whole = rf"\A{_pattern(shortlist)}\z|" if shortlist else ""
     pairwise = pre_tokenizers.Split(Regex(whole + PAIR), "isolated")
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([subwords.pre_tokenizer(), pairwise])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words(), pairwise])
     tokenizer.decoder = decoders.Sequence([decoders.Replace(UNKNOWN, REPLACEMENT), decoders.Fuse()])
     # Outside the model's own pieces, so that no text that spells it gets the control id.
     tokenizer.add_special_tokens([end])
     return tokenizer
+
+
+def words() -> pre_tokenizers.PreTokenizer:
+    """Cut into words as byte-level BPE does, the space before a word kept with it."""
+    return pre_tokenizers.Split(Regex(WORDS), "isolated")
 
 
 def pairs_of(word: str) -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.errors import UsageError
-from orrery.text import bigrams, subwords
+from orrery.text import bigrams
 from orrery.text.tokenizer import Tokenizer
 
 TRAINED = [
@@ -21,7 +21,7 @@ TRAINED = [
 def two_by_two(text, shortlist):
     """The definition: a word of the shortlist whole, any other two characters at a time, its space with the first."""
     pieces = []
-    for word, _ in subwords.pre_tokenizer().pre_tokenize_str(text):
+    for word, _ in bigrams.words().pre_tokenize_str(text):
         if word in shortlist:
             pieces.append(word)
             continue
@@ -34,7 +34,7 @@ def two_by_two(text, shortlist):
 
 
 def shortlist_of(tokenizer, texts=TRAINED):
-    words = {word for text in texts for word, _ in subwords.pre_tokenizer().pre_tokenize_str(text)}
+    words = {word for text in texts for word, _ in bigrams.words().pre_tokenize_str(text)}
     return {word for word in words if tokenizer.id(word) is not None}
 
 
