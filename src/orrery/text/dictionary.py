@@ -65,13 +65,19 @@ def back_off(table: Table) -> dict[str, str]:
 
 
 def align(source: Sequence[str], target: Sequence[str], table: Table) -> list[int]:
-    """Return for each target word the place of its most probable source word; unheard of, the same relative place."""
-    places = []
-    for place, word in enumerate(target):
-        scores = [table.get((other, word), 0.0) for other in source]
-        best = max(range(len(source)), key=scores.__getitem__)
-        places.append(best if scores[best] > 0 else place * len(source) // len(target))
-    return places
+    """Return for each target word the place of its most probable source word.
+
+    A target word that never stood beside any of them goes to the source word nearest to its own relative place
+    that no other target word has taken, or, where all are taken, nearest of all.
+    """
+    scores = [[table.get((other, word), 0.0) for other in source] for word in target]
+    best = [max(range(len(source)), key=row.__getitem__) if any(row) else None for row in scores]
+    free = [place for place in range(len(source)) if place not in best] or range(len(source))
+
+    def nearest(place: int) -> int:
+        return min(free, key=lambda other: abs(other / len(source) - place / len(target)))
+
+    return [nearest(place) if found is None else found for place, found in enumerate(best)]
 
 
 def hide(words: Iterable[str], shortlist: Iterable[str]) -> list[str]:

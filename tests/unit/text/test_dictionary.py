@@ -44,7 +44,10 @@ def test_the_second_sentence_tells_the_words_apart():
     table = learn(HOUSES)
     assert back_off(table) == {"the": "das", "house": "Haus", "book": "Buch"}
     assert align(["the", "house"], ["das", "Haus"], table) == [0, 1]
-    assert align(["the", "new", "house"], ["ein", "Haus"], table)[0] == 0
+    # What no sentence taught goes to the nearest word that is still free.
+    assert align(["the", "new", "house"], ["das", "neue", "Haus"], table) == [0, 1, 2]
+    assert align(["house", "napa"], ["Napa", "Haus"], table) == [1, 0]
+    assert align(["the"], ["das", "Ding"], table) == [0, 0]
 
 
 def test_unknown_words_are_looked_up_or_copied():
