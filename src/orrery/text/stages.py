@@ -13,7 +13,7 @@ class Stages:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         """Refuse, with `UsageError`, a tokenizer that takes added words out of a text before these steps."""
-        added = [token["content"] for token in tokenizer.definition.get("added_tokens", []) if not token["special"]]
+        added = [token["content"] for token in tokenizer.definition.get("added_tokens", []) if not token.get("special")]
         if added:
             raise UsageError(
                 f"this tokenizer takes {len(added)} added words out of a text first, {added[0]!r} among them",
