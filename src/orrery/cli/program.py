@@ -29,7 +29,7 @@ VERBS = {
     "export": Verb("orrery.cli.export:export", "Write a model for other programs: GGUF, or the Hugging Face layout."),
     "import": Verb("orrery.cli.importing:import_", "Write a model anew as safetensors, from a pickle only if allowed."),
     "parity": Verb("orrery.cli.parity:parity", "Compare two models layer by layer; say where they part."),
-    "tokenizer": Verb("orrery.cli.tokenizer:app", "Train a tokenizer, or show what it does to a text, step by step."),
+    "tokenizer": Verb("orrery.cli.tokenizer:app", "Train a tokenizer, see step by step what it does, compare several."),
     "data": Verb("orrery.cli.data:app", "Show, fetch and prepare texts and named data sets."),
     "verify": Verb("orrery.cli.verify:verify", "Check golden numbers, and that every way through a model agrees."),
     "info": Verb("orrery.cli.info:info", "Versions, processor, memory and folders, for a bug report."),

@@ -1,18 +1,20 @@
-"""`orrery tokenizer`: train a tokenizer on text, look at what one does with a text."""
+"""`orrery tokenizer`: train a tokenizer on text; show and compare what tokenizers do with a text."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-if TYPE_CHECKING:
-    from orrery.text import Tokenizer
+from orrery.cli.tokenizer_compare import compare
+from orrery.cli.tokenizer_show import show
 
 PATIENCE = 2.0
 """Seconds before a bar appears."""
 
-app = App(name="tokenizer", help="Train a tokenizer, or look at one.")
+app = App(name="tokenizer", help="Train a tokenizer, look at one, or compare several.")
+app.command(show)
+app.command(compare)
 
 
 @app.command
@@ -49,37 +51,6 @@ def train(
     tokenizer = train_tokenizer(kind, _counted(texts), vocabulary)
     tokenizer.save(output)
     print(f"{output / 'tokenizer.json'}: {kind} tokenizer, {tokenizer.size:,} ids, {tokenizer.fingerprint[:12]}")
-
-
-@app.command
-def show(model: Path, text: str, /) -> None:
-    """Print the pieces of a text, their ids, and for BPE the merges that made each word.
-
-    Parameters
-    ----------
-    model
-        A tokenizer.json, or a folder that holds one.
-    text
-        The text to cut.
-    """
-    from orrery.text import load_tokenizer
-
-    tokenizer = load_tokenizer(model)
-    ids = tokenizer.encode(text)
-    print(f"{len(text):,} characters, {len(text.encode()):,} bytes, {len(ids):,} tokens")
-    for id in ids:
-        print(f"{id:>8}  {tokenizer.token(id)!r}")
-    if tokenizer.definition["model"]["type"] == "BPE":
-        _print_merges(tokenizer, text)
-
-
-def _print_merges(tokenizer: "Tokenizer", text: str) -> None:
-    from orrery.text.merges import merge_steps
-
-    for word in dict.fromkeys(tokenizer.words(text)):
-        print(f"\n{word}")
-        for step, symbols in enumerate(merge_steps(tokenizer.definition, word)):
-            print(f"{step:>8}  {' '.join(symbols)}")
 
 
 def _counted(texts: Iterable[str]) -> Iterator[str]:
