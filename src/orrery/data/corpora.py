@@ -39,7 +39,7 @@ def read_corpus(
     if source == PYTHON_DOCS:
         yield from (Document(name, text) for name, text in python_docs.collect())
         return
-    root, files, column = _find(source, column)
+    root, files, column = locate(source, column)
     empty = True
     for file in files:
         name = file.relative_to(root).as_posix()
@@ -62,7 +62,7 @@ def read_rows(
     All of ``columns`` must be there. Columns named "1", "2", ... say that a table has no line of names. Raises
     `DataError`.
     """
-    _, files, own = _find(source, COLUMN)
+    _, files, own = locate(source)
     wanted = tuple(columns) or ((own,) if are_numbers((own,)) else ())
     for file in files:
         for _, row in formats.read_rows(file, wanted, Faults(invalid, skip_bad)):
@@ -71,7 +71,7 @@ def read_rows(
 
 def read_sentences(source: str | Path, *, invalid: Invalid = "error", skip_bad: int = 0) -> Iterator[Sentence]:
     """Yield the sentences of CoNLL-U and BIO files, or of a set that is named. Raises `DataError`."""
-    _, files, _ = _find(source, COLUMN)
+    _, files, _ = locate(source)
     for file in files:
         yield from formats.read_sentences(file, Faults(invalid, skip_bad))
 
@@ -96,6 +96,19 @@ def read_pairs(
     return parallel.read_pairs(left, right, Faults(invalid, skip_bad), empty)
 
 
+def locate(source: str | Path, column: str = COLUMN) -> tuple[Path, list[Path], str]:
+    """Return the folder that names are relative to, the files in order, and the column that holds the text.
+
+    Raises `DataError` where nothing is there to read.
+    """
+    name, _, part = str(source).partition("/")
+    if name not in sets.SETS or Path(source).exists():
+        return *_files(Path(source)), column
+    root, files = sets.corpus_files(name, part, settings.data_folder())
+    own = sets.SETS[name].column
+    return root, files, own if own and column == COLUMN else column
+
+
 def corpus_fingerprint(documents: Iterable[Document]) -> str:
     """Return the sha256 over names and texts, each with its length before it; reads them once, keeps none."""
     digest = hashlib.sha256()
@@ -107,18 +120,8 @@ def corpus_fingerprint(documents: Iterable[Document]) -> str:
     return digest.hexdigest()
 
 
-def _find(source: str | Path, column: str) -> tuple[Path, list[Path], str]:
-    """Return the folder that names are relative to, the files in order, and the column."""
-    name, _, part = str(source).partition("/")
-    if name not in sets.SETS or Path(source).exists():
-        return *_files(Path(source)), column
-    root, files = sets.corpus_files(name, part, settings.data_folder())
-    own = sets.SETS[name].column
-    return root, files, own if own and column == COLUMN else column
-
-
 def _only_file(source: str | Path) -> Path:
-    _, files, _ = _find(source, COLUMN)
+    _, files, _ = locate(source)
     if len(files) > 1:
         raise UsageError(f"{source}: {len(files)} files", "parallel text is one file for each side")
     return files[0]

@@ -118,14 +118,19 @@ def corpus_files(name: str, part: str, folder: Path) -> tuple[Path, list[Path]]:
     return folder, [_present(folder, name, found.corpora[part])]
 
 
+def is_parallel(source: str) -> bool:
+    """Whether this is the name of a set, or of a part of one, that is parallel text."""
+    name, _, part = source.partition("/")
+    return name in SETS and part in SETS[name].pairs
+
+
 def pair_files(source: str, folder: Path) -> tuple[Path, Path]:
     """Return the two files of a named parallel corpus. Raises `DataError` where there are none."""
     name, _, part = source.partition("/")
-    pairs = SETS[name].pairs if name in SETS else {}
-    if part not in pairs:
+    if not is_parallel(source):
         known = [f"{found.name}/{part}" if part else found.name for found in SETS.values() for part in found.pairs]
         raise DataError(f"{source}: not a named parallel corpus", f"name two files, or one of: {', '.join(known)}")
-    left, right = pairs[part]
+    left, right = SETS[name].pairs[part]
     return _present(folder, name, left), _present(folder, name, right)
 
 

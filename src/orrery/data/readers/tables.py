@@ -38,42 +38,39 @@ def _texts(file: Path) -> Iterator[str]:
 
 def _named(rows: Any, file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
     """Give the fields of each row their names; ``rows`` is a `csv.reader`."""
-    names: list[str] | None = None
-    for line, fields in _records(rows, file, faults):
-        where = f"{file}:{line}"
-        try:
-            fields = [_text(field, where, faults.invalid) for field in fields]
-            if names is None:
-                numbered = are_numbers(wanted)
-                names = [str(number) for number in range(1, len(fields) + 1)] if numbered else fields
-                check_columns(str(file), names, wanted)
-                if not numbered:
-                    continue
-            if len(fields) != len(names):
-                raise bad_record(where, f"{len(fields)} fields in the row, {len(names)} columns in the first")
-        except DataError as error:
-            if names is None:  # without its columns nothing of the file can be read
-                raise
-            faults.meet(error)
-            continue
-        yield line, dict(zip(names, fields, strict=True))
-    if names is None:
+    strict = Faults(faults.invalid)  # a bad first row is never left out: the next one would be taken for names
+    line, first = next(_records(rows, file, strict), (0, []))
+    if not first:
         raise DataError(f"{file}: no rows, not even the names of columns", "check that the file was written whole")
+    numbered = are_numbers(wanted)
+    names = [str(number) for number in range(1, len(first) + 1)] if numbered else first
+    check_columns(str(file), names, wanted)
+    if numbered:
+        yield line, dict(zip(names, first, strict=True))
+    for line, fields in _records(rows, file, faults):
+        if len(fields) == len(names):
+            yield line, dict(zip(names, fields, strict=True))
+        else:
+            what = f"{len(fields)} fields in the row, {len(names)} columns in the first"
+            faults.meet(bad_record(f"{file}:{line}", what))
 
 
 def _records(rows: Any, file: Path, faults: Faults) -> Iterator[tuple[int, list[str]]]:
     """Yield (line where it starts, fields) without empty lines."""
     while True:
         line = rows.line_num + 1
+        where = f"{file}:{line}"
         try:
-            fields = next(rows)
+            fields = [_text(field, where, faults.invalid) for field in next(rows)]
         except StopIteration:
             return
         except csv.Error as error:
-            faults.meet(bad_record(f"{file}:{line}", _explained(str(error))))
-            continue
-        if fields:
-            yield line, fields
+            faults.meet(bad_record(where, _explained(str(error))))
+        except DataError as error:
+            faults.meet(error)
+        else:
+            if fields:
+                yield line, fields
 
 
 def _explained(error: str) -> str:
