@@ -11,7 +11,7 @@ from orrery.errors import DataError, MachineError
 
 ROWS_AT_ONCE = 1024
 BYTES_AT_ONCE = 1 << 20
-"""Of a column chunk. Without it a chunk is read whole, and a chunk may be as large as the file."""
+"""Of a column chunk. Left to itself the library reads chunks whole, and one may be as large as the file."""
 
 
 def read_rows(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -46,7 +46,7 @@ def library() -> Any:
 def _batches(arrow: Any, file: Path, stream: Any, wanted: tuple[str, ...]) -> Iterator[tuple[list[str], list[Any]]]:
     """Yield (names, lists of values). Raises `DataError` where the library cannot go on."""
     try:
-        with arrow.parquet.ParquetFile(stream, buffer_size=BYTES_AT_ONCE) as table:
+        with arrow.parquet.ParquetFile(stream, buffer_size=BYTES_AT_ONCE, pre_buffer=False) as table:
             check_columns(str(file), table.schema_arrow.names, wanted)
             for batch in table.iter_batches(ROWS_AT_ONCE, columns=list(wanted) or None):
                 yield batch.schema.names, [_values(arrow, column) for column in batch.columns]
