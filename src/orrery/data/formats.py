@@ -92,21 +92,18 @@ def _of_rows(file: Path, name: str, column: str, faults: Faults) -> Iterator[Doc
 
 def _of_sentences(sentences: Iterator[Sentence], name: str) -> Iterator[Document]:
     """Join the sentences of a document, one a line; where no document was started, each is its own."""
-    open_line: int | None = None
+    line = 0
     texts: list[str] = []
+    inside = False
     for sentence in sentences:
-        if sentence.starts_document or open_line is None:
-            if texts:
-                yield Document(f"{name}:{open_line}", "\n".join(texts))
+        inside = inside or sentence.starts_document
+        if texts and (sentence.starts_document or not inside):
+            yield Document(f"{name}:{line}", "\n".join(texts))
             texts = []
-        if sentence.starts_document:
-            open_line = sentence.line
-        if open_line is None:
-            yield Document(f"{name}:{sentence.line}", sentence.text)
-        else:
-            texts.append(sentence.text)
+        line = line if texts else sentence.line
+        texts.append(sentence.text)
     if texts:
-        yield Document(f"{name}:{open_line}", "\n".join(texts))
+        yield Document(f"{name}:{line}", "\n".join(texts))
 
 
 def _reader(readers: Mapping[str, R], file: Path, what: str) -> R:

@@ -114,7 +114,8 @@ def corpus_files(name: str, part: str, folder: Path) -> tuple[Path, list[Path]]:
     if part not in found.corpora:
         parts = ", ".join(f"{name}/{known}" if known else name for known in found.corpora)
         hint = f"it has: {parts}" if parts else "its tasks read it with their own loaders"
-        raise DataError(f"{name}/{part}: not a text corpus" if part else f"{name} is not a text corpus", hint)
+        what = f"{name}/{part}: not a text corpus" if part else f"{name} is not a text corpus as a whole"
+        raise DataError(what if parts else f"{name} is not a text corpus", hint)
     return folder, [_present(folder, name, found.corpora[part])]
 
 
