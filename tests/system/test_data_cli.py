@@ -56,3 +56,29 @@ def test_too_little_text_is_refused(tmp_path):
     train_tokenizer("character", ["x"]).save(tmp_path)
     with pytest.raises(DataError, match="0 tokens for training"):
         run("prepare", tmp_path / "a.txt", "--tokenizer", tmp_path, "-o", tmp_path)
+
+
+def test_show_prints_what_a_file_holds(tmp_path, capsys):
+    rows = "".join(f'"question\n{number}\x1b[2J",{number}\n' for number in range(9))
+    (tmp_path / "a.csv").write_text("text,label\n" + rows)
+    run("show", tmp_path / "a.csv", "--examples", 2)
+    assert capsys.readouterr().out.splitlines() == [
+        "column 'text' of 2: text, label",
+        "9 documents, 126 characters",
+        "a.csv:2: question 0\\x1b[2J",
+        "a.csv:4: question 1\\x1b[2J",
+    ]
+    (tmp_path / "a.en").write_text("one\ntwo\n")
+    (tmp_path / "a.de").write_text("eins\nzwei\n")
+    run("show", tmp_path / "a.en", tmp_path / "a.de")
+    assert "2 pairs" in capsys.readouterr().out
+
+
+def test_tables_are_prepared_and_tokenizers_trained_on_them(tmp_path, capsys):
+    from orrery.cli.tokenizer import app as tokenizer
+
+    (tmp_path / "a.csv").write_text("body,label\n" + "".join(f"some text {number},1\n" for number in range(60)))
+    words = ["train", tmp_path / "a.csv", "--kind", "character", "--column", "body", "-o", tmp_path]
+    tokenizer([str(word) for word in words], result_action="return_value")
+    run("prepare", tmp_path / "a.csv", "--column", "body", "--tokenizer", tmp_path, "-o", tmp_path)
+    assert len(Shard.open(tmp_path / "train.tokens").ids) > 500
