@@ -13,6 +13,7 @@ PATIENCE = 2.0
 """Seconds before a bar appears."""
 
 app = App(name="tokenizer", help="Train a tokenizer, or look at one.")
+app.command("orrery.cli.tokenizer_chat:chat", name="chat")
 
 
 @app.command
