@@ -89,11 +89,7 @@ def save_model(
         if tokenizer is not None:
             tokenizer.save(folder)
         write_templates(folder, chat or {})
-        texts = {
-            CARD: model_card(family, model, card or {}),
-            GENERATION: _json(tokens),
-            CONFIG: _json(written),
-        }
+        texts = {CARD: model_card(family, model, card or {}), GENERATION: _json(tokens), CONFIG: _json(written)}
         writers: dict[str, Callable[[Path], object]] = {
             WEIGHTS: lambda path: write_tensors(path, theirs, {"format": "pt"}),
             **{name: _text_writer(text) for name, text in texts.items()},

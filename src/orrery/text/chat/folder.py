@@ -28,9 +28,10 @@ def read_templates(folder: Path) -> dict[str, str]:
     if (folder / FILE).is_file():
         found[DEFAULT] = _read(folder / FILE, SIZE)
     for name, source in found.items():
-        if not _NAME.fullmatch(name) or len(source.encode(errors="replace")) > SIZE:
+        if not _is_sound(name, source):
             raise ModelFileError(
-                f"{folder}: the chat template {name[:64]!r} has no plain name, or is larger than {SIZE >> 10} KiB",
+                f"{folder}: the chat template {name[:64]!r} has no plain name, is larger than {SIZE >> 10} KiB, or no "
+                "UTF-8",
                 "no published model has such a one; get the folder again from its source",
             )
     return found
@@ -50,6 +51,13 @@ def write_templates(folder: Path, templates: Mapping[str, str]) -> None:
         temporary = file.with_name(f".{file.name}.{os.getpid()}")
         temporary.write_bytes(source.encode())
         os.replace(temporary, file)
+
+
+def _is_sound(name: str, source: str) -> bool:
+    try:
+        return bool(_NAME.fullmatch(name)) and len(source.encode()) <= SIZE
+    except UnicodeEncodeError:  # half a character, which JSON can spell
+        return False
 
 
 def _configured(file: Path) -> dict[str, str]:

@@ -33,7 +33,9 @@ class Markers:
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        spellings = [tokenizer.token(id) for id in tokenizer.control]
+        # As the file spells them: the engine's own list has them lowered where its normaliser lowers.
+        added = tokenizer.definition.get("added_tokens") or []
+        spellings = [token["content"] for token in added if token.get("special")]
         self.spellings = sorted(filter(None, spellings), key=lambda spelling: (-len(spelling), spelling))
         if any(spelling.isdigit() for spelling in self.spellings):
             raise ModelFileError("a control token of the tokenizer is a number", "chats cannot be kept safe with it")
