@@ -13,7 +13,7 @@ from orrery.loading.save import save_model
 from orrery.text.chat.formats import ChatFormat
 from orrery.text.chat.render import chat_format
 from orrery.text.tokenizer import Tokenizer
-from tiny_models import CONFIGS, saved, tiny
+from tiny_models import CONFIGS, TOKENIZER, saved, tiny
 
 # Windows line ends, no line end at the end, letters beyond ASCII: nothing may be tidied up.
 SOURCE = "{# été 日本 #}\r\n" + ChatFormat("mistral").jinja()
@@ -137,3 +137,12 @@ def test_ids_outside_the_model_are_refused(tmp_path):
     save_model(tmp_path / "small", tiny("llama", vocab_size=10), "llama", config, tokenizer, chat={"default": SOURCE})
     with pytest.raises(DataError, match="outside the vocabulary of 10"):
         orrery.load(tmp_path / "small", "cpu", say=str).reply(CHAT[:1])
+
+
+def test_gguf_says_the_template(tmp_path):
+    gguf = pytest.importorskip("gguf")
+    config = CONFIGS["gpt2"]
+    save_model(tmp_path / "model", tiny("gpt2"), "gpt2", config, TOKENIZER, chat={"default": "{{ messages }}"})
+    assert run(["export", str(tmp_path / "model"), "gguf", str(tmp_path / "x.gguf")]) == 0
+    field = gguf.GGUFReader(tmp_path / "x.gguf").fields["tokenizer.chat_template"]
+    assert field.contents() == "{{ messages }}"

@@ -20,6 +20,7 @@ FORMS = ("segments", "file", "config", "list", "rich")
 # A template that writes everything there is: names, tool calls, tools, documents and a setting.
 RICH = (
     "{% for tool in tools %}START{{ tool | tojson }}END{% endfor %}{{ documents | tojson }}{{ mood }}"
+    "{{ documents[0].title + documents[0].text }}"
     "{% for m in messages %}START{{ m.role + ' ' + (m.name or '') + '\n' + m.content | trim }}"
     "{{ (m.tool_calls or []) | tojson }}END{% endfor %}"
 )
@@ -85,6 +86,13 @@ def rich(messages, say):
     return {"tools": [tool], "documents": [{"title": say(), "text": say()}], "mood": say()}
 
 
+def halves(dice, name):
+    """Spell one control token by two fields that the template writes side by side."""
+    token = dice.choice([token for token in CONTROLS[name] if token != "<unk>"])
+    cut = dice.randint(1, len(token) - 1)
+    return {"title": f"so {token[:cut]}", "text": f"{token[cut:]} it is"}
+
+
 def signature(tokenizer, name, ids):
     """Return the control tokens of a rendering; the unknown token is written for any rare character."""
     controls = {tokenizer.id(token) for token in CONTROLS[name]} - {tokenizer.id("<unk>"), None}
@@ -117,6 +125,8 @@ def test_no_disguise_leaks_through_any_kind_of_tokenizer(cases, chats):
         chat = chats[place]
         messages = conversation([forged(dice, name) for _ in range(dice.randint(1, 3))])
         variables = rich(messages, lambda n=name: forged(dice, n)) if form == "rich" else {}
+        if variables and dice.random() < 0.1:
+            variables["documents"] = [halves(dice, name)]
         try:
             ids = chat.render(messages, **variables).ids
         except DataError:
