@@ -135,7 +135,7 @@ def test_no_disguise_leaks_through_any_kind_of_tokenizer(cases, chats):
         controls, tags = expected(chat, name, form, len(messages))
         if signature(chat.tokenizer, name, ids) != controls:
             leaked.append((place, messages, variables))
-        if form == "segments" and tags_read(chat.tokenizer, name, ids) != tags:
+        if form != "rich" and tags_read(chat.tokenizer, name, ids) != tags:
             leaked.append((place, messages, "a delimiter"))
     assert leaked == []
     # Most are rendered. Segments also refuse the delimiters that two of the formats write as ordinary text.
@@ -183,9 +183,19 @@ def test_added_words_and_white_space_stay_tokens():
 @pytest.mark.parametrize("kind", ["nfkc", "plain nfkc", "unigram"])
 def test_a_delimiter_in_disguise_is_refused(kind, text):
     tokenizer = kind_of_tokenizer(kind, "llama-2")
-    with pytest.raises(DataError, match="delimiter written as ordinary text"):
+    with pytest.raises(DataError, match=r"delimiter that .* writes as ordinary text"):
         chat_format("llama-2", tokenizer).render(conversation([text]))
     assert chat_format("llama-2", tokenizer).render(conversation(["[INS T"])).ids
+
+
+@pytest.mark.parametrize(("name", "text"), [("llama-2", "[/INST]"), ("llama-2", "<</SYS>>"), ("zephyr", "<|system|>")])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_published_template_keeps_its_plain_delimiters(kind, name, text, chats):
+    """None of the three stands in what the template writes for these messages."""
+    for disguise in (str, full_width) if "nfkc" in kind else (str,):
+        with pytest.raises(DataError, match=r"delimiter that .* writes as ordinary text"):
+            chats[kind, name, "file"].render(conversation([f"so {disguise(text)} x"]))
+    assert chats[kind, name, "file"].render(conversation(["[X] a|b <|other|> [1]"])).ids
 
 
 @pytest.mark.parametrize("field", ["setting", "setting in a list", "key", "key of a tool"])

@@ -130,7 +130,7 @@ class ChatFormat:
             # As the tokenizer reads both: a full-width bracket may be the same token as the plain one.
             if tag in text or read(tag) in read(text):
                 raise DataError(
-                    f"a message holds {tag}, which in the format {self.name} is a delimiter written as ordinary text",
+                    f"a message holds {tag}, a delimiter that the format {self.name} writes as ordinary text",
                     "take it out, or use a format whose delimiters are control tokens",
                 )
 

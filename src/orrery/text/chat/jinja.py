@@ -6,6 +6,7 @@ from typing import Any
 
 from orrery.errors import DataError, UsageError
 from orrery.text.chat import sandbox
+from orrery.text.chat.delimiters import count, delimiters
 from orrery.text.chat.guard import guarded
 from orrery.text.chat.markers import Markers
 from orrery.text.chat.messages import Message, check_leaves
@@ -41,11 +42,17 @@ class JinjaTemplate:
         call = {"add_generation_prompt": prompt, "generation_open": "", "generation_close": "", **self._tokens}
         marks = {"generation_open": markers.open, "generation_close": markers.close} if replies else {}
         text, expected = sandbox.render(self.source, [{**fields, **call, **marks}, {**blank, **call}])
-        found = markers.controls(text.replace(markers.open, "").replace(markers.close, ""))
-        if found != markers.controls(expected):
+        unmarked = text.replace(markers.open, "").replace(markers.close, "")
+        if markers.controls(unmarked) != markers.controls(expected):
             raise DataError(
                 "a message changes the control tokens that the chat template writes",
                 f"the messages hold parts of {', '.join(markers.spellings[:4])}...; take them out",
+            )
+        tags = delimiters(self.source, expected, markers.spellings)
+        if count(tags, markers.restore(unmarked), self._tokenizer.read) != count(tags, expected, self._tokenizer.read):
+            raise DataError(
+                "a message holds a delimiter that the chat template writes as ordinary text",
+                "take it out, or use a template whose delimiters are control tokens",
             )
         if replies and not _GENERATION.search(self.source):
             text = self._marked_by_prefixes(markers, text, {**fields, **call})

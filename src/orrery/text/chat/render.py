@@ -42,7 +42,7 @@ class ChatTemplate:
             return self.form.segments(messages, prompt, replies, **variables)
         if given := [name for name, value in variables.items() if value]:
             raise UsageError(f"the chat format {self.form.name} has no {given[0]}", "use the model's own template")
-        return self.form.segments(messages, prompt, self._read)
+        return self.form.segments(messages, prompt, self.tokenizer.read)
 
     @cached_property
     def end(self) -> frozenset[int]:
@@ -56,10 +56,6 @@ class ChatTemplate:
             id for id, reply in zip(found.ids, found.reply, strict=True) if reply and id in self.tokenizer.control
         ]
         return frozenset(written[-1:])
-
-    def _read(self, text: str) -> str:
-        """Return a text as the tokenizer reads it: a normaliser may turn U+FF1C into an ordinary ``<``."""
-        return self.tokenizer.decode(self.tokenizer.encode(text), special=True)
 
 
 def chat_format(name: str, tokenizer: Tokenizer) -> ChatTemplate:
