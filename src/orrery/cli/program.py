@@ -24,6 +24,7 @@ VERBS = {
     "demo": Verb("orrery.cli.demo:demo", "Train, measure, write, look inside: the tour of three minutes, offline."),
     "train": Verb("orrery.cli.train:train", "Train a model from a recipe, or continue a run."),
     "generate": Verb("orrery.cli.generate:generate", "Continue a prompt with a model."),
+    "chat": Verb("orrery.cli.chat:chat", "Talk with a model, one line a turn, in the terminal or from a pipe."),
     "score": Verb("orrery.cli.score:score", "Show the log probability of each token of a text."),
     "show": Verb("orrery.cli.show:show", "Show the parts of a model and what they weigh, or what differs between two."),
     "export": Verb("orrery.cli.export:export", "Write a model for other programs: GGUF, or the Hugging Face layout."),

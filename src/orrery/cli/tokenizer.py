@@ -15,6 +15,7 @@ PATIENCE = 2.0
 app = App(name="tokenizer", help="Train a tokenizer, look at one, or compare several.")
 app.command(show)
 app.command(compare)
+app.command("orrery.cli.tokenizer_chat:chat", name="chat")
 
 
 @app.command

@@ -24,6 +24,9 @@ from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import ConditionalDecoder
 from orrery.nn.embeddings import check_ids
 from orrery.text import Tokenizer
+from orrery.text.chat.messages import Message
+from orrery.text.chat.render import ChatTemplate, choose_template, template_of
+from orrery.text.chat.segments import Rendered
 
 LONGEST_TOKEN = 1024
 """Bytes that no token of a real vocabulary reaches: a text of more than this times the context cannot fit."""
@@ -156,18 +159,9 @@ class LanguageModel:
         Arguments are those of ``generate``; ``seed`` is one number, to which a row's number is added, or one a row;
         ``stream`` is called with the row's number and the piece.
         """
-        chosen = sampler(vocabulary=self.tokenizer.size, **sampling)
         strings = [stop] if isinstance(stop, str) else list(stop)
-        return generate(
-            self._writer,
-            self._prompts(texts, truncate, max_new_tokens),
-            self.tokenizer,
-            Limits(max_new_tokens, self.context, self.end, strings),
-            sampler=chosen,
-            seed=seed,
-            show=stream,
-            device=self.device,
-        )
+        limits = Limits(max_new_tokens, self.context, self.end, strings)
+        return self._write(lambda: self._prompts(texts, truncate, max_new_tokens), limits, seed, stream, sampling)
 
     def search(
         self,
@@ -203,6 +197,58 @@ class LanguageModel:
             device=self.device,
         )
         return [[Found(self._spell_answer(one.ids), one) for one in row] for row in found]
+
+    def chat_template(self, choice: str | Path | None = None) -> ChatTemplate:
+        """Return the template of the model's chats, or another: one of Orrery's formats by name, or a Jinja file.
+
+        Raises:
+            ModelFileError: the model came without one, or the file is too large.
+            UsageError: ``choice`` is neither a format nor a file, or needs tokens that the tokenizer lacks.
+        """
+        if choice is not None:
+            return choose_template(choice, self.tokenizer)
+        return template_of(self._stored.folder, self._stored.chat, self.tokenizer)
+
+    def chat_ids(
+        self, messages: Sequence[Message], *, prompt: bool = False, template: str | Path | None = None, **variables: Any
+    ) -> Rendered:
+        """Return the ids of a conversation and, a boolean a token, which of them the assistant wrote.
+
+        Control tokens come from the template alone: whatever a message says is ordinary text.
+
+        Args:
+            messages: ``{"role": "user", "content": "..."}`` and so on.
+            prompt: end where the assistant's next answer begins; else the conversation is one to learn from.
+            template: as in ``chat_template``.
+            variables: what a Jinja template takes besides: ``tools``, ``documents``.
+
+        Raises:
+            DataError: messages that cannot be said in this template, or that would change its control tokens.
+            ModelFileError: no template, one that fails, or one that doubles the start token.
+        """
+        return self.chat_template(template).render(messages, prompt, replies=not prompt, **variables)
+
+    def reply(
+        self,
+        messages: Sequence[Message],
+        *,
+        template: ChatTemplate | None = None,
+        max_new_tokens: int = 256,
+        stop: str | Sequence[str] = (),
+        seed: int = 1337,
+        stream: Callable[[str], None] | None = None,
+        **sampling: Any,
+    ) -> Generation:
+        """Return the assistant's answer to a conversation; it ends at the template's end-of-turn token.
+
+        Arguments are those of ``generate``; ``template`` is one from ``chat_template``. Errors as in ``chat_ids``.
+        """
+        chat = self.chat_template() if template is None else template
+        ids = chat.render(messages, prompt=True).ids
+        strings = [stop] if isinstance(stop, str) else list(stop)
+        limits = Limits(max_new_tokens, self.context, self.end | chat.end, strings)
+        show = None if stream is None else lambda row, piece: stream(piece)
+        return self._write(lambda: [ids], limits, seed, show, sampling)[0]
 
     def score(self, text: str) -> Score:
         """Return the log probability of each token of ``text`` and their sum, in nats.
@@ -294,7 +340,21 @@ class LanguageModel:
                 "load the checkpoint inside its run, whose config.yaml says it",
             )
         generation = stored.generation or None
-        save_model(folder, self.model, stored.family, stored.config, stored.tokenizer, card, generation)
+        save_model(folder, self.model, stored.family, stored.config, stored.tokenizer, card, generation, stored.chat)
+
+    def _write(
+        self,
+        prompts: Callable[[], list[list[int]]],
+        limits: Limits,
+        seed: int | Sequence[int],
+        show: Callable[[int, str], None] | None,
+        sampling: Mapping[str, Any],
+    ) -> list[Generation]:
+        """Continue rows of ids, which are made only once the model and the settings are known to serve."""
+        model, chosen = self._writer, sampler(vocabulary=self.tokenizer.size, **sampling)
+        rows = prompts()
+        check_ids(torch.tensor([id for row in rows for id in row], dtype=torch.long), self._vocabulary)
+        return generate(model, rows, self.tokenizer, limits, sampler=chosen, seed=seed, show=show, device=self.device)
 
     @property
     def _writer(self) -> Decoder | ConditionalDecoder:

@@ -80,6 +80,10 @@ class Tokenizer:
         """Return the text; control tokens are left out unless ``special``. Bad bytes become U+FFFD."""
         return self._engine.decode(self._checked(ids), skip_special_tokens=not special)
 
+    def read(self, text: str) -> str:
+        """Return ``text`` as a model sees it: a normaliser may make an ordinary ``<`` of U+FF1C."""
+        return self.decode(self.encode(text), special=True)
+
     def decode_bytes(self, ids: Iterable[SupportsIndex], special: bool = False) -> bytes:
         """Return the exact bytes of ``ids``, also where they are not UTF-8.
 
