@@ -41,14 +41,23 @@ def read_corpus(
     if source == PYTHON_DOCS:
         yield from (Document(name, text) for name, text in python_docs.collect())
         return
+    root, files, column = locate(source, column)
+    for file in files:
+        yield from read_file(file, root, column, invalid, skip_bad)
+
+
+def locate(source: str | Path, column: str) -> tuple[Path, list[Path], str]:
+    """Return the folder that names are relative to, the files in order, and the column that holds their text."""
     name, _, part = str(source).partition("/")
     if name in sets.SETS and not Path(source).exists():
         root, files = sets.corpus_files(name, part, settings.data_folder())
-        column = sets.SETS[name].column or column
-    else:
-        root, files = _files(Path(source))
-    for file in files:
-        yield from _read_file(file, root, column, invalid, skip_bad)
+        return root, files, sets.SETS[name].column or column
+    return *_files(Path(source)), column
+
+
+def is_plain_text(file: Path) -> bool:
+    """Whether the whole file is one document."""
+    return _plain_suffix(file) != ".jsonl"
 
 
 def corpus_fingerprint(documents: Iterable[Document]) -> str:
@@ -62,9 +71,10 @@ def corpus_fingerprint(documents: Iterable[Document]) -> str:
     return digest.hexdigest()
 
 
-def _read_file(file: Path, root: Path, column: str, invalid: Invalid, skip_bad: int) -> Iterator[Document]:
+def read_file(file: Path, root: Path, column: str, invalid: Invalid, skip_bad: int) -> Iterator[Document]:
+    """Yield the documents of one file, named by its path below ``root``."""
     name = file.relative_to(root).as_posix()
-    if _plain_suffix(file) == ".jsonl":
+    if not is_plain_text(file):
         for line, text in read_column(file, column, invalid, skip_bad):
             yield Document(f"{name}:{line}", text)
         return
