@@ -24,7 +24,7 @@ from orrery.data.large_text import Block, Reading, read_blocks
 from orrery.data.shard_index import NAME, Index, Plan, Split, remove_leftovers
 from orrery.data.shard_writer import ShardWriter
 from orrery.data.splits import held_back, tail_start
-from orrery.errors import DataError, MachineError, UsageError
+from orrery.errors import DataError, MachineError
 
 SHARD_TOKENS = 1 << 26
 TOGETHER = 1 << 20
@@ -81,9 +81,9 @@ def prepare(
     """Write the shards of a source, each of ``shard_tokens`` ids, and return their index.
 
     About one document in ``every`` is held back by a hash of its name; of a single text the last tenth. A
-    folder that an interrupted call left is continued: the end is the same, byte for byte. Raises `DataError`
-    for a source, settings or tokenizer that changed since, and where nothing is left to train or to validate
-    on; `UsageError` for a folder that is finished; `MachineError` where it cannot be written.
+    folder that an interrupted call left is continued: the end is the same, byte for byte; a finished one is
+    compared with its source. Raises `DataError` for a source, settings or tokenizer that changed since, and
+    where nothing is left to train or to validate on; `MachineError` where it cannot be written.
     """
     reading = reading or Reading()
     tail, total = measure(read_blocks(source, reading, tokenizer.cuttable))
@@ -103,6 +103,7 @@ def prepare(
         begun = _begin(folder, plan)
         with Preparation(folder, begun) as preparation:
             preparation.skip(blocks)
+            report(Progress(preparation.bytes, total, preparation.tokens))
             for batch, encoded in encode_ahead(batches(blocks), tokenizer, plan.end):
                 preparation.write(batch, encoded)
                 report(Progress(preparation.bytes, total, preparation.tokens))
@@ -116,7 +117,7 @@ class Preparation:
         """Go on behind what ``begun`` records."""
         self.folder, self.plan = folder, begun.plan
         self.writers = {split: ShardWriter(folder, split, begun.plan, begun.splits[split]) for split in begun.splits}
-        self.blocks, self.source = begun.blocks, begun.source
+        self.blocks, self.source, self.complete = begun.blocks, begun.source, begun.complete
         self._committed = monotonic()
 
     def __enter__(self) -> "Preparation":
@@ -142,7 +143,8 @@ class Preparation:
         digest, count = "0" * 64, 0
         for split, block in islice(blocks, self.blocks):
             digest, count = chained(digest, split, block), count + 1
-        if (digest, count) != (self.source, self.blocks):
+        grown = self.complete and next(blocks, None) is not None
+        if grown or (digest, count) != (self.source, self.blocks):
             raise _changed(self.folder, "the content of the source is not what it was")
 
     def write(self, batch: list[Assigned], encoded: dict[Split, NDArray[np.uint32]]) -> None:
@@ -267,15 +269,12 @@ def chained(digest: str, split: Split, block: Block) -> str:
 
 
 def _begin(folder: Path, plan: Plan) -> Index:
-    """Return what the folder records, or a new index. Raises where it belongs to another preparation."""
+    """Return what the folder records, or a new index. Raises `DataError` where it is another preparation's."""
     index = Index.read(folder)
     if index is None:
         index = Index(plan=plan)
         index.write(folder)
         return index
-    if index.complete:
-        message = f"{folder} already holds finished shards of {index.plan.source}"
-        raise UsageError(message, "choose another folder with --output, or delete this one")
     for name, old in index.plan:
         new = getattr(plan, name)
         if old != new:
@@ -305,5 +304,5 @@ WORDS = {
 
 
 def _changed(folder: Path, what: str) -> DataError:
-    message = f"{folder} holds an interrupted preparation that cannot go on: {what}"
-    return DataError(message, f"give what it was begun with, or delete {folder} to begin anew")
+    message = f"{folder} holds another preparation: {what}"
+    return DataError(message, f"give what it was made with, choose another folder, or delete {folder} to begin anew")

@@ -1,4 +1,5 @@
 import json
+import os
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from orrery.data.corpora import read_corpus
 from orrery.data.large_text import Reading
 from orrery.data.shard_index import Index, ShardSet, verify
 from orrery.data.splits import split_documents, split_tail
-from orrery.errors import DataError, MachineError, UsageError
+from orrery.errors import DataError, MachineError
 from orrery.text import load_tokenizer
 from orrery.text.train import train_tokenizer
 
@@ -28,6 +29,7 @@ def small(monkeypatch):
     monkeypatch.setattr(large_text, "BLOCK", 64)
     monkeypatch.setattr(prepare, "TOGETHER", 128)
     monkeypatch.setattr(prepare, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # thousands of commits, and nobody pulls the plug
 
 
 def make(source, folder, **settings):
@@ -123,14 +125,14 @@ def test_what_changed_between_is_named(tmp_path, monkeypatch):
     begin(monkeypatch, 5, file, folder)
     before = content(folder)
     other = train_tokenizer("byte_bpe", [TEXT], 300)
-    with pytest.raises(DataError, match=r"cannot go on: the tokenizer's fingerprint was .* now it is"):
+    with pytest.raises(DataError, match=r"holds another preparation: the tokenizer's fingerprint was .* now it is"):
         prepare.prepare(file, other, folder, shard_tokens=50)
     with pytest.raises(DataError, match=r"shard_tokens was 50, now it is 51"):
         prepare.prepare(file, TOKENIZER, folder, shard_tokens=51)
     with pytest.raises(DataError, match=r"every was 20, now it is 3"):
         make(file, folder, every=3)
-    with pytest.raises(DataError, match=r"column was text, now it is body"):
-        make(file, folder, reading=Reading("body"))
+    with pytest.raises(DataError, match=r"skip_bad was 0, now it is 1"):
+        make(file, folder, reading=Reading(skip_bad=1))
     rows(tmp_path, ["changed", *TEXT.splitlines()[1:]])
     with pytest.raises(DataError, match=r"the content of the source is not what it was"):
         make(file, folder)
@@ -139,9 +141,14 @@ def test_what_changed_between_is_named(tmp_path, monkeypatch):
         make(file, folder)
     assert content(folder) == before
     rows(tmp_path, TEXT.splitlines())
-    make(file, folder)
-    with pytest.raises(UsageError, match=r"already holds finished shards of rows.jsonl"):
+    done = make(file, folder)
+    before = content(folder)
+    assert make(file, folder) == done
+    assert content(folder) == before
+    rows(tmp_path, [*TEXT.splitlines(), "one more"])
+    with pytest.raises(DataError, match=r"the content of the source is not what it was"):
         make(file, folder)
+    assert content(folder) == before
 
 
 def test_a_text_that_grew_is_refused(tmp_path, monkeypatch):
@@ -154,7 +161,7 @@ def test_a_text_that_grew_is_refused(tmp_path, monkeypatch):
 
 def test_lost_bytes_and_a_damaged_index_are_named(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text(TEXT)
-    begin(monkeypatch, 3, tmp_path / "a.txt", tmp_path / "out")
+    begin(monkeypatch, 4, tmp_path / "a.txt", tmp_path / "out")
     index = Index.read(tmp_path / "out")
     assert index.splits["train"].tokens % 50 > 3
     last = max((tmp_path / "out").glob("train-*.tokens"))

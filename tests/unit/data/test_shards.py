@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orrery.data.batches import CropBatches, SequentialWindows
 from orrery.data.shard_index import Index, Plan, ShardRecord, ShardSet, SplitRecord, verify
 from orrery.data.shards import HEADER, Shard, ShardFile
 from orrery.errors import DataError
@@ -141,6 +142,15 @@ def test_any_slice_of_any_shards_is_that_of_one_long_array(lengths, bounds, tmp_
     assert found[bounds[0] : bounds[1]].tolist() == whole[bounds[0] : bounds[1]].tolist()
     assert found[:].tolist() == whole.tolist()
     assert found[:].dtype == np.dtype("<u2")
+
+
+def test_batches_from_shards_are_those_of_the_array(tmp_path):
+    write_folder(tmp_path, [40, 1, 0, 33, 26])
+    shards, whole = ShardSet.open(tmp_path), np.arange(100)
+    for make in (lambda ids: CropBatches(ids, 30, 8, seed=3), lambda ids: SequentialWindows(ids, 12, 4, stride=5)):
+        for step in range(4):
+            found, expected = make(shards).batch(step), make(whole).batch(step)
+            assert all(bool((found[name] == expected[name]).all()) for name in expected)
 
 
 def test_the_index_and_its_shards_must_agree(tmp_path):
