@@ -84,7 +84,8 @@ def compare(works: dict[str, Callable[[], object]], rounds: int) -> dict[str, di
             wall, processor = time.perf_counter(), time.process_time()
             works[name]()
             seconds[name].append((time.perf_counter() - wall, time.process_time() - processor))
-    medians = {name: [statistics.median(column) for column in zip(*found, strict=True)] for name, found in seconds.items()}
+    measured = seconds.items()
+    medians = {name: [statistics.median(column) for column in zip(*pairs, strict=True)] for name, pairs in measured}
     return {
         name: {
             "seconds": round(wall, 2),

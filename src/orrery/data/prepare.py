@@ -5,59 +5,26 @@ was written behind that is cut off when a killed preparation goes on. The blocks
 again, and their chained sha256 must be the one recorded: a source that changed is refused.
 """
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from time import monotonic
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orrery.checkpoints.disk import NO_ROOM, free_bytes, machine_errors
 from orrery.checkpoints.lock import folder_lock
-from orrery.data.large_text import Block, Reading, read_blocks
+from orrery.data.encoding import Assigned, Encoder, assign, batches, chained, encode_ahead, measure
+from orrery.data.large_text import Reading, read_blocks
 from orrery.data.shard_index import NAME, Index, Plan, Split, remove_leftovers
 from orrery.data.shard_writer import ShardWriter
-from orrery.data.splits import held_back, tail_start
 from orrery.errors import DataError, MachineError
 
 SHARD_TOKENS = 1 << 26
-TOGETHER = 1 << 20
-"""Characters that are encoded at once: enough for every core, little memory."""
-
 COMMIT_SECONDS = 5.0
-
-Assigned = tuple[Split, Block]
-
-
-@runtime_checkable
-class Encoder(Protocol):
-    """What preparing needs of a tokenizer."""
-
-    size: int
-    cuttable: bool
-
-    @property
-    def fingerprint(self) -> str:
-        """Identity of the tokenizer, 64 hexadecimal digits."""
-        ...
-
-    def parts(self, text: str) -> Iterator[str]:
-        """Yield parts of a text whose ids, joined, are the text's."""
-        ...
-
-    def encode_batch(self, texts: list[str]) -> list[list[int]]:
-        """Return the ids of each text."""
-        ...
-
-    def special(self, name: str) -> int:
-        """Return the id of a control token."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -187,85 +154,6 @@ class Preparation:
             writer.close()
             for file in self.folder.glob(f"{split}-*.tokens"):
                 file.unlink()
-
-
-def measure(blocks: Iterable[Block]) -> tuple[int | None, int | None]:
-    """Return where validation begins in a source of one document, in characters, and its bytes; else two None."""
-    characters = size = documents = 0
-    for block in blocks:
-        if documents:
-            return None, None
-        characters += len(block.text)
-        size += len(block.text.encode())
-        documents += block.last
-    return tail_start(characters), size
-
-
-def assign(blocks: Iterable[Block], every: int, tail: int | None) -> Iterator[Assigned]:
-    """Yield every block with its split; the block in which the tail begins becomes two."""
-    seen = 0
-    for block in blocks:
-        if tail is None:
-            yield "validation" if held_back(block.document, every) else "train", block
-            continue
-        head = block.text[: max(0, tail - seen)]
-        rest = block.text[len(head) :]
-        seen += len(block.text)
-        if head:
-            yield "train", Block(block.document, head, last=seen >= tail)
-        if rest:
-            yield "validation", Block(block.document, rest, block.last)
-
-
-def batches(blocks: Iterable[Assigned]) -> Iterator[list[Assigned]]:
-    """Yield consecutive blocks together, of `TOGETHER` characters or more but the last."""
-    batch: list[Assigned] = []
-    size = 0
-    for split, block in blocks:
-        batch.append((split, block))
-        size += len(block.text)
-        # Counted too: a million empty documents are a million end tokens.
-        if size >= TOGETHER or len(batch) >= TOGETHER >> 6:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def encode_ahead(
-    source: Iterable[list[Assigned]], tokenizer: Encoder, end: int
-) -> Iterator[tuple[list[Assigned], dict[Split, NDArray[np.uint32]]]]:
-    """Yield each batch with its ids by split; the next is encoded while the caller writes this one."""
-    with ThreadPoolExecutor(1) as pool:
-        waiting = None
-        for batch in source:
-            following = batch, pool.submit(encode, batch, tokenizer, end)
-            if waiting:
-                yield waiting[0], waiting[1].result()
-            waiting = following
-        if waiting:
-            yield waiting[0], waiting[1].result()
-
-
-def encode(batch: list[Assigned], tokenizer: Encoder, end: int) -> dict[Split, NDArray[np.uint32]]:
-    """Return the ids of a batch by split, the end token behind each document."""
-    parts = [list(tokenizer.parts(block.text)) for _, block in batch]
-    found = iter(tokenizer.encode_batch([part for of_block in parts for part in of_block]))
-    ids: dict[Split, list[int]] = {}
-    for (split, block), of_block in zip(batch, parts, strict=True):
-        into = ids.setdefault(split, [])
-        for _ in of_block:
-            into += next(found)
-        if block.last:
-            into.append(end)
-    return {split: np.array(of_split, np.uint32) for split, of_split in ids.items()}
-
-
-def chained(digest: str, split: Split, block: Block) -> str:
-    """Return the sha256 of the source up to and with this block, from that up to the block before."""
-    text, name = block.text.encode(), block.document.encode()
-    head = f"{digest} {split} {block.last} {len(name)} {len(text)} ".encode()
-    return hashlib.sha256(head + name + text).hexdigest()
 
 
 def _begin(folder: Path, plan: Plan) -> Index:

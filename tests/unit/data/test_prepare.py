@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from orrery.cli.console import report as report_error
-from orrery.data import large_text, prepare
+from orrery.data import encoding, large_text, prepare
 from orrery.data.corpora import read_corpus
 from orrery.data.large_text import Reading
 from orrery.data.shard_index import Index, ShardSet, verify
@@ -27,7 +27,7 @@ class Killed(BaseException):
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     monkeypatch.setattr(large_text, "BLOCK", 64)
-    monkeypatch.setattr(prepare, "TOGETHER", 128)
+    monkeypatch.setattr(encoding, "TOGETHER", 128)
     monkeypatch.setattr(prepare, "COMMIT_SECONDS", 0.0)
     monkeypatch.setattr(os, "fsync", lambda handle: None)  # thousands of commits, and nobody pulls the plug
 
