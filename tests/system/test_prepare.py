@@ -25,7 +25,7 @@ CAN_MOUNT = (
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Return a folder with text.txt of some megabytes, rows.jsonl of the same lines, and a tokenizer."""
+    """Return a folder with text.txt of 4 MB, rows.jsonl of the same lines, and a tokenizer."""
     folder, rng = tmp_path_factory.mktemp("corpus"), random.Random(0)
     lines = [" ".join(rng.choices(WORDS, k=40)) + f" {rng.getrandbits(50):x}.\n" for _ in range(20_000)]
     (folder / "text.txt").write_text("".join(lines))
@@ -95,7 +95,7 @@ def test_two_in_one_folder_are_refused(corpus, tmp_path):
 @pytest.mark.skipif(not CAN_MOUNT, reason="mounting needs rights")
 def test_a_full_disk_is_an_error_and_what_is_written_stays(corpus, tmp_path):
     (tmp_path / "out").mkdir()
-    script = 'mount -t tmpfs -o size=2m tmpfs "$FOLDER"; "$@"; code=$?; cp -r "$FOLDER" "$FOLDER.copy"; exit $code'
+    script = 'mount -t tmpfs -o size=1m tmpfs "$FOLDER"; "$@"; code=$?; cp -r "$FOLDER" "$FOLDER.copy"; exit $code'
     found = subprocess.run(
         ["unshare", "-m", "bash", "-c", script, "bash", *command(corpus, "text.txt", tmp_path / "out")],
         capture_output=True,
@@ -115,9 +115,8 @@ def test_a_full_disk_is_an_error_and_what_is_written_stays(corpus, tmp_path):
 def test_a_folder_that_cannot_be_written_is_refused(corpus, tmp_path):
     (tmp_path / "file").write_text("")
     found = subprocess.run(command(corpus, "text.txt", tmp_path / "file"), capture_output=True, text=True, check=False)
-    assert found.returncode != 0
-    assert "error:" in found.stderr
-    assert "Traceback" not in found.stderr
+    assert found.returncode == 2
+    assert "is a file" in found.stderr
     (tmp_path / "closed").mkdir(mode=0o500)
     if os.access(tmp_path / "closed", os.W_OK):
         pytest.skip("this user may write everywhere")

@@ -64,6 +64,8 @@ def prepare(
     for name, number in (("every", every), ("shard-tokens", shard_tokens)):
         if number < 1:
             raise UsageError(f"--{name} is {number}", "give a number of at least 1")
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"{output} is a file", "give --output a folder, which may not exist yet")
     reading = Reading(column, invalid, skip_bad)
     loaded = load_tokenizer(tokenizer)
     try:
