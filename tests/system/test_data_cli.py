@@ -1,7 +1,7 @@
 import pytest
 
 from orrery.cli.data import app
-from orrery.data.shards import Shard
+from orrery.data.shard_index import ShardSet
 from orrery.errors import DataError
 from orrery.text.train import train_tokenizer
 
@@ -35,11 +35,13 @@ def test_prepare_writes_every_token(tmp_path, capsys):
         "-o",
         tmp_path / "out",
     )
-    parts = [Shard.open(tmp_path / "out" / f"{name}.tokens", tokenizer.fingerprint) for name in ("train", "validation")]
-    texts = [tokenizer.decode(part.ids, special=True).split("<|endoftext|>")[:-1] for part in parts]
+    parts = [ShardSet.open(tmp_path / "out", name, tokenizer.fingerprint) for name in ("train", "validation")]
+    texts = [tokenizer.decode(part[:], special=True).split("<|endoftext|>")[:-1] for part in parts]
     assert sorted(texts[0] + texts[1]) == sorted(f"document number {number}" for number in range(60))
     assert 0 < len(texts[1]) < 10
     assert "uint16" in capsys.readouterr().out
+    run("verify", tmp_path / "out")
+    assert "every shard as it was written" in capsys.readouterr().out
 
 
 def test_a_single_text_holds_back_its_tail(tmp_path):
@@ -47,8 +49,8 @@ def test_a_single_text_holds_back_its_tail(tmp_path):
     (tmp_path / "a.txt").write_text(text)
     train_tokenizer("character", [text]).save(tmp_path)
     run("prepare", tmp_path / "a.txt", "--tokenizer", tmp_path, "-o", tmp_path)
-    assert len(Shard.open(tmp_path / "train.tokens").ids) == 91
-    assert len(Shard.open(tmp_path / "validation.tokens").ids) == 11
+    assert len(ShardSet.open(tmp_path)) == 91
+    assert len(ShardSet.open(tmp_path, "validation")) == 11
 
 
 def test_too_little_text_is_refused(tmp_path):
@@ -81,4 +83,4 @@ def test_tables_are_prepared_and_tokenizers_trained_on_them(tmp_path, capsys):
     words = ["train", tmp_path / "a.csv", "--kind", "character", "--column", "body", "-o", tmp_path]
     tokenizer([str(word) for word in words], result_action="return_value")
     run("prepare", tmp_path / "a.csv", "--column", "body", "--tokenizer", tmp_path, "-o", tmp_path)
-    assert len(Shard.open(tmp_path / "train.tokens").ids) > 500
+    assert len(ShardSet.open(tmp_path)) > 500

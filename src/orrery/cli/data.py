@@ -1,14 +1,16 @@
 """`orrery data`: which data sets there are, get one from its origin, make token shards."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 if TYPE_CHECKING:
     from orrery.data.sets import DataSet
 
-app = App(name="data", help="Data sets: show, fetch, prepare.")
+app = App(name="data", help="Data sets: show, fetch, prepare, verify.")
+app.command("orrery.cli.data_prepare:prepare")
+app.command("orrery.cli.data_prepare:verify")
 
 
 @app.command
@@ -64,50 +66,6 @@ def fetch(name: str, /) -> None:
         print(f"wrote {path}")
     if not written:
         print(f"every file is already in {folder / name}")
-
-
-@app.command
-def prepare(
-    source: str,
-    /,
-    *,
-    tokenizer: Path,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
-    column: str = "text",
-    every: int = 20,
-    invalid: Literal["error", "replace"] = "error",
-    skip_bad: int = 0,
-) -> None:
-    """Write the token shards train.tokens and validation.tokens of a corpus.
-
-    Parameters
-    ----------
-    source
-        python-docs, a named data set, a text or .jsonl file, or a folder of them.
-    tokenizer
-        A tokenizer.json, or a folder that holds one.
-    output
-        Folder to write to.
-    column
-        Column of .jsonl files that holds the text.
-    every
-        About one document in this many is held back, by a hash of its name; of a single text the last tenth.
-    invalid
-        What to do with bytes that are not UTF-8.
-    skip_bad
-        Number of bad .jsonl lines a file that are left out.
-    """
-    from orrery.data.corpora import read_corpus
-    from orrery.data.prepare import split, write_tokens
-    from orrery.text import load_tokenizer
-
-    loaded = load_tokenizer(tokenizer)
-    train, validation = split(read_corpus(source, column=column, invalid=invalid, skip_bad=skip_bad), every)
-    output.mkdir(parents=True, exist_ok=True)
-    for name, documents in (("train", train), ("validation", validation)):
-        path = output / f"{name}.tokens"
-        info = write_tokens(path, documents, loaded)
-        print(f"{path}: {info.count:,} tokens of {len(documents):,} documents, {info.dtype.name}")
 
 
 def _print_files(found: "DataSet", folder: Path) -> None:

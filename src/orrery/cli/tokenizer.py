@@ -43,13 +43,12 @@ def train(
     column
         Column of .jsonl files that holds the text.
     """
-    from orrery.data.corpora import read_corpus
+    from orrery.data.large_text import Reading, read_texts
     from orrery.text.train import train_tokenizer
 
     if kind == "byte_bpe" and vocabulary is None:
         vocabulary = 4096
-    texts = (document.text for document in read_corpus(source, column=column))
-    tokenizer = train_tokenizer(kind, _counted(texts), vocabulary)
+    tokenizer = train_tokenizer(kind, _counted(read_texts(source, Reading(column))), vocabulary)
     tokenizer.save(output)
     print(f"{output / 'tokenizer.json'}: {kind} tokenizer, {tokenizer.size:,} ids, {tokenizer.fingerprint[:12]}")
 

@@ -17,12 +17,16 @@ from torch import Tensor
 
 from orrery.data.order import Shuffled
 from orrery.data.packing import Piece, pack, pieces
+from orrery.data.shard_index import ShardSet
 from orrery.errors import DataError, UsageError
 
 IGNORE = -100
 """The target of a position that no loss counts."""
 
 Ids = Sequence[int] | NDArray[Any]
+
+Stream = Ids | ShardSet
+"""One long text: in memory, or in shards of which only the slices that a batch needs are read."""
 
 
 class PureSource(ABC):
@@ -47,9 +51,9 @@ class PureSource(ABC):
 class CropBatches(PureSource):
     """Random crops of one long token stream: ``ids`` and ``targets``, each start equally likely."""
 
-    def __init__(self, ids: Ids, length: int, size: int, seed: int) -> None:
+    def __init__(self, ids: Stream, length: int, size: int, seed: int) -> None:
         _need(len(ids), length + 1)
-        self.ids, self.length, self.size, self.seed = np.asanyarray(ids), length, size, seed
+        self.ids, self.length, self.size, self.seed = _sliceable(ids), length, size, seed
         self.tokens_per_step = size * length
 
     def batch(self, step: int) -> dict[str, Tensor]:
@@ -143,9 +147,9 @@ class SequentialWindows(PureSource):
     count. The last batch may have fewer rows.
     """
 
-    def __init__(self, ids: Ids, length: int, size: int, stride: int | None = None) -> None:
+    def __init__(self, ids: Stream, length: int, size: int, stride: int | None = None) -> None:
         _need(len(ids), 2)
-        self.ids, self.length, self.size, self.stride = np.asanyarray(ids), length, size, stride or length
+        self.ids, self.length, self.size, self.stride = _sliceable(ids), length, size, stride or length
         if not 1 <= self.stride <= length:
             raise UsageError(f"a stride of {stride} for windows of {length}", "use a stride from 1 to the length")
         beyond_first = max(0, len(self.ids) - 1 - length)
@@ -193,6 +197,10 @@ def _shifted(document: Ids, start: int, stop: int) -> tuple[NDArray[np.int64], N
     targets = np.full(len(ids), IGNORE, np.int64)
     targets[: len(seen) - 1] = seen[1:]
     return ids, targets
+
+
+def _sliceable(ids: Stream) -> NDArray[Any] | ShardSet:
+    return ids if isinstance(ids, ShardSet) else np.asanyarray(ids)
 
 
 def _need(count: int, needed: int, what: str = "tokens") -> None:

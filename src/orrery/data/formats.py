@@ -58,6 +58,11 @@ def format_of(file: Path) -> str:
     return suffix
 
 
+def is_plain_text(file: Path) -> bool:
+    """Whether the whole file is one document."""
+    return format_of(file) not in (*ROWS, *SENTENCES)
+
+
 def read_rows(file: Path, wanted: tuple[str, ...], faults: Faults) -> Rows:
     """Yield (line or row number, row) of a file of rows. Raises `DataError` for other formats."""
     return _reader(ROWS, file, "rows")(file, wanted, faults)

@@ -6,29 +6,32 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from orrery.text import bpe, characters
+from orrery.text import bpe, characters, subwords
 
 CHUNK = 1 << 16
 """Characters encoded at once; longer only where a text has no place to cut."""
 
 TOGETHER = 8
 
-# After a letter or a digit, before whitespace: the patterns below always end a piece there.
-CUT = re.compile(r"(?<=[^\W_])(?=\s)")
+# After a letter, a digit or a mark that ends a clause, before whitespace: every rule below ends a piece there.
+# Marks matter for scripts without blanks between words, where only a line's end is followed by whitespace.
+CUT = re.compile(r"(?:(?<=[^\W_])|(?<=[.,;:!?\u3002\uff01\uff1f\u300d]))(?=[ \t\r\n])")
+NEAR_THE_END = 1 << 12
 
 GPT2 = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+BLANKS = ({"type": "BertPreTokenizer"}, {"type": "WhitespaceSplit"})
 
 
 def cuttable(definition: Mapping[str, Any]) -> bool:
     """Whether encoding the parts of `cut` one by one gives the same ids as encoding the whole text.
 
-    Known for our own two pre-tokenizers and GPT-2's. A normaliser, or an added token that is matched inside
+    Known for our own pre-tokenizers, GPT-2's, BERT's and blanks. A normaliser, or an added token that is matched inside
     text, could reach across a cut; such tokenizers read each text whole.
     """
     if definition.get("normalizer") or any(not token.get("special") for token in definition.get("added_tokens", [])):
         return False
     rule = dict(definition.get("pre_tokenizer") or {})
-    return plain(rule) in (plain(GPT2), definition_of(bpe), definition_of(characters))
+    return plain(rule) in (plain(GPT2), *map(plain, BLANKS), *map(definition_of, (bpe, characters, subwords)))
 
 
 def groups(parts: Iterable[str]) -> Iterator[list[str]]:
@@ -49,6 +52,15 @@ def cut(text: str) -> Iterator[str]:
         start = place.start()
     if start < len(text) or not text:
         yield text[start:]
+
+
+def last_cut(text: str) -> int | None:
+    """Return the last place at which ``text`` may be cut, or None; no place is at its beginning or end."""
+    for start in (max(0, len(text) - NEAR_THE_END), 0):
+        places = [match.start() for match in CUT.finditer(text, start)]
+        if places:
+            return places[-1]
+    return None
 
 
 def definition_of(kind: Any) -> Any:

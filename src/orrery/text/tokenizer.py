@@ -38,7 +38,7 @@ class Tokenizer:
         self._engine.encode_special_tokens = True
         self._engine.no_padding()
         self._engine.no_truncation()
-        self._cuttable = chunks.cuttable(self._json)
+        self.cuttable: bool = chunks.cuttable(self._json)
         self.size: int = 1 + max(self._engine.get_vocab(with_added_tokens=True).values())
         self.roles: dict[str, str] = self._known_roles() | dict(roles or {})
 
@@ -58,11 +58,14 @@ class Tokenizer:
     def encode_parts(self, text: str) -> Iterator[list[int]]:
         """Yield the ids of ``text`` part by part, so that a text of any length needs little memory."""
         refuse_surrogates(text)
-        parts = chunks.cut(text) if self._cuttable else [text]
-        for group in chunks.groups(parts):
+        for group in chunks.groups(self.parts(text)):
             # The fast form keeps no offsets: half the time, a tenth of the memory.
             for found in self._engine.encode_batch_fast(group, add_special_tokens=False):
                 yield found.ids
+
+    def parts(self, text: str) -> Iterator[str]:
+        """Yield parts of ``text`` whose ids, joined, are its ids: short ones, if the tokenizer is ``cuttable``."""
+        return chunks.cut(text) if self.cuttable else iter([text])
 
     def encode_with_ends(self, text: str) -> tuple[list[int], list[int]]:
         """Return the ids of ``text`` and, for each, the character of ``text`` at which it ends."""
