@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-app = App(name="data", help="Data sets: show, fetch, prepare.")
+app = App(name="data", help="Data sets and texts: show, fetch, clean, prepare.")
+app.command("orrery.cli.data_clean:clean", name="clean", help="Leave out duplicates and debris.")
 
 
 @app.command

@@ -1,4 +1,4 @@
-"""Exact duplicates: the first of several documents with one text stays; 16 bytes of memory a document, and room to grow."""
+"""Exact duplicates: of several documents with one text the first stays. 16 bytes a document, and room to grow."""
 
 import hashlib
 import struct
@@ -72,17 +72,15 @@ class ExactDuplicates:
     def __init__(self, *, whitespace: bool = True) -> None:
         self._first = Numbered()
         self._whitespace = whitespace
-        self._number = 0
 
-    def __call__(self, document: Document) -> str | None:
-        """Return which document the text repeats, counted from 1; None for the first of its kind."""
-        if self._number > MOST:
+    def __call__(self, number: int, document: Document) -> str | None:
+        """Return which document, by its number, has this text already; None for the first of its kind."""
+        if number > MOST:
             raise DataError(f"more than {MOST:,} documents", "clean the corpus in parts")
         digest = hashlib.sha256(self._normalised(document.text).encode()).digest()
-        self._number += 1
         first = self._first.get(digest)
         if first is None:
-            self._first.swap(digest, self._number)
+            self._first.swap(digest, number)
             return None
         return f"the same text as document {first:,}"
 

@@ -6,6 +6,7 @@ Broder 1997, "On the resemblance and containment of documents"; bands as in Lesk
 
 import hashlib
 import re
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ Signature = NDArray[np.uint32]
 # Scripts without spaces (Thai, kana, Chinese): each character is a word.
 _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
-_AT_ONCE = 1 << 14
+_AT_ONCE = 1 << 11
 
 
 def shingles(text: str, words: int = 5) -> Hashes:
@@ -69,11 +70,8 @@ class MinHash:
 
     def signature(self, hashes: Hashes) -> Signature:
         """Return the signature of a set that is not empty."""
-        least = np.full(len(self.keys), np.iinfo(np.uint64).max, np.uint64)
-        for start in range(0, len(hashes), _AT_ONCE):
-            part = hashes[start : start + _AT_ONCE]
-            for place, key in enumerate(self.keys):
-                least[place] = min(least[place], mixed(part ^ key).min())
+        parts = (hashes[start : start + _AT_ONCE, None] for start in range(0, len(hashes), _AT_ONCE))
+        least = np.min([mixed(part ^ self.keys).min(0) for part in parts], 0)
         return (least >> np.uint64(32)).astype(np.uint32)
 
 
@@ -89,12 +87,12 @@ class Bands:
     bands: int
     rows: int
 
-    def probability(self, similarity: float | NDArray[np.float64]) -> float | NDArray[np.float64]:
+    def probability(self, similarity: int | float | NDArray[np.float64]) -> float | NDArray[np.float64]:
         """Return the probability that two documents of this Jaccard similarity are compared: 1 - (1 - s^r)^b."""
         return 1 - (1 - similarity**self.rows) ** self.bands
 
 
-def bands_for(threshold: float, permutations: int = 128, missed: float = 0.02) -> Bands:
+def bands_for(threshold: int | float, permutations: int = 128, missed: float = 0.02) -> Bands:
     """Return the bands with the most rows that miss a pair at the threshold with at most this probability.
 
     More rows mean fewer needless comparisons. Raises `UsageError` for a threshold outside 0 to 1.
@@ -102,7 +100,9 @@ def bands_for(threshold: float, permutations: int = 128, missed: float = 0.02) -
     if not 0 < threshold <= 1:
         raise UsageError(f"a similarity of {threshold:g}", "give a Jaccard similarity above 0, at most 1; 0.8 is usual")
     cuts = [Bands(permutations // rows, rows) for rows in range(1, permutations + 1)]
-    return max((cut for cut in cuts if cut.probability(threshold) >= 1 - missed), key=lambda cut: cut.rows, default=cuts[0])
+    return max(
+        (cut for cut in cuts if cut.probability(threshold) >= 1 - missed), key=lambda cut: cut.rows, default=cuts[0]
+    )
 
 
 class NearIndex:
@@ -115,7 +115,7 @@ class NearIndex:
         self.bands, self.size = bands, 0
         self._signatures = np.zeros((64, permutations), np.uint32)
         # Documents that share a band form a chain: the table knows the last, and each the one before it.
-        self._before = np.zeros((64, bands.bands), np.int64)
+        self._before = np.zeros((64, bands.bands), np.int32)
         self._last = Numbered()
 
     def add(self, signature: Signature) -> int:
@@ -163,16 +163,14 @@ class NearDuplicates:
 
     name = "near-duplicate"
 
-    def __init__(self, threshold: float = 0.8, permutations: int = 128, seed: int = 1337) -> None:
+    def __init__(self, threshold: int | float = 0.8, permutations: int = 128, seed: int = 1337) -> None:
         self._minhash = MinHash(permutations, seed)
         self._index = NearIndex(bands_for(threshold, permutations), permutations)
         self._threshold = threshold
-        self._numbers: list[int] = []
-        self._number = 0
+        self._numbers = array("Q")
 
-    def __call__(self, document: Document) -> str | None:
-        """Return which document this one is like, counted from 1 among those that came here; None if it stays."""
-        self._number += 1
+    def __call__(self, number: int, document: Document) -> str | None:
+        """Return which document, by its number, this one is like; None if it stays."""
         hashes = shingles(document.text)
         if not len(hashes):
             return None
@@ -180,10 +178,10 @@ class NearDuplicates:
         alike = self._index.likenesses(signature, self._threshold)
         if not alike:
             self._index.add(signature)
-            self._numbers.append(self._number)
+            self._numbers.append(number)
             return None
-        number, estimate = max(alike, key=lambda pair: pair[1])
-        return f"like document {self._numbers[number]:,} (similarity {estimate:.2f})"
+        closest, estimate = max(alike, key=lambda pair: pair[1])
+        return f"like document {self._numbers[closest]:,} (similarity {estimate:.2f})"
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def read_portions(settings: DataSettings) -> tuple[list[Portion], list[Document]
     portions, held_back = [], []
     for part in settings.parts:
         train, rest = divide(read_documents(settings, part.train), settings.split)
-        portions.append(Portion(part.name or part.train, part.weight, train))
+        portions.append(Portion(part.label, part.weight, train))
         held_back += rest
     return portions, held_back if settings.val is None else read_documents(settings, settings.val)
 

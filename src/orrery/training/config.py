@@ -99,6 +99,11 @@ class MixtureSettings(Section):
     name: str | None = None
     tokens: Positive | None = None
 
+    @property
+    def label(self) -> str:
+        """What the corpus is called in metrics and tables."""
+        return self.name or self.train
+
 
 class DataSettings(Section):
     """Which text: a file, a folder or a named corpus for training, and its own or a split for validation.
@@ -128,7 +133,7 @@ class DataSettings(Section):
     def _train_or_mixture(self) -> "DataSettings":
         if (self.train is None) == (self.mixture is None):
             raise PydanticCustomError("one_of", "exactly one of train and mixture is needed")
-        names = [part.name or part.train for part in self.parts]
+        names = [part.label for part in self.parts]
         if not names or len(set(names)) != len(names):
             raise PydanticCustomError("mixture", "a mixture needs corpora with different names")
         return self
