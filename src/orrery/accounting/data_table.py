@@ -36,7 +36,7 @@ GPT3 = tuple(
 """Deck S3, from Brown et al. 2020, Table 2.2: weights in percent, which add to 101, and tokens, to 499 billion."""
 
 
-def epochs(weight: float, training: float, tokens: float) -> float:
+def epochs(weight: int | float, training: int | float, tokens: int | float) -> float:
     """Return how often a corpus is gone through: its share of the training tokens over its own."""
     return weight * training / tokens
 
@@ -97,7 +97,7 @@ def mixture_table(rows: Sequence[MixtureRow], training: int | float) -> list[tup
     return [*table, ("all", f"{total:,.0f}", "100.00 %", _elapsed(training / total))]
 
 
-def _elapsed(count: float) -> str:
+def _elapsed(count: int | float) -> str:
     return f"{count:.3f}"
 
 
@@ -108,9 +108,9 @@ class Published:
     name: str
     makers: str
     year: int
-    tokens: float | None
-    parameters: float | None
-    rumoured: float | None = None
+    tokens: int | float | None
+    parameters: int | float | None
+    rumoured: int | float | None = None
 
     @property
     def tokens_per_parameter(self) -> float | None:
@@ -152,7 +152,7 @@ def published_table(models: Iterable[Published] = PUBLISHED) -> list[tuple[str, 
     ]
 
 
-def _large(number: float | None) -> str:
+def _large(number: int | float | None) -> str:
     if number is None:
         return "?"
     return f"{number / 1e12:g} trillion" if number >= 1e12 else f"{number / BILLION:g} billion"

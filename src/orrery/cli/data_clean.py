@@ -83,9 +83,9 @@ def _rules(exact: bool, near: float | None, filters: str | None, drop_matching: 
     from orrery.data.near_duplicates import NearDuplicates
 
     rules: list[Rule] = [ExactDuplicates()] if exact else []
-    rules += [Matching(drop_matching)] if drop_matching is not None else []
-    rules += parse_rules(filters) if filters is not None else []
-    rules += [NearDuplicates(near)] if near is not None else []
+    rules.extend([Matching(drop_matching)] if drop_matching is not None else [])
+    rules.extend(parse_rules(filters) if filters is not None else [])
+    rules.extend([NearDuplicates(near)] if near is not None else [])
     if not rules:
         raise UsageError("nothing to clean by", "give --exact, --near 0.8, --filters gopher or --drop-matching REGEX")
     return rules

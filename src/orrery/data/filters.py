@@ -35,8 +35,8 @@ class Between:
     """The rule that a measure of the text lies between two bounds, both of which still pass."""
 
     name: str
-    low: float = -math.inf
-    high: float = math.inf
+    low: int | float = -math.inf
+    high: int | float = math.inf
 
     def __call__(self, number: int, document: Document) -> str | None:
         """Return the value and the bound it breaks; None for a text that keeps both."""
@@ -46,7 +46,7 @@ class Between:
         return f"{value:.4g}, at most {self.high:g} allowed" if value > self.high else None
 
 
-def _at_most(**bounds: float) -> tuple[Between, ...]:
+def _at_most(**bounds: int | float) -> tuple[Between, ...]:
     return tuple(Between(name, high=bound) for name, bound in bounds.items())
 
 
@@ -87,7 +87,7 @@ class Matching:
     nested repeats such as ``(a+)+`` can need ages (watched in the main thread of systems with timers only).
     """
 
-    def __init__(self, pattern: str, seconds: float = SECONDS) -> None:
+    def __init__(self, pattern: str, seconds: int | float = SECONDS) -> None:
         self.name = f"matches {pattern}"
         self._seconds = seconds
         try:
@@ -185,7 +185,7 @@ def _bounded(name: str, bounds: str) -> Between:
 
 
 @contextmanager
-def _time_limit(seconds: float, what: str) -> Iterator[None]:
+def _time_limit(seconds: int | float, what: str) -> Iterator[None]:
     """Stop what runs too long: the matching of a pattern looks for signals now and then."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-Measure = Callable[[str], float]
+Measure = Callable[[str], int | float]
 
 BULLETS = ("•", "‣", "▪", "◦", "-", "*")
 ELLIPSES = ("...", "…")
@@ -20,51 +20,51 @@ SENTENCE_ENDS = (".", "!", "?", '"', "”", "…", "。", "\uff01", "\uff1f")  #
 STOP_WORDS = frozenset({"the", "be", "to", "of", "and", "that", "have", "with"})
 
 
-def characters(text: str) -> float:
+def characters(text: str) -> int | float:
     """Count the characters."""
     return len(text)
 
 
-def words(text: str) -> float:
+def words(text: str) -> int | float:
     """Count the words."""
     return len(text.split())
 
 
-def mean_word_length(text: str) -> float:
+def mean_word_length(text: str) -> int | float:
     """Return the mean number of characters of a word."""
     found = text.split()
     return _ratio(sum(map(len, found)), len(found))
 
 
-def symbol_ratio(text: str, symbols: Sequence[str]) -> float:
+def symbol_ratio(text: str, symbols: Sequence[str]) -> int | float:
     """Return the number of symbols over the number of words."""
     return _ratio(sum(text.count(symbol) for symbol in symbols), len(text.split()))
 
 
-def alphabetic(text: str) -> float:
+def alphabetic(text: str) -> int | float:
     """Return the share of letters among the characters that are not white space."""
     solid = "".join(text.split())
     return _ratio(sum(map(str.isalpha, solid)), len(solid))
 
 
-def words_with_letters(text: str) -> float:
+def words_with_letters(text: str) -> int | float:
     """Return the share of words with at least one letter."""
     found = text.split()
     return _ratio(sum(any(map(str.isalpha, word)) for word in found), len(found))
 
 
-def stop_words(text: str) -> float:
+def stop_words(text: str) -> int | float:
     """Count how many of the, be, to, of, and, that, have, with occur at least once."""
     return len(STOP_WORDS & set(re.findall(r"\w+", text.lower())))
 
 
-def lines_that_end(text: str, ends: Sequence[str]) -> float:
+def lines_that_end(text: str, ends: Sequence[str]) -> int | float:
     """Return the share of lines that end with one of these."""
     found = lines(text)
     return _ratio(sum(line.endswith(tuple(ends)) for line in found), len(found))
 
 
-def bullet_lines(text: str) -> float:
+def bullet_lines(text: str) -> int | float:
     """Return the share of lines that start with a bullet."""
     found = lines(text)
     return _ratio(sum(line.startswith(BULLETS) for line in found), len(found))
@@ -80,20 +80,20 @@ def paragraphs(text: str) -> list[str]:
     return [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
 
 
-def repeated(parts: Iterable[str]) -> float:
+def repeated(parts: Iterable[str]) -> int | float:
     """Return the share of parts that came before."""
     counts = Counter(parts)
     return _ratio(counts.total() - len(counts), counts.total())
 
 
-def repeated_characters(parts: Iterable[str]) -> float:
+def repeated_characters(parts: Iterable[str]) -> int | float:
     """Return the share of characters that lie in parts that came before."""
     counts = Counter(parts)
     total = sum(len(part) * count for part, count in counts.items())
     return _ratio(sum(len(part) * (count - 1) for part, count in counts.items()), total)
 
 
-def top_gram(text: str, size: int) -> float:
+def top_gram(text: str, size: int) -> int | float:
     """Return the share of the words' characters in the n-gram that occurs most often, 0 if none occurs twice.
 
     Of n-grams that occur equally often the longest counts. Occurrences that overlap count fully, so that "a a a"
@@ -110,7 +110,7 @@ def top_gram(text: str, size: int) -> float:
     return _ratio(int(most * inside[counts == most].max()), int(lengths.sum())) if most > 1 else 0.0
 
 
-def duplicate_grams(text: str, size: int) -> float:
+def duplicate_grams(text: str, size: int) -> int | float:
     """Return the share of the words' characters that lie in some n-gram that occurs more than once.
 
     Every occurrence counts, the first too; a character in several of them counts once.
@@ -138,7 +138,7 @@ def gram_numbers(found: Sequence[str], size: int) -> NDArray[np.int64]:
     return grams if len(found) >= size else grams[:0]
 
 
-def _ratio(part: float, whole: float) -> float:
+def _ratio(part: int | float, whole: int | float) -> int | float:
     return part / whole if whole else 0.0
 
 
