@@ -82,10 +82,15 @@ def _rules(exact: bool, near: float | None, filters: str | None, drop_matching: 
     from orrery.data.filters import Matching, parse_rules
     from orrery.data.near_duplicates import NearDuplicates
 
-    rules: list[Rule] = [ExactDuplicates()] if exact else []
-    rules.extend([Matching(drop_matching)] if drop_matching is not None else [])
-    rules.extend(parse_rules(filters) if filters is not None else [])
-    rules.extend([NearDuplicates(near)] if near is not None else [])
+    rules: list[Rule] = []
+    if exact:
+        rules.append(ExactDuplicates())
+    if drop_matching is not None:
+        rules.append(Matching(drop_matching))
+    if filters is not None:
+        rules.extend(parse_rules(filters))
+    if near is not None:
+        rules.append(NearDuplicates(near))
     if not rules:
         raise UsageError("nothing to clean by", "give --exact, --near 0.8, --filters gopher or --drop-matching REGEX")
     return rules

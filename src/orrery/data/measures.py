@@ -7,7 +7,7 @@ paragraphs that are blank do not count. A ratio of nothing is 0.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,9 +99,7 @@ def top_gram(text: str, size: int) -> int | float:
     Of n-grams that occur equally often the longest counts. Occurrences that overlap count fully, so that "a a a"
     can reach more than 1.
     """
-    found = text.split()
-    lengths = np.array([len(word) for word in found], np.int64)
-    grams = gram_numbers(found, size)
+    lengths, grams = word_lengths(text), gram_numbers(text, size)
     if not len(grams):
         return 0.0
     _, first, counts = np.unique(grams, return_index=True, return_counts=True)
@@ -115,27 +113,34 @@ def duplicate_grams(text: str, size: int) -> int | float:
 
     Every occurrence counts, the first too; a character in several of them counts once.
     """
-    found = text.split()
-    lengths = np.array([len(word) for word in found], np.int64)
-    grams = gram_numbers(found, size)
+    lengths, grams = word_lengths(text), gram_numbers(text, size)
     _, kinds, counts = np.unique(grams, return_inverse=True, return_counts=True)
     starts = np.flatnonzero(counts[kinds] > 1)
-    covered = np.zeros(len(found), bool)
+    covered = np.zeros(len(lengths), bool)
     for place in range(size):
         covered[starts + place] = True
     return _ratio(int(lengths[covered].sum()), int(lengths.sum()))
 
 
-def gram_numbers(found: Sequence[str], size: int) -> NDArray[np.int64]:
+@lru_cache(maxsize=1)
+def word_lengths(text: str) -> NDArray[np.int64]:
+    """Return the number of characters of each word."""
+    return np.array([len(word) for word in text.split()], np.int64)
+
+
+# The n-grams of all sizes up to ten are asked for, one after another, and each is made from the one before.
+@lru_cache(maxsize=10)
+def gram_numbers(text: str, size: int) -> NDArray[np.int64]:
     """Return a number for the n-gram at each place: equal numbers mean equal n-grams."""
-    numbers: dict[str, int] = {}
-    single = np.array([numbers.setdefault(word, len(numbers)) for word in found], np.int64)
-    grams = single
-    for _ in range(size - 1):
-        # Numbered anew after each word, so that the product stays below 2**63.
-        pairs = grams[:-1] * len(numbers) + single[len(single) - len(grams) + 1 :]
-        grams = np.unique(pairs, return_inverse=True)[1].reshape(-1)
-    return grams if len(found) >= size else grams[:0]
+    if size == 1:
+        numbers: dict[str, int] = {}
+        return np.array([numbers.setdefault(word, len(numbers)) for word in text.split()], np.int64)
+    shorter, single = gram_numbers(text, size - 1), gram_numbers(text, 1)
+    if len(shorter) < 2:
+        return shorter[:0]
+    # Numbered anew at each size, so that the product stays below 2**63.
+    pairs = shorter[:-1] * (single.max() + 1) + single[size - 1 :]
+    return np.unique(pairs, return_inverse=True)[1].reshape(-1)
 
 
 def _ratio(part: int | float, whole: int | float) -> int | float:

@@ -86,7 +86,7 @@ def test_repeated_grams_equal_a_plain_count(words: list[str], size: int) -> None
     most = max(counts.values(), default=0)
     top = max((len("".join(gram)) for gram, count in counts.items() if count == most), default=0)
     assert top_gram(text, size) == (most * top / length if most > 1 else 0)
-    numbers = gram_numbers(words, size).tolist()
+    numbers = gram_numbers(text, size).tolist()
     assert len(numbers) == len(grams)
     assert len(set(zip(numbers, grams, strict=True))) == len(set(numbers)) == len(set(grams))
 
