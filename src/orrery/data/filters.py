@@ -23,7 +23,10 @@ SECONDS = 5.0
 class Rule(Protocol):
     """What decides on documents, one after another."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What the rule is called in the table of what was dropped."""
+        ...
 
     def __call__(self, number: int, document: Document) -> str | None:
         """Return why the document, the ``number``-th from 1, is dropped; None if it stays."""
