@@ -8,9 +8,10 @@ from cyclopts import App, Parameter
 if TYPE_CHECKING:
     from orrery.data.sets import DataSet
 
-app = App(name="data", help="Data sets: show, fetch, prepare, verify.")
+app = App(name="data", help="Data sets: show, fetch, clean, prepare, verify.")
 app.command("orrery.cli.data_prepare:prepare")
 app.command("orrery.cli.data_prepare:verify")
+app.command("orrery.cli.data_clean:clean", name="clean", help="Leave out duplicates and debris.")
 
 
 @app.command

@@ -27,11 +27,12 @@ VERBS = {
     "chat": Verb("orrery.cli.chat:chat", "Talk with a model, one line a turn, in the terminal or from a pipe."),
     "score": Verb("orrery.cli.score:score", "Show the log probability of each token of a text."),
     "show": Verb("orrery.cli.show:show", "Show the parts of a model and what they weigh, or what differs between two."),
+    "plan": Verb("orrery.cli.plan:plan", "Show what a training sees of each corpus, before it starts."),
     "export": Verb("orrery.cli.export:export", "Write a model for other programs: GGUF, or the Hugging Face layout."),
     "import": Verb("orrery.cli.importing:import_", "Write a model anew as safetensors, from a pickle only if allowed."),
     "parity": Verb("orrery.cli.parity:parity", "Compare two models layer by layer; say where they part."),
     "tokenizer": Verb("orrery.cli.tokenizer:app", "Train a tokenizer, see step by step what it does, compare several."),
-    "data": Verb("orrery.cli.data:app", "Show, fetch and prepare texts and named data sets."),
+    "data": Verb("orrery.cli.data:app", "Show, fetch, clean and prepare texts and named data sets."),
     "verify": Verb("orrery.cli.verify:verify", "Check golden numbers, and that every way through a model agrees."),
     "info": Verb("orrery.cli.info:info", "Versions, processor, memory and folders, for a bug report."),
 }

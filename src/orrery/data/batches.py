@@ -1,8 +1,8 @@
 """Batches as a pure function of (seed, step): resume needs no state, ranks and workers change no order.
 
-Every source has ``batch(step)`` for the global batch of a step, and ``tokens_per_step``, its positions at
-most. Tensors are int64 [B, L] unless said otherwise; ``targets[b, t]`` is the token after ``ids[b, t]``, or
-IGNORE.
+Every source has ``batch(step)`` for the global batch of a step, ``tokens_per_step``, its positions at most,
+and ``rows_per_epoch``, how many rows are once through its text. Tensors are int64 [B, L] unless said
+otherwise; ``targets[b, t]`` is the token after ``ids[b, t]``, or IGNORE.
 """
 
 from abc import ABC, abstractmethod
@@ -33,6 +33,7 @@ class PureSource(ABC):
     """A source of batches that depends on (seed, step) alone, and so has nothing to save."""
 
     tokens_per_step: int
+    rows_per_epoch: float
 
     @abstractmethod
     def batch(self, step: int) -> dict[str, Tensor]:
@@ -55,6 +56,7 @@ class CropBatches(PureSource):
         _need(len(ids), length + 1)
         self.ids, self.length, self.size, self.seed = _sliceable(ids), length, size, seed
         self.tokens_per_step = size * length
+        self.rows_per_epoch = len(ids) / length
 
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the batch of ``step``, drawn from (seed, step)."""
@@ -77,6 +79,7 @@ class PackedBatches(PureSource):
         self.rows = pack(pieces([len(document) for document in documents], length), length)
         self.order = Shuffled(len(self.rows), seed)
         self.tokens_per_step = size * length
+        self.rows_per_epoch = len(self.rows)
 
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the rows of ``step``, in the order of their epoch."""
@@ -115,6 +118,7 @@ class PaddedBatches(PureSource):
         self.pool = pool
         self.order = Shuffled(len(documents), seed)
         self.tokens_per_step = size * length
+        self.rows_per_epoch = len(documents)
         self._pool = lru_cache(maxsize=2)(self._sorted_pool)
 
     def batch(self, step: int) -> dict[str, Tensor]:
@@ -155,6 +159,7 @@ class SequentialWindows(PureSource):
         beyond_first = max(0, len(self.ids) - 1 - length)
         self.windows = 1 + -(-beyond_first // self.stride)
         self.tokens_per_step = size * length
+        self.rows_per_epoch = self.windows
 
     def __len__(self) -> int:
         return -(-self.windows // self.size)

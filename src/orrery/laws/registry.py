@@ -45,6 +45,7 @@ CHECKS = (
     Check("golden: the course", "golden", "golden:check", "once"),
     Check("golden: G11 padding", "golden", "golden:check_padding", "once"),
     Check("golden: G13 Noam rate", "golden", "golden:check_noam", "once"),
+    Check("golden: G10 mixture of data", "golden", "mixtures:check", "once"),
     Check("golden: sizes of published models", "golden", "sizes:check", "once"),
     Check("stream", "stream", "stream:check", "once"),
     Check("cache", "cache", "cache:check"),
@@ -58,7 +59,7 @@ CHECKS = (
     Check("checkpoint", "checkpoint", "checkpoint:check"),
     Check("sight", "sight", "sight:check"),
 )
-SLIDES = ("golden:slides", "sizes:slides")
+SLIDES = ("golden:slides", "mixtures:slides", "sizes:slides")
 LATER = {
     "recurrence: chunked form": "no linear attention is there yet",
     "adapter: applied == merged": "no adapters are there yet",
