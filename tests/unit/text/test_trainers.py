@@ -184,7 +184,7 @@ def test_the_same_bytes_for_any_number_of_threads(kind, vocabulary):
 
 
 @pytest.mark.parametrize("kind", ["char_bpe", "wordpiece", "unigram"])
-@pytest.mark.parametrize("vocabulary", [None, 2, 5])
+@pytest.mark.parametrize("vocabulary", [2, 5])
 def test_vocabularies_without_room_are_refused(kind, vocabulary):
     with pytest.raises(UsageError):
         train_tokenizer(kind, TEXTS, vocabulary)
