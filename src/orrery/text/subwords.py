@@ -7,20 +7,15 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, trainers
 
 from orrery.errors import UsageError
-from orrery.text.bpe import WORDS
+from orrery.text import bpe
 from orrery.text.characters import REPLACEMENT, UNKNOWN
 from orrery.text.chunks import cut
 from orrery.text.expectation import estimate
 
 NEVER = -1000.0
-
-
-def pre_tokenizer() -> pre_tokenizers.PreTokenizer:
-    """Cut into words, the space before a word kept with it."""
-    return pre_tokenizers.Split(Regex(WORDS), "isolated")
 
 
 def train_bpe(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
@@ -55,7 +50,7 @@ def train_unigram(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
 
 def _counted(texts: Iterator[str], words: Counter[str]) -> Iterator[str]:
     """Pass the texts on, and count their words."""
-    rule = pre_tokenizer()
+    rule = bpe.words()
     for text in texts:
         for part in cut(text):
             words.update(word for word, _ in rule.pre_tokenize_str(part))
@@ -64,7 +59,7 @@ def _counted(texts: Iterator[str], words: Counter[str]) -> Iterator[str]:
 
 def _prepared(model: models.Model) -> Tokenizer:
     tokenizer = Tokenizer(model)
-    tokenizer.pre_tokenizer = pre_tokenizer()
+    tokenizer.pre_tokenizer = bpe.words()
     tokenizer.decoder = decoders.Sequence([decoders.Replace(UNKNOWN, REPLACEMENT), decoders.Fuse()])
     return tokenizer
 
