@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from orrery.cli.tokenizer_compare import compare
 from orrery.cli.tokenizer_show import show
+from orrery.text.kinds import Kind
 
 PATIENCE = 2.0
 """Seconds before a bar appears."""
@@ -24,8 +25,9 @@ def train(
     /,
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
-    kind: Literal["byte_bpe", "character"] = "byte_bpe",
+    kind: Kind = "byte_bpe",
     vocabulary: int | None = None,
+    lowercase: Annotated[bool, Parameter(negative="")] = False,
     column: str = "text",
 ) -> None:
     """Train a tokenizer on a corpus and write tokenizer.json.
@@ -37,18 +39,21 @@ def train(
     output
         Folder to write to.
     kind
-        byte_bpe: pairs of bytes merged; character: one id a character.
+        byte_bpe: frequent pairs of bytes merged, any text comes back exactly; char_bpe: the same on characters;
+        wordpiece: pairs merged by likelihood, spaces dropped; unigram: the likeliest pieces; word: one id a word;
+        character: one id a character.
     vocabulary
-        Number of ids, the end token included (byte_bpe: 4096 where not given; character: all).
+        Number of ids, the end token included (word and character: all of them where not given; else 4096).
+    lowercase
+        Turn every text into lower case first (not for byte_bpe, which gives back what it reads).
     column
         Column of .jsonl files that holds the text.
     """
     from orrery.data.large_text import Reading, read_texts
     from orrery.text.train import train_tokenizer
 
-    if kind == "byte_bpe" and vocabulary is None:
-        vocabulary = 4096
-    tokenizer = train_tokenizer(kind, _counted(read_texts(source, Reading(column))), vocabulary)
+    texts = read_texts(source, Reading(column))
+    tokenizer = train_tokenizer(kind, _counted(texts), vocabulary, lowercase=lowercase)
     tokenizer.save(output)
     print(f"{output / 'tokenizer.json'}: {kind} tokenizer, {tokenizer.size:,} ids, {tokenizer.fingerprint[:12]}")
 

@@ -12,7 +12,7 @@ import tokenizers
 
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import chunks, published
-from orrery.text.pieces import Pieces, pieces_of
+from orrery.text.pieces import Pieces, byte_fallback, pieces_of
 from orrery.text.validation import parse_tokenizer
 
 
@@ -126,6 +126,11 @@ class Tokenizer:
     def pieces(self) -> Pieces:
         """The bytes of each id, where they do not depend on the neighbours."""
         return pieces_of(self._json, self._engine)
+
+    @cached_property
+    def byte_pieces(self) -> frozenset[int]:
+        """Ids of the pieces that spell one byte each of a character outside the vocabulary."""
+        return byte_fallback(self._json)
 
     @cached_property
     def continuing(self) -> "Tokenizer":

@@ -118,7 +118,8 @@ def make_tokenizer(settings: TokenizerSettings, documents: Sequence[Document]) -
     if settings.file is not None:
         return load_tokenizer(settings.file)
     assert settings.kind is not None
-    return train_tokenizer(settings.kind, (document.text for document in documents), settings.vocabulary)
+    texts = (document.text for document in documents)
+    return train_tokenizer(settings.kind, texts, settings.vocabulary, lowercase=settings.lowercase)
 
 
 def encode(tokenizer: Tokenizer, documents: Sequence[Document]) -> list[Ids]:

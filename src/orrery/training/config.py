@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
+from orrery.text.kinds import Kind
+
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -61,8 +63,9 @@ class ModelSettings(Section):
 class TokenizerSettings(Section):
     """Which tokenizer: one trained on the training text, or a file."""
 
-    kind: Literal["byte_bpe", "character"] | None = None
+    kind: Kind | None = None
     vocabulary: Annotated[int, Field(ge=2)] | None = None
+    lowercase: bool = False
     file: Path | None = None
 
     @model_validator(mode="after")
@@ -71,6 +74,9 @@ class TokenizerSettings(Section):
             raise PydanticCustomError("one_of", "exactly one of kind and file is needed")
         if self.file is not None and self.vocabulary is not None:
             raise PydanticCustomError("one_of", "a tokenizer from a file has its own vocabulary")
+        if self.lowercase and self.kind in (None, "byte_bpe"):
+            reason = "a tokenizer from a file decides that itself" if self.file else "byte_bpe gives back every byte"
+            raise PydanticCustomError("lowercase", "lowercase cannot be: {reason}", {"reason": reason})
         return self
 
 
