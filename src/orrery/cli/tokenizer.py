@@ -41,9 +41,9 @@ def train(
     kind
         byte_bpe: frequent pairs of bytes merged, any text comes back exactly; char_bpe: the same on characters;
         wordpiece: pairs merged by likelihood, spaces dropped; unigram: the likeliest pieces; word: one id a word;
-        character: one id a character.
+        character: one id a character; bigram: frequent words whole, all others in pairs of characters (C2).
     vocabulary
-        Number of ids, the end token included (word and character: all of them where not given; else 4096).
+        Number of ids, the end token included (by default all for word and character, 8192 for bigram, else 4096).
     lowercase
         Turn every text into lower case first (not for byte_bpe, which gives back what it reads).
     column

@@ -14,7 +14,7 @@ from typing import Any
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from orrery.errors import UsageError
-from orrery.text.bpe import WORDS
+from orrery.text.bpe import words
 from orrery.text.characters import REPLACEMENT, UNKNOWN
 from orrery.text.chunks import cut
 
@@ -56,11 +56,6 @@ def of_words(shortlist: Iterable[str], pairs: Iterable[str], end: str) -> Tokeni
     # Outside the model's own pieces, so that no text that spells it gets the control id.
     tokenizer.add_special_tokens([end])
     return tokenizer
-
-
-def words() -> pre_tokenizers.PreTokenizer:
-    """Cut into words as byte-level BPE does, the space before a word kept with it."""
-    return pre_tokenizers.Split(Regex(WORDS), "isolated")
 
 
 def pairs_of(word: str) -> list[str]:

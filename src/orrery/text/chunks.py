@@ -24,6 +24,7 @@ NEAR_THE_END = 1 << 12
 GPT2 = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
 BERT = {"type": "BertPreTokenizer"}
 WORDS = {"type": "WhitespaceSplit"}
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
 
 
 def cuttable(definition: Mapping[str, Any]) -> bool:
@@ -37,8 +38,14 @@ def cuttable(definition: Mapping[str, Any]) -> bool:
         return False
     if (definition.get("normalizer") or {}).get("type") not in (None, "Lowercase", "BertNormalizer"):
         return False
-    ours = map(definition_of, (bpe.pre_tokenizer(), bpe.words(), characters.pre_tokenizer()))
-    return plain(definition.get("pre_tokenizer") or {}) in (plain(GPT2), BERT, WORDS, *ours)
+    known = (plain(GPT2), BERT, WORDS, *map(definition_of, (bpe.words(), characters.pre_tokenizer())))
+    first, *later = _steps(plain(definition.get("pre_tokenizer") or {}))
+    return first in known and all(step["type"] == "Split" or step == BYTES for step in later)
+
+
+def _steps(rule: Any) -> list[Any]:
+    """Return the steps of a pre-tokenizer in order; a later one works inside the pieces of an earlier one."""
+    return rule["pretokenizers"] if rule.get("type") == "Sequence" else [rule]
 
 
 def groups(parts: Iterable[str]) -> Iterator[list[str]]:

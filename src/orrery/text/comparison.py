@@ -4,12 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orrery.errors import UsageError
-from orrery.text import bigrams
 from orrery.text.tokenizer import Tokenizer
 from orrery.text.train import KINDS, train_tokenizer
-
-END = "<|endoftext|>"
-BIGRAM = "bigram"
 
 
 @dataclass(frozen=True)
@@ -62,17 +58,10 @@ def train_all(
     """
     trained: dict[str, Tokenizer] = {}
     refused: dict[str, str] = {}
-    for kind in (*KINDS, BIGRAM):
+    for kind in KINDS:
         starting(kind)
         try:
-            trained[kind] = (
-                train_bigram(texts, vocabulary) if kind == BIGRAM else train_tokenizer(kind, texts, vocabulary)
-            )
+            trained[kind] = train_tokenizer(kind, texts, vocabulary)
         except UsageError as error:
             refused[kind] = error.message
     return trained, refused
-
-
-def train_bigram(texts: Iterable[str], vocabulary: int) -> Tokenizer:
-    """Train character bigrams. Raises `UsageError` where the pairs alone fill the vocabulary."""
-    return Tokenizer(bigrams.train(iter(texts), vocabulary, END).to_str(), {"end": END})

@@ -12,7 +12,7 @@ from tokenizers import pre_tokenizers
 
 from orrery.errors import DataError
 from orrery.text import dictionary
-from orrery.text.comparison import Measures, measure, train_bigram
+from orrery.text.comparison import Measures, measure
 from orrery.text.tokenizer import Tokenizer
 from orrery.text.train import train_tokenizer
 
@@ -128,7 +128,7 @@ def train_systems(pairs: Sequence[Pair], vocabulary: int, starting: Callable[[st
     starting("WDict")
     word = _word_system(pairs, vocabulary)
     starting("C2")
-    bigram = System(train_bigram(source, vocabulary), train_bigram(target, vocabulary))
+    bigram = System(train_tokenizer("bigram", source, vocabulary), train_tokenizer("bigram", target, vocabulary))
     starting("BPE separate")
     separate = System(*(train_tokenizer("char_bpe", texts, vocabulary) for texts in (source, target)))
     starting("BPE joint")
