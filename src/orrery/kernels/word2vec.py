@@ -3,17 +3,17 @@
 Needs numba. Its specification is `orrery.models.word2vec.definition`.
 """
 
+import inspect
 import math
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from orrery.kernels.compiled import FAST_SUMS
+from orrery.kernels.compiled import compiled
 
 LINE = 16
 """Numbers of float32 in one cache line of 64 bytes: rows are padded to a multiple of it."""
@@ -40,10 +40,49 @@ def _asking(_context: Any, array: Any, row: Any, column: Any) -> Any:  # pragma:
     return types.void(array, row, column), generate
 
 
-_prefetch: Any = intrinsic(_asking)
+_prefetch: Any = intrinsic(inspect.unwrap(_asking))
 
 
-@numba.njit(nogil=True, cache=True, fastmath=FAST_SUMS)
+@compiled
+def _predict(
+    hidden: NDArray[Any],
+    error: NDArray[Any],
+    weights: NDArray[Any],
+    targets: NDArray[np.int32],
+    labels: NDArray[np.bool_],
+    first: int,
+    last: int,
+    rate: float,
+) -> float:
+    """Step the target rows of one example, add to ``error`` what its input is owed, and return its loss."""
+    width, one = weights.shape[1], weights.dtype.type(1)
+    loss, product = 0.0, 1.0
+    for k in range(first, last):
+        coming, row = targets[min(k + AHEAD, len(targets) - 1)], targets[k]
+        for i in range(0, width, LINE):
+            _prefetch(weights, coming, i)
+        score = weights.dtype.type(0)
+        for i in range(width):
+            score += hidden[i] * weights[row, i]
+        # signed > 0 where the model is right; its loss log(1 + exp(-signed)) never overflows this way.
+        signed = score if labels[k] else -score
+        small = weights.dtype.type(math.exp(-abs(signed)))
+        product *= 1.0 + small
+        if product > 1e100:  # one logarithm for many factors
+            loss, product = loss + math.log(product), 1.0
+        if signed < 0:
+            loss -= signed
+        step = weights.dtype.type(rate) * ((small if signed >= 0 else one) / (one + small))
+        if not labels[k]:
+            step = -step
+        for i in range(width):
+            weight = weights[row, i]
+            error[i] += step * weight
+            weights[row, i] = weight + step * hidden[i]
+    return loss + math.log(product)
+
+
+@compiled
 def descend(
     vectors: NDArray[Any],
     weights: NDArray[Any],
@@ -64,43 +103,19 @@ def descend(
     table, no large score is skipped, and the gradient of the mean carries its 1/n (Irsoy et al. 2021). A row that
     stands twice among the targets of one example is stepped twice, the second time from where the first left it.
     """
-    width, one = vectors.shape[1], vectors.dtype.type(1)
+    width = vectors.shape[1]
     hidden, error = np.empty(width, vectors.dtype), np.empty(width, vectors.dtype)
-    step_size = vectors.dtype.type(rate)
     loss = 0.0
     first_input = first_target = 0
     for example in range(len(input_ends)):
         last_input, last_target = input_ends[example], target_ends[example]
-        share = one / vectors.dtype.type(last_input - first_input)
+        share = vectors.dtype.type(1.0 / (last_input - first_input))
         for i in range(width):
             hidden[i] = error[i] = 0
         for k in range(first_input, last_input):
             for i in range(width):
                 hidden[i] += share * vectors[inputs[k], i]
-        product = 1.0
-        for k in range(first_target, last_target):
-            coming, row = targets[min(k + AHEAD, len(targets) - 1)], targets[k]
-            for i in range(0, width, LINE):
-                _prefetch(weights, coming, i)
-            score = vectors.dtype.type(0)
-            for i in range(width):
-                score += hidden[i] * weights[row, i]
-            # signed > 0 where the model is right; its loss log(1 + exp(-signed)) never overflows this way.
-            signed = score if labels[k] else -score
-            small = vectors.dtype.type(math.exp(-abs(signed)))
-            product *= 1.0 + small
-            if product > 1e100:
-                loss, product = loss + math.log(product), 1.0
-            if signed < 0:
-                loss -= signed
-            step = step_size * ((small if signed >= 0 else one) / (one + small))
-            if not labels[k]:
-                step = -step
-            for i in range(width):
-                weight = weights[row, i]
-                error[i] += step * weight
-                weights[row, i] = weight + step * hidden[i]
-        loss += math.log(product)
+        loss += _predict(hidden, error, weights, targets, labels, first_target, last_target, rate)
         for k in range(first_input, last_input):
             for i in range(width):
                 vectors[inputs[k], i] += share * error[i]

@@ -1,6 +1,6 @@
 """The three ways a word is predicted: which output rows are touched, and the loss by the plain definition."""
 
-from typing import TYPE_CHECKING, Protocol, final
+from typing import TYPE_CHECKING, Protocol, final, runtime_checkable
 
 import numpy as np
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # the compiled passes need no torch: 200 MB less
     from torch import Tensor
 
 
+@runtime_checkable
 class Objective(Protocol):
     """How the predicted word becomes labelled output rows, and what those cost."""
 
