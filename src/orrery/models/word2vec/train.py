@@ -1,5 +1,6 @@
 """Train word vectors: chunks of text, each drawn from its own random stream, stepped in order or as they come."""
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +16,8 @@ from orrery.models.word2vec.draws import Contexts, Ends, Ids, Targets, stream_ke
 from orrery.models.word2vec.objectives import Objective
 from orrery.models.word2vec.vectors import Vectors
 from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
+
+logger = logging.getLogger(__name__)
 
 Architecture = Callable[[Ids, Ends, int, np.uint64], Contexts]
 """`skip_gram` or `cbow`."""
@@ -212,6 +215,8 @@ def _step(objective: Objective, vectors: NDArray[np.float32], weights: NDArray[n
             return float(descend(vectors, weights, inputs, input_ends, rows, ends, labels, work.rate))
 
         return step
+    if objective.labelled:
+        logger.warning("numba is missing: the plain definition is about a thousand times slower; install orrery[fast]")
     from orrery.models.word2vec.plain import descend_by_definition
 
     return lambda work: descend_by_definition(objective, vectors, weights, work.contexts, work.targets, work.rate)

@@ -1,7 +1,11 @@
 """Training: the same bytes for any number of workers, a loss that means something, errors that say what to do."""
 
 import itertools
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,6 +78,28 @@ def test_the_plain_definition_trains_where_nothing_is_compiled(monkeypatch, arch
     assert plain.losses == pytest.approx(fast.losses, rel=0.01)
     assert np.abs(plain.vectors - fast.vectors).max() < 0.02
     assert np.isfinite(plain.weights).all()
+
+
+def test_without_numba_the_draws_are_the_same_and_it_says_that_it_is_slow():
+    program = """
+import sys; sys.modules["numba"] = None
+from dataclasses import replace
+from word2vec_toy import corpus
+from orrery.models.word2vec.draws import skip_gram
+from orrery.models.word2vec.objectives import HierarchicalSoftmax
+from orrery.models.word2vec.train import Settings, train
+text, vocabulary = corpus(4)
+settings = Settings(width=20, window=3, epochs=1, sample=0.01, seed=7)
+print(train(text, vocabulary, skip_gram, HierarchicalSoftmax(vocabulary), settings).losses[0])
+"""
+    tests = str(Path(__file__).parents[3])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, *sys.path])}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
+    text, vocabulary = corpus(4)
+    settings = Settings(width=20, window=3, epochs=1, sample=0.01, seed=7)
+    here = train(text, vocabulary, skip_gram, HierarchicalSoftmax(vocabulary), settings).losses[0]
+    assert float(done.stdout) == pytest.approx(here, rel=1e-5)
+    assert "numba is missing" in done.stderr
 
 
 def test_the_full_softmax_learns():
