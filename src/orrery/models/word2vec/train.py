@@ -28,7 +28,11 @@ LINE = 16
 
 @dataclass(frozen=True)
 class Settings:
-    """The numbers of a training; those of the C program where it has them."""
+    """The numbers of a training; those of the C program where it has them.
+
+    CBOW wants about three times the rate (0.075): its gradient carries the 1/n of the mean, which the C program
+    and gensim leave out (Irsoy et al. 2021).
+    """
 
     width: int = 100
     window: int = 5
@@ -84,7 +88,11 @@ Runner = Callable[[Iterator[Chunk], Draw, Step, int], Iterator[tuple[Work, float
 
 @dataclass(frozen=True)
 class Trained:
-    """Both tables of a training and the mean loss of an example in each epoch, in float64."""
+    """Both tables of a training and the mean loss of an example in each epoch, in float64.
+
+    The loss of an example is taken before its own step, so an epoch's mean also gains from what the text just
+    said; as the rate falls it gains less, and on a text that repeats itself the last means may rise a little.
+    """
 
     vocabulary: Vocabulary
     vectors: NDArray[np.float32]
