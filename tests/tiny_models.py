@@ -1,14 +1,17 @@
 """Tiny models with every parameter random, a tokenizer, and their saved folder."""
 
 from pathlib import Path
+from typing import TypeVar
 
 import torch
+from torch import nn
 
 from orrery.families import load_family
 from orrery.loading.save import save_model
 from orrery.models.decoder import Decoder
 from orrery.text.train import train_tokenizer
 
+Model = TypeVar("Model", bound=nn.Module)
 TEXT = "the cat sat on the mat, the dog sat on the log; äöü 日本 🙂\n"
 TOKENIZER = train_tokenizer("byte_bpe", [TEXT] * 3, 290)
 CONFIGS = {
@@ -27,7 +30,11 @@ CONFIGS = {
 
 def tiny(family: str, dtype: torch.dtype = torch.float64, **config) -> Decoder:
     """Return a model of this family, random in every parameter, in eval mode."""
-    model = load_family(family).spec({**CONFIGS[family], **config}).build(0).to(dtype).eval()
+    return randomised(load_family(family).spec({**CONFIGS[family], **config}).build(0).to(dtype).eval())
+
+
+def randomised(model: Model) -> Model:
+    """Return the model with every parameter drawn anew."""
     rng = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in model.parameters():

@@ -1,7 +1,7 @@
 import pytest
 
 from orrery.cli.data import app
-from orrery.data.shards import Shard
+from orrery.data.shard_index import ShardSet
 from orrery.errors import DataError
 from orrery.text.train import train_tokenizer
 
@@ -35,11 +35,13 @@ def test_prepare_writes_every_token(tmp_path, capsys):
         "-o",
         tmp_path / "out",
     )
-    parts = [Shard.open(tmp_path / "out" / f"{name}.tokens", tokenizer.fingerprint) for name in ("train", "validation")]
-    texts = [tokenizer.decode(part.ids, special=True).split("<|endoftext|>")[:-1] for part in parts]
+    parts = [ShardSet.open(tmp_path / "out", name, tokenizer.fingerprint) for name in ("train", "validation")]
+    texts = [tokenizer.decode(part[:], special=True).split("<|endoftext|>")[:-1] for part in parts]
     assert sorted(texts[0] + texts[1]) == sorted(f"document number {number}" for number in range(60))
     assert 0 < len(texts[1]) < 10
     assert "uint16" in capsys.readouterr().out
+    run("verify", tmp_path / "out")
+    assert "every shard as it was written" in capsys.readouterr().out
 
 
 def test_a_single_text_holds_back_its_tail(tmp_path):
@@ -47,8 +49,8 @@ def test_a_single_text_holds_back_its_tail(tmp_path):
     (tmp_path / "a.txt").write_text(text)
     train_tokenizer("character", [text]).save(tmp_path)
     run("prepare", tmp_path / "a.txt", "--tokenizer", tmp_path, "-o", tmp_path)
-    assert len(Shard.open(tmp_path / "train.tokens").ids) == 91
-    assert len(Shard.open(tmp_path / "validation.tokens").ids) == 11
+    assert len(ShardSet.open(tmp_path)) == 91
+    assert len(ShardSet.open(tmp_path, "validation")) == 11
 
 
 def test_too_little_text_is_refused(tmp_path):
@@ -56,3 +58,29 @@ def test_too_little_text_is_refused(tmp_path):
     train_tokenizer("character", ["x"]).save(tmp_path)
     with pytest.raises(DataError, match="0 tokens for training"):
         run("prepare", tmp_path / "a.txt", "--tokenizer", tmp_path, "-o", tmp_path)
+
+
+def test_show_prints_what_a_file_holds(tmp_path, capsys):
+    rows = "".join(f'"question\n{number}\x1b[2J",{number}\n' for number in range(9))
+    (tmp_path / "a.csv").write_text("text,label\n" + rows)
+    run("show", tmp_path / "a.csv", "--examples", 2)
+    assert capsys.readouterr().out.splitlines() == [
+        "column 'text' of 2: text, label",
+        "9 documents, 126 characters",
+        "a.csv:2: question 0\\x1b[2J",
+        "a.csv:4: question 1\\x1b[2J",
+    ]
+    (tmp_path / "a.en").write_text("one\ntwo\n")
+    (tmp_path / "a.de").write_text("eins\nzwei\n")
+    run("show", tmp_path / "a.en", tmp_path / "a.de")
+    assert "2 pairs" in capsys.readouterr().out
+
+
+def test_tables_are_prepared_and_tokenizers_trained_on_them(tmp_path, capsys):
+    from orrery.cli.tokenizer import app as tokenizer
+
+    (tmp_path / "a.csv").write_text("body,label\n" + "".join(f"some text {number},1\n" for number in range(60)))
+    words = ["train", tmp_path / "a.csv", "--kind", "character", "--column", "body", "-o", tmp_path]
+    tokenizer([str(word) for word in words], result_action="return_value")
+    run("prepare", tmp_path / "a.csv", "--column", "body", "--tokenizer", tmp_path, "-o", tmp_path)
+    assert len(ShardSet.open(tmp_path)) > 500

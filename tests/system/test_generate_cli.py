@@ -50,6 +50,14 @@ def test_every_flag_is_heard(model, capsys):
     assert "float64" in found.err
 
 
+def test_beams_print_the_best_answer_and_refuse_what_draws(model, capsys):
+    run(generate, model, "the cat", "--num-beams", 3, "--max-new-tokens", 4)
+    found = capsys.readouterr()
+    assert re.search(r"4 tokens, 3 beams, log probability -[\d.]+, score -[\d.]+, ended by --max-new-tokens", found.err)
+    with pytest.raises(UsageError, match="temperature cannot be used with num_beams"):
+        run(generate, model, "the cat", "--num-beams", 3, "--temperature", 0.5)
+
+
 def test_control_characters_are_escaped():
     assert printable("a\x1b[2Jb\r\x07\x9b\x7f\n\tä") == "a\\x1b[2Jb\\x0d\\x07\\x9b\\x7f\n\tä"
 

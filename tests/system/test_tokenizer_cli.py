@@ -4,8 +4,9 @@ import sys
 import pytest
 
 from orrery.cli.tokenizer import app
-from orrery.errors import DataError, ModelFileError
+from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import load_tokenizer
+from orrery.text.kinds import KINDS, VOCABULARY
 
 
 def run(*words):
@@ -25,11 +26,39 @@ def test_train_and_show(tmp_path, capsys):
     run("show", tmp_path / "characters", "low")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_from_text_to_a_file_that_encodes(kind, tmp_path, capsys):
+    text = "The cat sat on the mat; the cats sat. Über naïve cafés: 東京\n"
+    (tmp_path / "text.txt").write_text(text * 20, encoding="utf-8")
+    run("train", tmp_path / "text.txt", "--kind", kind, "-o", tmp_path / "made")
+    assert f"{kind} tokenizer" in capsys.readouterr().out
+    tokenizer = load_tokenizer(tmp_path / "made")
+    assert tokenizer.size <= (VOCABULARY[kind] or 100)
+    ids = tokenizer.encode(text)
+    assert tokenizer.unknown(ids) == 0
+    assert "".join(tokenizer.decode(ids).split()) == "".join(text.split())
+    run("show", tmp_path / "made", "The cat")
+    assert "7 characters, 7 bytes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "byte_bpe"])
+def test_lower_case_is_kept_in_the_file(kind, tmp_path):
+    (tmp_path / "text.txt").write_text("THE CAT sat on the mat. ÀÉ\n" * 20, encoding="utf-8")
+    run("train", tmp_path / "text.txt", "--kind", kind, "--lowercase", "-o", tmp_path / "made")
+    tokenizer = load_tokenizer(tmp_path / "made")
+    assert tokenizer.encode("The CAT sat àÉ") == tokenizer.encode("the cat SAT ÀÉ")
+    assert tokenizer.unknown(tokenizer.encode("The CAT sat ÀÉ")) == 0
+    assert not any(tokenizer.token(id) != tokenizer.token(id).lower() for id in range(2, tokenizer.size))
+    assert tokenizer.encode("THE <|endoftext|>", special=True)[-1] == tokenizer.special("end")
+
+
 def test_errors_name_what_is_wrong(tmp_path):
     (tmp_path / "empty.txt").write_text(" \n")
     with pytest.raises(DataError, match="0 tokens"):
         run("train", tmp_path / "empty.txt", "-o", tmp_path / "tokenizer")
     assert not (tmp_path / "tokenizer").exists()
+    with pytest.raises(UsageError, match="gives back every byte"):
+        run("train", tmp_path / "empty.txt", "--lowercase", "-o", tmp_path / "tokenizer")
     with pytest.raises(ModelFileError):
         run("show", tmp_path, "text")
 

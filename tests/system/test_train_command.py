@@ -43,6 +43,13 @@ def test_trains_resumes_and_leaves_a_model(recipe: str) -> None:
     assert {"model.safetensors", "config.json", "tokenizer.json"} <= names
 
 
+@pytest.mark.parametrize("flags", [["--tokenizer.kind", "unigram"], ["--tokenizer", "{kind: word, lowercase: true}"]])
+def test_trains_on_any_kind_of_tokenizer(flags: list[str], recipe: str) -> None:
+    assert run(["train", recipe, *flags]) == 0
+    assert steps("runs/small") == [1, 2, 3, 4]
+    assert json.loads(Path("runs/small/metrics.jsonl").read_text().splitlines()[-1])["val/bpb"] > 0
+
+
 @pytest.mark.parametrize("kind", ["packed", "padded"])
 def test_trains_on_documents(kind: str, recipe: str) -> None:
     lines = [json.dumps({"text": f"document {number} ends here"}) for number in range(30)]
@@ -66,6 +73,9 @@ def test_dry_run_and_print_config_train_nothing(recipe: str, capsys: pytest.Capt
         (["--trainng.steps", "4"], 2, "did you mean 'training'?"),
         (["--resum"], 2, "unknown flag --resum"),
         (["--resume", "--overwrite"], 2, "exclude each other"),
+        (["--tokenizer", "{kind: byte_bpe, lowercase: true}"], 2, "gives back every byte"),
+        (["--tokenizer", "{file: x, lowercase: true}"], 2, "from a file decides that itself"),
+        (["--tokenizer.kind", "syllable"], 2, "tokenizer.kind"),
         (["--batches.length", "17"], 2, "the model's context 16"),
         (["--model.config.vocab_size", "3"], 2, "vocabulary of 3"),
         (["--data.train", "no.txt"], 3, "no.txt"),

@@ -36,8 +36,8 @@ class Node:
 
     @property
     def what(self) -> str:
-        """The class with its settings: ``RMSNorm(eps=1e-06)``."""
-        given = {name: value for name, value in self.settings.items() if value not in ("no", "0", "")}
+        """The class with its settings: ``RMSNorm(eps=1e-06)``; a zero says nothing but as a depth."""
+        given = {n: value for n, value in self.settings.items() if n == "depth" or value not in ("no", "0", "")}
         shown = [name if value == "yes" else f"{name}={value}" for name, value in given.items()]
         return f"{self.kind}({', '.join(shown)})" if shown else self.kind
 

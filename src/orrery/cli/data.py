@@ -1,36 +1,51 @@
 """`orrery data`: which data sets there are, get one from its origin, make token shards."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-app = App(name="data", help="Data sets: show, fetch, prepare.")
+if TYPE_CHECKING:
+    from orrery.data.sets import DataSet
+
+app = App(name="data", help="Data sets: show, fetch, clean, prepare, verify.")
+app.command("orrery.cli.data_prepare:prepare")
+app.command("orrery.cli.data_prepare:verify")
+app.command("orrery.cli.data_clean:clean", name="clean", help="Leave out duplicates and debris.")
 
 
 @app.command
-def show(name: str | None = None, /) -> None:
-    """Show every named data set, or one of them with its files.
+def show(
+    source: str | None = None,
+    target: str | None = None,
+    /,
+    *,
+    count: Annotated[int | None, Parameter(name="--examples")] = None,
+    column: str = "text",
+) -> None:
+    """Show every named data set, one of them with its files, or what a file, folder or part of a set holds.
 
     Parameters
     ----------
-    name
-        A data set; without it, all of them in a table.
+    source
+        A data set (banking77); a part of one (banking77/train), a file or a folder; without it, all sets in a table.
+    target
+        The other side, where the source is one side of parallel text.
+    count
+        Number of documents, sentences or pairs to print (3 where not given); of a whole set none unless given.
+    column
+        Column of the text in JSON lines, CSV and Parquet; a number for a table without a line of names.
     """
     from orrery import settings
     from orrery.data import sets
 
-    folder = settings.data_folder()
-    if name is None:
-        _print_table(folder)
+    if source is None:
+        _print_table(settings.data_folder())
         return
-    found = sets.find(name)
-    print(f"{found.name}: {found.what}\nlicence: {found.licence}\norigin: {found.origin}")
-    print(f"conversion: {found.conversion}\nfolder: {folder / name}")
-    missing = {file.name for file in found.missing(folder)}
-    for file in found.files:
-        state = "missing" if file.name in missing else "present"
-        print(f"  {state}  {file.bytes:>12,} bytes  sha256 {file.sha256}  {file.name}")
+    if target is None and count is None and source in sets.SETS:
+        _print_files(sets.find(source), settings.data_folder())
+        return
+    _print_content(source, target, 3 if count is None else count, column)
 
 
 @app.command
@@ -54,48 +69,29 @@ def fetch(name: str, /) -> None:
         print(f"every file is already in {folder / name}")
 
 
-@app.command
-def prepare(
-    source: str,
-    /,
-    *,
-    tokenizer: Path,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
-    column: str = "text",
-    every: int = 20,
-    invalid: Literal["error", "replace"] = "error",
-    skip_bad: int = 0,
-) -> None:
-    """Write the token shards train.tokens and validation.tokens of a corpus.
+def _print_files(found: "DataSet", folder: Path) -> None:
+    print(f"{found.name}: {found.what}\nlicence: {found.licence}\norigin: {found.origin}")
+    print(f"conversion: {found.conversion}\nfolder: {folder / found.name}")
+    missing = {file.name for file in found.missing(folder)}
+    for file in found.files:
+        state = "missing" if file.name in missing else "present"
+        print(f"  {state}  {file.bytes:>12,} bytes  sha256 {file.sha256}  {file.name}")
+    parts = [f"{found.name}/{part}" for part in dict.fromkeys([*found.pairs, *found.corpora]) if part]
+    if parts:
+        print(f"parts: {', '.join(parts)} (`orrery data show PART` prints examples)")
 
-    Parameters
-    ----------
-    source
-        python-docs, a named data set, a text or .jsonl file, or a folder of them.
-    tokenizer
-        A tokenizer.json, or a folder that holds one.
-    output
-        Folder to write to.
-    column
-        Column of .jsonl files that holds the text.
-    every
-        About one document in this many is held back, by a hash of its name; of a single text the last tenth.
-    invalid
-        What to do with bytes that are not UTF-8.
-    skip_bad
-        Number of bad .jsonl lines a file that are left out.
-    """
-    from orrery.data.corpora import read_corpus
-    from orrery.data.prepare import split, write_tokens
-    from orrery.text import load_tokenizer
 
-    loaded = load_tokenizer(tokenizer)
-    train, validation = split(read_corpus(source, column=column, invalid=invalid, skip_bad=skip_bad), every)
-    output.mkdir(parents=True, exist_ok=True)
-    for name, documents in (("train", train), ("validation", validation)):
-        path = output / f"{name}.tokens"
-        info = write_tokens(path, documents, loaded)
-        print(f"{path}: {info.count:,} tokens of {len(documents):,} documents, {info.dtype.name}")
+def _print_content(source: str, target: str | None, examples: int, column: str) -> None:
+    from orrery.cli.console import printable
+    from orrery.cli.progress import watched
+    from orrery.data.overview import one_line, overview
+
+    seen = overview(source, target, examples, column, watched)
+    if seen.columns:
+        print(printable(f"column {seen.column!r} of {len(seen.columns)}: {', '.join(seen.columns)}"))
+    print(", ".join(f"{count:,} {what}" for what, count in seen.counts.items() if count))
+    for example in seen.examples:
+        print(printable(one_line(example)))
 
 
 def _print_table(folder: Path) -> None:

@@ -1,18 +1,22 @@
-"""`orrery tokenizer`: train a tokenizer on text, look at what one does with a text."""
+"""`orrery tokenizer`: train a tokenizer on text; show and compare what tokenizers do with a text."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
-if TYPE_CHECKING:
-    from orrery.text import Tokenizer
+from orrery.cli.tokenizer_compare import compare
+from orrery.cli.tokenizer_show import show
+from orrery.text.kinds import Kind
 
 PATIENCE = 2.0
 """Seconds before a bar appears."""
 
-app = App(name="tokenizer", help="Train a tokenizer, or look at one.")
+app = App(name="tokenizer", help="Train a tokenizer, look at one, or compare several.")
+app.command(show)
+app.command(compare)
+app.command("orrery.cli.tokenizer_chat:chat", name="chat")
 
 
 @app.command
@@ -21,8 +25,9 @@ def train(
     /,
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
-    kind: Literal["byte_bpe", "character"] = "byte_bpe",
+    kind: Kind = "byte_bpe",
     vocabulary: int | None = None,
+    lowercase: Annotated[bool, Parameter(negative="")] = False,
     column: str = "text",
 ) -> None:
     """Train a tokenizer on a corpus and write tokenizer.json.
@@ -34,52 +39,23 @@ def train(
     output
         Folder to write to.
     kind
-        byte_bpe: pairs of bytes merged; character: one id a character.
+        byte_bpe: frequent pairs of bytes merged, any text comes back exactly; char_bpe: the same on characters;
+        wordpiece: pairs merged by likelihood, spaces dropped; unigram: the likeliest pieces; word: one id a word;
+        character: one id a character; bigram: frequent words whole, all others in pairs of characters (C2).
     vocabulary
-        Number of ids, the end token included (byte_bpe: 4096 where not given; character: all).
+        Number of ids, the end token included (by default all for word and character, 8192 for bigram, else 4096).
+    lowercase
+        Turn every text into lower case first (not for byte_bpe, which gives back what it reads).
     column
         Column of .jsonl files that holds the text.
     """
-    from orrery.data.corpora import read_corpus
+    from orrery.data.large_text import Reading, read_texts
     from orrery.text.train import train_tokenizer
 
-    if kind == "byte_bpe" and vocabulary is None:
-        vocabulary = 4096
-    texts = (document.text for document in read_corpus(source, column=column))
-    tokenizer = train_tokenizer(kind, _counted(texts), vocabulary)
+    texts = read_texts(source, Reading(column))
+    tokenizer = train_tokenizer(kind, _counted(texts), vocabulary, lowercase=lowercase)
     tokenizer.save(output)
     print(f"{output / 'tokenizer.json'}: {kind} tokenizer, {tokenizer.size:,} ids, {tokenizer.fingerprint[:12]}")
-
-
-@app.command
-def show(model: Path, text: str, /) -> None:
-    """Print the pieces of a text, their ids, and for BPE the merges that made each word.
-
-    Parameters
-    ----------
-    model
-        A tokenizer.json, or a folder that holds one.
-    text
-        The text to cut.
-    """
-    from orrery.text import load_tokenizer
-
-    tokenizer = load_tokenizer(model)
-    ids = tokenizer.encode(text)
-    print(f"{len(text):,} characters, {len(text.encode()):,} bytes, {len(ids):,} tokens")
-    for id in ids:
-        print(f"{id:>8}  {tokenizer.token(id)!r}")
-    if tokenizer.definition["model"]["type"] == "BPE":
-        _print_merges(tokenizer, text)
-
-
-def _print_merges(tokenizer: "Tokenizer", text: str) -> None:
-    from orrery.text.merges import merge_steps
-
-    for word in dict.fromkeys(tokenizer.words(text)):
-        print(f"\n{word}")
-        for step, symbols in enumerate(merge_steps(tokenizer.definition, word)):
-            print(f"{step:>8}  {' '.join(symbols)}")
 
 
 def _counted(texts: Iterable[str]) -> Iterator[str]:

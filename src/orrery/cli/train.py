@@ -65,7 +65,9 @@ def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> int
         with open_run_folder(folder, resume=resume, overwrite=overwrite) as opened:
             try:
                 outcome = Trainer(make_parts(recipe), recipe, opened, ranks, reporter).run()
-                reporter.line(conclusion(recipe, opened.records()))
+                records = opened.records()
+                for line in (*epochs(records), conclusion(recipe, records)):
+                    reporter.line(line)
             finally:
                 reporter.close()
     return 128 + outcome.signal if outcome.signal else 0
@@ -79,6 +81,16 @@ def conclusion(recipe: "Recipe", records: list[dict[str, Any]]) -> str:
         return f"{recipe.name}: nothing was expected, or not measured yet"
     verdict = "met" if found <= expected.bound else "missed"
     return f"{recipe.name}: {expected.metric} {found:.4f}, expected at most {expected.bound}: {verdict}"
+
+
+def epochs(records: list[dict[str, Any]]) -> list[str]:
+    """Say how often each corpus of a mixture was gone through, from the last record; nothing without a mixture."""
+    found = {
+        key.removeprefix("epochs/"): n
+        for key, n in (records[-1] if records else {}).items()
+        if key.startswith("epochs/")
+    }
+    return ["epochs elapsed: " + ", ".join(f"{name} {count:.3f}" for name, count in found.items())] if found else []
 
 
 def make_parts(recipe: "Recipe") -> "Parts":
@@ -119,9 +131,20 @@ def plan(recipe: "Recipe", assembly: "Assembly", folder: Path) -> str:
         ("training text", f"{assembly.train_tokens:,} tokens"),
         ("batch", f"{batches.size:,} rows of {batches.length:,}, {tokens:,} tokens"),
         ("run", f"{settings.steps:,} steps, {tokens * settings.steps:,} tokens"),
-        ("epochs", f"{tokens * settings.steps / assembly.train_tokens:.2f}"),
+        *plan_epochs(recipe, assembly),
         ("memory", f"{weights * (2 + STATES[settings.optimizer.kind]):,} bytes and the activations"),
         ("arithmetic", f"{precision.dtype} ({precision.path}), {precision.threads} threads, on {device}"),
         ("folder", str(folder)),
     )
     return "\n".join(f"{name:<14}{value}" for name, value in rows)
+
+
+def plan_epochs(recipe: "Recipe", assembly: "Assembly") -> list[tuple[str, str]]:
+    """Return the plan's lines on epochs: one for a text, one for each corpus of a mixture."""
+    settings, batches = recipe.training, recipe.batches
+    if assembly.parts.epochs is None:
+        return [("epochs", f"{settings.steps * batches.size * batches.length / assembly.train_tokens:.2f}")]
+    elapsed = assembly.parts.epochs(settings.steps)
+    return [
+        ("epochs", f"{count:.2f} of {name}: {assembly.corpus_tokens[name]:,} tokens") for name, count in elapsed.items()
+    ]

@@ -1,8 +1,8 @@
 """Batches as a pure function of (seed, step): resume needs no state, ranks and workers change no order.
 
-Every source has ``batch(step)`` for the global batch of a step, and ``tokens_per_step``, its positions at
-most. Tensors are int64 [B, L] unless said otherwise; ``targets[b, t]`` is the token after ``ids[b, t]``, or
-IGNORE.
+Every source has ``batch(step)`` for the global batch of a step, ``tokens_per_step``, its positions at most,
+and ``rows_per_epoch``, how many rows are once through its text. Tensors are int64 [B, L] unless said
+otherwise; ``targets[b, t]`` is the token after ``ids[b, t]``, or IGNORE.
 """
 
 from abc import ABC, abstractmethod
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from orrery.data.order import Shuffled
 from orrery.data.packing import Piece, pack, pieces
+from orrery.data.shard_index import ShardSet
 from orrery.errors import DataError, UsageError
 
 IGNORE = -100
@@ -24,11 +25,15 @@ IGNORE = -100
 
 Ids = Sequence[int] | NDArray[Any]
 
+Stream = Ids | ShardSet
+"""One long text: in memory, or in shards of which only the slices that a batch needs are read."""
+
 
 class PureSource(ABC):
     """A source of batches that depends on (seed, step) alone, and so has nothing to save."""
 
     tokens_per_step: int
+    rows_per_epoch: float
 
     @abstractmethod
     def batch(self, step: int) -> dict[str, Tensor]:
@@ -47,10 +52,11 @@ class PureSource(ABC):
 class CropBatches(PureSource):
     """Random crops of one long token stream: ``ids`` and ``targets``, each start equally likely."""
 
-    def __init__(self, ids: Ids, length: int, size: int, seed: int) -> None:
+    def __init__(self, ids: Stream, length: int, size: int, seed: int) -> None:
         _need(len(ids), length + 1)
-        self.ids, self.length, self.size, self.seed = np.asanyarray(ids), length, size, seed
+        self.ids, self.length, self.size, self.seed = _sliceable(ids), length, size, seed
         self.tokens_per_step = size * length
+        self.rows_per_epoch = len(ids) / length
 
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the batch of ``step``, drawn from (seed, step)."""
@@ -73,6 +79,7 @@ class PackedBatches(PureSource):
         self.rows = pack(pieces([len(document) for document in documents], length), length)
         self.order = Shuffled(len(self.rows), seed)
         self.tokens_per_step = size * length
+        self.rows_per_epoch = len(self.rows)
 
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the rows of ``step``, in the order of their epoch."""
@@ -111,6 +118,7 @@ class PaddedBatches(PureSource):
         self.pool = pool
         self.order = Shuffled(len(documents), seed)
         self.tokens_per_step = size * length
+        self.rows_per_epoch = len(documents)
         self._pool = lru_cache(maxsize=2)(self._sorted_pool)
 
     def batch(self, step: int) -> dict[str, Tensor]:
@@ -143,14 +151,15 @@ class SequentialWindows(PureSource):
     count. The last batch may have fewer rows.
     """
 
-    def __init__(self, ids: Ids, length: int, size: int, stride: int | None = None) -> None:
+    def __init__(self, ids: Stream, length: int, size: int, stride: int | None = None) -> None:
         _need(len(ids), 2)
-        self.ids, self.length, self.size, self.stride = np.asanyarray(ids), length, size, stride or length
+        self.ids, self.length, self.size, self.stride = _sliceable(ids), length, size, stride or length
         if not 1 <= self.stride <= length:
             raise UsageError(f"a stride of {stride} for windows of {length}", "use a stride from 1 to the length")
         beyond_first = max(0, len(self.ids) - 1 - length)
         self.windows = 1 + -(-beyond_first // self.stride)
         self.tokens_per_step = size * length
+        self.rows_per_epoch = self.windows
 
     def __len__(self) -> int:
         return -(-self.windows // self.size)
@@ -193,6 +202,10 @@ def _shifted(document: Ids, start: int, stop: int) -> tuple[NDArray[np.int64], N
     targets = np.full(len(ids), IGNORE, np.int64)
     targets[: len(seen) - 1] = seen[1:]
     return ids, targets
+
+
+def _sliceable(ids: Stream) -> NDArray[Any] | ShardSet:
+    return ids if isinstance(ids, ShardSet) else np.asanyarray(ids)
 
 
 def _need(count: int, needed: int, what: str = "tokens") -> None:

@@ -1,54 +1,112 @@
-"""Documents from wherever text lies: Python's documentation, a named set, a file, a folder, JSON lines."""
+"""Documents, rows, sentences and pairs from wherever they lie: a named set, a file, a folder."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from orrery import settings
-from orrery.data import python_docs, sets
-from orrery.data.files import Invalid, decode, open_binary
-from orrery.data.jsonl import read_column
-from orrery.errors import DataError
+from orrery.data import formats, python_docs, sets
+from orrery.data.files import Faults, Invalid
+from orrery.data.readers import parallel
+from orrery.data.readers.columns import are_numbers
+from orrery.data.records import Document, Pair, Sentence
+from orrery.errors import DataError, UsageError
+
+__all__ = ["Document", "corpus_fingerprint", "read_corpus", "read_pairs", "read_rows", "read_sentences"]
 
 PYTHON_DOCS = "python-docs"
-TEXT_SUFFIXES = (".txt", ".md", ".rst")
-COMPRESSED = (".gz", ".xz")
-
-
-@dataclass(frozen=True)
-class Document:
-    """One whole text and a name that is unique in its corpus and the same on every machine."""
-
-    name: str
-    text: str
+COLUMN = "text"
+"""The column of a text where nothing else is said; a named set may have another."""
 
 
 def read_corpus(
     source: str | Path,
     *,
-    column: str = "text",
+    column: str = COLUMN,
     invalid: Invalid = "error",
     skip_bad: int = 0,
 ) -> Iterator[Document]:
     """Yield the documents of a source, in an order that does not depend on the machine.
 
-    ``source`` is "python-docs", a named set ("tiny-shakespeare", "python-peps", "python-peps/val"), a text
-    file, a .jsonl file (one document a line, in ``column``; also .gz and .xz), or a folder of these. Text is
-    never changed: byte order marks, line ends and NULs stay. Invalid UTF-8 is an error or, with "replace",
-    U+FFFD; at most ``skip_bad`` bad JSON lines a file are left out. Raises `DataError`.
+    ``source`` is "python-docs", a named set ("tiny-shakespeare", "python-peps", "python-peps/val"), a file of
+    any format of `orrery.data.formats` (also .gz and .xz), or a folder of these. A text file is one document,
+    JSON lines, CSV and Parquet hold one a row, in ``column``, CoNLL-U one from ``# newdoc`` to the next. Text
+    is never changed: line ends and NULs stay, and byte order marks but where they stand before rows. Invalid
+    UTF-8 is an error or, with "replace", U+FFFD; at most ``skip_bad`` bad records a file are left out. Raises
+    `DataError`.
     """
     if source == PYTHON_DOCS:
         yield from (Document(name, text) for name, text in python_docs.collect())
         return
-    name, _, part = str(source).partition("/")
-    if name in sets.SETS and not Path(source).exists():
-        root, files = sets.corpus_files(name, part, settings.data_folder())
-        column = sets.SETS[name].column or column
-    else:
-        root, files = _files(Path(source))
+    root, files, column = locate(source, column)
+    empty = True
     for file in files:
-        yield from _read_file(file, root, column, invalid, skip_bad)
+        name = file.relative_to(root).as_posix()
+        for document in formats.read_documents(file, name, column, Faults(invalid, skip_bad)):
+            empty = False
+            yield document
+    if empty:
+        raise DataError(f"{source}: 0 documents in {len(files)} files", "check that the file was written whole")
+
+
+def read_rows(
+    source: str | Path,
+    columns: Sequence[str] = (),
+    *,
+    invalid: Invalid = "error",
+    skip_bad: int = 0,
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of JSON lines, CSV, tab-separated or Parquet files as {column: value}.
+
+    All of ``columns`` must be there. Columns named "1", "2", ... say that a table has no line of names. Raises
+    `DataError`.
+    """
+    _, files, own = locate(source)
+    wanted = tuple(columns) or ((own,) if are_numbers((own,)) else ())
+    for file in files:
+        for _, row in formats.read_rows(file, wanted, Faults(invalid, skip_bad)):
+            yield {name: row[name] for name in columns} if columns else row
+
+
+def read_sentences(source: str | Path, *, invalid: Invalid = "error", skip_bad: int = 0) -> Iterator[Sentence]:
+    """Yield the sentences of CoNLL-U and BIO files, or of a set that is named. Raises `DataError`."""
+    _, files, _ = locate(source)
+    for file in files:
+        yield from formats.read_sentences(file, Faults(invalid, skip_bad))
+
+
+def read_pairs(
+    source: str | Path,
+    target: str | Path | None = None,
+    *,
+    empty: parallel.Empty = "error",
+    invalid: Invalid = "error",
+    skip_bad: int = 0,
+) -> Iterator[Pair]:
+    """Yield the pairs of lines of two files, or of a named set alone ("multi30k-en-de/train").
+
+    A pair with an empty side is an error, or is skipped, or is kept. Raises `DataError` where one file has more
+    lines than the other.
+    """
+    if target is None:
+        left, right = sets.pair_files(str(source), settings.data_folder())
+    else:
+        left, right = _only_file(source), _only_file(target)
+    return parallel.read_pairs(left, right, Faults(invalid, skip_bad), empty)
+
+
+def locate(source: str | Path, column: str = COLUMN) -> tuple[Path, list[Path], str]:
+    """Return the folder that names are relative to, the files in order, and the column that holds the text.
+
+    Raises `DataError` where nothing is there to read.
+    """
+    name, _, part = str(source).partition("/")
+    if name not in sets.SETS or Path(source).exists():
+        return *_files(Path(source)), column
+    root, files = sets.corpus_files(name, part, settings.data_folder())
+    own = sets.SETS[name].column
+    return root, files, own if own and column == COLUMN else column
 
 
 def corpus_fingerprint(documents: Iterable[Document]) -> str:
@@ -62,14 +120,11 @@ def corpus_fingerprint(documents: Iterable[Document]) -> str:
     return digest.hexdigest()
 
 
-def _read_file(file: Path, root: Path, column: str, invalid: Invalid, skip_bad: int) -> Iterator[Document]:
-    name = file.relative_to(root).as_posix()
-    if _plain_suffix(file) == ".jsonl":
-        for line, text in read_column(file, column, invalid, skip_bad):
-            yield Document(f"{name}:{line}", text)
-        return
-    with open_binary(file) as stream:
-        yield Document(name, decode(stream.read(), str(file), invalid))
+def _only_file(source: str | Path) -> Path:
+    _, files, _ = locate(source)
+    if len(files) > 1:
+        raise UsageError(f"{source}: {len(files)} files", "parallel text is one file for each side")
+    return files[0]
 
 
 def _files(path: Path) -> tuple[Path, list[Path]]:
@@ -80,11 +135,13 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
         known = ", ".join([PYTHON_DOCS, *(name for name, known in sets.SETS.items() if known.is_corpus)])
         raise DataError(f"{path}: no such file, folder or named set", f"the named corpora are: {known}")
     found = [file for file in sorted(path.rglob("*")) if file.is_file() and not file.name.startswith(".")]
-    files = [file for file in found if _plain_suffix(file) in (*TEXT_SUFFIXES, ".jsonl")]
+    files = [file for file in found if _is_known(file)]
     if not files:
-        raise DataError(f"{path}: no text among its {len(found)} files", "put .txt, .md, .rst or .jsonl files there")
+        known = ", ".join(formats.SUFFIXES)
+        raise DataError(f"{path}: no text among its {len(found)} files", f"these are read: {known}; also .gz, .xz")
     return path, files
 
 
-def _plain_suffix(file: Path) -> str:
-    return Path(file.stem).suffix if file.suffix in COMPRESSED else file.suffix
+def _is_known(file: Path) -> bool:
+    stem = Path(file.stem) if file.suffix.lower() in formats.COMPRESSED else file
+    return stem.suffix.lower() in formats.SUFFIXES

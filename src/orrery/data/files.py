@@ -1,30 +1,93 @@
-"""Read files that may be compressed, and bytes that may not be text."""
+"""Read files that may be compressed, lines that may not be text, records that may be bad."""
 
 import gzip
+import logging
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
 from orrery.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 Invalid = Literal["error", "replace"]
 
 _OPEN: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".xz": lzma.open}
+_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = b"\xff\xfe", b"\xfe\xff"
+_FROM_UTF16 = "convert it: `iconv -f UTF-16 -t UTF-8 FILE > NEW`"
+
+
+class Line(NamedTuple):
+    """One line of a file as bytes, its end included; ``number`` counts from 1, ``offset`` in bytes from 0."""
+
+    file: Path
+    number: int
+    offset: int
+    content: bytes
+
+    @property
+    def where(self) -> str:
+        """The place as errors name it."""
+        return f"{self.file}:{self.number}"
+
+    def text(self, invalid: Invalid) -> str:
+        """Return the line without its end, which is LF or CRLF. Raises `DataError` for invalid UTF-8."""
+        return decode(self.content.removesuffix(b"\n").removesuffix(b"\r"), self.where, invalid, self.offset)
+
+
+class Faults:
+    """The bad records of one file: the first ``allowed`` are logged and left out, the next one is raised."""
+
+    def __init__(self, invalid: Invalid = "error", allowed: int = 0) -> None:
+        self.invalid: Invalid = invalid
+        self.allowed = allowed
+        self.met = 0
+
+    def meet(self, error: DataError) -> None:
+        """Count a bad record. Raises ``error`` where no more are allowed."""
+        self.met += 1
+        if self.met > self.allowed:
+            raise error
+        logger.warning("left out: %s", error.message)
+
+
+def bad_record(where: str, what: str) -> DataError:
+    """Return the error for one bad line, row or sentence."""
+    return DataError(f"{where}: {what}", "mend it, or allow a number of bad ones with skip_bad")
 
 
 @contextmanager
 def open_binary(file: Path) -> Iterator[BinaryIO]:
     """Open a plain, .gz or .xz file for its content. Raises `DataError` where it is missing or cut off."""
     try:
-        with cast(BinaryIO, _OPEN.get(file.suffix, open)(file, "rb")) as stream:
+        with cast(BinaryIO, _OPEN.get(file.suffix.lower(), open)(file, "rb")) as stream:
             yield stream
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{file}: damaged {file.suffix} file: {error}", "fetch or compress it again") from None
     except FileNotFoundError:
         raise DataError(f"{file}: no such file", "check the name") from None
+    except IsADirectoryError:
+        raise DataError(f"{file}: a folder, not a file", "name a file in it") from None
+
+
+def read_lines(file: Path) -> Iterator[Line]:
+    """Yield the lines of a file, one in memory at a time, without a byte order mark at its start.
+
+    Only LF ends a line: U+2028, form feeds and lone CRs stay inside it, as in ``wc -l``. Raises `DataError`
+    for UTF-16, which would otherwise be read as letters with NULs between them.
+    """
+    offset = 0
+    with open_binary(file) as stream:
+        for number, content in enumerate(stream, start=1):
+            if number == 1 and content.startswith(_UTF16_MARKS):
+                raise DataError(f"{file}: UTF-16, not UTF-8", _FROM_UTF16)
+            marked = len(_MARK) if number == 1 and content.startswith(_MARK) else 0
+            yield Line(file, number, offset + marked, content[marked:])
+            offset += len(content)
 
 
 def decode(content: bytes, where: str, invalid: Invalid, offset: int = 0) -> str:
@@ -42,9 +105,11 @@ def decode(content: bytes, where: str, invalid: Invalid, offset: int = 0) -> str
         bad = text.count("\N{REPLACEMENT CHARACTER}") - content.count("\N{REPLACEMENT CHARACTER}".encode())
         raise DataError(
             f"{where}: invalid UTF-8 at byte {offset + error.start}, {bad} of {len(content):,} bytes",
-            f"{_advice(bad / len(content))}; `invalid: replace` puts U+FFFD in their place",
+            f"{_advice(content, bad)}; `invalid: replace` puts U+FFFD in their place",
         ) from None
 
 
-def _advice(share: float) -> str:
-    return "few bytes are bad: mend them" if share < 0.001 else "it is perhaps not UTF-8: convert it"
+def _advice(content: bytes, bad: int) -> str:
+    if content.startswith(_UTF16_MARKS):
+        return f"it is UTF-16, {_FROM_UTF16}"
+    return "few bytes are bad: mend them" if bad < len(content) / 1000 else "it is perhaps not UTF-8: convert it"

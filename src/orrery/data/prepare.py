@@ -1,63 +1,196 @@
-"""From a corpus and a tokenizer to token shards for training and validation."""
+"""From a source and a tokenizer to a folder of token shards, in bounded memory, and resumable after a kill.
 
-from collections.abc import Iterable, Iterator
+The source is a sequence of blocks. The index says how many of them are written and how many ids they gave; whatever
+was written behind that is cut off when a killed preparation goes on. The blocks before are read again, not encoded
+again, and their chained sha256 must be the one recorded: a source that changed is refused.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from time import monotonic
 
-from orrery.data.corpora import Document
-from orrery.data.shards import ShardInfo, write_shard
-from orrery.data.splits import split_documents, split_tail
-from orrery.errors import DataError
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.checkpoints.disk import NO_ROOM, free_bytes, machine_errors
+from orrery.checkpoints.lock import folder_lock
+from orrery.data.encoding import Assigned, Encoder, assign, batches, chained, encode_ahead, measure
+from orrery.data.large_text import Reading, read_blocks
+from orrery.data.shard_index import NAME, Index, Plan, Split, remove_leftovers
+from orrery.data.shard_writer import ShardWriter
+from orrery.errors import DataError, MachineError
+
+SHARD_TOKENS = 1 << 26
+COMMIT_SECONDS = 5.0
 
 
-@runtime_checkable
-class Encoder(Protocol):
-    """What preparing needs of a tokenizer."""
+@dataclass(frozen=True)
+class Progress:
+    """How far a preparation is: bytes of text so far and in all (None: not known), and tokens."""
 
-    size: int
+    done: int
+    total: int | None
+    tokens: int
+
+
+def prepare(
+    source: str | Path,
+    tokenizer: Encoder,
+    folder: Path,
+    reading: Reading | None = None,
+    every: int = 20,
+    shard_tokens: int = SHARD_TOKENS,
+    report: Callable[[Progress], None] = lambda progress: None,
+) -> Index:
+    """Write the shards of a source, each of ``shard_tokens`` ids, and return their index.
+
+    About one document in ``every`` is held back by a hash of its name; of a single text the last tenth. A
+    folder that an interrupted call left is continued: the end is the same, byte for byte; a finished one is
+    compared with its source. Raises `DataError` for a source, settings or tokenizer that changed since, and
+    where nothing is left to train or to validate on; `MachineError` where it cannot be written.
+    """
+    reading = reading or Reading()
+    tail, total = measure(read_blocks(source, reading, tokenizer.cuttable))
+    plan = Plan(
+        source=Path(source).name if Path(source).exists() else str(source),
+        tokenizer=tokenizer.fingerprint,
+        vocabulary=tokenizer.size,
+        end=tokenizer.special("end"),
+        shard_tokens=shard_tokens,
+        every=every,
+        tail=tail,
+        **asdict(reading),
+    )
+    blocks = assign(read_blocks(source, reading, tokenizer.cuttable), every, tail)
+    with machine_errors(folder), room_errors(folder), folder_lock(folder):
+        remove_leftovers(folder)
+        begun = _begin(folder, plan)
+        with Preparation(folder, begun) as preparation:
+            preparation.skip(blocks)
+            report(Progress(preparation.bytes, total, preparation.tokens))
+            for batch, encoded in encode_ahead(batches(blocks), tokenizer, plan.end):
+                preparation.write(batch, encoded)
+                report(Progress(preparation.bytes, total, preparation.tokens))
+            return preparation.finish()
+
+
+class Preparation:
+    """The shards of both splits while they are written, and the index that says how far they are."""
+
+    def __init__(self, folder: Path, begun: Index) -> None:
+        """Go on behind what ``begun`` records."""
+        self.folder, self.plan = folder, begun.plan
+        self.writers = {split: ShardWriter(folder, split, begun.plan, begun.splits[split]) for split in begun.splits}
+        self.blocks, self.source, self.complete = begun.blocks, begun.source, begun.complete
+        self._committed = monotonic()
+
+    def __enter__(self) -> "Preparation":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with ExitStack() as stack:  # on a full disk closing one fails, and the other must still be closed
+            for writer in self.writers.values():
+                stack.callback(writer.close)
 
     @property
-    def fingerprint(self) -> str:
-        """Identity of the tokenizer, 64 hexadecimal digits."""
-        ...
+    def bytes(self) -> int:
+        """Bytes of text written so far."""
+        return sum(writer.bytes for writer in self.writers.values())
 
-    def encode_parts(self, text: str) -> Iterator[list[int]]:
-        """Yield the ids of a text, part by part."""
-        ...
+    @property
+    def tokens(self) -> int:
+        """Tokens written so far, in both splits."""
+        return sum(writer.tokens for writer in self.writers.values())
 
-    def special(self, name: str) -> int:
-        """Return the id of a control token."""
-        ...
+    def skip(self, blocks: Iterator[Assigned]) -> None:
+        """Read over what is already written. Raises `DataError` where it is no longer what it was."""
+        digest, count = "0" * 64, 0
+        for split, block in islice(blocks, self.blocks):
+            digest, count = chained(digest, split, block), count + 1
+        grown = self.complete and next(blocks, None) is not None
+        if grown or (digest, count) != (self.source, self.blocks):
+            raise _changed(self.folder, "the content of the source is not what it was")
+
+    def write(self, batch: list[Assigned], encoded: dict[Split, NDArray[np.uint32]]) -> None:
+        """Write the ids of whole blocks; record it after a full shard, and every few seconds."""
+        full = False
+        for split, block in batch:
+            self.source = chained(self.source, split, block)
+            self.writers[split].count(block)
+        for split, ids in encoded.items():
+            full = self.writers[split].write(ids) or full
+        self.blocks += len(batch)
+        if full or monotonic() - self._committed > COMMIT_SECONDS:
+            self.commit()
+
+    def commit(self, complete: bool = False) -> Index:
+        """Record what is written, once it is on the disk."""
+        splits = {split: writer.sync() for split, writer in self.writers.items()}
+        index = Index(complete=complete, plan=self.plan, blocks=self.blocks, source=self.source, splits=splits)
+        index.write(self.folder)
+        self._committed = monotonic()
+        return index
+
+    def finish(self) -> Index:
+        """Finish the last shards and the index. Raises `DataError` where a split got no text."""
+        for split, writer in self.writers.items():
+            if not writer.bytes:
+                documents = max(1, sum(other.documents for other in self.writers.values()))
+                name = "training" if split == "train" else split
+                self.discard()
+                message = f"{documents} documents leave 0 tokens for {name}"
+                raise DataError(message, "use more documents, or hold back more often")
+        for writer in self.writers.values():
+            writer.finish()
+        return self.commit(complete=True)
+
+    def discard(self) -> None:
+        """Remove all that was written."""
+        (self.folder / NAME).unlink()
+        for split, writer in self.writers.items():
+            writer.close()
+            for file in self.folder.glob(f"{split}-*.tokens"):
+                file.unlink()
 
 
-def split(documents: Iterable[Document], every: int = 20) -> tuple[list[Document], list[Document]]:
-    """Hold back whole documents; of a single text its last tenth.
-
-    Raises `DataError` where nothing is left to train or to validate on.
-    """
-    found = list(documents)
-    if len(found) == 1:
-        only = found[0]
-        parts = split_tail(only.text)
-        train, validation = ([Document(only.name, part)] if part else [] for part in parts)
-    else:
-        train, validation = split_documents(found, every)
-    for name, part in (("training", train), ("validation", validation)):
-        if not any(document.text for document in part):
-            raise DataError(
-                f"{len(found)} documents leave 0 tokens for {name}",
-                "use more documents, or hold back more often",
-            )
-    return train, validation
+def _begin(folder: Path, plan: Plan) -> Index:
+    """Return what the folder records, or a new index. Raises `DataError` where it is another preparation's."""
+    index = Index.read(folder)
+    if index is None:
+        index = Index(plan=plan)
+        index.write(folder)
+        return index
+    for name, old in index.plan:
+        new = getattr(plan, name)
+        if old != new:
+            old, new = (str(value)[:12] for value in (old, new))
+            raise _changed(folder, f"{WORDS.get(name, name)} was {old}, now it is {new}")
+    return index
 
 
-def write_tokens(path: Path, documents: Iterable[Document], tokenizer: Encoder) -> ShardInfo:
-    """Write the documents' ids one after another, each with the end token behind it, as one shard."""
-    return write_shard(path, _ids(documents, tokenizer), tokenizer.size, tokenizer.fingerprint)
+@contextmanager
+def room_errors(folder: Path) -> Iterator[None]:
+    """Turn a full disk into `MachineError`: what the index records is safe, and can be continued."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        message = f"no room to write {folder}: {error.strerror}, {free_bytes(folder):,} bytes free"
+        raise MachineError(message, "free some space and run the same command again: it goes on from there") from error
 
 
-def _ids(documents: Iterable[Document], tokenizer: Encoder) -> Iterator[list[int]]:
-    end = tokenizer.special("end")
-    for document in documents:
-        yield from tokenizer.encode_parts(document.text)
-        yield [end]
+# What a plan's settings are called where they differ.
+WORDS = {
+    "tail": "the source, or its size, changed: the place where validation begins",
+    "tokenizer": "the tokenizer's fingerprint",
+    "source": "the name of the source",
+}
+
+
+def _changed(folder: Path, what: str) -> DataError:
+    message = f"{folder} holds another preparation: {what}"
+    return DataError(message, f"give what it was made with, choose another folder, or delete {folder} to begin anew")

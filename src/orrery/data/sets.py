@@ -39,7 +39,10 @@ class SetFile:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A named set; ``corpora`` maps each part that can be read as text ("" the whole) to its file."""
+    """A named set; ``corpora`` maps each part that can be read as text ("" the whole) to its file.
+
+    ``pairs`` maps each part that is parallel text to its two files; ``column`` is the column of the text.
+    """
 
     name: str
     what: str
@@ -49,6 +52,7 @@ class DataSet:
     conversion: str
     column: str | None
     corpora: Mapping[str, str]
+    pairs: Mapping[str, tuple[str, str]]
     files: tuple[SetFile, ...]
 
     @property
@@ -69,7 +73,12 @@ class DataSet:
 def _load() -> dict[str, DataSet]:
     content = json.loads(Path(__file__).with_name("sets.json").read_text(encoding="utf-8"))
     return {
-        name: DataSet(name=name, files=tuple(_file(file) for file in entry.pop("files")), **entry)
+        name: DataSet(
+            name=name,
+            pairs={part: (source, target) for part, (source, target) in entry.pop("pairs", {}).items()},
+            files=tuple(_file(file) for file in entry.pop("files")),
+            **entry,
+        )
         for name, entry in content.items()
     }
 
@@ -105,14 +114,35 @@ def corpus_files(name: str, part: str, folder: Path) -> tuple[Path, list[Path]]:
     if part not in found.corpora:
         parts = ", ".join(f"{name}/{known}" if known else name for known in found.corpora)
         hint = f"it has: {parts}" if parts else "its tasks read it with their own loaders"
-        raise DataError(f"{name}/{part}: not a text corpus" if part else f"{name} is not a text corpus", hint)
-    file = folder / name / found.corpora[part]
-    if not file.is_file():
+        what = f"{name}/{part}: not a text corpus" if part else f"{name} is not a text corpus as a whole"
+        raise DataError(what if parts else f"{name} is not a text corpus", hint)
+    return folder, [_present(folder, name, found.corpora[part])]
+
+
+def is_parallel(source: str) -> bool:
+    """Whether this is the name of a set, or of a part of one, that is parallel text."""
+    name, _, part = source.partition("/")
+    return name in SETS and part in SETS[name].pairs
+
+
+def pair_files(source: str, folder: Path) -> tuple[Path, Path]:
+    """Return the two files of a named parallel corpus. Raises `DataError` where there are none."""
+    name, _, part = source.partition("/")
+    if not is_parallel(source):
+        known = [f"{found.name}/{part}" if part else found.name for found in SETS.values() for part in found.pairs]
+        raise DataError(f"{source}: not a named parallel corpus", f"name two files, or one of: {', '.join(known)}")
+    left, right = SETS[name].pairs[part]
+    return _present(folder, name, left), _present(folder, name, right)
+
+
+def _present(folder: Path, name: str, file: str) -> Path:
+    path = folder / name / file
+    if not path.is_file():
         raise DataError(
-            f"{file}: the data set {name!r} is not there",
+            f"{path}: the data set {name!r} is not there",
             f"`orrery data fetch {name}` gets it, or point ORRERY_DATA at the folder that holds {name}/",
         )
-    return folder, [file]
+    return path
 
 
 def download(url: str) -> bytes:

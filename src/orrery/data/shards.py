@@ -1,11 +1,11 @@
 """Token ids on disk: a 64-byte header that says what they are, then the ids as they lie in memory."""
 
+import hashlib
 import os
 import struct
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ VERSION = 1
 HEADER = struct.Struct("<8sIIQQ32s")
 WIDTHS: dict[int, np.dtype[Any]] = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
 MAKE_AGAIN = "make it again with `orrery data prepare`"
-CHECKED_AT_ONCE = 1 << 22
+AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -27,67 +27,122 @@ class ShardInfo:
 
     count: int
     vocabulary: int
-    dtype: np.dtype[Any]
     tokenizer_fingerprint: str
 
-
-def write_shard(
-    path: str | Path,
-    ids: NDArray[Any] | Iterable[Sequence[int] | NDArray[Any]],
-    vocabulary: int,
-    tokenizer_fingerprint: str,
-) -> ShardInfo:
-    """Write ids part by part, as uint16 where the vocabulary is at most 65,536, else uint32.
-
-    ``ids`` is an iterable of sequences, or one array; ``tokenizer_fingerprint`` the 64 hexadecimal digits of
-    `Tokenizer.fingerprint`. The file appears complete or not at all. Raises `DataError` for an id outside the
-    vocabulary: numpy alone would wrap it silently.
-    """
-    path = Path(path)
-    dtype = WIDTHS[2 if vocabulary <= 1 << 16 else 4]
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    count = 0
-    try:
-        with open(temporary, "wb") as file:
-            file.write(bytes(HEADER.size))
-            for part in _parts(ids):
-                _check_range(part, vocabulary, f"{path}: ", count)
-                file.write(part.astype(dtype).tobytes())
-                count += len(part)
-            file.seek(0)
-            fingerprint = bytes.fromhex(tokenizer_fingerprint)
-            file.write(HEADER.pack(MAGIC, VERSION, dtype.itemsize, count, vocabulary, fingerprint))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return ShardInfo(count, vocabulary, dtype, tokenizer_fingerprint)
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """uint16 where the vocabulary is at most 65,536, else uint32."""
+        return WIDTHS[2 if self.vocabulary <= 1 << 16 else 4]
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A shard open for reading: ``ids`` stay on disk until they are touched."""
+    """A shard open for reading: a slice is read from the disk, and checked, each time it is asked for.
 
+    Every id handed out is below the vocabulary, whatever happened to the file since: the check is of the very
+    copy that is returned. So a wrong id cannot reach an embedding, and opening a shard reads 64 bytes of it.
+    A wrong id that is inside the vocabulary is found by its sha256 (`ShardSet.verify`).
+    """
+
+    path: Path
     info: ShardInfo
-    ids: NDArray[Any]
 
     @classmethod
     def open(cls, path: str | Path, tokenizer_fingerprint: str | None = None) -> "Shard":
-        """Map a shard. Raises `DataError` where it is damaged, or another tokenizer made it."""
-        path = Path(path)
-        info = _read_header(path)
+        """Read and check the header. Raises `DataError` where it contradicts the file, or another tokenizer made it."""
+        info = _read_header(Path(path))
         if tokenizer_fingerprint is not None and tokenizer_fingerprint != info.tokenizer_fingerprint:
             raise DataError(
                 f"{path}: made by tokenizer {info.tokenizer_fingerprint[:12]}, not by {tokenizer_fingerprint[:12]}",
                 "use the tokenizer that made it, or prepare the text again with this one",
             )
-        if info.count == 0:  # nothing to map
-            return cls(info, np.zeros(0, info.dtype))
-        ids = np.memmap(path, info.dtype, mode="r", offset=HEADER.size, shape=(info.count,))
-        for start in range(0, info.count, CHECKED_AT_ONCE):
-            _check_range(ids[start : start + CHECKED_AT_ONCE], info.vocabulary, f"{path}: ", start)
-        return cls(info, ids)
+        return cls(Path(path), info)
+
+    def __len__(self) -> int:
+        return self.info.count
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Return a copy of the ids from ``start`` to below ``stop``. Raises `DataError` for one that is no id."""
+        offset = HEADER.size + start * self.info.dtype.itemsize
+        try:
+            ids = np.fromfile(self.path, self.info.dtype, stop - start, offset=offset)
+        except FileNotFoundError:
+            raise DataError(f"{self.path}: no such token shard", MAKE_AGAIN) from None
+        if len(ids) != stop - start:
+            raise DataError(f"{self.path}: ends before token {stop:,}", MAKE_AGAIN)
+        check_range(ids, self.info.vocabulary, f"{self.path}: ", start)
+        return ids
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """All ids, in memory."""
+        return self.read(0, len(self))
+
+    def sha256(self) -> str:
+        """Return the digest of the ids, each checked on the way; the header is not part of it."""
+        digest = hashlib.sha256()
+        for start in range(0, len(self), AT_ONCE):
+            digest.update(self.read(start, min(start + AT_ONCE, len(self))).tobytes())
+        return digest.hexdigest()
+
+
+class ShardFile:
+    """A shard being written: append, and either `finish` it or `sync` it to go on with `ShardFile` later.
+
+    Until it is finished its header is empty, so that nothing takes it for a shard.
+    """
+
+    def __init__(self, path: Path, vocabulary: int, tokenizer_fingerprint: str, kept: int = 0) -> None:
+        """Begin a shard, or go on with one behind its first ``kept`` ids. Raises `DataError` if it has fewer."""
+        self.path, self.count = path, kept
+        self._vocabulary, self._fingerprint = vocabulary, tokenizer_fingerprint
+        self._dtype = ShardInfo(0, vocabulary, tokenizer_fingerprint).dtype
+        self._digest = hashlib.sha256()
+        self._file: IO[bytes] = self._reopen() if kept else open(path, "wb")  # noqa: SIM115 (open until `finish`)
+        self._file.seek(0)
+        self._file.write(bytes(HEADER.size))
+        self._file.seek(0, os.SEEK_END)
+
+    def append(self, ids: NDArray[Any]) -> None:
+        """Write ids behind the others. Raises `DataError` for one outside the vocabulary: numpy would wrap it."""
+        check_range(ids, self._vocabulary, f"{self.path}: ", self.count)
+        content = ids.astype(self._dtype).tobytes()
+        self._file.write(content)
+        self._digest.update(content)
+        self.count += len(ids)
+
+    def sync(self) -> None:
+        """Wait until all that was appended is on the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def finish(self) -> str:
+        """Write the header, close the file, and return the sha256 of the ids."""
+        self.sync()  # the header must not reach the disk before the ids
+        self._file.seek(0)
+        fingerprint = bytes.fromhex(self._fingerprint)
+        header = HEADER.pack(MAGIC, VERSION, self._dtype.itemsize, self.count, self._vocabulary, fingerprint)
+        self._file.write(header)
+        self.sync()
+        self._file.close()
+        return self._digest.hexdigest()
+
+    def close(self) -> None:
+        """Close the file as it is."""
+        self._file.close()
+
+    def _reopen(self) -> IO[bytes]:
+        size = HEADER.size + self.count * self._dtype.itemsize
+        real = self.path.stat().st_size if self.path.is_file() else 0
+        if real < size:
+            message = f"{self.path}: {real:,} bytes, fewer than the {size:,} already written"
+            raise DataError(message, f"delete {self.path.parent} and prepare it anew")
+        file = open(self.path, "r+b")  # noqa: SIM115
+        file.truncate(size)
+        file.seek(HEADER.size)
+        while content := file.read(AT_ONCE):
+            self._digest.update(content)
+        return file
 
 
 def _read_header(path: Path) -> ShardInfo:
@@ -98,24 +153,19 @@ def _read_header(path: Path) -> ShardInfo:
     if len(header) < HEADER.size or header[: len(MAGIC)] != MAGIC:
         raise DataError(f"{path}: not a token shard", MAKE_AGAIN)
     _, version, width, count, vocabulary, fingerprint = HEADER.unpack(header)
+    info = ShardInfo(count, vocabulary, fingerprint.hex())
     if version != VERSION:
         raise DataError(f"{path}: written in format {version}, this is format {VERSION}", MAKE_AGAIN)
-    if width != (2 if vocabulary <= 1 << 16 else 4):
+    if width != info.dtype.itemsize:
         raise DataError(f"{path}: {width} bytes an id do not fit a vocabulary of {vocabulary:,}", MAKE_AGAIN)
     expected, real = HEADER.size + count * width, path.stat().st_size
     if expected != real:
         raise DataError(f"{path}: {real:,} bytes instead of {expected:,}", MAKE_AGAIN)
-    return ShardInfo(count, vocabulary, WIDTHS[width], fingerprint.hex())
+    return info
 
 
-def _parts(ids: NDArray[Any] | Iterable[Sequence[int] | NDArray[Any]]) -> Iterator[NDArray[Any]]:
-    parts = [ids] if isinstance(ids, np.ndarray) else ids
-    for part in parts:
-        array = np.asarray(part)
-        yield array.astype(np.int64) if array.size == 0 else array
-
-
-def _check_range(ids: NDArray[Any], vocabulary: int, where: str, start: int) -> None:
+def check_range(ids: NDArray[Any], vocabulary: int, where: str, start: int) -> None:
+    """Raise `DataError` for the first id outside the vocabulary; ``start`` is the place of the first id."""
     if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= vocabulary):
         place = int(np.argmax((ids < 0) | (ids >= vocabulary)))
         raise DataError(

@@ -25,5 +25,10 @@ def split_tail(text: str, fraction: float = 0.1) -> tuple[str, str]:
 
     Tiny Shakespeare: 1,003,854 and 111,540 characters.
     """
-    cut = int(len(text) * (1 - fraction))
+    cut = tail_start(len(text), fraction)
     return text[:cut], text[cut:]
+
+
+def tail_start(length: int, fraction: float = 0.1) -> int:
+    """Return the character at which the last ``fraction`` of a text of ``length`` characters begins."""
+    return int(length * (1 - fraction))

@@ -18,6 +18,21 @@ from orrery.nn.residual import Chain, Identity
 from orrery.nn.slots import Projection
 from orrery.nn.stack import repeat
 
+DEFAULTS: Mapping[str, Any] = {
+    "q_lora_rank": 1536,
+    "kv_lora_rank": 512,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "hidden_act": "silu",
+    "rms_norm_eps": 1e-6,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+    **_rotary.DEFAULTS,
+}
+"""The keys that mean the same in both when they are absent; a family adds the others."""
+
 _LATENT_NORM = RMSNorm.Spec(eps=1e-6)
 """The norms of the latents have an epsilon of their own, whatever ``rms_norm_eps`` says."""
 

@@ -6,6 +6,17 @@ from typing import Any
 
 from orrery.errors import ModelFileError
 
+_ANY = ("truth value", "number", "text", "list", "object")
+
+_NUMBERS = (
+    "attention_head_size", "classifier_dropout", "clip_qkv", "cls_dropout", "decoder_start_token_id",
+    "decoder_vocab_size", "ffn_hidden_size", "final_logit_softcapping", "head_dim", "intermediate_size", "n_group",
+    "n_inner", "num_decoder_layers", "num_experts_per_tok", "num_key_value_heads", "num_kv_heads", "num_labels",
+    "num_ln_in_parallel_attn", "num_local_experts", "pooler_hidden_size", "pooler_output_size", "sliding_window",
+    "topk_group", "word_embed_proj_dim",
+)  # fmt: skip
+"""Keys that are numbers, or null by default."""
+
 _KINDS: Mapping[str, tuple[str, ...]] = {
     "architectures": ("list",),
     "attention_layers": ("list",),
@@ -17,9 +28,12 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "pos_att_type": ("text", "list"),
     "rope_*": ("object",),
     "scale_decoder_outputs": ("truth value",),
-    "*": ("number",),
+    **dict.fromkeys(_NUMBERS, ("number",)),
 }
-"""The kinds of the keys whose default is null and does not tell, by the first pattern that fits."""
+"""The kinds of the keys whose default is null and does not tell, by the first pattern that fits.
+
+Another key with such a default, of a family from outside, may be of any kind: only that family knows.
+"""
 
 _NULLABLE = (
     "bos_token_id", "decoder_start_token_id", "head_dim", "num_key_value_heads", "sliding_window", "q_lora_rank",
@@ -48,7 +62,7 @@ def check_value(family: str, key: str, value: Any, default: Any) -> None:
     Raises:
         ModelFileError: names the key, the value and what it should be.
     """
-    known = (_kind(default),) if default is not None else next(k for p, k in _KINDS.items() if fnmatch(key, p))
+    known = (_kind(default),) if default is not None else kinds_of(key) or _ANY
     fault = None
     if value is None:
         if default is not None and known != ("truth value",) and not _among(key, _NULLABLE):
@@ -61,6 +75,11 @@ def check_value(family: str, key: str, value: Any, default: Any) -> None:
         fault = "not more than zero"
     if fault:
         raise ModelFileError(f"{family}: {key} = {str(value)[:40]!r} is {fault}", "get the file again from its source")
+
+
+def kinds_of(key: str) -> tuple[str, ...] | None:
+    """Return the kinds of a key whose default is null, or nothing where no family of the package has it."""
+    return next((kinds for pattern, kinds in _KINDS.items() if fnmatch(key, pattern)), None)
 
 
 def _among(key: str, patterns: tuple[str, ...]) -> bool:

@@ -22,6 +22,22 @@ from orrery.nn.positions.scheme import PositionSpec
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack
 
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 32000,
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": None,
+    "head_dim": None,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": False,
+    **_rotary.DEFAULTS,
+}
+"""The keys that nearly all of them have, with what an absent one means to Llama; a family adds what differs."""
+
 
 def head_width(c: Config) -> int:
     """Return the channels of a head, which some configurations name and others leave to a division."""

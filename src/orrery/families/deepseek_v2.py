@@ -11,24 +11,20 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
-from orrery.families import _deepseek, _rotary
+from orrery.families import _deepseek
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.routers import AsScored, Choice, GroupLimited, SoftmaxRouter, TopK
 
 ARCHITECTURE = "DeepseekV2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_deepseek.DEFAULTS,
     "vocab_size": 102400,
     "hidden_size": 4096,
     "intermediate_size": 11008,
     "moe_intermediate_size": 1407,
     "num_hidden_layers": 32,
     "num_attention_heads": 32,
-    "q_lora_rank": 1536,
-    "kv_lora_rank": 512,
-    "qk_nope_head_dim": 128,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 128,
     "first_k_dense_replace": 0,
     "n_routed_experts": 64,
     "n_shared_experts": 2,
@@ -37,14 +33,8 @@ DEFAULTS: Mapping[str, Any] = {
     "n_group": None,
     "topk_group": None,
     "routed_scaling_factor": 1.0,
-    "hidden_act": "silu",
     "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
     "mlp_bias": False,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
 }
 TINY = {
     "vocab_size": 61,

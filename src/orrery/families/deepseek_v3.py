@@ -1,33 +1,29 @@
 """DeepSeek-V3 and R1 (DeepSeek-AI 2024): DeepSeek-V2 with experts that stay balanced without a loss.
 
-Peculiar to it, beside what it shares with V2: an expert's score is a sigmoid; a correction that training moves, and
-that is no subject of a gradient, is added to choose experts but not to weigh them (section 2.1.2); a group of experts
-is judged by its two best; the weights of the chosen sum to ``routed_scaling_factor``. The module that predicts a
-second token (section 2.2) is no part of the model's forward, and its tensors are refused.
+Peculiar to it, beside what it shares with V2: an expert's score is a sigmoid; a correction without a gradient, which
+its makers' training moved by a rule of its own, is added to choose experts but not to weigh them (section 2.1.2); a
+group of experts is judged by its two best; the weights of the chosen sum to ``routed_scaling_factor``. The module that
+predicts a second token (section 2.2) is no part of the model's forward, and its tensors are refused.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule
-from orrery.families import _deepseek, _rotary
+from orrery.families import _deepseek
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.routers import AsScored, GroupLimited, Normalised, SigmoidRouter
 
 ARCHITECTURE = "DeepseekV3ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_deepseek.DEFAULTS,
     "vocab_size": 129280,
     "hidden_size": 7168,
     "intermediate_size": 18432,
     "moe_intermediate_size": 2048,
     "num_hidden_layers": 61,
     "num_attention_heads": 128,
-    "q_lora_rank": 1536,
-    "kv_lora_rank": 512,
-    "qk_nope_head_dim": 128,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 128,
     "first_k_dense_replace": 3,
     "n_routed_experts": 256,
     "n_shared_experts": 1,
@@ -36,14 +32,8 @@ DEFAULTS: Mapping[str, Any] = {
     "topk_group": 4,
     "norm_topk_prob": True,
     "routed_scaling_factor": 2.5,
-    "hidden_act": "silu",
     "max_position_embeddings": 4096,
-    "rms_norm_eps": 1e-6,
     "rope_interleave": True,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
 }
 TINY = {
     "vocab_size": 61,

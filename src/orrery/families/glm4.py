@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from orrery.families import _llama, _rotary
+from orrery.families import _llama
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases
@@ -18,21 +18,16 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "Glm4ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_llama.DEFAULTS,
     "vocab_size": 151552,
-    "hidden_size": 4096,
     "intermediate_size": 13696,
     "num_hidden_layers": 40,
-    "num_attention_heads": 32,
     "num_key_value_heads": 2,
     "head_dim": 128,
-    "hidden_act": "silu",
     "max_position_embeddings": 131072,
     "partial_rotary_factor": 0.5,
     "rms_norm_eps": 1.5625e-7,
     "attention_bias": True,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
 }
 TINY = {
     "vocab_size": 61,

@@ -8,7 +8,7 @@ Peculiar to it, after maximal update parametrisation (Yang et al. 2022): the emb
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _parts, _rotary
+from orrery.families import _llama, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Scoring
@@ -18,15 +18,7 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "GraniteForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 32000,
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": None,
-    "head_dim": None,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
+    **_llama.DEFAULTS,
     "embedding_multiplier": 1.0,
     "residual_multiplier": 1.0,
     "attention_multiplier": 1.0,
@@ -34,9 +26,6 @@ DEFAULTS: Mapping[str, Any] = {
     "rms_norm_eps": 1e-6,
     "attention_bias": False,
     "mlp_bias": False,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
 }
 TINY = {
     "vocab_size": 61,

@@ -8,7 +8,7 @@ rotation (Llama 3.1). Small ones tie the head to the embedding table.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _old, _parts, _rotary
+from orrery.families import _llama, _old, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
@@ -16,21 +16,10 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "LlamaForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 32000,
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": None,
-    "head_dim": None,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
+    **_llama.DEFAULTS,
     "rms_norm_eps": 1e-6,
     "attention_bias": False,
     "mlp_bias": False,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
 }
 TINY = {
     "vocab_size": 61,

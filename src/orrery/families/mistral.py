@@ -8,7 +8,7 @@ fewer key-value heads than query heads.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _rotary, _windows
+from orrery.families import _llama, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
@@ -16,20 +16,12 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "MistralForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 32000,
-    "hidden_size": 4096,
+    **_llama.DEFAULTS,
     "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
     "num_key_value_heads": 8,
-    "head_dim": None,
-    "hidden_act": "silu",
     "max_position_embeddings": 131072,
     "sliding_window": 4096,
     "rms_norm_eps": 1e-6,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
 }
 TINY = {
     "vocab_size": 61,

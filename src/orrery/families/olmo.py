@@ -7,7 +7,7 @@ keys and values are clipped to a bound (``clip_qkv``), after the projection and 
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _parts, _rotary
+from orrery.families import _llama, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.sources import Self
@@ -18,20 +18,10 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "OlmoForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_llama.DEFAULTS,
     "vocab_size": 50304,
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": None,
-    "head_dim": None,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
     "clip_qkv": None,
     "attention_bias": False,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
 }
 TINY = {
     "vocab_size": 61,

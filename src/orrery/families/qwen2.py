@@ -7,7 +7,7 @@ layers from ``max_window_layers`` on, or as ``layer_types`` lists them. Publishe
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _rotary, _windows
+from orrery.families import _llama, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases
@@ -15,23 +15,16 @@ from orrery.nn.norms import RMSNorm
 
 ARCHITECTURE = "Qwen2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_llama.DEFAULTS,
     "vocab_size": 151936,
-    "hidden_size": 4096,
     "intermediate_size": 22016,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
     "num_key_value_heads": 32,
-    "head_dim": None,
-    "hidden_act": "silu",
     "max_position_embeddings": 32768,
     "use_sliding_window": False,
     "sliding_window": 4096,
     "max_window_layers": 28,
     "layer_types": None,
     "rms_norm_eps": 1e-6,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
 }
 TINY = {
     "vocab_size": 61,

@@ -7,21 +7,18 @@ so that the heads together may be wider than the model. The biases of Qwen 2 are
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _parts, _rotary, _windows
+from orrery.families import _llama, _parts, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import HeadNorm, RMSNorm
 
 ARCHITECTURE = "Qwen3ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
+    **_llama.DEFAULTS,
     "vocab_size": 151936,
-    "hidden_size": 4096,
     "intermediate_size": 22016,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
     "num_key_value_heads": 32,
     "head_dim": 128,
-    "hidden_act": "silu",
     "max_position_embeddings": 32768,
     "use_sliding_window": False,
     "sliding_window": 4096,
@@ -29,9 +26,6 @@ DEFAULTS: Mapping[str, Any] = {
     "layer_types": None,
     "rms_norm_eps": 1e-6,
     "attention_bias": False,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": False,
-    **_rotary.DEFAULTS,
 }
 TINY = {
     "vocab_size": 61,

@@ -117,19 +117,19 @@ def generate(
         UsageError: an empty prompt, one longer than the context, or a number of seeds that does not fit.
         RunError: the model's logits are not numbers.
     """
-    _check(prompts, limits)
+    check_prompts(prompts, limits)
     began = perf_counter()
     generators = [torch.Generator().manual_seed(number) for number in _seeds(seed, len(prompts))]
-    ids_BL, lengths_B = _padded(prompts, device)
+    ids_BL, lengths_B = padded(prompts, device)
     logits_BV, state = model.start(ids_BL, limits.context, lengths_B)
     rows = [  # a decoder's row begins with the prompt, an encoder-decoder's with one token
         _Row(limits.context - taken, Writer(StreamDecoder(tokenizer), limits.stop, _bound(show, row)), limits, began)
         for row, taken in enumerate(state.lengths.tolist())
     ]
-    seen_BV = _seen(prompts, logits_BV)
+    seen_BV = _seen(prompts if model.first is None else [[model.first]] * len(prompts), logits_BV)
     live = list(range(len(rows)))
     while True:
-        _check_logits(logits_BV)
+        check_logits(logits_BV)
         tokens_B = sampler(logits_BV, seen_BV, [generators[row] for row in live])
         tokens = tokens_B.tolist()
         going = [place for place, row in enumerate(live) if rows[row].take(tokens[place])]
@@ -144,7 +144,12 @@ def generate(
         logits_BV = logits_B1V[:, -1]
 
 
-def _check(prompts: Sequence[Sequence[int]], limits: Limits) -> None:
+def check_prompts(prompts: Sequence[Sequence[int]], limits: Limits) -> None:
+    """Refuse what cannot be continued.
+
+    Raises:
+        UsageError: no prompts, an empty one, one longer than the context, or nothing to write.
+    """
     if limits.max_new_tokens < 1:
         raise UsageError(f"max_new_tokens = {limits.max_new_tokens} is not possible", "it must be at least 1")
     if not prompts:
@@ -171,7 +176,7 @@ def _seeds(seed: int | Sequence[int], rows: int) -> list[int]:
     return seeds
 
 
-def _padded(prompts: Sequence[Sequence[int]], device: torch.device | None) -> tuple[Tensor, Tensor | None]:
+def padded(prompts: Sequence[Sequence[int]], device: torch.device | None) -> tuple[Tensor, Tensor | None]:
     """Return the prompts as right-padded rows, and their lengths where these differ."""
     lengths = [len(prompt) for prompt in prompts]
     ids_BL = torch.zeros(len(prompts), max(lengths), dtype=torch.long)
@@ -181,11 +186,11 @@ def _padded(prompts: Sequence[Sequence[int]], device: torch.device | None) -> tu
     return ids_BL.to(device), torch.tensor(lengths, device=device) if ragged else None
 
 
-def _seen(prompts: Sequence[Sequence[int]], logits_BV: Tensor) -> Tensor:
-    """Return which tokens each row holds."""
+def _seen(rows: Sequence[Sequence[int]], logits_BV: Tensor) -> Tensor:
+    """Return which tokens each row holds; what is read apart is no part of it, and may have another vocabulary."""
     seen_BV = torch.zeros(logits_BV.shape, dtype=torch.bool)
-    for row, prompt in enumerate(prompts):
-        seen_BV[row, torch.tensor(prompt)] = True
+    for row, ids in enumerate(rows):
+        seen_BV[row, torch.tensor(ids)] = True
     return seen_BV.to(logits_BV.device)
 
 
@@ -193,7 +198,12 @@ def _bound(show: Callable[[int, str], None] | None, row: int) -> Callable[[str],
     return None if show is None else lambda piece: show(row, piece)
 
 
-def _check_logits(logits_BV: Tensor) -> None:
+def check_logits(logits_BV: Tensor) -> None:
+    """Refuse logits from which nothing can be chosen.
+
+    Raises:
+        RunError: one of them is NaN.
+    """
     if bool(logits_BV.isnan().any()):
         raise RunError(
             "the model's logits are not numbers (NaN)",

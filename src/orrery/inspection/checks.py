@@ -10,6 +10,7 @@ from torch import Tensor
 
 from orrery.models.assemblies import Assembly
 from orrery.nn.residual import Identity, Residual
+from orrery.nn.stack import Stack
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,16 @@ def check_mixing(values: Mapping[str, Tensor]) -> Check:
     return Check("patterns times values are the kernel's output", worst, _bound(dtype))
 
 
+def check_gates(values: Mapping[str, Tensor]) -> list[Check]:
+    """Compare the states that follow from the gates, step by step, with the engine's, where there are recurrences."""
+    worst = None
+    for key, stepwise_BLD in values.items():
+        if key.endswith(".stepwise"):
+            state_BLD = values[f"{key.removesuffix('stepwise')}state"]
+            worst = _worse(worst or 0.0, error(stepwise_BLD, state_BLD))
+    return [] if worst is None else [Check("gates step by step give the engine's states", worst, _bound(torch.float32))]
+
+
 def check_stream(
     model: Assembly, values: Mapping[str, Tensor], edit: Mapping[str, object], notes: list[str]
 ) -> list[Check]:
@@ -57,20 +68,33 @@ def check_stream(
 
     Appends to ``notes`` where it is not: a norm or a factor on the stream itself, or an edit of the stream.
     """
-    residuals = [module for module in model.stack.modules() if isinstance(module, Residual)]
-    if not all(isinstance(slot, Identity) for residual in residuals for slot in (residual.skip, residual.out)):
+    if not sums_up(model.stack):
         notes.append("no sum of parts: in this model a norm or a factor acts on the stream itself")
         return []
     stream = [key for key in values if re.fullmatch(r".*\.resid(_pre|_post)?", key)]
     if any(fnmatchcase(key, pattern) for key in stream for pattern in edit):
         notes.append("no sum of parts: an edit replaced the stream")
         return []
-    total = values["embedded"].double()
-    for key, value in values.items():
-        if key.startswith("blocks.") and key.endswith(".added"):
-            total = total + value.double()
-    last = values[f"blocks.{len(model.stack.order) - 1}.resid_post"]
-    return [Check("embeddings and additions sum to the stream", error(total, last.double()), _bound(last.dtype))]
+    bound = _bound(values["embedded"].dtype)
+    return [Check("embeddings and additions sum to the stream", stream_error(model.stack, values), bound)]
+
+
+def sums_up(stack: Stack) -> bool:
+    """Say whether the stream is the sum of the embeddings and all additions: no slot acts on the stream itself."""
+    residuals = [module for module in stack.modules() if isinstance(module, Residual)]
+    return all(isinstance(slot, Identity) for residual in residuals for slot in (residual.skip, residual.out))
+
+
+def rebuilt_stream(values: Mapping[str, Tensor]) -> Tensor:
+    """Return the embeddings plus everything that was added by the answering stack, in float64."""
+    added = [value for key, value in values.items() if key.startswith("blocks.") and key.endswith(".added")]
+    return sum((value.double() for value in added), start=values["embedded"].double())
+
+
+def stream_error(stack: Stack, values: Mapping[str, Tensor]) -> float:
+    """Return how far the rebuilt stream is from the one before the final norm."""
+    last = values[f"blocks.{len(stack.order) - 1}.resid_post"]
+    return error(rebuilt_stream(values), last.double())
 
 
 def _worse(a: float, b: float) -> float:

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.inspection.checks import Check, check_mixing, check_sight, check_stream
+from orrery.inspection.checks import Check, check_gates, check_mixing, check_sight, check_stream
 from orrery.inspection.recorder import Edit, Recorder
 from orrery.models.assemblies import Assembly
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
@@ -53,7 +53,7 @@ class Trace:
 @torch.no_grad()
 def trace(
     model: Assembly,
-    *ids_BL: Int[Tensor, "B L"],
+    *ids_BL: Int[Tensor, "B _"],
     keep: Sequence[str] = ("*",),
     edit: Mapping[str, Edit] | None = None,
     tokens: Sequence[str] = (),
@@ -86,7 +86,7 @@ def trace(
     logits = model(*ids_BL, kernel=kernel if kernel is eager else beside(kernel), taps=recorder, **call)
     recorder.check_used()
     values = recorder.values
-    checks = [check_mixing(values)]
+    checks = [check_mixing(values), *check_gates(values)]
     if not edit:
         checks.append(check_sight(logits, model(*ids_BL, kernel=kernel, **call)))
     checks += check_stream(model, values, edit, notes)

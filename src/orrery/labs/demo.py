@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery.checkpoints.disk import machine_errors, write_text
-from orrery.data.corpora import Document, corpus_fingerprint, read_corpus
+from orrery.data.corpora import Document, corpus_fingerprint
 from orrery.errors import DataError, UsageError
 from orrery.labs.demo_findings import Corpus, Findings, Measure, Run, Sample
 from orrery.labs.demo_floors import aims, floors, model_bits_per_byte
@@ -19,7 +19,7 @@ from orrery.labs.demo_page import page
 from orrery.loading.final import writer
 from orrery.loading.language_model import LanguageModel
 from orrery.loading.load import load
-from orrery.training.assemble import Assembly, assemble_texts, encode, read_documents
+from orrery.training.assemble import Assembly, assemble_texts, encode, joined, read_documents, read_portions
 from orrery.training.config import DataSettings, Recipe
 from orrery.training.folder import RUN, RunFolder, open_run_folder
 from orrery.training.loop import Trainer
@@ -76,7 +76,8 @@ def demo(recipe: Recipe, folder: Path, say: Callable[[str], None], watch: Watch)
 def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Findings:
     """Read, train, measure, write, look."""
     with stages.stage("text") as told:
-        train, held_back = read_documents(recipe.data)
+        portions, held_back = read_portions(recipe.data)
+        train = joined(portions)
         if not size(held_back):
             raise DataError("no document is held back to measure the model on", "give the demo more documents")
         identity = fingerprint(recipe.data)
@@ -85,7 +86,7 @@ def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Fin
             f"{len(held_back)} held back, {size(held_back):,} bytes",
         ]
     with stages.stage("tokenizer") as told:
-        assembly = assemble_texts(recipe, train, held_back)
+        assembly = assemble_texts(recipe, portions, held_back)
         told += [f"{assembly.tokenizer.size:,} tokens", f"the text is {assembly.train_tokens:,} of them"]
     with stages.stage("training") as told:
         precision = learn(recipe, assembly, folder, watch)
@@ -166,7 +167,7 @@ def describe_corpus(
 ) -> Corpus:
     """Return the facts of the text."""
     return Corpus(
-        source=recipe.data.train,
+        source=recipe.data.described,
         fingerprint=identity,
         train_documents=len(train),
         held_back_documents=len(held_back),
@@ -178,8 +179,7 @@ def describe_corpus(
 
 def fingerprint(data: DataSettings) -> str:
     """Return the identity of the corpus as it is read, before it is split: it depends on the order of documents."""
-    corpus = read_corpus(data.train, column=data.column, invalid=data.invalid, skip_bad=data.skip_bad)
-    return corpus_fingerprint(corpus)
+    return corpus_fingerprint(document for part in data.parts for document in read_documents(data, part.train))
 
 
 def describe_run(

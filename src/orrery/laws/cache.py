@@ -9,7 +9,7 @@ from torch import Tensor
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, within
 from orrery.laws.models import Subject, random_ids, require, tiny
 from orrery.laws.transcript import Transcript
-from orrery.nn.caches import CacheByMask, RowCache, fitting, growing, static
+from orrery.nn.caches import CacheByMask, RowCache, StateCache, fitting, growing, static
 
 CAPACITY = 40
 NO_CACHE = "an encoder reads whole rows and remembers nothing"
@@ -25,16 +25,20 @@ def check(family: str) -> Iterator[Evidence]:
         yield evidence(f"{kind}: token by token", value=token_by_token(model, cache), bound=FLOAT64)
         yield evidence(f"{kind}: token by token, float32", value=token_by_token(small, cache), bound=FLOAT32)
         yield evidence(f"{kind}: ragged rows, steps of 0 to 5", value=ragged(model, cache), bound=FLOAT64)
-        forgets = kind != "sliding"  # what a window has overwritten cannot come back: truncate refuses it by name
+        # What a window has overwritten, or a state has absorbed, cannot come back: truncate refuses it by name.
+        forgets = kind not in ("sliding", "recurrent")
         yield evidence(f"{kind}: select, join, truncate", value=rearranged(model, cache, forgets), bound=FLOAT64)
         yield evidence(f"{kind}: greedy tokens that differ", value=greedy_differences(model, cache), bound=0)
 
 
 def kinds(model: Subject) -> dict[str, Kind]:
-    """Return the caches that a model can have: a sliding one where a mask looks back a window."""
+    """Return the caches that a model can have: a sliding one where a mask looks back a window, or a state."""
     masks = model.stack.masks
+    own = fitting(masks, 1, CAPACITY)
+    if isinstance(own, StateCache):
+        return {"recurrent": partial(fitting, masks)}
     found: dict[str, Kind] = {"growing": growing, "static": static}
-    if isinstance(fitting(masks, 1, CAPACITY), CacheByMask):
+    if isinstance(own, CacheByMask):
         found["sliding"] = partial(fitting, masks)
     return found
 

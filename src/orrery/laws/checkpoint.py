@@ -11,6 +11,7 @@ from orrery.checkpoints.rules import to_ours, to_theirs
 from orrery.families import load_family, rules_of
 from orrery.laws.evidence import FLOAT64, Evidence, deviation, within
 from orrery.laws.models import Subject, Writer, random_ids, tiny
+from orrery.loading.weights import weights_of
 from orrery.nn.spec import from_json, to_json
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
@@ -27,15 +28,14 @@ def check(family: str) -> Iterator[Evidence]:
     yield evidence("logits of the model built from JSON and file", value=rebuilt(family), bound=FLOAT64)
 
 
-def weights_of(model: Subject) -> dict[str, Tensor]:
-    """Return a model's tensors, each storage once: what a file holds."""
-    whole = model.model if isinstance(model, Writer) else model
-    return {name: parameter.detach() for name, parameter in whole.named_parameters()}
+def stored(model: Subject) -> dict[str, Tensor]:
+    """Return what a file of the model holds; a writer's is that of the encoder-decoder inside."""
+    return weights_of(model.model if isinstance(model, Writer) else model)
 
 
 def changed(family: str, dtype: torch.dtype) -> int:
     """Count tensors of either layout that differ after a full circle through a safetensors file."""
-    ours = {name: tensor.to(dtype) for name, tensor in weights_of(tiny(family)).items()}
+    ours = {name: tensor.to(dtype) for name, tensor in stored(tiny(family)).items()}
     rules = rules_of(load_family(family), load_family(family).TINY)
     theirs = to_theirs(ours, rules)
     again = to_ours(load(save(theirs)), rules, {name: tensor.shape for name, tensor in ours.items()})
@@ -55,7 +55,7 @@ def _same_bytes(a: Tensor, b: Tensor) -> bool:
 
 def uncovered(family: str) -> int:
     """Count our tensors that not exactly one rule makes."""
-    ours = weights_of(tiny(family))
+    ours = stored(tiny(family))
     rules = rules_of(load_family(family), load_family(family).TINY)
     made = [name for rule in rules for _, names in rule.places(ours) for name in names]
     return sum(made.count(name) != 1 for name in ours)
@@ -72,7 +72,7 @@ def rebuilt(family: str) -> float:
     """Compare the logits of a model built anew from JSON and from bytes."""
     model, ids = tiny(family), random_ids(2, 9)
     copy = from_json(to_json(model.spec)).build(0).to(torch.float64).eval()
-    read = load(save(dict(weights_of(model))))
+    read = load(save(stored(model)))
     for name, parameter in copy.named_parameters():
         parameter.copy_(read[name])
     copy = Writer(copy) if isinstance(model, Writer) else copy

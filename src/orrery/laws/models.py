@@ -14,13 +14,14 @@ from orrery.models.calls import caps_scores, keeps_pattern
 from orrery.models.decoder import Decoder
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import ConditionalDecoder, EncoderDecoder, EncoderDecoderState, Read
+from orrery.models.sequence_to_sequence import SequenceToSequence
 from orrery.models.vision import Captioner
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
 from orrery.nn.attention.materialised import materialised
 from orrery.nn.caches import RowCache, fitting
 from orrery.nn.context import Context
 from orrery.nn.patches import PatchEmbedding
-from orrery.nn.spec import ModuleSpec
+from orrery.nn.spec import ModuleSpec, traverse
 
 VOCABULARY = 61
 KERNELS: Mapping[str, Kernel] = {"eager": eager, "sdpa": sdpa, "materialised": materialised}
@@ -35,7 +36,7 @@ Subject: TypeAlias = Any
 _KINDS = {
     "decoder": Decoder.Spec,
     "encoder": Encoder.Spec,
-    "encoder-decoder": EncoderDecoder.Spec | Captioner.Spec,
+    "encoder-decoder": EncoderDecoder.Spec | SequenceToSequence.Spec | Captioner.Spec,
 }
 
 
@@ -44,6 +45,8 @@ class Writer(nn.Module):
 
     Shapes: target ids ``[B, L]`` to logits ``[B, L, V]``.
     """
+
+    first: int | None = None
 
     def __init__(self, model: ConditionalDecoder) -> None:
         super().__init__()
@@ -132,8 +135,13 @@ def require(family: str, *kinds: str, why: str) -> None:
 def kernels_of(family: str) -> dict[str, Kernel]:
     """Return the kernels that can compute a family's attention: a cap on the scores leaves only the definition."""
     spec = _spec(family)
-    able = {"sdpa": not caps_scores(spec), "materialised": keeps_pattern(spec)}
+    able = {"sdpa": not caps_scores(spec), "materialised": keeps_pattern(spec) and _attends(spec)}
     return {name: kernel for name, kernel in KERNELS.items() if able.get(name, True)}
+
+
+def _attends(spec: ModuleSpec) -> bool:
+    """Say whether anything in the architecture is an attention: a recurrence has its definition and one engine."""
+    return any(getattr(part, "heads", None) is not None for _, part in traverse(spec))
 
 
 @lru_cache(maxsize=256)

@@ -51,8 +51,8 @@ def fully_masked(family: str, kernel: Kernel) -> float:
     real[1] = False
     logits = tiny(family)(random_ids(2, ROW), real=real, kernel=kernel, taps=record)
     # What an encoder-decoder writes looks at the source too, and the source is not masked here.
-    own = re.compile(r"blocks\.\d+\.(?!cross\.).*mixed")
-    inside = max(float(value[1].abs().max()) for key, value in seen.items() if own.fullmatch(key))
+    own = re.compile(r"blocks\.\d+\.(?!cross\.).*(mixed|state)")
+    inside = max((float(value[1].abs().max()) for key, value in seen.items() if own.fullmatch(key)), default=0.0)
     x = torch.ones(1, 2, 3, 4)
     nothing = BoundMask(dense=torch.zeros(1, 1, 3, 3, dtype=torch.bool), is_causal=False)
     alone = kernel(x, x, x, mask=nothing, bias_BHLS=None, scale=1.0, dropout=0.0, tap=lambda name, value: value)

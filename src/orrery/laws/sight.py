@@ -1,16 +1,16 @@
 """The law of sight: looking never changes a number, and what is shown accounts for what comes out."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from orrery.inspection.checks import check_mixing, rebuilt_stream, stream_error, sums_up
 from orrery.inspection.trace import beside
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
 from orrery.laws.models import Subject, kernels_of, random_ids, tiny
 from orrery.nn.attention.kernels import Kernel, eager
-from orrery.nn.residual import Identity, Residual
 
 COMPONENTS = 1e-4
 PRECISIONS = {"float64": (torch.float64, FLOAT64), "float32": (torch.float32, FLOAT32)}
@@ -26,7 +26,7 @@ def check(family: str) -> Iterator[Evidence]:
     for precision, (dtype, bound) in PRECISIONS.items():
         value = derived(tiny(family, dtype), fused)
         yield evidence(f"softmax(q k) v == what the kernel gave, {precision}", value=value, bound=bound)
-    if not sums_up(tiny(family)):  # a norm or a factor acts on the stream itself, as in every post-norm model
+    if not sums_up(tiny(family).stack):  # a norm or a factor acts on the stream itself, as in every post-norm model
         return
     yield evidence("embedded + all that was added == stream", value=streams(tiny(family)), bound=FLOAT64)
     value = components(tiny(family, torch.float32))
@@ -55,36 +55,16 @@ def changed_by_looking(model: Subject, kernel: Kernel) -> int:
 def derived(model: Subject, kernel: Kernel) -> float:
     """Compare the definition's pattern times values with the output of the kernel beside it, in every attention."""
     _, seen = looked_into(model, beside(kernel))
-    worst = 0.0
-    for key, pattern_BHLS in seen.items():
-        if key.endswith(".pattern"):
-            v_BKSC, mixed_BHLC = (seen[key.replace("pattern", name)] for name in ("v", "mixed"))
-            v_BHSC = v_BKSC.repeat_interleave(pattern_BHLS.shape[1] // v_BKSC.shape[1], dim=1)
-            worst = max(worst, deviation(pattern_BHLS @ v_BHSC, mixed_BHLC))
-    return worst
+    return check_mixing(seen).value
 
 
-def sums_up(model: Subject) -> bool:
-    """Say whether the stream is the sum of the embeddings and all additions: no slot acts on the stream itself."""
-    residuals = [module for module in model.stack.modules() if isinstance(module, Residual)]
-    return all(isinstance(slot, Identity) for residual in residuals for slot in (residual.skip, residual.out))
-
-
-def rebuilt_stream(seen: Mapping[str, Tensor]) -> Tensor:
-    """Return the embeddings plus everything that was added by the answering stack."""
-    added = [value for key, value in seen.items() if key.startswith("blocks.") and key.endswith(".added")]
-    return seen["embedded"] + sum(added)
-
-
-@torch.no_grad()
 def streams(model: Subject) -> float:
     """Compare the rebuilt stream with the last block's."""
-    _, seen = looked_into(model)
-    return deviation(rebuilt_stream(seen), seen[f"blocks.{len(model.stack.order) - 1}.resid_post"])
+    return stream_error(model.stack, looked_into(model)[1])
 
 
 @torch.no_grad()
 def components(model: Subject) -> float:
     """Compare the logits of the rebuilt stream with the model's."""
     logits, seen = looked_into(model)
-    return deviation(model.head(model.stack.final(rebuilt_stream(seen))), logits)
+    return deviation(model.head(model.stack.final(rebuilt_stream(seen).to(logits.dtype))), logits)

@@ -24,6 +24,7 @@ from orrery.loading.weights import weights_of
 from orrery.models.decoder import Decoder
 from orrery.models.dropout import without_dropout
 from orrery.nn.spec import to_json
+from orrery.text.chat.folder import DEFAULT
 from orrery.text.gguf import tells_apart_long_words, vocabulary
 
 _KINDS = {torch.bfloat16: "bf16", torch.float16: "f16"}
@@ -69,7 +70,9 @@ def export_hf(stored: Stored, folder: str | Path) -> Exported:
         before, after = (None if s.tokenizer is None else s.tokenizer.fingerprint for s in (stored, again))
         if before != after:
             raise _differs("the tokenizer", "")
-    size = sum(path.stat().st_size for path in folder.iterdir())
+        if again.chat != stored.chat:
+            raise _differs("the chat template", "")
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return Exported(folder, f"Hugging Face layout, {stored.family}", _count(tensors), size, 0.0)
 
 
@@ -149,6 +152,7 @@ def _facts(stored: Stored, spec: Decoder.Spec, architecture: Architecture, tenso
         "general.name": stored.folder.resolve().name or architecture.name,
         **{f"{architecture.name}.{key}": value for key, value in facts.items()},
         **vocabulary(lm.tokenizer, facts["vocab_size"], lm.end),
+        **({"tokenizer.chat_template": stored.chat[DEFAULT]} if DEFAULT in stored.chat else {}),
     }
 
 

@@ -24,7 +24,7 @@ def writer(recipe: Recipe, assembly: Assembly) -> Callable[[nn.Module, Path], No
     def layout(model: nn.Module, folder: Path) -> None:
         config = {"vocab_size": assembly.spec.embed.vocabulary, **recipe.model.config}
         tokens = recipe.training.steps * recipe.batches.size * recipe.batches.length
-        card = {"name": recipe.name, "data": recipe.data.train, "tokens": tokens}
+        card = {"name": recipe.name, "data": recipe.data.described, "tokens": tokens}
         save_model(folder, model, str(recipe.model.family), config, assembly.tokenizer, card)
 
     def own(model: nn.Module, folder: Path) -> None:

@@ -53,7 +53,7 @@ def import_model(
         assert stored.family is not None
         assert stored.config is not None
         generation = stored.generation or None
-        save_model(out, stored.model, stored.family, stored.config, stored.tokenizer, None, generation)
+        save_model(out, stored.model, stored.family, stored.config, stored.tokenizer, None, generation, stored.chat)
         _copy_tokenizer(folder, out)
     _compare(stored, out)
     say(f"{out}: {len(weights_of(stored.model)):,} tensors, read back equal bit for bit")

@@ -1,6 +1,7 @@
 """The language model as a user meets it: text in, text, scores, numbers and the inside out."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from orrery.errors import ModelFileError, UsageError
 from orrery.generation.generate import Generation, Limits, generate, too_long
 from orrery.generation.samplers import sampler
 from orrery.generation.scoring import Score, score
+from orrery.generation.search import Hypothesis, LengthPenalty, beam_search, refuse_with_beams
 from orrery.inspection.recorder import Edit
 from orrery.inspection.trace import Trace, trace
 from orrery.loading.read import Stored
@@ -22,12 +24,23 @@ from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import ConditionalDecoder
 from orrery.nn.embeddings import check_ids
 from orrery.text import Tokenizer
+from orrery.text.chat.messages import Message
+from orrery.text.chat.render import ChatTemplate, choose_template, template_of
+from orrery.text.chat.segments import Rendered
 
 LONGEST_TOKEN = 1024
 """Bytes that no token of a real vocabulary reaches: a text of more than this times the context cannot fit."""
 
 Truncate = Literal["left"] | None
 Ids = Tensor | Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """One answer of a search: its text, and the hypothesis with its tokens, log probability and score."""
+
+    text: str
+    hypothesis: Hypothesis
 
 
 class LanguageModel:
@@ -81,6 +94,8 @@ class LanguageModel:
         top_p: float | int | None = None,
         min_p: float | int | None = None,
         repetition_penalty: float | int | None = None,
+        num_beams: int = 1,
+        length_penalty: float | int = 0.6,
         stop: str | Sequence[str] = (),
         seed: int = 1337,
         stream: Callable[[str], None] | None = None,
@@ -96,6 +111,8 @@ class LanguageModel:
             top_p: the mass that stays possible.
             min_p: the least probability, as a share of the greatest.
             repetition_penalty: 1 changes nothing.
+            num_beams: above 1 searches for the answer of the greatest score instead of drawing tokens.
+            length_penalty: of beams: 0 favours short answers, see ``LengthPenalty``.
             stop: strings that end the answer and do not belong to it.
             seed: of the draws.
             stream: called with each piece as soon as it is certain; the pieces joined are the answer.
@@ -105,6 +122,16 @@ class LanguageModel:
             UsageError: a prompt longer than the context, or a setting outside its range.
         """
         settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+        if num_beams > 1:
+            refuse_with_beams(**settings, repetition_penalty=repetition_penalty, stop=stop, stream=stream)
+            found = self.search(
+                [text],
+                num_beams=num_beams,
+                length_penalty=length_penalty,
+                max_new_tokens=max_new_tokens,
+                truncate=truncate,
+            )
+            return found[0][0].text
         return self.generations(
             [text],
             max_new_tokens=max_new_tokens,
@@ -132,24 +159,96 @@ class LanguageModel:
         Arguments are those of ``generate``; ``seed`` is one number, to which a row's number is added, or one a row;
         ``stream`` is called with the row's number and the piece.
         """
-        if isinstance(self.model, Encoder):
-            raise UsageError("an encoder reads whole rows and writes nothing", "load a decoder or an encoder-decoder")
-        chosen = sampler(vocabulary=self.tokenizer.size, **sampling)
         strings = [stop] if isinstance(stop, str) else list(stop)
         limits = Limits(max_new_tokens, self.context, self.end, strings)
-        apart = isinstance(self.model, ConditionalDecoder)  # the answer has a row of its own
-        keep = self.context if apart else max(1, self.context - max_new_tokens)
-        prompts = [self._prompt(text, truncate, keep) for text in texts]
-        return generate(
-            self.model,
-            prompts,
-            self.tokenizer,
-            limits,
-            sampler=chosen,
-            seed=seed,
-            show=stream,
+        return self._write(lambda: self._prompts(texts, truncate, max_new_tokens), limits, seed, stream, sampling)
+
+    def search(
+        self,
+        texts: Sequence[str],
+        *,
+        num_beams: int = 4,
+        length_penalty: float | int = 0.6,
+        answers: int = 1,
+        max_new_tokens: int = 64,
+        truncate: Truncate = None,
+    ) -> list[list[Found]]:
+        """Return the best ``answers`` for each text, by beam search over all of them as one batch.
+
+        Args:
+            texts: prompts, or the sources of an encoder-decoder.
+            num_beams: hypotheses followed a text.
+            length_penalty: 0 favours short answers, see ``LengthPenalty``.
+            answers: at most the beams.
+            max_new_tokens: the most tokens of an answer.
+            truncate: as in ``generate``.
+
+        Raises:
+            UsageError: as in ``generate``.
+        """
+        found = beam_search(
+            self._writer,
+            self._prompts(texts, truncate, max_new_tokens),
+            Limits(max_new_tokens, self.context, self.end),
+            num_beams,
+            penalty=LengthPenalty(length_penalty),
+            answers=answers,
+            vocabulary=self.tokenizer.size,
             device=self.device,
         )
+        return [[Found(self._spell_answer(one.ids), one) for one in row] for row in found]
+
+    def chat_template(self, choice: str | Path | None = None) -> ChatTemplate:
+        """Return the template of the model's chats, or another: one of Orrery's formats by name, or a Jinja file.
+
+        Raises:
+            ModelFileError: the model came without one, or the file is too large.
+            UsageError: ``choice`` is neither a format nor a file, or needs tokens that the tokenizer lacks.
+        """
+        if choice is not None:
+            return choose_template(choice, self.tokenizer)
+        return template_of(self._stored.folder, self._stored.chat, self.tokenizer)
+
+    def chat_ids(
+        self, messages: Sequence[Message], *, prompt: bool = False, template: str | Path | None = None, **variables: Any
+    ) -> Rendered:
+        """Return the ids of a conversation and, a boolean a token, which of them the assistant wrote.
+
+        Control tokens come from the template alone: whatever a message says is ordinary text.
+
+        Args:
+            messages: ``{"role": "user", "content": "..."}`` and so on.
+            prompt: end where the assistant's next answer begins; else the conversation is one to learn from.
+            template: as in ``chat_template``.
+            variables: what a Jinja template takes besides: ``tools``, ``documents``.
+
+        Raises:
+            DataError: messages that cannot be said in this template, or that would change its control tokens.
+            ModelFileError: no template, one that fails, or one that doubles the start token.
+        """
+        return self.chat_template(template).render(messages, prompt, replies=not prompt, **variables)
+
+    def reply(
+        self,
+        messages: Sequence[Message],
+        *,
+        template: ChatTemplate | None = None,
+        max_new_tokens: int = 256,
+        stop: str | Sequence[str] = (),
+        seed: int = 1337,
+        stream: Callable[[str], None] | None = None,
+        **sampling: Any,
+    ) -> Generation:
+        """Return the assistant's answer to a conversation; it ends at the template's end-of-turn token.
+
+        Arguments are those of ``generate``; ``template`` is one from ``chat_template``. Errors as in ``chat_ids``.
+        """
+        chat = self.chat_template() if template is None else template
+        ids = chat.render(messages, prompt=True).ids
+        strings = [stop] if isinstance(stop, str) else list(stop)
+        limits = Limits(max_new_tokens, self.context, self.end | chat.end, strings)
+        show = None if stream is None else lambda row, piece: stream(piece)
+        return self._write(lambda: [ids], limits, seed, show, sampling)[0]
 
     def score(self, text: str) -> Score:
         """Return the log probability of each token of ``text`` and their sum, in nats.
@@ -241,7 +340,42 @@ class LanguageModel:
                 "load the checkpoint inside its run, whose config.yaml says it",
             )
         generation = stored.generation or None
-        save_model(folder, self.model, stored.family, stored.config, stored.tokenizer, card, generation)
+        save_model(folder, self.model, stored.family, stored.config, stored.tokenizer, card, generation, stored.chat)
+
+    def _write(
+        self,
+        prompts: Callable[[], list[list[int]]],
+        limits: Limits,
+        seed: int | Sequence[int],
+        show: Callable[[int, str], None] | None,
+        sampling: Mapping[str, Any],
+    ) -> list[Generation]:
+        """Continue rows of ids, which are made only once the model and the settings are known to serve."""
+        model, chosen = self._writer, sampler(vocabulary=self.tokenizer.size, **sampling)
+        rows = prompts()
+        check_ids(torch.tensor([id for row in rows for id in row], dtype=torch.long), self._vocabulary)
+        return generate(model, rows, self.tokenizer, limits, sampler=chosen, seed=seed, show=show, device=self.device)
+
+    @property
+    def _writer(self) -> Decoder | ConditionalDecoder:
+        """The model, where it writes.
+
+        Raises:
+            UsageError: it does not.
+        """
+        if isinstance(self.model, Encoder):
+            raise UsageError("an encoder reads whole rows and writes nothing", "load a decoder or an encoder-decoder")
+        return self.model
+
+    def _prompts(self, texts: Sequence[str], truncate: Truncate, max_new_tokens: int) -> list[list[int]]:
+        """Return the ids of prompts; an encoder-decoder's answer has a row of its own, so the whole row is theirs."""
+        apart = isinstance(self.model, ConditionalDecoder)
+        keep = self.context if apart else max(1, self.context - max_new_tokens)
+        return [self._prompt(text, truncate, keep) for text in texts]
+
+    def _spell_answer(self, ids: Sequence[int]) -> str:
+        """Return an answer as text, its end token left out."""
+        return self.tokenizer.decode(ids[:-1] if ids and ids[-1] in self.end else ids)
 
     @property
     def _vocabulary(self) -> int:

@@ -20,6 +20,7 @@ from orrery.loading.weights import check_fit, fill, from_theirs
 from orrery.models.assemblies import Assembly, AssemblySpec, vocabulary_of
 from orrery.models.empty import build_empty
 from orrery.text import Tokenizer, load_tokenizer
+from orrery.text.chat.folder import read_templates
 
 CHECKPOINTS, FINAL, RECIPE = "checkpoints", "final", "config.yaml"
 RECIPE_LIMIT = 100_000
@@ -37,6 +38,7 @@ class Stored:
         config: the family's configuration.
         generation: the content of ``generation_config.json``.
         tokenizer: where there is one.
+        chat: the chat templates by name, ``default`` the one for chats.
     """
 
     folder: Path
@@ -45,6 +47,7 @@ class Stored:
     config: Mapping[str, Any] | None = None
     generation: Mapping[str, Any] = field(default_factory=dict)
     tokenizer: Tokenizer | None = None
+    chat: Mapping[str, str] = field(default_factory=dict)
 
 
 def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> Stored:
@@ -112,7 +115,7 @@ def read_published(folder: Path, weights: Weights | None = None) -> Stored:
     for check, tensors in ((check_fit, weights.empty()), (fill, weights)):
         theirs = current_names(rules, config, tensors)
         check(model, from_theirs(model, theirs, rules_of(rules, config)))
-    return Stored(folder, model, family, config, _generation(folder), _tokenizer(folder))
+    return Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
 
 
 def _build(spec: AssemblySpec, path: Path) -> Assembly:
@@ -137,7 +140,9 @@ def _read_checkpoint(folder: Path) -> Stored:
     # A recipe may leave the vocabulary to the tokenizer; the model knows which size that was.
     known = {"vocab_size": size} if (size := vocabulary_of(model.spec)) else {}
     config = {**known, **(recipe.get("config") or {})}
-    return Stored(folder, model, recipe.get("family"), config, {}, _tokenizer(folder, run, run / FINAL))
+    places = (folder, run, run / FINAL)
+    chat = next(filter(None, map(read_templates, places)), {})
+    return Stored(folder, model, recipe.get("family"), config, {}, _tokenizer(*places), chat)
 
 
 def _generation(folder: Path) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from orrery.loading.card import model_card
 from orrery.loading.files import CARD, CONFIG, GENERATION, WEIGHTS
 from orrery.loading.weights import weights_of
 from orrery.models.dropout import without_dropout
+from orrery.text.chat.folder import write_templates
 
 _CONTROL = {"bos_token_id": "start", "eos_token_id": "end", "pad_token_id": "pad"}
 
@@ -43,8 +44,9 @@ def save_model(
     tokenizer: SavesItself | None = None,
     card: Mapping[str, Any] | None = None,
     generation: Mapping[str, Any] | None = None,
+    chat: Mapping[str, str] | None = None,
 ) -> None:
-    """Write config.json, model.safetensors, generation_config.json, the tokenizer's files and a model card.
+    """Write config.json, weights, generation_config.json, the tokenizer's files, chat templates and a model card.
 
     Every file is complete under its name or not there; config.json, without which a folder is no model, is the last.
     Loading gives the same bytes back.
@@ -57,6 +59,7 @@ def save_model(
         tokenizer: written beside the weights.
         card: facts for README.md, see ``model_card``.
         generation: the content of generation_config.json; by default the ids of the tokenizer's control tokens.
+        chat: chat templates by name; ``default`` becomes chat_template.jinja.
 
     Raises:
         UsageError: the model is not what the configuration describes.
@@ -85,11 +88,8 @@ def save_model(
         folder.mkdir(parents=True, exist_ok=True)
         if tokenizer is not None:
             tokenizer.save(folder)
-        texts = {
-            CARD: model_card(family, model, card or {}),
-            GENERATION: _json(tokens),
-            CONFIG: _json(written),
-        }
+        write_templates(folder, chat or {})
+        texts = {CARD: model_card(family, model, card or {}), GENERATION: _json(tokens), CONFIG: _json(written)}
         writers: dict[str, Callable[[Path], object]] = {
             WEIGHTS: lambda path: write_tensors(path, theirs, {"format": "pt"}),
             **{name: _text_writer(text) for name, text in texts.items()},

@@ -5,11 +5,12 @@ from typing import TypeAlias
 from orrery.models.decoder import Decoder
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.models.sequence_to_sequence import SequenceToSequence
 from orrery.models.vision import Captioner
 from orrery.nn.patches import PatchEmbedding
 
-Assembly: TypeAlias = Decoder | Encoder | EncoderDecoder | Captioner
-AssemblySpec: TypeAlias = Decoder.Spec | Encoder.Spec | EncoderDecoder.Spec | Captioner.Spec
+Assembly: TypeAlias = Decoder | Encoder | EncoderDecoder | SequenceToSequence | Captioner
+AssemblySpec: TypeAlias = Decoder.Spec | Encoder.Spec | EncoderDecoder.Spec | SequenceToSequence.Spec | Captioner.Spec
 
 
 def vocabulary_of(spec: AssemblySpec) -> int | None:

@@ -5,14 +5,12 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.nn.attention.disentangled import DisentangledAttention
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
 from orrery.nn.attention.multihead import MultiHeadAttention, NoSinks, Scoring
 from orrery.nn.cache import UNCACHED, Cache
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import Places
-from orrery.nn.positions.relative import RelativeBias
-from orrery.nn.spec import Value, traverse
+from orrery.nn.spec import ModuleSpec, Value, traverse
 
 
 def places_of(
@@ -51,7 +49,7 @@ def caps_scores(spec: Value) -> bool:
 def keeps_pattern(spec: Value) -> bool:
     """Say whether the kernel that keeps the pattern can compute it: no caps, sinks or learned biases."""
     sinks = any(isinstance(p, MultiHeadAttention.Spec) and p.sinks != NoSinks.Spec() for _, p in traverse(spec))
-    biases = any(isinstance(part, RelativeBias.Spec | DisentangledAttention.Spec) for _, part in traverse(spec))
+    biases = any(isinstance(part, ModuleSpec) and part.learns_bias for _, part in traverse(spec))
     return not (caps_scores(spec) or sinks or biases)
 
 

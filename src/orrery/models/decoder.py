@@ -59,6 +59,7 @@ class Decoder(nn.Module):
     """
 
     role: str = ""
+    first: int | None = None
 
     @spec
     class Spec(ModuleSpec):

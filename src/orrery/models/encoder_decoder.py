@@ -158,7 +158,7 @@ class ConditionalDecoder(nn.Module, ABC):
         taps: Taps | None = None,
         **call: Any,
     ) -> Float[Tensor, "B L D"]:
-        """Return the decoder's final stream; ``source_real`` says real source tokens, the rest is ``prepare``'s."""
+        """Return the decoder's final stream; ``source_real`` is ``real`` for the source, the rest as in ``prepare``."""
         read = self.read(source, real=source_real, kernel=kernel, taps=taps)
         return self.decoder(*self.prepare(target_BL, read, kernel=kernel, taps=taps, **call))
 

@@ -12,7 +12,8 @@ def initialise(model: nn.Module, depth: int, seed: int, std: float = 0.02) -> No
     """Draw the weights as GPT-2 does (Radford et al. 2019, 2.3).
 
     Matrices are normal with deviation ``std``, those that add to the residual stream ``std / sqrt(2 depth)`` so that
-    the stream's variance does not grow with depth; biases are zero; norms keep a gain of one.
+    the stream's variance does not grow with depth; biases are zero; norms keep a gain of one. Everything of a
+    recurrence is uniform within ``1 / sqrt(D)``, as in torch.
     """
     rng = torch.Generator().manual_seed(seed)
     for name, module in model.named_modules():
@@ -23,3 +24,10 @@ def initialise(model: nn.Module, depth: int, seed: int, std: float = 0.02) -> No
             module.weight.copy_(values)
         if isinstance(module, nn.Linear | nn.Conv1d) and module.bias is not None:
             module.bias.zero_()
+        if isinstance(module, nn.RNNBase):
+            for parameter in module.parameters():
+                parameter.copy_(_uniform(parameter.shape, module.hidden_size**-0.5, rng))
+
+
+def _uniform(shape: torch.Size, bound: float, rng: torch.Generator) -> torch.Tensor:
+    return torch.empty(shape).uniform_(-bound, bound, generator=rng)

@@ -43,6 +43,11 @@ class DecodingState(Protocol):
 class DecodingModel(Protocol[State]):
     """A model that writes one token after another; every search and every server is written against this."""
 
+    @property
+    def first(self) -> int | None:
+        """Return the token that every row begins with, or ``None`` where a row begins with its prompt."""
+        ...
+
     def start(
         self, source: Int[Tensor, "B L"], capacity: int, lengths: Int[Tensor, "B"] | None = None
     ) -> tuple[Float[Tensor, "B V"], State]:

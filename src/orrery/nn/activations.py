@@ -15,13 +15,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "silu": F.silu,
     "tanh": torch.tanh,
-    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
-    "relu_squared": lambda x: F.relu(x).square(),
 }
-"""relu: Vaswani et al.; gelu: Hendrycks and Gimpel 2016, exact; gelu_tanh: its tanh form (GPT-2); silu: Llama;
-
-quick_gelu: its sigmoid form (CLIP); relu_squared: So et al. 2021.
-"""
+"""relu: Vaswani et al.; gelu: Hendrycks and Gimpel 2016, exact; gelu_tanh: its tanh form (GPT-2); silu: Llama."""
 
 
 def activation(name: str) -> Callable[[Tensor], Tensor]:

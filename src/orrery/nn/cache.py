@@ -17,6 +17,8 @@ from torch import Tensor
 from orrery.nn.masks import UNUSED, Places
 
 Pair = tuple[Tensor, Tensor]
+State = tuple[Tensor, ...]
+"""What a recurrence leaves to its next call, ``[B, ...]`` each."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,14 @@ class Layer:
         """Return this depth's keys and values of the encoder's output, projected once a session."""
         return self.cache.recall(self.depth, project)
 
+    def resume(self, mask: str) -> State | None:
+        """Return the state that this depth's recurrence left in an earlier call, if there was one."""
+        return self.cache.resume(mask, self.depth)
+
+    def leave(self, mask: str, state: State) -> None:
+        """Keep the state for the next call."""
+        self.cache.leave(mask, self.depth, state)
+
 
 class Cache(ABC):
     """What a stack asks of its memory of earlier calls."""
@@ -56,6 +66,14 @@ class Cache(ABC):
     @abstractmethod
     def recall(self, depth: int, project: Callable[[], Pair]) -> Pair:
         """Return one depth's keys and values of the encoder's output."""
+
+    @abstractmethod
+    def resume(self, mask: str, depth: int) -> State | None:
+        """Return one depth's recurrent state, if an earlier call left one."""
+
+    @abstractmethod
+    def leave(self, mask: str, depth: int, state: State) -> None:
+        """Keep one depth's recurrent state."""
 
     @property
     @abstractmethod
@@ -83,6 +101,13 @@ class Uncached(Cache):
     def recall(self, depth: int, project: Callable[[], Pair]) -> Pair:
         """Project."""
         return project()
+
+    def resume(self, mask: str, depth: int) -> State | None:
+        """Return nothing: a full forward begins at the beginning."""
+        return None
+
+    def leave(self, mask: str, depth: int, state: State) -> None:
+        """Forget it."""
 
     @property
     def capacity(self) -> int | None:

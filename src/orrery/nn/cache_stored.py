@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from orrery.errors import UsageError
-from orrery.nn.cache import Pair
+from orrery.nn.cache import Pair, State
 from orrery.nn.cache_rows import RowCache
 from orrery.nn.masks import UNUSED
 
@@ -49,6 +49,22 @@ class Stored(RowCache):
             self.memory[depth] = project()
         return self.memory[depth]
 
+    def resume(self, mask: str, depth: int) -> State | None:
+        """Refuse: keys and values are kept here.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(f"the mask {mask!r} keeps keys, not the state of a recurrence", "give the recurrence Past()")
+
+    def leave(self, mask: str, depth: int, state: State) -> None:
+        """Refuse as ``resume`` does.
+
+        Raises:
+            UsageError: always.
+        """
+        self.resume(mask, depth)
+
     def select(self, rows: Int[Tensor, "N"]) -> "Stored":
         """Return a cache of the given rows, in that order; a row may come several times (beams) or not at all."""
         return self._map(lambda x: x[rows])
@@ -69,7 +85,7 @@ class Stored(RowCache):
         joined.positions_BS = torch.cat([self.positions_BS, other.positions_BS])
         joined.keys = {d: torch.cat([x, other.keys[d]]) for d, x in self.keys.items()}
         joined.values = {d: torch.cat([x, other.values[d]]) for d, x in self.values.items()}
-        joined.memory = {d: _join_memory(x, other.memory[d]) for d, x in self.memory.items()}
+        joined.memory = {d: join_memory(x, other.memory[d]) for d, x in self.memory.items()}
         return joined
 
     def truncate(self, lengths_B: Int[Tensor, "B"]) -> None:
@@ -112,8 +128,8 @@ class Stored(RowCache):
             )
 
 
-def _join_memory(a: Pair, b: Pair) -> Pair:
-    """Append rows of keys and values of another length; the mask of the memory hides the difference."""
+def join_memory(a: Pair, b: Pair) -> Pair:
+    """Append rows of keys and values of another length: the mask of the memory hides the difference."""
     longest = max(a[0].shape[2], b[0].shape[2])
     k, v = (torch.cat([pad(x, (0, 0, 0, longest - x.shape[2])) for x in pair]) for pair in zip(a, b, strict=True))
     return k, v

@@ -6,20 +6,20 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from orrery.nn.cache import Pair
+from orrery.nn.cache import Pair, State
 from orrery.nn.cache_rows import RowCache
 from orrery.nn.cache_sliding import SlidingCache
 from orrery.nn.cache_slots import SlotCache
-from orrery.nn.cache_stored import Stored
-from orrery.nn.masks import Mask, Places
+from orrery.nn.cache_states import StateCache
+from orrery.nn.masks import Mask, Past, Places
 
-__all__ = ["CacheByMask", "RowCache", "SlidingCache", "SlotCache", "fitting", "growing", "static"]
+__all__ = ["CacheByMask", "RowCache", "SlidingCache", "SlotCache", "StateCache", "fitting", "growing", "static"]
 
 
 class CacheByMask(RowCache):
     """A cache for each mask of a stack: layers that look back a window keep a window, the others keep all."""
 
-    def __init__(self, caches: Mapping[str, Stored]) -> None:
+    def __init__(self, caches: Mapping[str, RowCache]) -> None:
         self.caches = dict(caches)
 
     @property
@@ -47,7 +47,7 @@ class CacheByMask(RowCache):
             cache.refuse_to_forget(lengths_B)
 
     @property
-    def _first(self) -> Stored:
+    def _first(self) -> RowCache:
         return next(iter(self.caches.values()))
 
     def open(self, places: Places, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]) -> Mapping[str, Places]:
@@ -61,6 +61,14 @@ class CacheByMask(RowCache):
     def recall(self, depth: int, project: Callable[[], Pair]) -> Pair:
         """Keep the encoder's output in the first cache."""
         return self._first.recall(depth, project)
+
+    def resume(self, mask: str, depth: int) -> State | None:
+        """Ask the cache of this mask."""
+        return self.caches[mask].resume(mask, depth)
+
+    def leave(self, mask: str, depth: int, state: State) -> None:
+        """Tell the cache of this mask."""
+        self.caches[mask].leave(mask, depth, state)
 
     def select(self, rows: Int[Tensor, "N"]) -> "CacheByMask":
         """Return a cache of the given rows."""
@@ -102,18 +110,22 @@ def static(rows: int, capacity: int, device: torch.device | None = None) -> Slot
 
 
 def fitting(masks: Mapping[str, Mask], rows: int, capacity: int, device: torch.device | None = None) -> RowCache:
-    """Return the smallest cache for a stack with these masks: a window of slots where a mask looks back no further.
+    """Return the smallest cache for a stack with these masks.
 
-    A window that the capacity does not pass needs no sliding: such a cache grows, and can be cut anywhere.
+    A recurrence leaves a state, and a window that is shorter than the capacity needs no more slots than its length;
+    one that is longer never slides, so that its cache grows and can be cut anywhere, as every other.
     """
-    windows = {name: mask.window for name, mask in masks.items() if mask.window and mask.window < capacity}
-    if not windows:
+
+    def own(mask: Mask) -> RowCache:
+        if isinstance(mask, Past):
+            return StateCache(rows, capacity, device=device)
+        if mask.window and mask.window < capacity:
+            return SlidingCache(rows, capacity, mask.window, device=device)
         return growing(rows, capacity, device)
-    return CacheByMask(
-        {
-            name: SlidingCache(rows, capacity, windows[name], device=device)
-            if name in windows
-            else growing(rows, capacity, device)
-            for name in masks
-        }
-    )
+
+    caches = {name: own(mask) for name, mask in masks.items()}
+    if all(isinstance(cache, SlotCache) for cache in caches.values()):
+        return growing(rows, capacity, device)  # one for all: they would hold the same
+    if all(isinstance(cache, StateCache) for cache in caches.values()):
+        return StateCache(rows, capacity, device=device)
+    return CacheByMask(caches)

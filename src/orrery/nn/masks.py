@@ -75,6 +75,15 @@ class Causal(Mask):
 
 
 @spec
+class Past(Mask):
+    """What a recurrence has passed: as ``Causal``, but remembered as one state, not as a key for each token."""
+
+    def allows(self, query: Places, key: Places) -> Tensor:
+        """Compare positions; an unused key is later than everything."""
+        return key.positions <= query.positions
+
+
+@spec
 class Window(Mask):
     """A causal window: the last ``length`` tokens, the token itself among them: ``i - length < j``."""
 
@@ -176,7 +185,7 @@ PLAIN_CAUSAL = BoundMask(dense=None, is_causal=True)
 PLAIN_FULL = BoundMask(dense=None, is_causal=False)
 """No mask: whole rows that see all of themselves."""
 
-WHOLE: Mapping[Mask, BoundMask] = {Causal(): PLAIN_CAUSAL, Everything(): PLAIN_FULL}
+WHOLE: Mapping[Mask, BoundMask] = {Causal(): PLAIN_CAUSAL, Past(): PLAIN_CAUSAL, Everything(): PLAIN_FULL}
 """The rules that need no matrix where the rows are whole."""
 
 

@@ -40,7 +40,13 @@ class Value(ABC):
 
 @spec
 class ModuleSpec(Value):
-    """A node of the architecture; ``build(width)`` makes its module, with the width given once, from above."""
+    """A node of the architecture; ``build(width)`` makes its module, with the width given once, from above.
+
+    ``learns_bias`` says that the module adds something with a gradient to scores of attention, as a table of
+    distances does: a kernel with a backward pass of its own may lack that gradient.
+    """
+
+    learns_bias: ClassVar[bool] = False
 
     @abstractmethod
     def build(self, width: int) -> nn.Module:

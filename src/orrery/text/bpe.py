@@ -26,10 +26,14 @@ WORDS = (
 )
 
 
+def words() -> pre_tokenizers.PreTokenizer:
+    """Cut into words, the space before a word kept with it."""
+    return pre_tokenizers.Split(Regex(WORDS), "isolated")
+
+
 def pre_tokenizer() -> pre_tokenizers.PreTokenizer:
     """Cut into words, then write each byte as one visible character."""
-    words = pre_tokenizers.Split(Regex(WORDS), "isolated")
-    return pre_tokenizers.Sequence([words, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    return pre_tokenizers.Sequence([words(), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
 def train(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:

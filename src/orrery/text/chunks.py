@@ -6,29 +6,46 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from tokenizers.pre_tokenizers import PreTokenizer
+
 from orrery.text import bpe, characters
 
-CHUNK = 1 << 16
+CHUNK = 1 << 14
 """Characters encoded at once; longer only where a text has no place to cut."""
 
 TOGETHER = 8
 
-# After a letter or a digit, before whitespace: the patterns below always end a piece there.
-CUT = re.compile(r"(?<=[^\W_])(?=\s)")
+# After a letter, a digit or a mark that ends a clause, before whitespace: every rule below ends a piece there. Marks
+# matter for scripts without blanks between words, where only a line's end is followed by whitespace. Only whitespace
+# that everyone calls so: BERT's normaliser drops vertical tabs, and Python alone counts four other control characters.
+CUT = re.compile(r"(?:(?<=[^\W_])|(?<=[.,;:!?\u3002\uff01\uff1f\u300d]))(?=[ \t\r\n\u3000])")
+NEAR_THE_END = 1 << 12
 
 GPT2 = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+BERT = {"type": "BertPreTokenizer"}
+WORDS = {"type": "WhitespaceSplit"}
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
 
 
 def cuttable(definition: Mapping[str, Any]) -> bool:
     """Whether encoding the parts of `cut` one by one gives the same ids as encoding the whole text.
 
-    Known for our own two pre-tokenizers and GPT-2's. A normaliser, or an added token that is matched inside
-    text, could reach across a cut; such tokenizers read each text whole.
+    Known for our own pre-tokenizers, GPT-2's and BERT's, with a normaliser that works character by character
+    or, like BERT's, on a letter and its marks. An added token that is matched inside text could reach across a cut;
+    tokenizers with one, and all others, read each text whole.
     """
-    if definition.get("normalizer") or any(not token.get("special") for token in definition.get("added_tokens", [])):
+    if any(not token.get("special") for token in definition.get("added_tokens", [])):
         return False
-    rule = dict(definition.get("pre_tokenizer") or {})
-    return plain(rule) in (plain(GPT2), definition_of(bpe), definition_of(characters))
+    if (definition.get("normalizer") or {}).get("type") not in (None, "Lowercase", "BertNormalizer"):
+        return False
+    known = (plain(GPT2), BERT, WORDS, *map(definition_of, (bpe.words(), characters.pre_tokenizer())))
+    first, *later = _steps(plain(definition.get("pre_tokenizer") or {}))
+    return first in known and all(step["type"] == "Split" or step == BYTES for step in later)
+
+
+def _steps(rule: Any) -> list[Any]:
+    """Return the steps of a pre-tokenizer in order; a later one works inside the pieces of an earlier one."""
+    return rule["pretokenizers"] if rule.get("type") == "Sequence" else [rule]
 
 
 def groups(parts: Iterable[str]) -> Iterator[list[str]]:
@@ -51,9 +68,18 @@ def cut(text: str) -> Iterator[str]:
         yield text[start:]
 
 
-def definition_of(kind: Any) -> Any:
-    """Return the pre-tokenizer of one of our kinds, a module with ``pre_tokenizer()``, as ``plain`` writes it."""
-    return plain(json.loads(kind.pre_tokenizer().__getstate__()))
+def last_cut(text: str) -> int | None:
+    """Return the last place at which ``text`` may be cut, or None; no place is at its beginning or end."""
+    for start in (max(0, len(text) - NEAR_THE_END), 0):
+        places = [match.start() for match in CUT.finditer(text, start)]
+        if places:
+            return places[-1]
+    return None
+
+
+def definition_of(rule: PreTokenizer) -> Any:
+    """Return a pre-tokenizer as ``plain`` writes it."""
+    return plain(json.loads(rule.__getstate__()))
 
 
 def plain(rule: Any) -> Any:

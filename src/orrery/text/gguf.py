@@ -23,7 +23,7 @@ def _split(pattern: str) -> Any:
 
 _RULES: tuple[tuple[str, Any, bool], ...] = (
     ("gpt-2", plain(GPT2), False),
-    ("gpt-2", definition_of(bpe), False),
+    ("gpt-2", definition_of(bpe.pre_tokenizer()), False),
     ("llama-bpe", _split(rf"{_START}|\p{{N}}{{1,3}}|{_REST}"), True),
     ("qwen2", _split(rf"{_START}|\p{{N}}|{_REST}"), False),
     ("bloom", _split(r" ?[^(\s|[.,!?…。，、।۔،])]+"), False),  # noqa: RUF001 - the stops of many scripts
@@ -67,7 +67,7 @@ def vocabulary(tokenizer: Tokenizer, size: int, ends: Collection[int]) -> dict[s
 
 def tells_apart_long_words(tokenizer: Tokenizer) -> bool:
     """Say whether the tokenizer cuts very long words, which no rule of llama.cpp does."""
-    return plain(tokenizer.definition.get("pre_tokenizer")) == definition_of(bpe)
+    return plain(tokenizer.definition.get("pre_tokenizer")) == definition_of(bpe.pre_tokenizer())
 
 
 def _unlike(definition: Mapping[str, Any]) -> str | None:

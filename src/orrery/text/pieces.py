@@ -1,5 +1,6 @@
 """The bytes that each id stands for, for tokenizers whose pieces mean the same wherever they are."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,6 +39,17 @@ def pieces_of(definition: Mapping[str, Any], engine: tokenizers.Tokenizer) -> Pi
     return [spell(engine.id_to_token(id) or "") for id in range(size)]
 
 
+def byte_fallback(definition: Mapping[str, Any]) -> frozenset[int]:
+    """Return the ids whose pieces stand for one byte each, in tokenizers that spell unknown characters so."""
+    decoder = definition.get("decoder") or {}
+    if "ByteFallback" not in [step.get("type") for step in (decoder, *decoder.get("decoders", []))]:
+        return frozenset()
+    pieces = definition["model"]["vocab"]
+    ids = pieces.items() if isinstance(pieces, dict) else ((piece[0], id) for id, piece in enumerate(pieces))
+    return frozenset(id for piece, id in ids if _FALLBACK.fullmatch(piece))
+
+
+_FALLBACK = re.compile("<0x[0-9A-Fa-f]{2}>")
 _BYTE = byte_alphabet()
 
 

@@ -2,8 +2,10 @@
 
 Papers: Kudo and Richardson 2018 (SentencePiece); Kudo 2018 (unigram); Sennrich, Haddow and Birch 2016 (BPE).
 
-Differs from SentencePiece: path scores are summed in float64 instead of float32, so of two segmentations with equal
-scores the other one can come out; a control token written in a text is cut inside, to keep it from being matched.
+Differs from SentencePiece: path scores are summed in float64, where the sums of its float32 scores are exact; it rounds
+each sum to float32, so of two segmentations with equal scores what stands before them decides, and the other one can
+come out. A control token written in a text is cut inside, to keep it from being matched. A user-defined piece is found
+after normalisation instead of before, so one that normalisation changes is refused.
 """
 
 import math
@@ -25,6 +27,9 @@ ELSEWHERE = "give the tokenizer.json that is published with the model"
 
 NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 UNIGRAM, BPE = 1, 2
+
+USER_SCORE = -0.1
+"""What SentencePiece gives a user-defined piece in a path, so that it wins over all others."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ def definition(content: bytes) -> str:
     _check(pieces, kind, training, normal)
     engine = Tokenizer(_unigram(pieces) if kind == UNIGRAM else _bpe(pieces))
     engine.normalizer = normalizers.Sequence(_normalizers(normal))
+    _check_user_defined(pieces, engine.normalizer)
     engine.pre_tokenizer = _apart(pieces) if kind == UNIGRAM else None
     engine.decoder = _decoder(pieces, bool(normal.get(3, 1)))
     engine.add_special_tokens([AddedToken(p.text, special=True, normalized=False) for p in pieces if p.kind == CONTROL])
@@ -83,8 +89,9 @@ def _check(pieces: list[Piece], kind: Any, training: dict[int, Any], normal: dic
     unknown = [piece.text for piece in pieces if piece.kind == UNKNOWN]
     if len(unknown) != 1:
         raise ModelFileError(f"it has {len(unknown)} unknown pieces instead of one", HINT)
-    names = {USER: "user-defined pieces", UNUSED: "unused pieces"}
-    has = {name for number, name in names.items() if any(piece.kind == number for piece in pieces)}
+    has = {"unused pieces" for piece in pieces if piece.kind == UNUSED}
+    if kind != UNIGRAM and any(piece.kind == USER for piece in pieces):
+        has.add("user-defined pieces in a model that is not unigram")
     if kind not in (UNIGRAM, BPE):
         has.add(f"the model type {kind} instead of unigram (1) or BPE (2)")
     if any(len(piece.text) == 1 and piece.kind in (UNKNOWN, CONTROL) for piece in pieces):
@@ -97,11 +104,21 @@ def _check(pieces: list[Piece], kind: Any, training: dict[int, Any], normal: dic
         raise ModelFileError(f"it has {' and '.join(sorted(has))}, which cannot be imported", ELSEWHERE)
 
 
+def _check_user_defined(pieces: list[Piece], normalizer: normalizers.Normalizer) -> None:
+    """Refuse a user-defined piece that normalisation changes: SentencePiece finds it before, the engine after."""
+    for piece in pieces:
+        # Between letters, where no blank is put before it or taken away.
+        around = f"a{piece.text}a"
+        if piece.kind == USER and not normalizer.normalize_str(around.replace(SPACE, " ")).endswith(around):
+            raise ModelFileError(f"normalisation would change the user-defined piece {piece.text!r}", ELSEWHERE)
+
+
 def _unigram(pieces: list[Piece]) -> models.Unigram:
     unknown = next(id for id, piece in enumerate(pieces) if piece.kind == UNKNOWN)
     # The least score sets what an unknown character costs, and only ordinary pieces count for it.
     best = max(piece.score for piece in pieces)
-    vocabulary = [(piece.text, piece.score if piece.kind == NORMAL else best) for piece in pieces]
+    scores = {USER: USER_SCORE} | dict.fromkeys((UNKNOWN, CONTROL, BYTE), best)
+    vocabulary = [(piece.text, scores.get(piece.kind, piece.score)) for piece in pieces]
     return models.Unigram(vocabulary, unknown, any(piece.kind == BYTE for piece in pieces))
 
 

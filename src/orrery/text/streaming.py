@@ -47,7 +47,7 @@ class _Bytes:
 class _Window:
     """For tokenizers whose pieces depend on the piece before: decode a short window and show what it adds.
 
-    Differs from the full text only where a run of byte-fallback tokens is not UTF-8 as a whole.
+    Byte-fallback pieces are held back to the end of their run: one bad byte makes U+FFFD of every byte in it.
     """
 
     LONGEST_CHARACTER = 4
@@ -55,11 +55,18 @@ class _Window:
     def __init__(self, tokenizer: Tokenizer, special: bool) -> None:
         self._tokenizer = tokenizer
         self._special = special
+        self._silent: frozenset[int] = frozenset() if special else tokenizer.control
+        self._bytes = tokenizer.byte_pieces
+        self._began = False
         self._shown: list[int] = []
         self._held: list[int] = []
 
     def push(self, id: int) -> str:
+        if id in self._silent:
+            return ""
         self._held.append(id)
+        if id in self._bytes:
+            return ""
         added = self._added()
         if added.endswith(REPLACEMENT) and len(self._held) < self.LONGEST_CHARACTER:
             return ""
@@ -73,5 +80,9 @@ class _Window:
         return self._tokenizer.decode(self._shown + self._held, self._special)[len(before) :]
 
     def _show(self, added: str) -> str:
-        self._shown, self._held = (self._held, []) if added else (self._shown + self._held, [])
+        if added:
+            self._shown, self._began = self._held, True
+        elif not self._began:  # a first blank that is not shown still makes what follows not the first
+            self._shown += self._held
+        self._held = []
         return added

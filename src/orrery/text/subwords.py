@@ -4,23 +4,18 @@ Papers: Sennrich, Haddow and Birch 2016 (BPE); Kudo 2018 (Unigram). The engine t
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, trainers
 
 from orrery.errors import UsageError
-from orrery.text.bpe import WORDS
+from orrery.text import bpe
 from orrery.text.characters import REPLACEMENT, UNKNOWN
-
-STEP = 1e-4
-"""The engine gives characters that earned no score the least score plus 0, 1, 2 ... steps."""
+from orrery.text.chunks import cut
+from orrery.text.expectation import estimate
 
 NEVER = -1000.0
-
-
-def pre_tokenizer() -> pre_tokenizers.PreTokenizer:
-    """Cut into words, the space before a word kept with it."""
-    return pre_tokenizers.Split(Regex(WORDS), "isolated")
 
 
 def train_bpe(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
@@ -34,37 +29,37 @@ def train_bpe(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
 
 
 def train_unigram(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
-    """Learn pieces by expectation maximisation and pruning, each with its log probability."""
+    """Learn which pieces by expectation maximisation and pruning, then each one's log probability in a fixed order."""
     tokenizer = _prepared(models.Unigram())
     trainer = trainers.UnigramTrainer(
         vocab_size=vocabulary - 1, special_tokens=[UNKNOWN], unk_token=UNKNOWN, show_progress=False
     )
+    words: Counter[str] = Counter()
     try:
-        tokenizer.train_from_iterator(texts, trainer)
+        tokenizer.train_from_iterator(_counted(texts, words), trainer)
     except Exception as error:  # the engine's own type
         if "not large enough" not in str(error):
             raise
         raise UsageError(f"unigram: {error}", "give a larger --vocabulary, or train byte_bpe") from None
-    tokenizer.model = _settled({piece: score for piece, score in json.loads(tokenizer.to_str())["model"]["vocab"]})
+    pieces = [piece for piece, _ in json.loads(tokenizer.to_str())["model"]["vocab"] if piece != UNKNOWN]
+    scores = sorted(estimate(words, pieces).items(), key=lambda item: (-item[1], item[0]))
+    # So low that the five characters of the unknown token, written in a text, stay five characters.
+    tokenizer.model = models.Unigram([(UNKNOWN, NEVER), *scores], unk_id=0)
     return _finished(tokenizer, end)
 
 
-def _settled(pieces: dict[str, float]) -> models.Unigram:
-    """Take out of the engine's scores what depends on its hash order: the last digits, and who gets which step."""
-    scores = {piece: score for piece, score in pieces.items() if piece != UNKNOWN}
-    least = min(scores.values(), default=0.0)
-    for piece, score in scores.items():
-        steps = (score - least) / STEP
-        unearned = len(piece) == 1 and steps < len(pieces) and abs(steps - round(steps)) < 1e-6
-        scores[piece] = round(least if unearned else score, 9)
-    ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-    # So low that the five characters of the unknown token, written in a text, stay five characters.
-    return models.Unigram([(UNKNOWN, NEVER), *ordered], unk_id=0)
+def _counted(texts: Iterator[str], words: Counter[str]) -> Iterator[str]:
+    """Pass the texts on, and count their words."""
+    rule = bpe.words()
+    for text in texts:
+        for part in cut(text):
+            words.update(word for word, _ in rule.pre_tokenize_str(part))
+        yield text
 
 
 def _prepared(model: models.Model) -> Tokenizer:
     tokenizer = Tokenizer(model)
-    tokenizer.pre_tokenizer = pre_tokenizer()
+    tokenizer.pre_tokenizer = bpe.words()
     tokenizer.decoder = decoders.Sequence([decoders.Replace(UNKNOWN, REPLACEMENT), decoders.Fuse()])
     return tokenizer
 

@@ -12,7 +12,7 @@ import tokenizers
 
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import chunks, published
-from orrery.text.pieces import Pieces, pieces_of
+from orrery.text.pieces import Pieces, byte_fallback, pieces_of
 from orrery.text.validation import parse_tokenizer
 
 
@@ -38,7 +38,7 @@ class Tokenizer:
         self._engine.encode_special_tokens = True
         self._engine.no_padding()
         self._engine.no_truncation()
-        self._cuttable = chunks.cuttable(self._json)
+        self.cuttable: bool = chunks.cuttable(self._json)
         self.size: int = 1 + max(self._engine.get_vocab(with_added_tokens=True).values())
         self.roles: dict[str, str] = self._known_roles() | dict(roles or {})
 
@@ -58,11 +58,14 @@ class Tokenizer:
     def encode_parts(self, text: str) -> Iterator[list[int]]:
         """Yield the ids of ``text`` part by part, so that a text of any length needs little memory."""
         refuse_surrogates(text)
-        parts = chunks.cut(text) if self._cuttable else [text]
-        for group in chunks.groups(parts):
+        for group in chunks.groups(self.parts(text)):
             # The fast form keeps no offsets: half the time, a tenth of the memory.
             for found in self._engine.encode_batch_fast(group, add_special_tokens=False):
                 yield found.ids
+
+    def parts(self, text: str) -> Iterator[str]:
+        """Yield parts of ``text`` whose ids, joined, are its ids: short ones, if the tokenizer is ``cuttable``."""
+        return chunks.cut(text) if self.cuttable else iter([text])
 
     def encode_with_ends(self, text: str) -> tuple[list[int], list[int]]:
         """Return the ids of ``text`` and, for each, the character of ``text`` at which it ends."""
@@ -79,6 +82,10 @@ class Tokenizer:
     def decode(self, ids: Iterable[SupportsIndex], special: bool = False) -> str:
         """Return the text; control tokens are left out unless ``special``. Bad bytes become U+FFFD."""
         return self._engine.decode(self._checked(ids), skip_special_tokens=not special)
+
+    def read(self, text: str) -> str:
+        """Return ``text`` as a model sees it: a normaliser may make an ordinary ``<`` of U+FF1C."""
+        return self.decode(self.encode(text), special=True)
 
     def decode_bytes(self, ids: Iterable[SupportsIndex], special: bool = False) -> bytes:
         """Return the exact bytes of ``ids``, also where they are not UTF-8.
@@ -119,6 +126,11 @@ class Tokenizer:
     def pieces(self) -> Pieces:
         """The bytes of each id, where they do not depend on the neighbours."""
         return pieces_of(self._json, self._engine)
+
+    @cached_property
+    def byte_pieces(self) -> frozenset[int]:
+        """Ids of the pieces that spell one byte each of a character outside the vocabulary."""
+        return byte_fallback(self._json)
 
     @cached_property
     def continuing(self) -> "Tokenizer":

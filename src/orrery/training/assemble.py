@@ -1,14 +1,15 @@
 """From a recipe to what it names: text, tokenizer, batches, model and objective."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.data.batches import CropBatches, PackedBatches, PaddedBatches, SequentialWindows
+from orrery.data.batches import CropBatches, PackedBatches, PaddedBatches, PureSource, SequentialWindows
 from orrery.data.corpora import Document, corpus_fingerprint, read_corpus
+from orrery.data.mixtures import Component, MixtureBatches
 from orrery.data.splits import split_documents, split_tail
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family
@@ -20,10 +21,9 @@ from orrery.nn.attention.kernels import Kernel
 from orrery.nn.attention.materialised import materialised
 from orrery.nn.spec import from_json, to_json
 from orrery.objectives.causal import CausalLanguageModel
-from orrery.objectives.protocols import BatchSource
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
 from orrery.text.train import train_tokenizer
-from orrery.training.config import BatchSettings, DataSettings, ModelSettings, Recipe, TokenizerSettings
+from orrery.training.config import BatchSettings, DataSettings, ModelSettings, Recipe, SplitSettings, TokenizerSettings
 from orrery.training.evaluate import Validation
 from orrery.training.loop import Parts
 from orrery.training.precision import find_device
@@ -34,51 +34,82 @@ Ids = NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Assembly:
-    """What a recipe became: the parts of a run, spec, tokenizer, and the number of training tokens."""
+    """What a recipe became: the parts of a run, spec, tokenizer, and the training tokens of each corpus by name."""
 
     parts: Parts
     spec: Decoder.Spec
     tokenizer: Tokenizer
-    train_tokens: int
+    corpus_tokens: Mapping[str, int]
+
+    @property
+    def train_tokens(self) -> int:
+        """The number of training tokens, of all corpora together."""
+        return sum(self.corpus_tokens.values())
+
+
+@dataclass(frozen=True)
+class Portion:
+    """The training documents of one corpus, its name and its weight in the mixture."""
+
+    name: str
+    weight: float
+    documents: list[Document]
 
 
 def assemble(recipe: Recipe) -> Assembly:
     """Read the recipe's text and assemble a run on it."""
-    return assemble_texts(recipe, *read_documents(recipe.data))
+    return assemble_texts(recipe, *read_portions(recipe.data))
 
 
-def assemble_texts(recipe: Recipe, train: list[Document], held_back: list[Document]) -> Assembly:
+def assemble_texts(recipe: Recipe, portions: Sequence[Portion], held_back: list[Document]) -> Assembly:
     """Make or load the tokenizer, and build batches, objective and a fresh model for texts already read."""
+    train = joined(portions)
     tokenizer = make_tokenizer(recipe.tokenizer, train)
     spec = model_spec(recipe.model, tokenizer.size, recipe.batches.length)
-    train_ids = encode(tokenizer, train)
+    ids = [encode(tokenizer, portion.documents) for portion in portions]
+    source = mixed_batches(recipe, portions, ids)
     parts = Parts(
         model=build_model(spec, recipe.seed, find_device(recipe.training.device)),
         objective=CausalLanguageModel(recipe.objective.label_smoothing),
-        source=training_batches(recipe.batches, train_ids, recipe.seed),
+        source=source,
         validation=validation(recipe, tokenizer, held_back),
         spec=to_json(spec),
         facts={"corpus": corpus_fingerprint([*train, *held_back]), "tokenizer": tokenizer.fingerprint},
         begin=tokenizer.save,
+        epochs=source.epochs if isinstance(source, MixtureBatches) else None,
     )
-    return Assembly(parts, spec, tokenizer, sum(map(len, train_ids)))
+    tokens = {portion.name: sum(map(len, each)) for portion, each in zip(portions, ids, strict=True)}
+    return Assembly(parts, spec, tokenizer, tokens)
 
 
-def read_documents(settings: DataSettings) -> tuple[list[Document], list[Document]]:
-    """Return the documents to train and to validate on; the second may be empty."""
+def read_portions(settings: DataSettings) -> tuple[list[Portion], list[Document]]:
+    """Return the documents to train on, corpus by corpus, and those to validate on, which may be none."""
+    portions, held_back = [], []
+    for part in settings.parts:
+        train, rest = divide(read_documents(settings, part.train), settings.split)
+        portions.append(Portion(part.label, part.weight, train))
+        held_back += rest
+    return portions, held_back if settings.val is None else read_documents(settings, settings.val)
 
-    def read(source: str) -> list[Document]:
-        return list(read_corpus(source, column=settings.column, invalid=settings.invalid, skip_bad=settings.skip_bad))
 
-    documents = read(settings.train)
-    if settings.val is not None:
-        return documents, read(settings.val)
-    if settings.split is None:
+def joined(portions: Sequence[Portion]) -> list[Document]:
+    """Return the training documents of all corpora."""
+    return [document for portion in portions for document in portion.documents]
+
+
+def read_documents(settings: DataSettings, source: str) -> list[Document]:
+    """Return the documents of one source."""
+    return list(read_corpus(source, column=settings.column, invalid=settings.invalid, skip_bad=settings.skip_bad))
+
+
+def divide(documents: list[Document], split: SplitSettings | None) -> tuple[list[Document], list[Document]]:
+    """Return the documents to train on and those that a split holds back."""
+    if split is None:
         return documents, []
-    if settings.split.every is not None:
-        return split_documents(documents, settings.split.every)
-    assert settings.split.tail is not None
-    pairs = [(document.name, split_tail(document.text, settings.split.tail)) for document in documents]
+    if split.every is not None:
+        return split_documents(documents, split.every)
+    assert split.tail is not None
+    pairs = [(document.name, split_tail(document.text, split.tail)) for document in documents]
     return [Document(name, head) for name, (head, _) in pairs], [Document(name, tail) for name, (_, tail) in pairs]
 
 
@@ -87,7 +118,8 @@ def make_tokenizer(settings: TokenizerSettings, documents: Sequence[Document]) -
     if settings.file is not None:
         return load_tokenizer(settings.file)
     assert settings.kind is not None
-    return train_tokenizer(settings.kind, (document.text for document in documents), settings.vocabulary)
+    texts = (document.text for document in documents)
+    return train_tokenizer(settings.kind, texts, settings.vocabulary, lowercase=settings.lowercase)
 
 
 def encode(tokenizer: Tokenizer, documents: Sequence[Document]) -> list[Ids]:
@@ -97,7 +129,22 @@ def encode(tokenizer: Tokenizer, documents: Sequence[Document]) -> list[Ids]:
     return [np.asarray([*ids, end], np.uint32) for ids in encoded]
 
 
-def training_batches(settings: BatchSettings, documents: list[Ids], seed: int) -> BatchSource:
+def mixed_batches(recipe: Recipe, portions: Sequence[Portion], ids: Sequence[list[Ids]]) -> PureSource:
+    """Return the batches of the one corpus, or of the mixture of several: rows of each by weight."""
+    if recipe.data.mixture is None:
+        return training_batches(recipe.batches, ids[0], recipe.seed)
+    alone = recipe.batches.model_copy(update={"size": 1})
+    components = [
+        # Each corpus in an order of its own: the same seed would shuffle two of one length alike.
+        Component(
+            portion.name, training_batches(alone, documents, derive_seed(recipe.seed, "mixture", i)), portion.weight
+        )
+        for i, (portion, documents) in enumerate(zip(portions, ids, strict=True))
+    ]
+    return MixtureBatches(components, recipe.batches.size, recipe.seed)
+
+
+def training_batches(settings: BatchSettings, documents: list[Ids], seed: int) -> PureSource:
     """Return the batches that ``batches.kind`` names."""
     if settings.kind == "packed":
         return PackedBatches(documents, settings.length, settings.size, seed)

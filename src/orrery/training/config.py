@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
+from orrery.text.kinds import Kind
+
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -61,8 +63,9 @@ class ModelSettings(Section):
 class TokenizerSettings(Section):
     """Which tokenizer: one trained on the training text, or a file."""
 
-    kind: Literal["byte_bpe", "character"] | None = None
+    kind: Kind | None = None
     vocabulary: Annotated[int, Field(ge=2)] | None = None
+    lowercase: bool = False
     file: Path | None = None
 
     @model_validator(mode="after")
@@ -71,6 +74,9 @@ class TokenizerSettings(Section):
             raise PydanticCustomError("one_of", "exactly one of kind and file is needed")
         if self.file is not None and self.vocabulary is not None:
             raise PydanticCustomError("one_of", "a tokenizer from a file has its own vocabulary")
+        if self.lowercase and self.kind in (None, "byte_bpe"):
+            reason = "a tokenizer from a file decides that itself" if self.file else "byte_bpe gives back every byte"
+            raise PydanticCustomError("lowercase", "lowercase cannot be: {reason}", {"reason": reason})
         return self
 
 
@@ -87,15 +93,56 @@ class SplitSettings(Section):
         return self
 
 
-class DataSettings(Section):
-    """Which text: a file, a folder or a named corpus for training, and its own or a split for validation."""
+class MixtureSettings(Section):
+    """One corpus of a mixture and its weight, a number of any size: only the weights' ratios count.
+
+    ``name`` stands for the corpus in metrics; by default what ``train`` says. ``tokens`` is its size for
+    ``orrery plan --data``, which counts the tokens where it is not given; training always counts.
+    """
 
     train: str
+    weight: Annotated[float, Field(gt=0)]
+    name: str | None = None
+    tokens: Positive | None = None
+
+    @property
+    def label(self) -> str:
+        """What the corpus is called in metrics and tables."""
+        return self.name or self.train
+
+
+class DataSettings(Section):
+    """Which text: a file, a folder or a named corpus for training, and its own or a split for validation.
+
+    ``mixture`` names several corpora with weights in the place of ``train``; a split then applies to each.
+    """
+
+    train: str | None = None
+    mixture: tuple[MixtureSettings, ...] | None = None
     val: str | None = None
     split: SplitSettings | None = None
     column: str = "text"
     invalid: Literal["error", "replace"] = "error"
     skip_bad: Count = 0
+
+    @property
+    def parts(self) -> tuple[MixtureSettings, ...]:
+        """The corpora to train on; a single one is a mixture of one."""
+        return self.mixture if self.mixture is not None else (MixtureSettings(train=str(self.train), weight=1),)
+
+    @property
+    def described(self) -> str:
+        """The text in a few words: a source, or the sources of a mixture with their weights."""
+        return self.train or ", ".join(f"{part.weight:g} x {part.train}" for part in self.parts)
+
+    @model_validator(mode="after")
+    def _train_or_mixture(self) -> "DataSettings":
+        if (self.train is None) == (self.mixture is None):
+            raise PydanticCustomError("one_of", "exactly one of train and mixture is needed")
+        names = [part.label for part in self.parts]
+        if not names or len(set(names)) != len(names):
+            raise PydanticCustomError("mixture", "a mixture needs corpora with different names")
+        return self
 
     @model_validator(mode="after")
     def _one_validation(self) -> "DataSettings":

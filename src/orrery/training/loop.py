@@ -54,7 +54,8 @@ class Parts:
 
     ``begin(folder)`` writes what a checkpoint needs beside it (the tokenizer) into the run's folder;
     ``finish(model, folder)`` writes the final model into a new folder; ``sample(model)`` returns a text to show at
-    each evaluation and must not draw from global generators.
+    each evaluation and must not draw from global generators; ``epochs(step)`` says of each corpus of a mixture how
+    often it was gone through by then.
     """
 
     model: nn.Module
@@ -67,6 +68,7 @@ class Parts:
     finish: Callable[[nn.Module, Path], None] | None = None
     sample: Callable[[nn.Module], str] | None = None
     measure_speed: Callable[[Precision], Speed] | None = None
+    epochs: Callable[[int], Mapping[str, float]] | None = None
 
 
 @dataclass(frozen=True)
@@ -268,6 +270,8 @@ class Trainer:
         }
         if self.speed is not None:
             measures["mfu"] = speed * self.speed.operations_per_token / self.speed.operations_per_second
+        if self.parts.epochs is not None:
+            measures |= {f"epochs/{name}": count for name, count in self.parts.epochs(self.progress.step).items()}
         return measures
 
     def _save(self, best: bool) -> None:

@@ -39,6 +39,14 @@ def test_equal_blocks_are_one_node():
     assert block == "    blocks: Block(depth=0-6)  [7 x 4,464]"
 
 
+def test_the_first_block_alone_shows_its_depth():
+    text = list(lines(tree(spec_of("deepseek_v3", first_k_dense_replace=1), "deepseek_v3")))
+    blocks = [line.split("  [")[0].strip() for line in text if "blocks" in line]
+    assert blocks == ["blocks.0: Block(depth=0)", "blocks.1: Block(depth=1)"]
+    (block,) = [line for line in lines(tree(spec_of("llama", num_hidden_layers=1), "llama")) if "blocks" in line]
+    assert block == "    blocks: Block(depth=0)  [4,464]"
+
+
 def test_published_sizes_are_counted_in_an_instant():
     assert tree(load_family("gpt2").spec({}), "gpt2").parameters == 124_439_808
     assert tree(load_family("llama").spec({}), "llama").parameters == 6_738_415_616

@@ -88,10 +88,10 @@ def test_what_is_missing_is_named_with_the_command_that_gets_it(tmp_path, monkey
     monkeypatch.setenv("ORRERY_DATA", str(tmp_path))
     with pytest.raises(DataError, match="orrery data fetch tiny-shakespeare"):
         texts("tiny-shakespeare")
-    with pytest.raises(DataError, match="named corpora are: python-docs, eltec-novels"):
+    with pytest.raises(DataError, match="named corpora are: python-docs, banking77"):
         texts("no-such-thing")
     with pytest.raises(DataError, match="not a text corpus"):
-        texts("sst2")
+        texts("scitldr")
     with pytest.raises(DataError, match="no text among its 0 files"):
         texts(tmp_path)
 

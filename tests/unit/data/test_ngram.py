@@ -4,7 +4,6 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from orrery import settings
 from orrery.data.splits import split_tail
 from orrery.errors import DataError
 from orrery.evaluation.floors import compression_floor
@@ -57,11 +56,8 @@ def test_nothing_to_count_is_refused():
 
 
 @pytest.mark.parametrize(("order", "nats"), [(3, 2.049), (4, 1.774), (5, 1.669), (6, 1.698)])
-def test_tiny_shakespeare_reaches_the_published_floor(order, nats):
-    file = settings.data_folder() / "tiny-shakespeare" / "input.txt"
-    if not file.is_file():
-        pytest.skip(f"{file} is not there")
-    text = file.read_text(encoding="utf-8")
+def test_tiny_shakespeare_reaches_the_published_floor(data_set, order, nats):
+    text = data_set("tiny-shakespeare/input.txt").read_text(encoding="utf-8")
     numbers = {character: number for number, character in enumerate(sorted(set(text)))}
     train, validation = ([numbers[character] for character in part] for part in split_tail(text))
     assert TokenNgram(order, 65).fit(train).nats(validation) == pytest.approx(nats, abs=5e-4)

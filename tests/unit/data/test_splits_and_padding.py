@@ -1,8 +1,5 @@
 import json
 
-import pytest
-
-from orrery import settings
 from orrery.data.corpora import Document
 from orrery.data.padding import pad, truncate, word_vocabulary
 from orrery.data.splits import split_documents, split_tail
@@ -21,12 +18,9 @@ def test_tiny_shakespeare_is_split_as_by_convention():
     assert (len(train), len(validation)) == (1_003_854, 111_540)
 
 
-def test_padding_example_of_the_course():
+def test_padding_example_of_the_course(data_set):
     """G11 of deck S3: all eight rows, and the 57 words of the vocabulary."""
-    file = settings.data_folder() / "course-slides" / "slides.json"
-    if not file.is_file():
-        pytest.skip(f"{file} is not there")
-    slide = json.loads(file.read_text(encoding="utf-8"))["G11_padding"]
+    slide = json.loads(data_set("course-slides/slides.json").read_text(encoding="utf-8"))["G11_padding"]
     rows = truncate(slide["sentences"], slide["block"])
     vocabulary = word_vocabulary(rows)
     assert pad(rows, vocabulary, slide["block"]) == slide["ids"]

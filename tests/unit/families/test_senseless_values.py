@@ -3,8 +3,10 @@
 import pytest
 import torch
 
+from orrery import families
 from orrery.errors import ModelFileError, OrreryError
 from orrery.families import load_family, names
+from orrery.families._kinds import kinds_of
 from orrery.models.assemblies import vocabulary_of
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.models.vision import Captioner
@@ -72,3 +74,36 @@ def test_it_is_refused_by_name(name, key, value, says):
 def test_null_where_it_has_a_meaning(name, key, value):
     family = load_family(name)
     answer(family.spec({**family.TINY, key: value}))
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_key_that_is_null_by_default_has_its_kinds_told(name):
+    assert [key for key, value in load_family(name).DEFAULTS.items() if value is None and not kinds_of(key)] == []
+
+
+FROM_OUTSIDE = """
+from orrery.families import llama
+from orrery.families._config import Config
+ARCHITECTURE, WEIGHTS, TINY = "OutsideForCausalLM", llama.WEIGHTS, llama.TINY
+DEFAULTS = {**llama.DEFAULTS, "wheel_teeth": None}
+TEETH = []
+
+def spec(config):
+    c = Config("outside", config, DEFAULTS)
+    TEETH.append(c["wheel_teeth"])
+    return llama.spec({key: value for key, value in config.items() if key != "wheel_teeth"})
+"""
+
+
+def test_a_family_from_outside_may_have_null_for_any_kind(tmp_path, monkeypatch):
+    (tmp_path / "outside.py").write_text(FROM_OUTSIDE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(families._registry, "_registered", {})
+    families.register("outside")
+    family = load_family("outside")
+    values = [None, [8, 60, 12], "many", {"inner": 8}, -1, 0, True]
+    for value in values:
+        family.spec({**family.TINY, "wheel_teeth": value})
+    assert values == family.TEETH
+    with pytest.raises(ModelFileError, match=r"outside: head_dim = '\[8\]' is a list, not a number"):
+        family.spec({**family.TINY, "head_dim": [8]})

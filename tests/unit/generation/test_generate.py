@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from orrery.errors import RunError, UsageError
+from orrery.families import load_family
 from orrery.generation.generate import Limits, generate
 from orrery.generation.samplers import sampler
-from tiny_models import TOKENIZER, tiny
+from tiny_models import TOKENIZER, randomised, tiny
 
 PROMPTS = [[5, 9, 200, 31], [7], [8, 8, 120, 14, 250, 3, 77], [40, 41]]
 LIMITS = Limits(max_new_tokens=8, context=48)
@@ -70,6 +71,25 @@ def test_the_same_seed_gives_the_same_text_and_another_one_another(model):
     assert run([5, 5])[0] == run([5, 5])[1] == run(5)[0]
 
 
+@pytest.mark.parametrize(("family", "config"), [("bart", {}), ("marian", {"decoder_vocab_size": 40})], ids=str)
+def test_the_penalty_counts_the_row_of_an_encoder_decoder_and_not_its_source(family, config):
+    rules = load_family(family)
+    model = randomised(rules.spec({**rules.TINY, **config}).build().eval())
+    sources = [list(range(20, 60)), [60], [50, 20, 31]]  # Marian's source has ids that its target lacks
+    answers = generate(model, sources, TOKENIZER, LIMITS, sampler=sampler(repetition_penalty=3.0))
+    for source, answer in zip(sources, answers, strict=True):
+        row = [model.first]
+        for _ in range(8):
+            with torch.no_grad():
+                logits_V = model(torch.tensor([source]), torch.tensor([row]))[0, -1]
+            for token in set(row):
+                logits_V[token] *= 3.0 if logits_V[token] < 0 else 1 / 3.0
+            row.append(int(logits_V.argmax()))
+        assert answer.ids == row[1:]
+    plain = generate(model, sources, TOKENIZER, LIMITS)
+    assert ids(plain) != ids(answers)
+
+
 def test_a_stop_string_ends_the_answer_before_it(model):
     full = generate(model, PROMPTS[:1], TOKENIZER, LIMITS)[0]
     stop = full.text[3:6]
@@ -90,6 +110,7 @@ class Chain:
     """A Markov chain as a decoding model: the state is the number of rows."""
 
     table: torch.Tensor
+    first = None
 
     def start(self, source, capacity, lengths=None):
         self.lengths = torch.ones(len(source), dtype=torch.long)

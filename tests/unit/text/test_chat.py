@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import transformers
 
 from chat_toy import CONTROLS, chat_tokenizer, prepending_first, with_added
 from orrery.errors import DataError, ModelFileError, UsageError
@@ -126,7 +127,6 @@ def test_a_blank_goes_only_before_the_whole_where_the_tokenizer_says_so(name):
 
 
 def test_the_reference_renders_the_same_ids(tmp_path):
-    transformers = pytest.importorskip("transformers")
     for name in FORMATS:
         tokenizer = chat_tokenizer(name)
         tokenizer.save(tmp_path / name)

@@ -9,7 +9,8 @@ from orrery.errors import DataError, ModelFileError
 from orrery.text.chat import sandbox
 
 HOSTILE = {
-    "a huge string": ("{{ 'a' * 50000000 }}", "more than"),
+    # On a busy machine the time runs out first.
+    "a huge string": ("{{ 'a' * 50000000 }}", "more than|took over 2 s"),
     "a huger string": ("{{ 'a' * 50000000000 }}", "more than"),
     "many strings": ("{% for i in range(90000) %}{{ 'a' * 1000 }}{% endfor %}", "writes more than"),
     "nested ranges": (
@@ -19,7 +20,7 @@ HOSTILE = {
     ),
     "a large power": ("{% set x = 9 ** (9 ** 9) %}", "took over 2 s"),
     "a power of characters": ("{% set ns = namespace(a='a') %}{% for i in range(99) %}{% set ns.a = ns.a + ns.a %}"
-                              "{% endfor %}", "more than"),
+                              "{% endfor %}", "more than|took over 2 s"),
     "recursion": ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "RecursionError"),
     "attributes": ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "unsafe|undefined"),
     "globals": ("{{ cycler.__init__.__globals__.os.system('true') }}", "unsafe|undefined"),

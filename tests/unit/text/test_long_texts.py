@@ -1,13 +1,18 @@
 import json
+import random
 import resource
 import time
 
 import pytest
 import tokenizers
 
-from orrery.text import Tokenizer, chunks
+from orrery.text import Tokenizer, chunks, load_tokenizer
+from orrery.text.kinds import KINDS
 from orrery.text.train import train_tokenizer
 
+MIXED = (
+    "aabeéE1 2²  \t\n\r\x0b\x0c\x1c\x1f\x85\u00a0\u1680\u2003\u2028\u200b\u3000\u0301\u0307İΣß東,.'s_-🦊\ufeff\u180e"
+)
 WORDS = "the quick brown fox 12345 jumps, over it's lazy dogs' (tails)  and\n\truns   "
 
 
@@ -31,9 +36,23 @@ def gpt2_like():
     return Tokenizer(json.dumps(definition))
 
 
-@pytest.mark.parametrize("kind", ["byte_bpe", "character", "gpt2"])
-def test_cutting_changes_no_id(kind, monkeypatch):
-    tokenizer = gpt2_like() if kind == "gpt2" else train_tokenizer(kind, [WORDS * 3], 400)
+def bert(tmp_path):
+    letters = "abcdefghijklmnopqrstuvwxyzABCDE123東京e"
+    pieces = dict.fromkeys(["[UNK]", "the", "jump", "dog", *letters, *("##" + letter for letter in letters)])
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    return load_tokenizer(tmp_path / "vocab.txt")
+
+
+def of_kind(kind, tmp_path):
+    if kind in ("gpt2", "bert"):
+        return gpt2_like() if kind == "gpt2" else bert(tmp_path)
+    name, _, lower = kind.partition(" ")
+    return train_tokenizer(name, [WORDS * 3], 400, lowercase=bool(lower))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "unigram lower", "character lower", "word lower", "gpt2", "bert"])
+def test_cutting_changes_no_id(kind, tmp_path, monkeypatch):
+    tokenizer = of_kind(kind, tmp_path)
     assert chunks.cuttable(tokenizer.definition)
     texts = [
         WORDS * 40,
@@ -41,9 +60,13 @@ def test_cutting_changes_no_id(kind, monkeypatch):
         "no-place-to-cut" * 30,
         "",
         "don't  stop\u00a0now \u3000 x" * 50,
+        "İ I\u0307 the\x0bdog\x85the\x1cdog\u2028dog e\u0301 e \u0301 東 京 \ufffd the\x00 dog \u200d ß ς Σ \U0001f98a"
+        * 20,
     ]
-    whole = [tokenizer.encode(text) for text in texts]
-    monkeypatch.setattr(chunks, "CHUNK", 7)
+    texts += ["".join(random.Random(seed).choices(MIXED, k=300)) for seed in range(40)]
+    whole = [tokenizer.encode_batch([text])[0] for text in texts]
+    monkeypatch.setattr(chunks, "CHUNK", 3)
+    assert sum(len([*chunks.cut(text)]) for text in texts) > 20 * len(texts)
     assert [tokenizer.encode(text) for text in texts] == whole
     assert all("".join(chunks.cut(text)) == text for text in texts)
 

@@ -1,4 +1,5 @@
 import json
+import random
 import struct
 
 import numpy as np
@@ -136,6 +137,41 @@ def test_bytes_stand_for_unknown_characters(load):
         assert first + 0x41 not in tokenizer.encode("<0x41>")
 
 
+def test_user_defined_pieces_win_inside_words(load):
+    pieces = [*PIECES, ("bab", 0.0, 4), ("<sep>", 0.0, 4)]
+    tokenizer = load("tiny.model", model(pieces))
+    assert tokenizer.encode("ababa") == [3, 4, 8, 4]
+    assert tokenizer.encode("a<sep>b <sep>") == [3, 4, 9, 5, 3, 9]
+    assert tokenizer.decode(tokenizer.encode("a<sep>bab")) == "a<sep>bab"
+    assert not tokenizer.control & {8, 9}
+
+
+def test_user_defined_pieces_are_those_of_the_library(tmp_path, data_set):
+    library = pytest.importorskip("sentencepiece")
+    symbols = ["<sep>", "the", "==", "\u6771\u4eac"]
+    text = data_set("tiny-shakespeare/input.txt").read_text(encoding="utf-8")[:60_000]
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    library.SentencePieceTrainer.train(
+        input=str(tmp_path / "text.txt"),
+        model_prefix=str(tmp_path / "made"),
+        vocab_size=300,
+        normalization_rule_name="identity",
+        user_defined_symbols=symbols,
+        minloglevel=2,
+    )
+    reference = library.SentencePieceProcessor(model_file=str(tmp_path / "made.model"))
+    tokenizer = load_tokenizer(tmp_path / "made.model")
+    some = random.Random(
+        5
+    )  # no lone "=": "===" would be a tie between two ways, which the reference breaks by rounding
+    texts = text.split("\n")[:300]
+    texts += ["".join(some.choices([*symbols, "other", "e", " ", "<", "\u6771", "x"], k=12)) for _ in range(300)]
+    assert [tokenizer.encode(one) for one in texts] == [reference.encode(one) for one in texts]
+    assert [tokenizer.decode(tokenizer.encode(one)) for one in texts] == [
+        reference.decode(reference.encode(one)) for one in texts
+    ]
+
+
 def test_bpe_merges_by_score(load):
     tokenizer = load("tiny.model", model(MERGED, training=[(3, 2)]))
     assert [tokenizer.token(id) for id in tokenizer.encode("abc bc")] == [SPACE, "ab", "c", SPACE, "bc"]
@@ -151,7 +187,9 @@ def test_bpe_merges_by_score(load):
         (model(PIECES[1:]), "0 unknown pieces"),
         (model([*PIECES, (b"\xff", -1.0, 1)]), "not UTF-8"),
         (model([*PIECES, ("x", float("nan"), 1)]), "score nan"),
-        (model([*PIECES, ("x", 0.0, 4)]), "user-defined pieces, which cannot be imported"),
+        (model([*PIECES, ("x", 0.0, 4)], training=[(3, 2)]), "user-defined pieces in a model that is not unigram"),
+        (model([*PIECES, ("x", 0.0, 5)]), "unused pieces, which cannot be imported"),
+        (model([*PIECES, ("a" + SPACE * 2, 0.0, 4)]), "would change the user-defined piece"),
         (model([*PIECES, ("x", 0.0, 3)]), "control pieces of one character"),
         (model(training=[(3, 3)]), "model type 3"),
         (model(normal=[(2, b"\1\2")]), "normalisation rules say"),

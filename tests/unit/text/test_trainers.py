@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.errors import UsageError
+from orrery.text.expectation import ROUNDS, estimate
+from orrery.text.kinds import KINDS
 from orrery.text.likelihood import joined, learn, symbols_of
 from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
@@ -78,39 +80,54 @@ def segmentations(word, pieces):
             yield parts
 
 
-def digamma(x):
-    """Asymptotic series, after the recurrence has raised x."""
-    shift = sum(1 / (x + step) for step in range(20))
-    x += 20
-    return math.log(x) - 1 / (2 * x) - 1 / (12 * x**2) + 1 / (120 * x**4) - 1 / (252 * x**6) - shift
-
-
-def brute_unigram(counts):
-    """Two rounds of expectation maximisation over every segmentation of every word; no pruning."""
-    single = Counter()
-    spread = Counter(word[a:b] for word in counts for a, b in itertools.combinations(range(len(word) + 1), 2))
+def brute_seeds(counts):
+    """Return the characters, and the substrings that more than one character follows (inner nodes of a suffix tree)."""
     after = {}
     for word in counts:
         for a, b in itertools.combinations(range(len(word) + 1), 2):
             after.setdefault(word[a:b], set()).add(word[b : b + 1])
+    return {*"".join(counts)} | {part for part in after if len(part) > 1 and len(after[part]) > 1}
+
+
+def brute_unigram(counts, pieces):
+    """Expectation maximisation over a list of every segmentation of every word."""
+    weights = Counter(dict.fromkeys(pieces, 0.0))
     for word, count in counts.items():
-        single.update({symbol: count * word.count(symbol) for symbol in {*word}})
-    # A seed is a substring that more than one character follows (an inner node of the suffix tree).
-    seeds = Counter({part: spread[part] * len(part) for part in spread if len(part) > 1 and len(after[part]) > 1})
-    whole = math.log(sum(single.values()) + sum(seeds.values()))
-    weights = {part: math.log(weight) - whole for part, weight in (single | seeds).items()}
-    for _ in range(2):
-        found = Counter()
+        for a, b in itertools.combinations(range(len(word) + 1), 2):
+            if word[a:b] in pieces:
+                weights[word[a:b]] += count * (b - a)
+    for _ in range(ROUNDS):
+        found = Counter(dict.fromkeys(pieces, 0.0))
         for word, count in counts.items():
-            paths = list(segmentations(word, weights))
-            values = [math.exp(sum(weights[part] for part in path)) for path in paths]
+            paths = list(segmentations(word, pieces))
+            values = [
+                math.prod(max(weights[part], 0.5) for part in path) / total(weights) ** len(path) for path in paths
+            ]
             for path, value in zip(paths, values, strict=True):
                 for part in path:
                     found[part] += count * value / sum(values)
-        kept = {part: value for part, value in found.items() if value >= 0.5}
-        whole = digamma(sum(kept.values()))
-        weights = {part: digamma(value) - whole for part, value in kept.items()}
-    return weights
+        weights = found
+    return {part: math.log(max(weight, 0.5) / total(weights)) for part, weight in weights.items()}
+
+
+def total(weights):
+    return sum(max(weight, 0.5) for weight in weights.values())
+
+
+@given(
+    st.dictionaries(st.text("abc", min_size=1, max_size=6), st.integers(1, 9), min_size=1),
+    st.sets(st.text("abc", min_size=2, max_size=4), max_size=12),
+)
+def test_unigram_scores_are_the_brute_force(counts, more):
+    pieces = {*"abc"} | more
+    assert estimate(counts, pieces) == pytest.approx(brute_unigram(counts, pieces), abs=1e-8)
+
+
+def test_unigram_scores_of_long_words_of_rare_characters_are_finite():
+    words = {"".join(map(chr, range(0x4E00, 0x4E00 + 64))): 1, "ab" * 32: 1_000_000_000}
+    scores = estimate(words, {*"".join(words), "ab"})
+    assert all(map(math.isfinite, scores.values()))
+    assert scores["ab"] == max(scores.values())
 
 
 def unigram_scores(tokenizer):
@@ -128,9 +145,9 @@ def test_three_trainers_differ_and_each_is_its_brute_force():
     merged = [bpe.token(id) for id in range(1, bpe.size - 1)]
     assert {*merged} == {*brute_merges(DIFFERENT, list, lambda both, *_: both, 10)}
     unigram = unigram_scores(train_tokenizer("unigram", lines, 60))
-    expected = brute_unigram(DIFFERENT)
-    assert {piece: unigram[piece] for piece in expected} == pytest.approx(expected, abs=1e-5)
-    assert {*unigram} == {*expected} | {*"".join(DIFFERENT)}
+    assert {*unigram} <= brute_seeds(DIFFERENT)
+    assert {*unigram} > {*"".join(DIFFERENT)}
+    assert unigram == pytest.approx(brute_unigram(DIFFERENT, {*unigram}), abs=1e-8)
     chosen = [
         {piece.removeprefix("##") for piece in pieces if len(piece.removeprefix("##")) > 1}
         for pieces in (merged, learnt, unigram)
@@ -163,16 +180,24 @@ def test_decoding_and_streaming(kind, vocabulary):
         assert "".join([*map(stream.push, ids), stream.finish()]) == tokenizer.decode(ids)
 
 
-@pytest.mark.parametrize(("kind", "vocabulary"), NEW)
-def test_the_same_bytes_for_any_number_of_threads(kind, vocabulary):
-    program = (
-        "from orrery.text.train import train_tokenizer\n"
-        "texts = [f'word{i % 17} other{i % 5} and{i % 3} ab{i % 7}ba' for i in range(500)]\n"
-        f"print(train_tokenizer({kind!r}, texts, {vocabulary}).fingerprint)"
-    )
-    prints = {
+TRAIN = """
+import hashlib, sys
+from pathlib import Path
+from orrery.text.kinds import KINDS
+from orrery.text.train import train_tokenizer
+text = Path(sys.argv[1]).read_text(encoding="utf-8")[:300_000]
+for kind in KINDS:
+    train_tokenizer(kind, text.splitlines(keepends=True)).save(sys.argv[2])
+    print(kind, hashlib.sha256(Path(sys.argv[2], "tokenizer.json").read_bytes()).hexdigest())
+"""
+
+
+def test_the_same_bytes_for_any_number_of_threads_and_in_every_run(data_set, tmp_path):
+    """Three processes for every kind on 300 kB of plays: the hash tables of each are in another order."""
+    text = data_set("tiny-shakespeare/input.txt")
+    found = {
         subprocess.run(
-            [sys.executable, "-c", program],
+            [sys.executable, "-c", TRAIN, text, tmp_path],
             env=os.environ | {"RAYON_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "true"},
             capture_output=True,
             text=True,
@@ -180,11 +205,18 @@ def test_the_same_bytes_for_any_number_of_threads(kind, vocabulary):
         ).stdout
         for threads in ("1", "2", "2")
     }
-    assert len(prints) == 1
+    assert len(found) == 1
+    assert found.pop().count("\n") == len(KINDS)
+
+
+def test_order_and_pieces_of_the_texts_change_no_unigram_score():
+    lines = [f"{word} {other}\n" for word in ("the", "then", "there") for other in ("cat", "cats", "mat")]
+    forward, backward = (train_tokenizer("unigram", order * 3, 40) for order in (lines, lines[::-1]))
+    assert forward.definition == backward.definition
 
 
 @pytest.mark.parametrize("kind", ["char_bpe", "wordpiece", "unigram"])
-@pytest.mark.parametrize("vocabulary", [None, 2, 5])
+@pytest.mark.parametrize("vocabulary", [2, 5])
 def test_vocabularies_without_room_are_refused(kind, vocabulary):
     with pytest.raises(UsageError):
         train_tokenizer(kind, TEXTS, vocabulary)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -134,6 +135,8 @@ class DisentangledAttention(nn.Module):
     @spec
     class Spec(ModuleSpec):
         """Heads and terms by name; ``table`` is what happens to the embeddings of distances before (dropout)."""
+
+        learns_bias: ClassVar[bool] = True
 
         heads: int
         head_width: int

@@ -16,8 +16,9 @@ class MoE(nn.Module):
     """``sum_e weight_e(x) expert_e(x) + sum_s shared_s(x)`` over the few experts that the router chooses.
 
     Shazeer et al. 2017; Fedus et al. 2021; shared experts, which see every token: Dai et al. 2024 (DeepSeekMoE). The
-    router adds its balance loss to ``ctx.losses``; the taps show its logits and the load of the experts.
-    Differs from the papers: no expert has a capacity, so no token is dropped; padding is routed and counted as well.
+    taps show the router's logits and the load of the experts; its balance loss goes to ``ctx.losses``.
+    Differs from the papers: no expert has a capacity, so no token is dropped; padding is routed and counted as well;
+    no objective brings the list for that loss, so nothing evens the load of a mixture that is trained here.
     Shapes: ``[B, L, D]`` unchanged; chosen and weights ``[B L, chosen]``.
     """
 
@@ -67,8 +68,3 @@ class MoE(nn.Module):
                 answer_TD = expert(x_ND[row_T][None], quiet)[0] * weight_T[:, None]
                 mixed_ND.index_add_(0, row_T, answer_TD.to(x_ND.dtype))
         return mixed_ND
-
-
-def imbalance(load_X: Float[Tensor, "X"]) -> float:
-    """Return the busiest expert's load over the mean load: one is perfect balance."""
-    return float(load_X.max() * load_X.numel())

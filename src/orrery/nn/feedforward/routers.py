@@ -179,7 +179,8 @@ class SoftmaxRouter(nn.Module):
 class SigmoidRouter(nn.Module):
     """``scores = sigmoid(W x)``; chosen by ``scores + correction``, weighed by ``scores`` (DeepSeek-V3, 2.1.2).
 
-    The correction balances the load without a loss: training raises it for idle experts and lowers it for busy ones.
+    The correction balances the load without a loss: it is raised for idle experts and lowered for busy ones.
+    Differs from the paper: nothing here moves it. It comes from a file, has no gradient, and is zero in a new model.
     Shapes: ``[N, D]`` to choices and weights ``[N, chosen]``.
     """
 

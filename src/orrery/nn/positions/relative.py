@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from typing import ClassVar
 
 import torch
 from jaxtyping import Int
@@ -63,6 +64,8 @@ class RelativeBias(PositionScheme):
     @spec
     class Spec(PositionSpec):
         """The heads and the rule of the buckets."""
+
+        learns_bias: ClassVar[bool] = True
 
         heads: int
         buckets: Buckets

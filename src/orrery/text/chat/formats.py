@@ -108,27 +108,29 @@ class ChatFormat:
             raise UsageError(f"no chat format {name!r}", f"the formats are {', '.join(FORMATS)}")
         self.name = name
 
-    def segments(self, messages: Sequence[Message], prompt: bool) -> list[Segment]:
+    def segments(self, messages: Sequence[Message], prompt: bool, read: Callable[[str], str] = str) -> list[Segment]:
         """Return the segments; ``prompt`` ends them where the assistant's reply begins.
 
-        Raises `DataError` for a role that the format lacks, and for text that holds one of its plain delimiters.
+        ``read`` gives a text as the tokenizer sees it. Raises `DataError` for a role that the format lacks, and for
+        text that holds one of its plain delimiters.
         """
         turns = [("system" if m["role"] == "developer" else str(m["role"]), text_of(m)) for m in messages]
         for role, text in turns:
             if role == "tool":
                 raise DataError(f"the format {self.name} has no tool messages", "use the model's own template")
-            self._refuse_tags(text)
+            self._refuse_tags(text, read)
         return list(FORMATS[self.name](turns, prompt))
 
     def jinja(self) -> str:
         """Return the same format as a template for chat_template.jinja, which other programs read."""
         return (Path(__file__).parent / "templates" / f"{self.name}.jinja").read_text(encoding="utf-8")
 
-    def _refuse_tags(self, text: str) -> None:
+    def _refuse_tags(self, text: str, read: Callable[[str], str]) -> None:
         for tag in TAGS.get(self.name, ()):
-            if tag in text:
+            # As the tokenizer reads both: a full-width bracket may be the same token as the plain one.
+            if tag in text or read(tag) in read(text):
                 raise DataError(
-                    f"a message holds {tag}, which in the format {self.name} is a delimiter written as ordinary text",
+                    f"a message holds {tag}, a delimiter that the format {self.name} writes as ordinary text",
                     "take it out, or use a format whose delimiters are control tokens",
                 )
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from orrery.errors import DataError, UsageError
 from orrery.text.chat import sandbox
+from orrery.text.chat.delimiters import count, delimiters
+from orrery.text.chat.guard import guarded
 from orrery.text.chat.markers import Markers
 from orrery.text.chat.messages import Message, check_leaves
 from orrery.text.chat.segments import Control, Segment, Text
@@ -20,7 +22,7 @@ class JinjaTemplate:
 
     def __init__(self, source: str, tokenizer: Tokenizer) -> None:
         self.source = source
-        self._tokenizer = tokenizer
+        self._tokenizer = tokenizer = guarded(tokenizer)
         self._tokens = {name: tokenizer.roles[role] for name, role in _NAMES.items() if role in tokenizer.roles}
         self._sides = _stripping_sides(tokenizer)
 
@@ -35,15 +37,22 @@ class JinjaTemplate:
         check_leaves(variables)
         markers = Markers(self._tokenizer)
         fields = markers.disarm({"messages": list(messages), **variables})
-        blank = markers.stand_in({"messages": list(messages)} | {k: variables[k] for k in _said_in(variables)})
+        said = {"messages": list(messages)} | {name: variables[name] for name in _said_in(variables)}
+        blank = {name: markers.stand_in_setting(value) for name, value in variables.items()} | markers.stand_in(said)
         call = {"add_generation_prompt": prompt, "generation_open": "", "generation_close": "", **self._tokens}
         marks = {"generation_open": markers.open, "generation_close": markers.close} if replies else {}
-        text, expected = sandbox.render(self.source, [{**fields, **call, **marks}, {**fields, **blank, **call}])
-        found = markers.controls(text.replace(markers.open, "").replace(markers.close, ""))
-        if found != markers.controls(expected):
+        text, expected = sandbox.render(self.source, [{**fields, **call, **marks}, {**blank, **call}])
+        unmarked = text.replace(markers.open, "").replace(markers.close, "")
+        if markers.controls(unmarked) != markers.controls(expected):
             raise DataError(
                 "a message changes the control tokens that the chat template writes",
                 f"the messages hold parts of {', '.join(markers.spellings[:4])}...; take them out",
+            )
+        tags = delimiters(self.source, expected, markers.spellings)
+        if count(tags, markers.restore(unmarked), self._tokenizer.read) != count(tags, expected, self._tokenizer.read):
+            raise DataError(
+                "a message holds a delimiter that the chat template writes as ordinary text",
+                "take it out, or use a template whose delimiters are control tokens",
             )
         if replies and not _GENERATION.search(self.source):
             text = self._marked_by_prefixes(markers, text, {**fields, **call})
@@ -92,7 +101,7 @@ class JinjaTemplate:
 
 
 def _said_in(variables: Mapping[str, Any]) -> list[str]:
-    """Name the variables that a conversation brings; the others (reasoning effort, ...) the program's user sets."""
+    """Name the variables that a conversation brings; the others (reasoning effort, ...) steer the template."""
     return [name for name in ("tools", "documents") if variables.get(name)]
 
 

@@ -16,7 +16,13 @@ _TYPES = (
     "string", "number", "integer", "boolean", "object", "array", "null",
 )  # fmt: skip
 _WORDS = frozenset([("role", role) for role in ROLES] + [("type", word) for word in _TYPES])
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Fields that templates read by name; the names of others (a tool's parameters) are whoever's who wrote the tool.
+_FIELDS = frozenset((
+    "role", "content", "name", "type", "text", "title", "id", "index", "tool_calls", "tool_call_id", "function",
+    "arguments", "description", "parameters", "properties", "required", "items", "enum", "return", "returns",
+    "reasoning", "reasoning_content", "thinking", "image", "image_url", "audio", "video", "url", "tool", "tools",
+))  # fmt: skip
 
 
 class Markers:
@@ -27,7 +33,9 @@ class Markers:
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        spellings = [tokenizer.token(id) for id in tokenizer.control]
+        # As the file spells them: the engine's own list has them lowered where its normaliser lowers.
+        added = tokenizer.definition.get("added_tokens") or []
+        spellings = [token["content"] for token in added if token.get("special")]
         self.spellings = sorted(filter(None, spellings), key=lambda spelling: (-len(spelling), spelling))
         if any(spelling.isdigit() for spelling in self.spellings):
             raise ModelFileError("a control token of the tokenizer is a number", "chats cannot be kept safe with it")
@@ -46,7 +54,7 @@ class Markers:
 
     def restore(self, text: str) -> str:
         """Return the text with the spellings in place of the markers that `disarm` left."""
-        return self._marked.sub(lambda found: self.spellings[int(found[1])], text)
+        return self._marked.sub(self._spelt, text)
 
     def stand_in(self, value: Any, key: str = "") -> Any:
         """Return the variables with a marker for every text; roles, types and plain names of fields stay."""
@@ -54,10 +62,18 @@ class Markers:
             return value if (key, value) in _WORDS else self._blank(value)
         if isinstance(value, Mapping):
             return {
-                name if _PLAIN_KEY.fullmatch(name) else self._marker(place): self.stand_in(inner, name)
+                name if name in _FIELDS or self._is_word(name) else self._marker(place): self.stand_in(inner, name)
                 for place, (name, inner) in enumerate(value.items())
             }
         return [self.stand_in(inner, key) for inner in value] if isinstance(value, list | tuple) else value
+
+    def stand_in_setting(self, value: Any) -> Any:
+        """Return a variable that steers the template: single words and numbers stay, other text is stood in for."""
+        if isinstance(value, str):
+            return value if self._is_word(value) else self._blank(value)
+        if isinstance(value, Mapping):
+            return {name: self.stand_in_setting(inner) for name, inner in value.items()}
+        return [self.stand_in_setting(inner) for inner in value] if isinstance(value, list | tuple) else value
 
     def controls(self, text: str) -> Sequence[str]:
         """Return the control tokens that a rendered text spells, in order."""
@@ -73,6 +89,16 @@ class Markers:
 
     def _marker(self, index: int) -> str:
         return f"{self._mark}{index:05d}"
+
+    def _spelt(self, marker: re.Match[str]) -> str:
+        # A template that cuts a marker short may leave other digits in its place, which name no token.
+        place = int(marker[1])
+        return self.spellings[place] if place < len(self.spellings) else marker[0]
+
+    def _is_word(self, text: str) -> bool:
+        """Say whether a text is a plain word of which no template can build a control token: not ``im_end``."""
+        word = text.casefold()
+        return bool(_PLAIN.fullmatch(text)) and not any(word in spelling.casefold() for spelling in self.spellings)
 
     def _blank(self, text: str) -> str:
         core = text.strip()

@@ -1,6 +1,8 @@
 """What a conversation may be: a list of messages, each with a known role and text."""
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from orrery.errors import DataError
@@ -40,6 +42,28 @@ def check_leaves(value: Any, depth: int = 0) -> None:
             check_leaves(inner, depth + 1)
     elif value is not None and not isinstance(value, bool | int | float):
         raise DataError(f"a message holds a {type(value).__name__}", "messages are plain JSON")
+
+
+def read_conversation(file: Path, line: int = 1) -> list[Message]:
+    """Return the messages of a .json file, or of one line (from 1) of a .jsonl file.
+
+    Each is a list of messages or ``{"messages": [...]}``. Raises `DataError` where it is neither.
+    """
+    try:
+        content = file.read_text(encoding="utf-8")
+        if file.suffix == ".jsonl":
+            content = (content.split("\n")[line - 1 : line] if line > 0 else [""])[0]
+        found = json.loads(content)
+    except IndexError:
+        raise DataError(f"{file} has no line {line}", "lines are counted from 1") from None
+    except OSError as error:
+        raise DataError(f"cannot read {file}: {error.strerror}", "give a .json or .jsonl file of messages") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{file}: not JSON: {error}", "a .jsonl file holds one conversation a line") from None
+    messages = found.get("messages") if isinstance(found, dict) else found
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+        raise DataError(f"{file}: no list of messages", 'give [{"role": "user", "content": "..."}]')
+    return messages
 
 
 def text_of(message: Message) -> str:

@@ -1,12 +1,14 @@
 """The one way from a conversation to ids: training, chat and the server all call `ChatTemplate.render`."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from orrery.errors import ModelFileError, UsageError
-from orrery.text.chat.formats import ChatFormat
+from orrery.errors import ModelFileError, OrreryError, UsageError
+from orrery.text.chat.folder import DEFAULT, read_source, read_templates
+from orrery.text.chat.formats import FORMATS, ChatFormat
+from orrery.text.chat.guard import guarded
 from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.messages import Message, check_messages
 from orrery.text.chat.segments import Rendered, Segment, encode_segments
@@ -17,7 +19,7 @@ class ChatTemplate:
     """A tokenizer with the format of its chats: one of Orrery's own, or a Jinja template."""
 
     def __init__(self, tokenizer: Tokenizer, form: ChatFormat | JinjaTemplate) -> None:
-        self.tokenizer = tokenizer
+        self.tokenizer = guarded(tokenizer)
         self.form = form
 
     def render(
@@ -29,17 +31,31 @@ class ChatTemplate:
         Jinja template. Raises `DataError` for messages that cannot be said in this format, `ModelFileError` for a
         template that fails, breaks a limit of the sandbox or doubles the start token.
         """
-        check_messages(messages)
-        return encode_segments(self.tokenizer, self._segments(messages, prompt, replies, variables))
+        return encode_segments(self.tokenizer, self.segments(messages, prompt, replies, **variables))
 
-    def _segments(
-        self, messages: Sequence[Message], prompt: bool, replies: bool, variables: dict[str, Any]
+    def segments(
+        self, messages: Sequence[Message], prompt: bool = False, replies: bool = False, **variables: Any
     ) -> list[Segment]:
+        """Return what `render` encodes: control tokens and texts; arguments and errors as there."""
+        check_messages(messages)
         if isinstance(self.form, JinjaTemplate):
             return self.form.segments(messages, prompt, replies, **variables)
         if given := [name for name, value in variables.items() if value]:
             raise UsageError(f"the chat format {self.form.name} has no {given[0]}", "use the model's own template")
-        return self.form.segments(messages, prompt)
+        return self.form.segments(messages, prompt, self.tokenizer.read)
+
+    @cached_property
+    def end(self) -> frozenset[int]:
+        """The control token that ends an answer, where the template writes one."""
+        probe = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+        try:
+            found = self.render(probe, replies=True)
+        except OrreryError:  # a template that cannot say what was replied; the model's own end token remains
+            return frozenset()
+        written = [
+            id for id, reply in zip(found.ids, found.reply, strict=True) if reply and id in self.tokenizer.control
+        ]
+        return frozenset(written[-1:])
 
 
 def chat_format(name: str, tokenizer: Tokenizer) -> ChatTemplate:
@@ -47,29 +63,38 @@ def chat_format(name: str, tokenizer: Tokenizer) -> ChatTemplate:
     return ChatTemplate(tokenizer, ChatFormat(name))
 
 
-def load_chat_template(folder: str | Path, tokenizer: Tokenizer, name: str = "default") -> ChatTemplate:
+def choose_template(choice: str | Path, tokenizer: Tokenizer) -> ChatTemplate:
+    """Return what ``--template`` means: the name of one of Orrery's own formats, or the file of a Jinja template.
+
+    Raises `UsageError` where it is neither, `ModelFileError` for a file that is too large or no UTF-8.
+    """
+    if str(choice) in FORMATS:
+        return chat_format(str(choice), tokenizer)
+    if not Path(choice).is_file():
+        raise UsageError(
+            f"{str(choice)!r} is neither a chat format nor a file", f"the formats are {', '.join(FORMATS)}"
+        )
+    return ChatTemplate(tokenizer, JinjaTemplate(read_source(Path(choice)), tokenizer))
+
+
+def template_of(folder: Path, templates: Mapping[str, str], tokenizer: Tokenizer, name: str = DEFAULT) -> ChatTemplate:
+    """Return one of the templates that a model folder came with; it is compiled when it is first rendered.
+
+    Raises `ModelFileError` where the folder has none of this name.
+    """
+    if name not in templates:
+        others = f"; it has {', '.join(templates)}" if templates else ""
+        raise ModelFileError(
+            f"{folder} has no chat template {name!r}{others}",
+            f"give one with --template (in Python template=): {'|'.join(FORMATS)}, or a Jinja file; "
+            "or put chat_template.jinja into the folder",
+        )
+    return ChatTemplate(tokenizer, JinjaTemplate(templates[name], tokenizer))
+
+
+def load_chat_template(folder: str | Path, tokenizer: Tokenizer, name: str = DEFAULT) -> ChatTemplate:
     """Return the template of a model folder: chat_template.jinja, else the one in tokenizer_config.json.
 
     Where the folder names several, ``name`` chooses. Raises `ModelFileError` where there is none.
     """
-    folder = Path(folder)
-    file = folder / "chat_template.jinja"
-    try:
-        source = file.read_text(encoding="utf-8") if file.is_file() else _configured(folder, name)
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{folder}: the chat template cannot be read: {error}", "export the model again") from None
-    if source is None:
-        raise ModelFileError(
-            f"{folder}: no chat template {name!r}", "add chat_template.jinja, or choose a format with its name"
-        )
-    return ChatTemplate(tokenizer, JinjaTemplate(source, tokenizer))
-
-
-def _configured(folder: Path, name: str) -> str | None:
-    file = folder / "tokenizer_config.json"
-    config = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    found = config.get("chat_template") if isinstance(config, dict) else None
-    if isinstance(found, list):
-        named = {one.get("name"): one.get("template") for one in found if isinstance(one, dict)}
-        found = named.get(name)
-    return found if isinstance(found, str) else None
+    return template_of(Path(folder), read_templates(Path(folder)), tokenizer, name)

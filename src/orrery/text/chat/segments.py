@@ -51,7 +51,8 @@ def encode_segments(tokenizer: Tokenizer, segments: Sequence[Segment]) -> Render
         reply += part.reply
     refuse_doubled_start(tokenizer, ids)
     expected = [tokenizer.special(segment.token) for segment in segments if isinstance(segment, Control)]
-    forged = _forgeable(tokenizer)
+    # What the template uses as a control token is one, also where the vocabulary holds it as an ordinary piece.
+    forged = _forgeable(tokenizer) | (set(expected) - _unknown(tokenizer))
     if [id for id in ids if id in forged] != [id for id in expected if id in forged]:
         raise DataError("the text of a message became a control token", "the tokenizer cannot tell them apart")
     return Rendered(ids, reply)
@@ -97,5 +98,8 @@ def _reply_at(texts: Sequence[Text], end: int) -> bool:
 
 def _forgeable(tokenizer: Tokenizer) -> frozenset[int]:
     """Every control token but the unknown token, which any text with a rare character holds."""
-    unknown = tokenizer.id(tokenizer.roles.get("unknown", ""))
-    return tokenizer.control - {unknown}
+    return tokenizer.control - _unknown(tokenizer)
+
+
+def _unknown(tokenizer: Tokenizer) -> set[int | None]:
+    return {tokenizer.id(tokenizer.roles.get("unknown", ""))}

@@ -1,0 +1,115 @@
+"""Seconds, MB/s and peak memory of `orrery data prepare` on a large file, killed once in the middle and continued.
+
+.venv/bin/python benchmarks/prepare_scale.py [--megabytes 1000] [--tokenizer FOLDER] [--folder FOLDER]
+
+The file is the English novels (eltec-novels) again and again, each sentence with some words changed, so that no
+cache of words sees the same text twice. Peak memory is that of the whole process tree, as the system reports it
+for finished children: the largest of the process and of those it started.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from orrery.data.large_text import Reading, read_texts
+
+CORPUS = "eltec-novels"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", type=int, default=1000)
+    parser.add_argument("--tokenizer", type=Path)
+    parser.add_argument("--folder", type=Path)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        folder = Path(name)
+        needed, free = given.megabytes * 2_500_000, shutil.disk_usage(folder).free
+        if free < needed:
+            sys.exit(f"{folder} has {free:,} bytes free, {needed:,} are needed: give --folder")
+        source = make_source(folder / "source.txt", given.megabytes * 1_000_000)
+        tokenizer = given.tokenizer or train(folder / "tokenizer")
+        print(json.dumps(measure(source, tokenizer, folder), indent=1))
+
+
+def make_source(file: Path, size: int) -> Path:
+    """Write a text of ``size`` bytes, or a little more."""
+    rng, written = random.Random(0), 0
+    with open(file, "w", encoding="utf-8", newline="") as stream:
+        while written < size:
+            for text in read_texts(CORPUS, Reading()):
+                for line in varied(text, rng):
+                    written += len(line.encode())
+                    stream.write(line)
+                if written >= size:
+                    break
+    return file
+
+
+def varied(text: str, rng: random.Random) -> Iterator[str]:
+    """Yield the lines of a text, one word in each replaced by one that no vocabulary holds."""
+    for line in text.splitlines(keepends=True):
+        words = line.split(" ")
+        words[rng.randrange(len(words))] += f"{rng.getrandbits(40):x}"
+        yield " ".join(words)
+
+
+def train(folder: Path) -> Path:
+    """Train a byte-level BPE of 32,000 ids on the novels, by the command."""
+    subprocess.run([*orrery("tokenizer", "train", CORPUS, "--vocabulary", "32000"), "-o", str(folder)], check=True)
+    return folder
+
+
+def measure(source: Path, tokenizer: Path, folder: Path) -> dict[str, float]:
+    """Prepare the file whole, then again with a kill in the middle; compare the bytes."""
+    seconds, peak = run(command(source, tokenizer, folder / "whole"))
+    first, killed_peak = run(command(source, tokenizer, folder / "killed"), stop=seconds / 2)
+    second, resumed_peak = run(command(source, tokenizer, folder / "killed"))
+    subprocess.run(["diff", "-r", str(folder / "whole"), str(folder / "killed"), "-x", "lock"], check=True)
+    size = source.stat().st_size
+    return {
+        "bytes": size,
+        "seconds": round(seconds, 1),
+        "megabytes_per_second": round(size / 1e6 / seconds, 2),
+        "peak_megabytes": round(max(peak, killed_peak, resumed_peak)),
+        "seconds_until_killed": round(first, 1),
+        "seconds_after_it": round(second, 1),
+        "cores": os.cpu_count() or 0,
+    }
+
+
+def command(source: Path, tokenizer: Path, folder: Path) -> list[str]:
+    """Return the command line of a preparation."""
+    return orrery("data", "prepare", str(source), "--tokenizer", str(tokenizer), "-o", str(folder))
+
+
+def orrery(*words: str) -> list[str]:
+    """Return a command line of this program."""
+    return [sys.executable, "-m", "orrery", *words]
+
+
+def run(words: list[str], stop: float | None = None) -> tuple[float, float]:
+    """Run a command, killed after ``stop`` seconds; return its seconds and peak memory in megabytes."""
+    start = time.perf_counter()
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    if stop is not None:
+        time.sleep(stop)
+        process.send_signal(signal.SIGKILL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != (0 if stop is None else -signal.SIGKILL):
+        sys.exit(f"{' '.join(words)} left with {process.returncode}")
+    return time.perf_counter() - start, usage.ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""``orrery chat``: talk with a model in the terminal, one line a turn."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from orrery.cli.console import printable, report
+from orrery.errors import DataError, OrreryError, UsageError
+
+if TYPE_CHECKING:
+    from orrery.generation.conversation import Conversation
+
+COMMANDS = "/reset forgets the conversation, /save FILE.jsonl keeps it, /quit or Ctrl-D leaves"
+
+
+def chat(
+    model: str,
+    /,
+    *,
+    template: str | None = None,
+    system: str | None = None,
+    max_new_tokens: int = 256,
+    temperature: float = 0.8,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    repetition_penalty: float | None = None,
+    stop: Annotated[list[str] | None, Parameter(negative=())] = None,
+    seed: int = 1337,
+    device: str = "auto",
+    dtype: str = "auto",
+) -> None:
+    """Talk with a model: each line of the input is a turn, each answer ends at the template's end-of-turn token.
+
+    Answers go to stdout, everything else to stderr, so that questions can be piped in. Ctrl-C stops an answer, not
+    the program. What you write is ordinary text: no line of it can become a control token.
+
+    Args:
+        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
+        template: chatml, gemma, llama-2, llama-3, mistral, zephyr, or a Jinja file; where not given, the model's own.
+        system: What the model is told before the first turn.
+        max_new_tokens: The most tokens of an answer.
+        temperature: Divides the logits; 0 always takes the most probable token.
+        top_k: How many tokens stay possible.
+        top_p: The probability mass that stays possible.
+        min_p: The least probability, as a share of the greatest.
+        repetition_penalty: Above 1 discourages tokens that the text holds already.
+        stop: A string that ends an answer; may be given several times.
+        seed: Of the draws; the number of the turn is added.
+        device: auto, cpu or cuda.
+        dtype: auto, stored, float32, bfloat16, float16 or float64.
+    """
+    from orrery.generation.conversation import Conversation
+    from orrery.loading.load import load
+
+    lm = load(model, device, dtype)
+    form = lm.chat_template(template)
+    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+    talk = Conversation(
+        lambda messages, show: lm.reply(
+            messages,
+            template=form,
+            max_new_tokens=max_new_tokens,
+            stop=stop or [],
+            seed=seed + sum(message["role"] == "assistant" for message in messages),
+            stream=show,
+            repetition_penalty=repetition_penalty,
+            **sampling,
+        ),
+        system,
+    )
+    _talk(talk)
+
+
+def _talk(talk: "Conversation") -> None:
+    """Answer line by line; a person may try again after an error, a script is told by the exit code."""
+    person = sys.stdin.isatty()
+    if person:
+        print(COMMANDS, file=sys.stderr)
+    for line in _lines(person):
+        try:
+            if line == "/quit":
+                return
+            _obey(talk, line) if line.startswith("/") else _answer(talk, line)
+        except OrreryError as error:
+            if not person:
+                raise
+            report(error)
+
+
+def _lines(person: bool) -> Iterator[str]:
+    """Yield the lines that hold something."""
+    while True:
+        if person:
+            print("> ", end="", file=sys.stderr, flush=True)
+        try:
+            line = sys.stdin.readline()
+        except KeyboardInterrupt:
+            if not person:
+                raise
+            print(f"\n{COMMANDS}", file=sys.stderr)
+            continue
+        except UnicodeDecodeError as error:
+            raise DataError(f"the input is not UTF-8: {error.reason}", "convert it to UTF-8") from error
+        if not line:
+            return
+        if line.strip():
+            yield line.rstrip("\r\n")
+
+
+def _obey(talk: "Conversation", line: str) -> None:
+    word, _, rest = line.strip().partition(" ")
+    if word == "/reset" and not rest:
+        talk.reset()
+        print("forgotten", file=sys.stderr)
+    elif word == "/save" and rest.strip():
+        talk.save(Path(rest.strip()))
+        print(f"{len(talk.messages)} messages added to {rest.strip()}", file=sys.stderr)
+    else:
+        raise UsageError(f"no command {line.strip()[:80]!r}", f"{COMMANDS}; a space before the / makes it a question")
+
+
+def _answer(talk: "Conversation", line: str) -> None:
+    answer = talk.ask(line, lambda piece: print(printable(piece), end="", flush=True))
+    print(flush=True)
+    if answer is None:
+        print("(stopped)", file=sys.stderr)
+    elif answer.finish_reason == "length":
+        print("(cut off by --max-new-tokens)", file=sys.stderr)
+    elif answer.finish_reason == "context":
+        print("(the context is full: /reset begins anew)", file=sys.stderr)

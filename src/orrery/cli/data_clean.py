@@ -1,0 +1,136 @@
+"""`orrery data clean`: a corpus in, the documents worth training on out, and why the others were dropped."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from orrery.errors import UsageError
+
+if TYPE_CHECKING:
+    from orrery.data.corpora import Document
+    from orrery.data.filters import Filtered, Rule
+
+PATIENCE, PAUSE = 2.0, 10.0
+"""Seconds before progress is shown, and between two lines of it where there is no terminal."""
+
+
+def clean(
+    source: str,
+    /,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    exact: bool = False,
+    near: float | None = None,
+    filters: str | None = None,
+    drop_matching: str | None = None,
+    report: Path | None = None,
+    column: str = "text",
+) -> None:
+    """Leave out duplicates and debris; write the rest as JSON lines of name and text.
+
+    Of like documents the first stays. The text is never changed. Memory does not grow with the text: 21 to 43
+    bytes a document for --exact, 1 to 2 kB a document kept for --near.
+
+    Parameters
+    ----------
+    source
+        python-docs, a named data set, a text or .jsonl file, or a folder of them.
+    output
+        The .jsonl file to write.
+    exact
+        Drop documents whose text came before.
+    near
+        Drop documents like one kept before: MinHash estimate of the Jaccard similarity of word 5-grams at or above
+        this; 0.8 is usual.
+    filters
+        gopher (or gopher-quality, gopher-repetition), and measures with bounds: gopher,characters=200:,alphabetic=0.6:
+    drop_matching
+        Drop documents with a line that this regular expression matches.
+    report
+        A .jsonl file for the name, rule and reason of every document dropped.
+    column
+        Column of .jsonl files that holds the text.
+    """
+    from orrery.data.corpora import read_corpus
+    from orrery.data.filters import Filtered
+
+    rules = _rules(exact, near, filters, drop_matching)
+    with ExitStack() as files:
+        kept = files.enter_context(_new_lines(output))
+        told = files.enter_context(_new_lines(report)) if report else lambda row: None
+        filtered = Filtered(
+            _counted(read_corpus(source, column=column)),
+            rules,
+            lambda document, rule, why: told({"name": document.name, "rule": rule, "why": why}),
+        )
+        for document in filtered:
+            kept({"name": document.name, "text": document.text})
+    _show(filtered)
+    print(f"{output}: {filtered.kept:,} of {filtered.read:,} documents")
+
+
+def _rules(exact: bool, near: float | None, filters: str | None, drop_matching: str | None) -> "list[Rule]":
+    """Return the rules in order, the cheap ones first."""
+    from orrery.data.duplicates import ExactDuplicates
+    from orrery.data.filters import Matching, parse_rules
+    from orrery.data.near_duplicates import NearDuplicates
+
+    rules: list[Rule] = []
+    if exact:
+        rules.append(ExactDuplicates())
+    if drop_matching is not None:
+        rules.append(Matching(drop_matching))
+    if filters is not None:
+        rules.extend(parse_rules(filters))
+    if near is not None:
+        rules.append(NearDuplicates(near))
+    if not rules:
+        raise UsageError("nothing to clean by", "give --exact, --near 0.8, --filters gopher or --drop-matching REGEX")
+    return rules
+
+
+@contextmanager
+def _new_lines(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Yield what writes a line of JSON to a file that appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "w", encoding="utf-8") as stream:
+            yield lambda row: print(json.dumps(row, ensure_ascii=False), file=stream)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _show(filtered: "Filtered") -> None:
+    from orrery.cli.tables import print_table
+
+    print_table(("what", "documents", "share", "characters, or examples"), filtered.table())
+
+
+def _counted(documents: "Iterable[Document]") -> "Iterator[Document]":
+    """Pass the documents on; after two seconds show how many, as a moving line on a terminal, else now and then."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    start, shown, characters = monotonic(), 0.0, 0
+    with console.status("") as status:
+        status.stop()
+        for number, document in enumerate(documents, start=1):
+            characters += len(document.text)
+            now = monotonic()
+            if now - start > PATIENCE and now - shown > (0.2 if console.is_terminal else PAUSE):
+                shown, line = now, f"{number:,} documents read, {characters:,} characters, {now - start:.0f} s"
+                if console.is_terminal:
+                    status.update(line)
+                    status.start()
+                else:
+                    print(line, file=sys.stderr, flush=True)
+            yield document

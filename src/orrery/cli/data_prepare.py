@@ -1,0 +1,153 @@
+"""`orrery data prepare` and `orrery data verify`: text to token shards, and whether they are still what was written."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from orrery.data.prepare import Progress
+
+PATIENCE = 2.0
+"""Seconds before anything is shown."""
+
+BETWEEN_LINES = 10.0
+
+
+def prepare(
+    source: str,
+    /,
+    *,
+    tokenizer: Path,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    column: str = "text",
+    every: int = 20,
+    invalid: Literal["error", "replace"] = "error",
+    skip_bad: int = 0,
+    shard_tokens: int = 1 << 26,
+) -> None:
+    """Write a corpus as token shards, train-00000.tokens and so on, with their index.json.
+
+    Memory does not grow with the corpus. A preparation that was stopped, by whatever, goes on where the same
+    command is given again, and ends with the same bytes.
+
+    Parameters
+    ----------
+    source
+        python-docs, a named data set, a text or .jsonl file, or a folder of them.
+    tokenizer
+        A tokenizer.json, or a folder that holds one.
+    output
+        Folder to write to.
+    column
+        Column of .jsonl files that holds the text.
+    every
+        About one document in this many is held back, by a hash of its name; of a single text the last tenth.
+    invalid
+        What to do with bytes that are not UTF-8.
+    skip_bad
+        Number of bad .jsonl lines a file that are left out.
+    shard_tokens
+        Number of tokens a shard.
+    """
+    from orrery.data.large_text import Reading
+    from orrery.data.prepare import prepare
+    from orrery.errors import UsageError
+    from orrery.text import load_tokenizer
+
+    for name, number in (("every", every), ("shard-tokens", shard_tokens)):
+        if number < 1:
+            raise UsageError(f"--{name} is {number}", "give a number of at least 1")
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"{output} is a file", "give --output a folder, which may not exist yet")
+    reading = Reading(column, invalid, skip_bad)
+    loaded = load_tokenizer(tokenizer)
+    try:
+        with _shown() as report:
+            index = prepare(source, loaded, output, reading, every, shard_tokens, report)
+    except (KeyboardInterrupt, SystemExit):
+        print(f"stopped; the same command goes on from what {output} holds", file=sys.stderr)
+        raise
+    width = 16 if loaded.size <= 1 << 16 else 32
+    for name, split in index.splits.items():
+        files = f"{len(split.shards):,} shard{'s' * (len(split.shards) != 1)}"
+        print(f"{output}: {name}: {split.tokens:,} tokens of {split.documents:,} documents, {files}, uint{width}")
+
+
+def verify(folder: Path, /) -> None:
+    """Read every token of prepared shards and compare it with what was written, by sha256.
+
+    Parameters
+    ----------
+    folder
+        A folder that `orrery data prepare` wrote.
+    """
+    from orrery.data.shard_index import verify
+
+    print(f"{folder}: {verify(folder):,} tokens, every shard as it was written")
+
+
+@contextmanager
+def _shown() -> Iterator[Callable[["Progress"], None]]:
+    """Give a place to report progress to: a bar on a terminal, else a line now and then; nothing for short work."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with _bar(console) as report:
+            yield report
+    else:
+        yield _Lines().report
+
+
+class _Lines:
+    """A plain line every ten seconds."""
+
+    def __init__(self) -> None:
+        self.start = self.before = monotonic()
+        self.shown_at = self.start - BETWEEN_LINES + PATIENCE
+        self.tokens: int | None = None
+
+    def report(self, progress: "Progress") -> None:
+        """Print how far it is, if the last line is old."""
+        now = monotonic()
+        self.tokens = progress.tokens if self.tokens is None else self.tokens
+        if now - self.shown_at < BETWEEN_LINES:
+            return
+        self.shown_at = now
+        rate = (progress.tokens - self.tokens) / max(now - self.start, 1e-9)
+        whole = f" of {progress.total / 1e6:,.0f}" if progress.total else ""
+        line = f"{progress.done / 1e6:,.0f}{whole} MB, {progress.tokens:,} tokens, {rate:,.0f} tokens/s"
+        print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _bar(console: "Console") -> Iterator[Callable[["Progress"], None]]:
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    measures = TextColumn("{task.fields[rate]:,.0f} tokens/s")
+    columns = BarColumn(), DownloadColumn(), measures, TimeElapsedColumn(), TimeRemainingColumn()
+    bar = Bar(*columns, console=console, transient=True)
+    task = bar.add_task("prepare", total=None, rate=0.0)
+    start, first = monotonic(), -1
+
+    def report(progress: "Progress") -> None:
+        nonlocal first
+        first = progress.tokens if first < 0 else first
+        seconds = monotonic() - start
+        rate = (progress.tokens - first) / max(seconds, 1e-9)
+        bar.update(task, completed=progress.done, total=progress.total, rate=rate)
+        if seconds > PATIENCE:
+            bar.start()
+
+    try:
+        yield report
+    finally:
+        bar.stop()

@@ -1,0 +1,80 @@
+"""`orrery plan`: what a training will see and need, before it starts."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from orrery.errors import UsageError
+
+if TYPE_CHECKING:
+    from orrery.accounting.data_table import MixtureRow
+    from orrery.training.config import Recipe
+
+
+def plan(subject: Path | None = None, /, *, data: Annotated[bool, Parameter(negative="")] = False) -> None:
+    """Show what a training sees of each corpus: tokens, weight in the mixture, epochs elapsed.
+
+    Parameters
+    ----------
+    subject
+        A recipe; without one, GPT-3's mixture beside what the course's slide says, and the tokens and parameters of
+        published models.
+    data
+        The data. It is all that can be planned so far.
+    """
+    if not data:
+        raise UsageError("nothing to plan", "give --data: the mixture of a recipe, or without one the course's tables")
+    if subject is None:
+        course_data()
+    else:
+        recipe_data(subject)
+
+
+def course_data() -> None:
+    """Print the course's tables: GPT-3's mixture, and published models."""
+    from orrery.accounting import data_table
+    from orrery.cli.tables import print_table
+
+    print("GPT-3's mixture, epochs elapsed when training for 300 billion tokens (Brown et al. 2020, Table 2.2)")
+    columns = ("corpus", "tokens", "weight", "epochs", "slide", "weight x 300 billion / tokens")
+    print_table(columns, data_table.gpt3_table())
+    print("\nPublished language models")
+    columns = ("model", "makers", "year", "training tokens", "parameters", "tokens a parameter")
+    print_table(columns, data_table.published_table())
+    print("slide differs: GPT-4 has 1.76 trillion parameters in deck S3, 1.5 trillion in deck S0; neither is published")
+    print(f"for comparison, the human brain: {data_table.NEURONS:,.0f} neurons, {data_table.SYNAPSES:,.0f} synapses")
+
+
+def recipe_data(path: Path) -> None:
+    """Print the table of a recipe's corpora over the steps that it trains."""
+    import os
+
+    from orrery.accounting.data_table import mixture_table
+    from orrery.cli.tables import print_table
+    from orrery.training.recipes import load_recipe
+
+    recipe = load_recipe(path, (), os.environ)
+    training = recipe.training.steps * recipe.batches.size * recipe.batches.length
+    print(
+        f"{recipe.name}: {recipe.training.steps:,} steps of {training // recipe.training.steps:,}, {training:,} tokens"
+    )
+    print_table(("corpus", "tokens", "weight", "epochs"), mixture_table(_rows(recipe), training))
+
+
+def _rows(recipe: "Recipe") -> "list[MixtureRow]":
+    """Return the recipe's corpora, with their tokens as the recipe gives them, or counted where one is missing."""
+    from orrery.accounting.data_table import MixtureRow
+
+    parts = recipe.data.parts
+    counted = {} if all(part.tokens for part in parts) else _count(recipe)
+    return [MixtureRow(part.label, part.tokens or counted[part.label], part.weight) for part in parts]
+
+
+def _count(recipe: "Recipe") -> dict[str, int]:
+    """Read the texts and count the training tokens of each, after the split, as the recipe's tokenizer cuts them."""
+    from orrery.training.assemble import encode, joined, make_tokenizer, read_portions
+
+    portions, _ = read_portions(recipe.data)
+    tokenizer = make_tokenizer(recipe.tokenizer, joined(portions))
+    return {portion.name: sum(map(len, encode(tokenizer, portion.documents))) for portion in portions}

@@ -1,0 +1,50 @@
+"""``orrery tokenizer chat``: what a model gets of a conversation, and who wrote which part of it."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orrery.cli.console import printable
+
+if TYPE_CHECKING:
+    from orrery.text.chat.origins import Part
+    from orrery.text.tokenizer import Tokenizer
+
+
+def chat(model: Path, messages: Path, /, *, template: str | None = None, prompt: bool = False, line: int = 1) -> None:
+    """Print a rendered conversation: control tokens in brackets, the template's text, the messages' text, the ids.
+
+    Parameters
+    ----------
+    model
+        A folder with tokenizer.json, and with chat_template.jinja where --template is not given.
+    messages
+        A .json file with a list of messages, or a .jsonl file with a conversation a line.
+    template
+        chatml, gemma, llama-2, llama-3, mistral, zephyr, or a Jinja file.
+    prompt
+        End where the assistant's next answer begins.
+    line
+        Of the .jsonl file, counted from 1.
+    """
+    from orrery.text import load_tokenizer
+    from orrery.text.chat.messages import read_conversation
+    from orrery.text.chat.origins import origins
+    from orrery.text.chat.render import choose_template, load_chat_template
+
+    tokenizer = load_tokenizer(model)
+    form = choose_template(template, tokenizer) if template is not None else load_chat_template(model, tokenizer)
+    conversation = read_conversation(messages, line)
+    rendered = form.render(conversation, prompt)
+    parts = origins(form, conversation, prompt)
+    for part in parts:
+        print(_shown(part, form.tokenizer))
+    if any(part.origin == "text" for part in parts):
+        print("text: this template changes with what the messages say, so who wrote it cannot be told")
+    print(f"{len(rendered.ids):,} ids: {' '.join(map(str, rendered.ids))}")
+
+
+def _shown(part: "Part", tokenizer: "Tokenizer") -> str:
+    if part.origin == "control":
+        return f"control   [{printable(part.text)}]  id {tokenizer.special(part.text)}"
+    return f"{part.origin:<8}  {printable(json.dumps(part.text, ensure_ascii=False))}"

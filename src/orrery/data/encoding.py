@@ -1,0 +1,122 @@
+"""Blocks of text to ids: each to its split, a batch at a time on every core, the next while one is written."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.data.large_text import Block
+from orrery.data.shard_index import Split
+from orrery.data.splits import held_back, tail_start
+
+TOGETHER = 1 << 20
+"""Characters that are encoded at once: enough for every core, little memory."""
+
+Assigned = tuple[Split, Block]
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """What preparing needs of a tokenizer."""
+
+    size: int
+    cuttable: bool
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the tokenizer, 64 hexadecimal digits."""
+        ...
+
+    def parts(self, text: str) -> Iterator[str]:
+        """Yield parts of a text whose ids, joined, are the text's."""
+        ...
+
+    def encode_batch(self, texts: list[str]) -> list[list[int]]:
+        """Return the ids of each text."""
+        ...
+
+    def special(self, name: str) -> int:
+        """Return the id of a control token."""
+        ...
+
+
+def measure(blocks: Iterable[Block]) -> tuple[int | None, int | None]:
+    """Return where validation begins in a source of one document, in characters, and its bytes; else two None."""
+    characters = size = documents = 0
+    for block in blocks:
+        if documents:
+            return None, None
+        characters += len(block.text)
+        size += len(block.text.encode())
+        documents += block.last
+    return tail_start(characters), size
+
+
+def assign(blocks: Iterable[Block], every: int, tail: int | None) -> Iterator[Assigned]:
+    """Yield every block with its split; the block in which the tail begins becomes two."""
+    seen = 0
+    for block in blocks:
+        if tail is None:
+            yield "validation" if held_back(block.document, every) else "train", block
+            continue
+        head = block.text[: max(0, tail - seen)]
+        rest = block.text[len(head) :]
+        seen += len(block.text)
+        if head:
+            yield "train", Block(block.document, head, last=seen >= tail)
+        if rest:
+            yield "validation", Block(block.document, rest, block.last)
+
+
+def batches(blocks: Iterable[Assigned]) -> Iterator[list[Assigned]]:
+    """Yield consecutive blocks together, of `TOGETHER` characters or more but the last."""
+    batch: list[Assigned] = []
+    size = 0
+    for split, block in blocks:
+        batch.append((split, block))
+        size += len(block.text)
+        # Counted too: a million empty documents are a million end tokens.
+        if size >= TOGETHER or len(batch) >= TOGETHER >> 6:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def encode_ahead(
+    source: Iterable[list[Assigned]], tokenizer: Encoder, end: int
+) -> Iterator[tuple[list[Assigned], dict[Split, NDArray[np.uint32]]]]:
+    """Yield each batch with its ids by split; the next is encoded while the caller writes this one."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = None
+        for batch in source:
+            following = batch, pool.submit(encode, batch, tokenizer, end)
+            if waiting:
+                yield waiting[0], waiting[1].result()
+            waiting = following
+        if waiting:
+            yield waiting[0], waiting[1].result()
+
+
+def encode(batch: list[Assigned], tokenizer: Encoder, end: int) -> dict[Split, NDArray[np.uint32]]:
+    """Return the ids of a batch by split, the end token behind each document."""
+    parts = [list(tokenizer.parts(block.text)) for _, block in batch]
+    found = iter(tokenizer.encode_batch([part for of_block in parts for part in of_block]))
+    ids: dict[Split, list[int]] = {}
+    for (split, block), of_block in zip(batch, parts, strict=True):
+        into = ids.setdefault(split, [])
+        for _ in of_block:
+            into += next(found)
+        if block.last:
+            into.append(end)
+    return {split: np.array(of_split, np.uint32) for split, of_split in ids.items()}
+
+
+def chained(digest: str, split: Split, block: Block) -> str:
+    """Return the sha256 of the source up to and with this block, from that up to the block before."""
+    text, name = block.text.encode(), block.document.encode()
+    head = f"{digest} {split} {block.last} {len(name)} {len(text)} ".encode()
+    return hashlib.sha256(head + name + text).hexdigest()

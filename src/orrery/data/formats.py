@@ -1,0 +1,118 @@
+"""Which reader reads which file: a registry by suffix, and the texts that each format holds."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from orrery.data.files import Faults, decode, open_binary
+from orrery.data.readers import bio, conllu, jsonl, parquet, tables
+from orrery.data.readers.columns import text_of
+from orrery.data.records import Document, Sentence
+from orrery.errors import DataError
+
+Rows = Iterator[tuple[int, dict[str, Any]]]
+R = TypeVar("R")
+
+COMPRESSED = (".gz", ".xz")
+TEXT = (".txt", ".md", ".rst")
+ROWS: dict[str, Callable[[Path, tuple[str, ...], Faults], Rows]] = {
+    ".jsonl": jsonl.read_rows,
+    ".ndjson": jsonl.read_rows,
+    ".csv": tables.read_csv,
+    ".tsv": tables.read_tsv,
+    ".tab": tables.read_tsv,
+    ".parquet": parquet.read_rows,
+}
+SENTENCES: dict[str, Callable[[Path, Faults], Iterator[Sentence]]] = {
+    ".conllu": conllu.read_sentences,
+    ".conll": bio.read_sentences,
+    ".bio": bio.read_sentences,
+}
+SUFFIXES = (*TEXT, *ROWS, *SENTENCES)
+
+_REFUSED = {
+    ".zip": "unpack it: `unzip FILE`",
+    ".tar": "unpack it: `tar xf FILE`",
+    ".tgz": "unpack it: `tar xf FILE`",
+    ".zst": "decompress it: `zstd -d FILE`",
+    ".bz2": "decompress it: `bunzip2 FILE`",
+    ".7z": "unpack it: `7z x FILE`",
+    ".arrow": "write it as Parquet",
+    ".xlsx": "save it as CSV",
+    ".pdf": "save its text as .txt",
+    ".docx": "save its text as .txt",
+}
+
+
+def format_of(file: Path) -> str:
+    """Return the suffix that says the format, in small letters, below .gz and .xz.
+
+    Raises `DataError` for formats that no reader reads, with what to do.
+    """
+    last = file.suffix.lower()
+    suffix = Path(file.stem).suffix.lower() if last in COMPRESSED else last
+    if suffix in _REFUSED:
+        raise DataError(f"{file}: {suffix} files are not read", _REFUSED[suffix])
+    if suffix == ".parquet" and last in COMPRESSED:
+        raise DataError(f"{file}: a compressed Parquet file", "decompress it; Parquet compresses its columns itself")
+    return suffix
+
+
+def is_plain_text(file: Path) -> bool:
+    """Whether the whole file is one document."""
+    return format_of(file) not in (*ROWS, *SENTENCES)
+
+
+def read_rows(file: Path, wanted: tuple[str, ...], faults: Faults) -> Rows:
+    """Yield (line or row number, row) of a file of rows. Raises `DataError` for other formats."""
+    return _reader(ROWS, file, "rows")(file, wanted, faults)
+
+
+def read_sentences(file: Path, faults: Faults) -> Iterator[Sentence]:
+    """Yield the sentences of a CoNLL-U or BIO file. Raises `DataError` for other formats."""
+    return _reader(SENTENCES, file, "sentences")(file, faults)
+
+
+def read_documents(file: Path, name: str, column: str, faults: Faults) -> Iterator[Document]:
+    """Yield the documents of any file: the whole text, the column of each row, or the sentences joined."""
+    suffix = format_of(file)
+    if suffix in ROWS:
+        yield from _of_rows(file, name, column, faults)
+    elif suffix in SENTENCES:
+        yield from _of_sentences(read_sentences(file, faults), name)
+    else:
+        with open_binary(file) as stream:
+            yield Document(name, decode(stream.read(), str(file), faults.invalid))
+
+
+def _of_rows(file: Path, name: str, column: str, faults: Faults) -> Iterator[Document]:
+    for number, row in read_rows(file, (column,), faults):
+        try:
+            text = text_of(row, column, f"{file}:{number}")
+        except DataError as error:
+            faults.meet(error)
+            continue
+        yield Document(f"{name}:{number}", text)
+
+
+def _of_sentences(sentences: Iterator[Sentence], name: str) -> Iterator[Document]:
+    """Join the sentences of a document, one a line; where no document was started, each is its own."""
+    line = 0
+    texts: list[str] = []
+    inside = False
+    for sentence in sentences:
+        inside = inside or sentence.starts_document
+        if texts and (sentence.starts_document or not inside):
+            yield Document(f"{name}:{line}", "\n".join(texts))
+            texts = []
+        line = line if texts else sentence.line
+        texts.append(sentence.text)
+    if texts:
+        yield Document(f"{name}:{line}", "\n".join(texts))
+
+
+def _reader(readers: Mapping[str, R], file: Path, what: str) -> R:
+    suffix = format_of(file)
+    if suffix not in readers:
+        raise DataError(f"{file}: no file of {what}", f"{what} are read from {', '.join(readers)} files")
+    return readers[suffix]

@@ -1,0 +1,44 @@
+"""Columns of rows: which there are, and the text in one of them."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from orrery.data.files import bad_record
+from orrery.errors import DataError
+
+_SHOWN = 80
+
+
+def are_numbers(wanted: tuple[str, ...]) -> bool:
+    """Whether columns are asked for by number, from 1, which says that the file has no line of names."""
+    return bool(wanted) and all(name.isdecimal() for name in wanted)
+
+
+def check_columns(where: str, names: Collection[str], wanted: tuple[str, ...]) -> None:
+    """Raise `DataError` for a wanted column that is not there, or is there twice, with those that are."""
+    for name in wanted:
+        if list(names).count(name) == 1:
+            continue
+        listed = ", ".join(list(names)[:5])[:_SHOWN]
+        what = f"{'two columns' if name in names else 'no column'} {name!r}"
+        raise DataError(f"{where}: {what}", f"it has {len(names):,} columns: {listed}{_remark(names)}")
+
+
+def text_of(row: Mapping[str, Any], column: str, where: str) -> str:
+    """Return the text in a column that is there. Raises `DataError` where it is no text that can be written."""
+    text = row[column]
+    if not isinstance(text, str):
+        raise bad_record(where, f"column {column!r} is not a text but {type(text).__name__}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise bad_record(where, f"column {column!r} has a lone surrogate at character {error.start}") from None
+    return text
+
+
+def _remark(names: Collection[str]) -> str:
+    only = next(iter(names), "") if len(names) == 1 else ""
+    marks = [mark for mark in (";", "\t", ",", "|") if mark in only]
+    if marks:
+        return f" (perhaps {marks[0]!r} separates them: CSV takes commas, .tsv takes tabs)"
+    return "; choose one with `column`; 1, 2, ... are the columns of a table without a line of names"

@@ -1,0 +1,87 @@
+"""Tables as text: CSV as RFC 4180 has it, and tab-separated values, which know no quotes."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from orrery.data.files import Faults, Invalid, bad_record, decode, read_lines
+from orrery.data.readers.columns import are_numbers, check_columns
+from orrery.errors import DataError
+
+LONGEST_FIELD = 1 << 27
+"""Characters. A longer field is a quote that was never closed, and would fill the memory."""
+
+
+def read_csv(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line where it starts, row). A field in double quotes may hold commas, line breaks and "" for one quote.
+
+    The first row names the columns, unless numbers are wanted: then every row is data, and the columns are
+    "1", "2", ... A row of another width or with a stray quote is a fault.
+    """
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))  # the library's 131,072 are less than a novel
+    rows = csv.reader(_texts(file), strict=True)
+    return _named(rows, file, wanted, faults)
+
+
+def read_tsv(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line, row) of a tab-separated file, as `read_csv`; a quote is a character like any other."""
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
+    rows = csv.reader(_texts(file), delimiter="\t", quoting=csv.QUOTE_NONE)
+    return _named(rows, file, wanted, faults)
+
+
+def _texts(file: Path) -> Iterator[str]:
+    # A record may span lines, so a bad byte is carried on and told of when its record is whole.
+    return (line.content.decode("utf-8", "surrogateescape") for line in read_lines(file))
+
+
+def _named(rows: Any, file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Give the fields of each row their names; ``rows`` is a `csv.reader`."""
+    strict = Faults(faults.invalid)  # a bad first row is never left out: the next one would be taken for names
+    line, first = next(_records(rows, file, strict), (0, []))
+    if not first:
+        raise DataError(f"{file}: no rows, not even the names of columns", "check that the file was written whole")
+    numbered = are_numbers(wanted)
+    names = [str(number) for number in range(1, len(first) + 1)] if numbered else first
+    check_columns(str(file), names, wanted)
+    if numbered:
+        yield line, dict(zip(names, first, strict=True))
+    for line, fields in _records(rows, file, faults):
+        if len(fields) == len(names):
+            yield line, dict(zip(names, fields, strict=True))
+        else:
+            what = f"{len(fields)} fields in the row, {len(names)} columns in the first"
+            faults.meet(bad_record(f"{file}:{line}", what))
+
+
+def _records(rows: Any, file: Path, faults: Faults) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line where it starts, fields) without empty lines."""
+    while True:
+        line = rows.line_num + 1
+        where = f"{file}:{line}"
+        try:
+            fields = [_text(field, where, faults.invalid) for field in next(rows)]
+        except StopIteration:
+            return
+        except csv.Error as error:
+            faults.meet(bad_record(where, _explained(str(error))))
+        except DataError as error:
+            faults.meet(error)
+        else:
+            if fields:
+                yield line, fields
+
+
+def _explained(error: str) -> str:
+    if "unexpected end" in error or "field limit" in error:
+        return "a quote is opened and never closed"
+    if "new-line" in error:
+        return "a line ends with a lone CR; save the file with LF or CRLF"
+    return f"not CSV: {error}"
+
+
+def _text(field: str, where: str, invalid: Invalid) -> str:
+    if field.isascii():
+        return field
+    return decode(field.encode("utf-8", "surrogateescape"), where, invalid)

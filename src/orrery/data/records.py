@@ -1,0 +1,44 @@
+"""What readers yield: a document, a sentence with what is annotated on its words, a pair of lines."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Document:
+    """One whole text and a name that is unique in its corpus and the same on every machine."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The words of a sentence and their annotations, one value a word; a layer that the format lacks is ().
+
+    ``line`` is where it starts in its file, ``name`` the file's own name for it, else that line. ``heads`` are
+    word numbers from 1, 0 for the root, None where not annotated; ``tags`` are those of a BIO file. Other
+    values are as written, "_" for unspecified.
+    """
+
+    line: int
+    name: str
+    text: str
+    words: tuple[str, ...]
+    lemmas: tuple[str, ...] = ()
+    upos: tuple[str, ...] = ()
+    xpos: tuple[str, ...] = ()
+    feats: tuple[Mapping[str, str], ...] = ()
+    heads: tuple[int | None, ...] = ()
+    deprels: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    starts_document: bool = False
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Line number ``line`` of two files that are translations of each other, line by line."""
+
+    line: int
+    source: str
+    target: str

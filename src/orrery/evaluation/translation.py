@@ -1,0 +1,61 @@
+"""Scores of translations against references: corpus BLEU and chrF, by sacrebleu, with its signature."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orrery.errors import DataError, MachineError
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One score, from 0 to 100, and the signature that says how it was computed."""
+
+    name: str
+    score: float
+    signature: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.score:.2f} ({self.signature})"
+
+
+def bleu(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> Scored:
+    """Return corpus BLEU (Papineni et al. 2002) of detokenised, cased text, tokenised as "13a" (Post 2018).
+
+    Args:
+        hypotheses: one a sentence.
+        references: one or more translations of every sentence.
+        settings: sacrebleu's own, such as ``tokenize="char"``.
+
+    Raises:
+        DataError: nothing to score, or the numbers of lines differ.
+        MachineError: sacrebleu is not installed.
+    """
+    return _score("BLEU", hypotheses, references, settings)
+
+
+def chrf(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> Scored:
+    """Return chrF, the F2 score of character n-grams (Popović 2015); ``word_order=2`` is chrF++.
+
+    Arguments and errors as in ``bleu``.
+    """
+    return _score("CHRF", hypotheses, references, settings)
+
+
+def _score(
+    name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], settings: dict[str, Any]
+) -> Scored:
+    if not hypotheses or not references:
+        raise DataError(f"{len(hypotheses)} hypotheses, {len(references)} references", "give at least one of each")
+    for lines in references:
+        if len(lines) != len(hypotheses):
+            raise DataError(
+                f"{len(hypotheses):,} hypotheses for {len(lines):,} references", "give one line for each sentence"
+            )
+    try:
+        from sacrebleu import metrics
+    except ImportError as error:
+        raise MachineError("sacrebleu is not installed", "pip install 'orrery[eval]'") from error
+    metric = getattr(metrics, name)(**settings)
+    found = metric.corpus_score(list(hypotheses), [list(lines) for lines in references])
+    return Scored(found.name, float(found.score), str(metric.get_signature()))

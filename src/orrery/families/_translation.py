@@ -1,0 +1,65 @@
+"""What the recurrent encoder-decoders share: their configuration, and how a reader and a decoder become a model."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.checkpoints.rules import Rule, rename
+from orrery.families._config import Config
+from orrery.families._seq2seq import start_token
+from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.nn.block import Block
+from orrery.nn.embeddings import TokenEmbedding
+from orrery.nn.heads import LanguageModelHead
+from orrery.nn.masks import Past
+from orrery.nn.residual import Dropout, Residual, Scale
+from orrery.nn.spec import ModuleSpec
+from orrery.nn.stack import Stack
+
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 30000,
+    "hidden_size": 1000,
+    "dropout": 0.0,
+    "tie_word_embeddings": False,
+    "max_position_embeddings": 512,
+    "decoder_start_token_id": 1,
+}
+TINY = {"vocab_size": 61, "hidden_size": 12, "max_position_embeddings": 48}
+
+
+def assemble(c: Config, reader: ModuleSpec, decoder: ModuleSpec) -> SequenceToSequence.Spec:
+    """Return the model: one embedding for both languages, the decoder's recurrence as its only block."""
+    listening = Residual.Spec(branch=decoder, skip=Scale.Spec(factor=0.0), dropout=c["dropout"])
+    return SequenceToSequence.Spec(
+        width=c["hidden_size"],
+        context=c["max_position_embeddings"],
+        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
+        enter=Dropout.Spec(rate=c["dropout"]),
+        reader=reader,
+        decoder=Stack.Spec(
+            blocks=(Block.Spec(residuals={"cross": listening}),),
+            positions={},
+            masks={"past": Past()},
+            start=Dropout.Spec(rate=c["dropout"]),
+        ),
+        head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"], bias=True),
+        start=start_token(c, "decoder_start_token_id"),
+    )
+
+
+BRANCH = "decoder.blocks.0.cross.branch"
+
+
+def same(*names: str, ends: tuple[str, ...] = ("weight", "bias")) -> tuple[Rule, ...]:
+    """Return the rules that files carry our names, as no other ``model_type`` is like these."""
+    return tuple(rename(f"{name}.{end}", f"{name}.{end}") for name in names for end in ends)
+
+
+def engine(name: str, layers: int = 1, both_ways: bool = False) -> tuple[Rule, ...]:
+    """Return the rules of one of torch's recurrent engines."""
+    ways = ("", "_reverse") if both_ways else ("",)
+    parts = [f"{part}_{side}" for part in ("weight", "bias") for side in ("ih", "hh")]
+    names = [f"{name}.{part}_l{layer}{way}" for layer in range(layers) for way in ways for part in parts]
+    return tuple(rename(name, name) for name in names)
+
+
+SHARED = same("embed.token", "head.vocabulary")

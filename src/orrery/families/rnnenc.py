@@ -1,0 +1,33 @@
+"""RNNenc, the RNN encoder-decoder (Cho et al. 2014): the whole source in one vector, which every step hears.
+
+Peculiar to it: it is RNNsearch over a memory of one place, at which attention looks with weight one whatever it
+scores; so the two differ in what is read alone, and comparing them compares just that.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.families import _translation, rnnsearch
+from orrery.families._config import Config
+from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.nn.attention.scorings import Additive
+from orrery.nn.recurrent.readers import SummaryGRU
+from orrery.nn.recurrent.searching import SearchingGRU
+
+ARCHITECTURE = "RNNEncoderDecoder"
+DEFAULTS = _translation.DEFAULTS
+TINY = _translation.TINY
+
+
+def spec(config: Mapping[str, Any]) -> SequenceToSequence.Spec:
+    """Return the architecture that a configuration describes."""
+    c = Config("rnnenc", config, DEFAULTS)
+    scoring = Additive.Spec(memory=c["hidden_size"], hidden=c["hidden_size"])
+    return _translation.assemble(c, SummaryGRU.Spec(), SearchingGRU.Spec(memory=c["hidden_size"], scoring=scoring))
+
+
+WEIGHTS = (
+    *_translation.SHARED,
+    *_translation.engine("reader.engine"),
+    *_translation.same("reader.summary", *(f"{_translation.BRANCH}.{part}" for part in rnnsearch.PARTS)),
+)

@@ -1,0 +1,35 @@
+"""RNNsearch (Bahdanau, Cho and Bengio 2015): the first attention; a GRU decoder searches a source read both ways.
+
+Peculiar to it: each word's annotation joins two directions; the decoder looks before it steps, by an additive score;
+its output is a maxout layer over state, word and context. The width is the paper's 1,000, words included, for which
+the paper has 620, and maxout over pairs gives as many outputs, not 500.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.families import _translation
+from orrery.families._config import Config
+from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.nn.attention.scorings import Additive
+from orrery.nn.recurrent.readers import BothWaysGRU
+from orrery.nn.recurrent.searching import SearchingGRU
+
+ARCHITECTURE = "RNNsearch"
+DEFAULTS = _translation.DEFAULTS
+TINY = _translation.TINY
+PARTS = ("first", "word", "context", "state", "readout", "scoring.q", "scoring.k", "scoring.v")
+
+
+def spec(config: Mapping[str, Any]) -> SequenceToSequence.Spec:
+    """Return the architecture that a configuration describes."""
+    c = Config("rnnsearch", config, DEFAULTS)
+    scoring = Additive.Spec(memory=2 * c["hidden_size"], hidden=c["hidden_size"])
+    return _translation.assemble(c, BothWaysGRU.Spec(), SearchingGRU.Spec(memory=2 * c["hidden_size"], scoring=scoring))
+
+
+WEIGHTS = (
+    *_translation.SHARED,
+    *_translation.engine("reader.engine", both_ways=True),
+    *_translation.same(*(f"{_translation.BRANCH}.{part}" for part in PARTS)),
+)

@@ -1,0 +1,37 @@
+"""Sequence to sequence with LSTMs (Sutskever, Vinyals and Le 2014): read backwards into fixed states, then write.
+
+Peculiar to it: the source is read from its last word to its first, and all that the decoder gets of it are h and c of
+each layer. The defaults are the paper's: four layers of 1,000.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from orrery.checkpoints.rules import Rule
+from orrery.families import _translation
+from orrery.families._config import Config
+from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.nn.recurrent.feeding import UnrolledLSTM
+from orrery.nn.recurrent.readers import Backwards, StackedLSTM
+
+ARCHITECTURE = "SutskeverSeq2Seq"
+DEFAULTS = {**_translation.DEFAULTS, "num_layers": 4}
+TINY = {**_translation.TINY, "num_layers": 2}
+
+
+def spec(config: Mapping[str, Any]) -> SequenceToSequence.Spec:
+    """Return the architecture that a configuration describes."""
+    c = Config("sutskever", config, DEFAULTS)
+    reader = Backwards.Spec(reader=StackedLSTM.Spec(layers=c["num_layers"]))
+    return _translation.assemble(c, reader, UnrolledLSTM.Spec(layers=c["num_layers"]))
+
+
+def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
+    """Return the rules of the files."""
+    layers, own = Config("sutskever", config, DEFAULTS)["num_layers"], _translation.BRANCH
+    return (
+        *_translation.SHARED,
+        *_translation.engine("reader.reader.engine", layers),
+        *_translation.same(f"{own}.word", *(f"{own}.layers.states.{i}" for i in range(layers))),
+        *_translation.same(*(f"{own}.layers.inputs.{i}" for i in range(layers - 1))),
+    )

@@ -1,0 +1,99 @@
+"""How well a decoder's state fits each place of the source: additive (Bahdanau) and multiplicative (Luong)."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from orrery.nn.spec import ModuleSpec, spec
+
+
+class Scoring(nn.Module, ABC):
+    """``e_j = score(q, m_j)``. Shapes: q ``[B, D]`` and keys ``[B, S, E]`` to ``[B, S]``."""
+
+    @abstractmethod
+    def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
+        """Return what of the score depends on the memory alone, computed once a sentence."""
+
+    @abstractmethod
+    def forward(self, q_BD: Float[Tensor, "B D"], keys_BSE: Float[Tensor, "B S E"]) -> Float[Tensor, "B S"]:
+        """Score every place."""
+
+
+class Additive(Scoring):
+    """``e_j = v · tanh(W q + U m_j)`` (Bahdanau et al. 2015, appendix A.1.2).
+
+    Luong's "concat", ``v · tanh(W [q; m_j])``, is the same function: the product falls into two.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """The width of the memory and of the hidden layer."""
+
+        memory: int
+        hidden: int
+
+        def build(self, width: int) -> "Additive":
+            """Return the scoring for states of ``width``."""
+            return Additive(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.q = nn.Linear(width, spec.hidden, bias=False)
+        self.k = nn.Linear(spec.memory, spec.hidden, bias=False)
+        self.v = nn.Linear(spec.hidden, 1, bias=False)
+
+    def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
+        """Return ``U m_j``."""
+        return self.k(memory_BSM)
+
+    def forward(self, q_BD: Float[Tensor, "B D"], keys_BSE: Float[Tensor, "B S E"]) -> Float[Tensor, "B S"]:
+        """Score every place."""
+        return self.v(torch.tanh(self.q(q_BD)[:, None] + keys_BSE))[..., 0]
+
+
+class Dot(Scoring):
+    """``e_j = q · m_j`` (Luong et al. 2015, equation 8): state and memory are of one width."""
+
+    @spec
+    class Spec(ModuleSpec):
+        """Nothing to say."""
+
+        def build(self, width: int) -> "Dot":
+            """Return the scoring; it has no parameters."""
+            return Dot()
+
+    def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
+        """Return the memory itself."""
+        return memory_BSM
+
+    def forward(self, q_BD: Float[Tensor, "B D"], keys_BSE: Float[Tensor, "B S E"]) -> Float[Tensor, "B S"]:
+        """Score every place."""
+        return torch.einsum("bd,bsd->bs", q_BD, keys_BSE)
+
+
+class General(Scoring):
+    """``e_j = q · W m_j`` (Luong et al. 2015, equation 8)."""
+
+    @spec
+    class Spec(ModuleSpec):
+        """The width of the memory."""
+
+        memory: int
+
+        def build(self, width: int) -> "General":
+            """Return the scoring for states of ``width``."""
+            return General(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.k = nn.Linear(spec.memory, width, bias=False)
+
+    def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
+        """Return ``W m_j``."""
+        return self.k(memory_BSM)
+
+    def forward(self, q_BD: Float[Tensor, "B D"], keys_BSE: Float[Tensor, "B S E"]) -> Float[Tensor, "B S"]:
+        """Score every place."""
+        return torch.einsum("bd,bsd->bs", q_BD, keys_BSE)

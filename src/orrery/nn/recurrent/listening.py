@@ -1,0 +1,126 @@
+"""Recurrences that listen: each step looks at the encoder's output and carries what it found into the next."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from orrery.errors import UsageError
+from orrery.nn.attention.scorings import Scoring
+from orrery.nn.cache import State
+from orrery.nn.context import Context
+from orrery.nn.recurrent.runs import Runs
+
+Show: TypeAlias = Callable[[str, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Heard:
+    """The encoder's output as a decoder listens to it: the memory, its keys, and which places may be seen."""
+
+    memory_BSM: Float[Tensor, "B S M"]
+    keys_BSE: Float[Tensor, "B S E"]
+    seen_BS: Bool[Tensor, "B S"]
+
+    def select(self, rows: Int[Tensor, "N"]) -> "Heard":
+        """Return the given rows."""
+        return Heard(self.memory_BSM[rows], self.keys_BSE[rows], self.seen_BS[rows])
+
+    def attend(self, scoring: Scoring, q_BD: Float[Tensor, "B D"], show: Show) -> Float[Tensor, "B M"]:
+        """Return ``sum_j a_j m_j``, ``a = softmax(e)``; of a row that may see nothing, zeros."""
+        scores_BS = scoring(q_BD, self.keys_BSE).masked_fill(~self.seen_BS, torch.finfo(q_BD.dtype).min)
+        pattern_BS = show("pattern", scores_BS.softmax(-1) * self.seen_BS)
+        return show("mixed", torch.einsum("bs,bsm->bm", pattern_BS, self.memory_BSM))
+
+
+class Listening(nn.Module, ABC):
+    """``y_t, h_t = step(x_t, h_{t-1}, memory)``, from ``h_0 = begin(memory)`` or from what an earlier call left.
+
+    There is one form, step by step: what a step found goes into the next, so no two can be computed together.
+    Padding gives zeros and leaves the state alone. Shapes: x ``[B, L, D]`` and memory ``[B, S, M]`` to ``[B, L, D]``.
+    """
+
+    role: str = ""
+    mask: str
+
+    @abstractmethod
+    def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
+        """Return what is made of the memory once a sentence."""
+
+    @abstractmethod
+    def begin(self, heard: Heard) -> State:
+        """Return the state before the first token."""
+
+    @abstractmethod
+    def prepare(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L E"]:
+        """Return what is made of the inputs, for all tokens at once."""
+
+    @abstractmethod
+    def step(self, x_BE: Tensor, state: State, heard: Heard, show: Show) -> tuple[Tensor, State]:
+        """Take one prepared token a row; return what it leads to, ``[B, R]``, and the state after it."""
+
+    @abstractmethod
+    def finish(self, x_BLD: Float[Tensor, "B L D"], y_BLR: Float[Tensor, "B L R"]) -> Float[Tensor, "B L D"]:
+        """Return the output, for all tokens at once."""
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
+        """Step through every row."""
+        assert ctx.layer is not None
+        heard, runs = self._hear(ctx, len(x_BLD)), Runs.of(ctx.masks[self.mask], *x_BLD.shape[:2])
+        before = ctx.layer.resume(self.mask) or self.begin(heard)
+        if runs is None:
+            runs = Runs.of_real(torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device))
+        began = tuple(part[runs.row_N] for part in before)
+        seen: dict[str, list[Tensor]] = {}
+        y_NTR, ended = self._loop(self.prepare(runs.split(x_BLD)), runs.length_N, began, heard.select(runs.row_N), seen)
+        after = tuple(old.index_copy(0, runs.row_N, new) for old, new in zip(before, ended, strict=True))
+        ctx.layer.leave(self.mask, after)
+        self._show(seen, runs, heard, ctx)
+        return ctx.tap(self, "state", self.finish(x_BLD, runs.join(y_NTR)) * runs.real_BL[..., None])
+
+    def _hear(self, ctx: Context, rows: int) -> Heard:
+        assert ctx.layer is not None
+        assert ctx.memory_mask is not None
+
+        def project() -> tuple[Tensor, Tensor]:
+            assert ctx.memory is not None
+            return self.keys(ctx.memory)[:, None], ctx.memory[:, None]
+
+        keys_B1SE, memory_B1SM = ctx.layer.recall(project)
+        places = memory_B1SM.shape[2]
+        seen_BS = ctx.memory_mask.matrix(1, places, memory_B1SM.device)[:, 0, 0].expand(rows, places)
+        return Heard(memory_B1SM[:, 0], keys_B1SE[:, 0], seen_BS)
+
+    def _loop(
+        self, x_NTE: Tensor, length_N: Tensor, state: State, heard: Heard, seen: dict[str, list[Tensor]]
+    ) -> tuple[Tensor, State]:
+        def collect(name: str, value: Tensor) -> Tensor:
+            seen.setdefault(name, []).append(value)
+            return value
+
+        said = []
+        ragged = bool((length_N < x_NTE.shape[1]).any())
+        for t, x_NE in enumerate(x_NTE.unbind(1)):
+            y_NR, after = self.step(x_NE, state, heard, collect)
+            if ragged:
+                going_N1 = (t < length_N)[:, None]
+                after = tuple(torch.where(going_N1, new, old) for new, old in zip(after, state, strict=True))
+            state = after
+            said.append(y_NR)
+        return torch.stack(said, 1), state
+
+    def _show(self, seen: dict[str, list[Tensor]], runs: Runs, heard: Heard, ctx: Context) -> None:
+        """Tap each gate of all tokens, ``[B, L, E]``; what attention shows has one head, as everywhere."""
+        if ctx.taps is None:
+            return
+        if "pattern" in seen:
+            ctx.tap(self, "v", heard.memory_BSM[:, None])
+        for name, steps in seen.items():
+            value_BLE = runs.join(torch.stack(steps, 1))
+            value = value_BLE[:, None] if name in ("pattern", "mixed") else value_BLE
+            if ctx.tap(self, name, value) is not value:
+                raise UsageError(f"the {name} of a recurrence is shown, not edited", "edit its state, or what it added")

@@ -1,0 +1,149 @@
+"""Recurrent encoders: from embedded words to the memory that a decoder listens to."""
+
+from abc import ABC, abstractmethod
+from typing import TypeAlias
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from orrery.nn.recurrent.runs import Runs
+from orrery.nn.spec import ModuleSpec, spec
+
+Memory: TypeAlias = tuple[Float[Tensor, "B S M"], Bool[Tensor, "B S"]]
+"""The vectors, and which of them attention may see."""
+
+
+class Reader(nn.Module, ABC):
+    """Shapes: x ``[B, L, D]`` and real ``[B, L]`` to memory ``[B, S, M]`` and seen ``[B, S]``; padding on any side."""
+
+    @abstractmethod
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
+        """Read."""
+
+
+class BothWaysGRU(Reader):
+    """``m_j = [forward h_j; backward h_j]``: each word in the light of the whole sentence (Bahdanau et al. 2015, 3.2).
+
+    Shapes: ``[B, L, D]`` to ``[B, L, 2D]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """Nothing to say."""
+
+        def build(self, width: int) -> "BothWaysGRU":
+            """Return the reader."""
+            return BothWaysGRU(width)
+
+        def out_width(self, width: int) -> int:
+            """Return both directions' channels."""
+            return 2 * width
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.engine = nn.GRU(width, width, batch_first=True, bidirectional=True)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
+        """Read in both directions."""
+        runs = Runs.of_real(real_BL)
+        return runs.join(_unpacked(self.engine(_packed(runs, x_BLD))[0])), real_BL
+
+
+class SummaryGRU(Reader):
+    """``m = tanh(V h_T)``: the whole sentence in one vector (Cho et al. 2014).
+
+    Shapes: ``[B, L, D]`` to ``[B, 1, D]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """Nothing to say."""
+
+        def build(self, width: int) -> "SummaryGRU":
+            """Return the reader."""
+            return SummaryGRU(width)
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.engine, self.summary = nn.GRU(width, width, batch_first=True), nn.Linear(width, width)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
+        """Read from left to right."""
+        runs = Runs.of_real(real_BL)
+        last_1ND = self.engine(_packed(runs, x_BLD))[1]
+        h_BD = x_BLD.new_zeros(x_BLD.shape[0], x_BLD.shape[2]).index_copy(0, runs.row_N, last_1ND[0])
+        return torch.tanh(self.summary(h_BD))[:, None], real_BL.any(1, keepdim=True)
+
+
+class StackedLSTM(Reader):
+    """The states of a stack of LSTMs: first h and c of each layer at the end, then the top h of every word.
+
+    Attention sees the words alone; the last states are there for a decoder to begin with.
+    Shapes: ``[B, L, D]`` to ``[B, 2 layers + L, D]``.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """The layers."""
+
+        layers: int
+
+        def build(self, width: int) -> "StackedLSTM":
+            """Return the reader."""
+            return StackedLSTM(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.engine = nn.LSTM(width, width, num_layers=spec.layers, batch_first=True)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
+        """Read from left to right."""
+        runs = Runs.of_real(real_BL)
+        y_packed, (h, c) = self.engine(_packed(runs, x_BLD))
+        states_NPD = torch.stack([h, c], 1).flatten(0, 1).transpose(0, 1)
+        states_BPD = x_BLD.new_zeros(len(x_BLD), *states_NPD.shape[1:]).index_copy(0, runs.row_N, states_NPD)
+        unseen_BP = real_BL.new_zeros(states_BPD.shape[:2])
+        return torch.cat([states_BPD, runs.join(_unpacked(y_packed))], 1), torch.cat([unseen_BP, real_BL], 1)
+
+
+class Backwards(Reader):
+    """The last word first: it brings the beginnings of source and target close together (Sutskever et al. 2014, 3.3).
+
+    What is made of each word goes back to the word's own place. Shapes: those of the reader.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """The reader."""
+
+        reader: ModuleSpec
+
+        def build(self, width: int) -> "Backwards":
+            """Return the reader, turned around."""
+            return Backwards(self, width)
+
+        def out_width(self, width: int) -> int:
+            """Return the reader's."""
+            return self.reader.out_width(width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__()
+        self.reader = spec.reader.build(width)
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
+        """Read from right to left."""
+        memory, seen = self.reader(x_BLD.flip(1), real_BL.flip(1))
+        extra = memory.shape[1] - x_BLD.shape[1]
+        if extra < 0:  # a summary has no places
+            return memory, seen
+        return tuple(torch.cat([part[:, :extra], part[:, extra:].flip(1)], 1) for part in (memory, seen))  # type: ignore[return-value]
+
+
+def _packed(runs: Runs, x_BLD: Tensor) -> PackedSequence:
+    return pack_padded_sequence(runs.split(x_BLD), runs.length_N.cpu(), batch_first=True, enforce_sorted=False)
+
+
+def _unpacked(packed: PackedSequence) -> Tensor:
+    return pad_packed_sequence(packed, batch_first=True)[0]

@@ -1,0 +1,65 @@
+"""Runs: the unbroken sequences inside a batch that a recurrence passes through, padding and documents cut out."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from orrery.nn.masks import BoundMask
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Where each real token of a batch stands: in which run, and at which place of it.
+
+    A mask says it all: a token's run begins at the first token that it may see, and those it sees are before it.
+
+    Attributes:
+        real_BL: whether a token is in a run at all.
+        run_BL: the number of its run.
+        place_BL: how many tokens of the run are before it.
+        row_N: the row of the batch that each run lies in.
+        length_N: the tokens of each run, at least one.
+    """
+
+    real_BL: Bool[Tensor, "B L"]
+    run_BL: Int[Tensor, "B L"]
+    place_BL: Int[Tensor, "B L"]
+    row_N: Int[Tensor, "N"]
+    length_N: Int[Tensor, "N"]
+
+    @staticmethod
+    def of(mask: BoundMask, rows: int, tokens: int) -> "Runs | None":
+        """Return the runs under a causal mask, or nothing where every row is one run from end to end."""
+        if mask.dense is None:
+            return None
+        seen_BLL = mask.dense[:, 0].expand(rows, tokens, tokens)
+        real_BL = seen_BLL.diagonal(dim1=1, dim2=2)
+        if bool(real_BL.all()) and bool(seen_BLL[:, :, 0].all()):
+            return None
+        first_BL = seen_BLL.int().argmax(-1)
+        begins_BL = real_BL & (first_BL == torch.arange(tokens, device=real_BL.device))
+        number_BL = begins_BL.flatten().cumsum(0).view_as(begins_BL) - 1
+        run_BL = number_BL.gather(1, first_BL)
+        length_N = torch.bincount(run_BL[real_BL], minlength=int(begins_BL.sum()))
+        return Runs(real_BL, run_BL, seen_BLL.sum(-1) - 1, begins_BL.nonzero()[:, 0], length_N)
+
+    @staticmethod
+    def of_real(real_BL: Bool[Tensor, "B L"]) -> "Runs":
+        """Return one run a row: its real tokens."""
+        length_B, full_B = real_BL.sum(1), real_BL.any(1)
+        run_BL = (full_B.cumsum(0) - 1)[:, None].expand_as(real_BL)
+        return Runs(real_BL, run_BL, real_BL.cumsum(1) - 1, full_B.nonzero()[:, 0], length_B[full_B])
+
+    def split(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "N T D"]:
+        """Return each run as a row of its own, padded on the right."""
+        runs, longest = len(self.length_N), int(self.length_N.max()) if len(self.length_N) else 0
+        rows_NTD = x_BLD.new_zeros(runs, longest, x_BLD.shape[-1])
+        return rows_NTD.index_put((self.run_BL[self.real_BL], self.place_BL[self.real_BL]), x_BLD[self.real_BL])
+
+    def join(self, y_NTE: Float[Tensor, "N T E"]) -> Float[Tensor, "B L E"]:
+        """Put the runs back where they came from; what is in no run becomes zero."""
+        y_BLE = y_NTE.new_zeros(*self.real_BL.shape, y_NTE.shape[-1])
+        found = y_NTE[self.run_BL[self.real_BL], self.place_BL[self.real_BL]]
+        return y_BLE.index_put((self.real_BL,), found)

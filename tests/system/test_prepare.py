@@ -1,0 +1,143 @@
+"""`orrery data prepare` as a process: killed, interrupted, without room, and its memory on a larger text."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from orrery.text.train import train_tokenizer
+
+WORDS = ["the", "a", "brown", "quick", "fox", "jumps", "over", "lazy", "dog", "sea", "ship", "storm", "night", "day"]
+CAN_MOUNT = (
+    shutil.which("unshare")
+    and not subprocess.run(
+        ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False
+    ).returncode
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Return a folder with text.txt of 4 MB, rows.jsonl of the same lines, and a tokenizer."""
+    folder, rng = tmp_path_factory.mktemp("corpus"), random.Random(0)
+    lines = [" ".join(rng.choices(WORDS, k=40)) + f" {rng.getrandbits(50):x}.\n" for _ in range(20_000)]
+    (folder / "text.txt").write_text("".join(lines))
+    (folder / "rows.jsonl").write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
+    train_tokenizer("byte_bpe", lines[:500], 600).save(folder)
+    return folder
+
+
+def command(corpus: Path, source: str, folder: Path) -> list[str]:
+    words = ["data", "prepare", str(corpus / source), "--tokenizer", str(corpus), "-o", str(folder)]
+    return [sys.executable, "-m", "orrery", *words, "--shard-tokens", "100000"]
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "lock"}
+
+
+def wait_for_commit(folder: Path, process: subprocess.Popen) -> None:
+    """Wait until the process has recorded something new, or has ended."""
+    index, begun = folder / "index.json", time.monotonic()
+    before = index.stat().st_mtime_ns if index.exists() else 0
+    while time.monotonic() - begun < 60 and process.poll() is None:
+        if index.exists() and index.stat().st_mtime_ns > before:
+            return
+        time.sleep(0.005)
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+@pytest.mark.parametrize("source", ["text.txt", "rows.jsonl"])
+def test_killed_again_and_again_ends_with_the_bytes_of_a_run_that_never_was(source, corpus, tmp_path):
+    subprocess.run(command(corpus, source, tmp_path / "whole"), check=True, capture_output=True)
+    folder, rng, kills = tmp_path / "killed", random.Random(1), 0
+    for _ in range(5):
+        process = subprocess.Popen(command(corpus, source, folder), stdout=subprocess.DEVNULL)
+        wait_for_commit(folder, process)
+        time.sleep(rng.uniform(0, 0.3))
+        process.kill()
+        kills += process.wait() == -signal.SIGKILL  # else it was done: that ends well too
+    assert kills >= 3
+    subprocess.run(command(corpus, source, folder), check=True, capture_output=True)
+    assert content(folder) == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_it_says_how_to_go_on(number, code, corpus, tmp_path):
+    process = subprocess.Popen(command(corpus, "text.txt", tmp_path / "out"), stderr=subprocess.PIPE, text=True)
+    wait_for_commit(tmp_path / "out", process)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "the same command goes on" in errors
+    assert "Traceback" not in errors
+    assert json.loads((tmp_path / "out" / "index.json").read_text())["complete"] is False
+
+
+def test_two_in_one_folder_are_refused(corpus, tmp_path):
+    first = subprocess.Popen(command(corpus, "text.txt", tmp_path / "out"), stdout=subprocess.DEVNULL)
+    wait_for_commit(tmp_path / "out", first)
+    second = subprocess.run(command(corpus, "text.txt", tmp_path / "out"), capture_output=True, text=True, check=False)
+    first.kill()
+    first.wait()
+    assert second.returncode == 5
+    assert f"in use by process {first.pid}" in second.stderr
+
+
+@pytest.mark.skipif(not CAN_MOUNT, reason="mounting needs rights")
+def test_a_full_disk_is_an_error_and_what_is_written_stays(corpus, tmp_path):
+    (tmp_path / "out").mkdir()
+    script = 'mount -t tmpfs -o size=1m tmpfs "$FOLDER"; "$@"; code=$?; cp -r "$FOLDER" "$FOLDER.copy"; exit $code'
+    found = subprocess.run(
+        ["unshare", "-m", "bash", "-c", script, "bash", *command(corpus, "text.txt", tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "FOLDER": str(tmp_path / "out")},
+        check=False,
+    )
+    assert found.returncode == 5, found.stderr
+    assert "No space left on device" in found.stderr
+    assert "run the same command again" in found.stderr
+    copy = tmp_path / "out.copy"
+    subprocess.run(command(corpus, "text.txt", copy), check=True, capture_output=True)
+    subprocess.run(command(corpus, "text.txt", tmp_path / "whole"), check=True, capture_output=True)
+    assert content(copy) == content(tmp_path / "whole")
+
+
+def test_a_folder_that_cannot_be_written_is_refused(corpus, tmp_path):
+    (tmp_path / "file").write_text("")
+    found = subprocess.run(command(corpus, "text.txt", tmp_path / "file"), capture_output=True, text=True, check=False)
+    assert found.returncode == 2
+    assert "is a file" in found.stderr
+    (tmp_path / "closed").mkdir(mode=0o500)
+    if os.access(tmp_path / "closed", os.W_OK):
+        pytest.skip("this user may write everywhere")
+    found = subprocess.run(
+        command(corpus, "text.txt", tmp_path / "closed" / "out"), capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 5, found.stderr
+
+
+@pytest.mark.alone
+def test_ten_times_the_text_needs_no_more_memory(corpus, tmp_path):
+    """The large run differs from the small one in nothing but length, so its peak may not grow with it."""
+    text = (corpus / "text.txt").read_text()
+    peaks = []
+    for name, size in (("small", 1_500_000), ("large", 9_000_000)):
+        (tmp_path / f"{name}.txt").write_text((text * 3)[:size])
+        words = command(corpus, str(tmp_path / f"{name}.txt"), tmp_path / name)
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        peaks.append(usage.ru_maxrss / 1024)
+    assert peaks[1] < 500
+    assert peaks[1] - peaks[0] < 100, peaks

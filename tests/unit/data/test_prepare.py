@@ -1,0 +1,225 @@
+import json
+import os
+
+import numpy as np
+import pytest
+
+from orrery.cli.console import report as report_error
+from orrery.data import encoding, large_text, prepare
+from orrery.data.corpora import read_corpus
+from orrery.data.large_text import Reading
+from orrery.data.shard_index import Index, ShardSet, verify
+from orrery.data.splits import split_documents, split_tail
+from orrery.errors import DataError, MachineError
+from orrery.text import load_tokenizer
+from orrery.text.train import train_tokenizer
+
+LINE = "The quick brown fox, number {}, jumps over the lazy dog's tail.\n"
+TEXT = "".join(LINE.format(number * 37 % 101) for number in range(120))
+TOKENIZER = train_tokenizer("byte_bpe", [TEXT], 400)
+END = TOKENIZER.special("end")
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing of the program catches it."""
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(large_text, "BLOCK", 64)
+    monkeypatch.setattr(encoding, "TOGETHER", 128)
+    monkeypatch.setattr(prepare, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # thousands of commits, and nobody pulls the plug
+
+
+def make(source, folder, **settings):
+    return prepare.prepare(source, TOKENIZER, folder, shard_tokens=50, **settings)
+
+
+def content(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "lock"}
+
+
+def rows(folder, texts):
+    file = folder / "rows.jsonl"
+    file.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return file
+
+
+def ids_of(texts):
+    return [id for text in texts for id in [*TOKENIZER.encode(text), END]]
+
+
+def test_documents_are_split_and_encoded_as_in_memory(tmp_path):
+    file = rows(tmp_path, ["", *(LINE.format(number) * (number % 7) for number in range(60)), "x" * 300])
+    index = make(file, tmp_path / "out", every=5)
+    expected = split_documents(read_corpus(file), 5)
+    for split, documents in zip(("train", "validation"), expected, strict=True):
+        ids = ShardSet.open(tmp_path / "out", split, TOKENIZER.fingerprint)
+        assert ids[:].tolist() == ids_of(document.text for document in documents)
+        record = index.splits[split]
+        assert (record.documents, record.tokens) == (len(documents), len(ids))
+        assert record.bytes == sum(len(document.text) for document in documents)
+        assert {shard.tokens for shard in record.shards[:-1]} <= {50}
+    assert len(index.splits["train"].shards) > 5
+    assert verify(tmp_path / "out") == sum(record.tokens for record in index.splits.values())
+
+
+@pytest.mark.parametrize("text", [TEXT, "ab", TEXT + "\u540d\u524d\u3002\n" * 90], ids=["english", "two", "japanese"])
+@pytest.mark.parametrize("suffix", [".txt", ".jsonl"])
+def test_of_one_text_the_tail_validates(text, suffix, tmp_path):
+    (tmp_path / "a.txt").write_text(text, newline="")
+    make(tmp_path / "a.txt" if suffix == ".txt" else rows(tmp_path, [text]), tmp_path / "out")
+    for split, part in zip(("train", "validation"), split_tail(text), strict=True):
+        assert ShardSet.open(tmp_path / "out", split)[:].tolist() == ids_of([part])
+
+
+@pytest.mark.parametrize("kind", ["text", "rows"])
+def test_stopped_at_any_moment_and_continued_is_never_stopped(kind, tmp_path, monkeypatch):
+    (tmp_path / "text.txt").write_text(TEXT, newline="")
+    source = tmp_path / "text.txt" if kind == "text" else rows(tmp_path, TEXT.splitlines() * 2)
+    make(source, tmp_path / "whole")
+    whole, folder = content(tmp_path / "whole"), tmp_path / "stopped"
+    original, rng = prepare.Preparation.write, np.random.default_rng(0)
+    stops = 0
+    while True:
+        writes, limit = [0], int(rng.integers(1, 9))
+
+        def write(self, batch, encoded, writes=writes, limit=limit):
+            writes[0] += 1
+            monkeypatch.setattr(prepare, "COMMIT_SECONDS", float(rng.integers(0, 2) * 9))
+            original(self, batch, encoded)
+            if writes[0] == limit:
+                raise Killed
+
+        monkeypatch.setattr(prepare.Preparation, "write", write)
+        try:
+            make(source, folder)
+            break
+        except Killed:
+            stops += 1
+            with pytest.raises(DataError, match=r"interrupted"):
+                ShardSet.open(folder)
+    assert stops > 5
+    assert content(folder) == whole
+
+
+def begin(monkeypatch, batches, source, folder):
+    """Prepare until so many batches are written, then stop as a kill does."""
+    original, left = prepare.Preparation.write, [batches]
+
+    def write(self, batch, encoded):
+        original(self, batch, encoded)
+        left[0] -= 1
+        if not left[0]:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(prepare.Preparation, "write", write)
+        with pytest.raises(Killed):
+            make(source, folder)
+
+
+def test_what_changed_between_is_named(tmp_path, monkeypatch):
+    folder, file = tmp_path / "out", rows(tmp_path, TEXT.splitlines())
+    begin(monkeypatch, 5, file, folder)
+    before = content(folder)
+    other = train_tokenizer("byte_bpe", [TEXT], 300)
+    with pytest.raises(DataError, match=r"holds another preparation: the tokenizer's fingerprint was .* now it is"):
+        prepare.prepare(file, other, folder, shard_tokens=50)
+    with pytest.raises(DataError, match=r"shard_tokens was 50, now it is 51"):
+        prepare.prepare(file, TOKENIZER, folder, shard_tokens=51)
+    with pytest.raises(DataError, match=r"every was 20, now it is 3"):
+        make(file, folder, every=3)
+    with pytest.raises(DataError, match=r"skip_bad was 0, now it is 1"):
+        make(file, folder, reading=Reading(skip_bad=1))
+    rows(tmp_path, ["changed", *TEXT.splitlines()[1:]])
+    with pytest.raises(DataError, match=r"the content of the source is not what it was"):
+        make(file, folder)
+    rows(tmp_path, TEXT.splitlines()[:2])
+    with pytest.raises(DataError, match=r"the content of the source is not what it was"):
+        make(file, folder)
+    assert content(folder) == before
+    rows(tmp_path, TEXT.splitlines())
+    done = make(file, folder)
+    before = content(folder)
+    assert make(file, folder) == done
+    assert content(folder) == before
+    rows(tmp_path, [*TEXT.splitlines(), "one more"])
+    with pytest.raises(DataError, match=r"the content of the source is not what it was"):
+        make(file, folder)
+    assert content(folder) == before
+
+
+def test_a_text_that_grew_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text(TEXT)
+    begin(monkeypatch, 3, tmp_path / "a.txt", tmp_path / "out")
+    (tmp_path / "a.txt").write_text(TEXT + "more")
+    with pytest.raises(DataError, match=r"the source, or its size, changed"):
+        make(tmp_path / "a.txt", tmp_path / "out")
+
+
+def test_lost_bytes_and_a_damaged_index_are_named(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text(TEXT)
+    begin(monkeypatch, 4, tmp_path / "a.txt", tmp_path / "out")
+    index = Index.read(tmp_path / "out")
+    assert index.splits["train"].tokens % 50 > 3
+    last = max((tmp_path / "out").glob("train-*.tokens"))
+    last.write_bytes(last.read_bytes()[:70])
+    with pytest.raises(DataError, match=r"70 bytes, fewer than the .* already written"):
+        make(tmp_path / "a.txt", tmp_path / "out")
+    (tmp_path / "out" / "index.json").write_text("{")
+    with pytest.raises(DataError, match=r"not an index of token shards"):
+        make(tmp_path / "a.txt", tmp_path / "out")
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["x"]])
+def test_too_little_text_leaves_nothing_behind(texts, tmp_path):
+    file = rows(tmp_path, texts)
+    with pytest.raises(DataError, match=r"leave 0 tokens for"):
+        make(file, tmp_path / "out")
+    assert content(tmp_path / "out") == {}
+
+
+def test_a_full_disk_leaves_what_can_be_continued(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text(TEXT)
+    make(tmp_path / "a.txt", tmp_path / "whole")
+    original, left = prepare.ShardWriter.write, [3]
+
+    def write(self, ids):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(28, "No space left on device")
+        return original(self, ids)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(prepare.ShardWriter, "write", write)
+        with pytest.raises(MachineError, match=r"no room to write .*: No space left on device") as caught:
+            make(tmp_path / "a.txt", tmp_path / "out")
+    assert report_error(caught.value) == 5
+    make(tmp_path / "a.txt", tmp_path / "out")
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+def test_a_tokenizer_that_reads_texts_whole_is_used_and_bounded(tmp_path, monkeypatch):
+    definition = json.loads(json.dumps(TOKENIZER.definition)) | {"normalizer": {"type": "Lowercase"}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(definition))
+    tokenizer = load_tokenizer(tmp_path)
+    assert not tokenizer.cuttable
+    (tmp_path / "a.txt").write_text(TEXT)
+    prepare.prepare(tmp_path / "a.txt", tokenizer, tmp_path / "out")
+    train, _ = split_tail(TEXT)
+    expected = [*tokenizer.encode(train), tokenizer.special("end")]
+    assert ShardSet.open(tmp_path / "out")[:].tolist() == expected
+    monkeypatch.setattr(large_text, "WHOLE", 1000)
+    with pytest.raises(DataError, match=r"this tokenizer can only read a text whole"):
+        prepare.prepare(tmp_path / "a.txt", tokenizer, tmp_path / "other")
+
+
+def test_progress_counts_bytes_and_tokens(tmp_path):
+    (tmp_path / "a.txt").write_text(TEXT)
+    seen = []
+    index = make(tmp_path / "a.txt", tmp_path / "out", report=seen.append)
+    assert seen[-1].done == seen[-1].total == len(TEXT)
+    assert seen[-1].tokens == sum(record.tokens for record in Index.read(tmp_path / "out").splits.values())
+    assert index.complete

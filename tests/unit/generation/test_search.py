@@ -1,0 +1,152 @@
+"""Beams against greedy decoding, against every answer counted by whole forwards, and against themselves alone."""
+
+import itertools
+
+import pytest
+import torch
+
+from orrery.errors import RunError, UsageError
+from orrery.families import load_family
+from orrery.generation.generate import Limits, generate
+from orrery.generation.search import LengthPenalty, beam_search, exhaustive, refuse_with_beams
+from tiny_models import TOKENIZER, tiny
+
+PROMPTS = [[5, 9, 200, 31], [7], [8, 8, 120, 14, 250, 3, 77], [40, 41]]
+SOURCES = [[1, 2, 3], [4, 0, 2, 1, 3], [3]]
+VOCABULARY = 5
+END = 4
+
+
+@pytest.fixture(scope="module", params=["gpt2", "llama"])
+def model(request):
+    return tiny(request.param, torch.float64)
+
+
+@pytest.fixture(scope="module", params=["gpt2", "llama", "bart", "t5"])
+def small(request):
+    """Return a model of five tokens, for which every answer can be looked at."""
+    family = load_family(request.param)
+    model = family.spec({**family.TINY, "vocab_size": VOCABULARY}).build(0).double().eval()
+    rng = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=rng, dtype=torch.float64) * 0.3)
+    return model
+
+
+def every_answer(model, source, limits, penalty):
+    """Score every answer by whole forwards: no cache, no search."""
+    found = []
+    for length in range(1, limits.max_new_tokens + 1):
+        for ids in itertools.product(range(VOCABULARY), repeat=length):
+            if END in ids[:-1] or (length < limits.max_new_tokens and ids[-1] != END):
+                continue
+            total = log_probability(model, source, ids)
+            found.append((total / penalty(length), list(ids)))
+    return sorted(found, key=lambda pair: -pair[0])
+
+
+def log_probability(model, source, ids):
+    with torch.no_grad():
+        if model.first is not None:
+            logits = model(torch.tensor([source]), torch.tensor([[model.first, *ids[:-1]]]))[0]
+        else:
+            logits = model(torch.tensor([[*source, *ids[:-1]]]))[0, len(source) - 1 :]
+    return float(logits.log_softmax(-1)[torch.arange(len(ids)), torch.tensor(ids)].sum())
+
+
+def test_one_beam_is_greedy(model):
+    free = generate(model, PROMPTS, TOKENIZER, Limits(8, 48))
+    for end in ((), {free[0].ids[3], free[2].ids[6]}):
+        limits = Limits(max_new_tokens=8, context=48, end=end)
+        greedy = generate(model, PROMPTS, TOKENIZER, limits)
+        found = beam_search(model, PROMPTS, limits, 1)
+        assert [row[0].ids for row in found] == [answer.ids for answer in greedy]
+        assert [row[0].finish_reason for row in found] == [answer.finish_reason for answer in greedy]
+
+
+@pytest.mark.parametrize("alpha", [0, 0.6, 2])
+def test_full_width_is_every_answer_counted_by_whole_forwards(small, alpha):
+    limits, penalty = Limits(max_new_tokens=3, context=20, end={END}), LengthPenalty(alpha)
+    expected = every_answer(small, SOURCES[0], limits, penalty)
+    found = beam_search(small, [SOURCES[0]], limits, 500, penalty=penalty, answers=500)[0]
+    assert len(found) == len(expected)
+    assert torch.allclose(torch.tensor([h.score for h in found]), torch.tensor([s for s, _ in expected]), atol=1e-9)
+    assert [h.ids for h in found[:20]] == [ids for _, ids in expected[:20]]
+    assert found == exhaustive(small, SOURCES[0], limits, penalty=penalty)
+
+
+def test_a_row_alone_is_the_row_in_a_batch(small):
+    limits = Limits(max_new_tokens=6, context=20, end={END})
+    together = beam_search(small, SOURCES, limits, 3, answers=2)
+    for source, row in zip(SOURCES, together, strict=True):
+        alone = beam_search(small, [source], limits, 3, answers=2)[0]
+        assert [h.ids for h in row] == [h.ids for h in alone]
+        for hypothesis in row:
+            assert hypothesis.log_probability == pytest.approx(log_probability(small, source, hypothesis.ids), abs=1e-9)
+            assert hypothesis.score == pytest.approx(
+                hypothesis.log_probability / LengthPenalty()(len(hypothesis.ids)), abs=1e-12
+            )
+
+
+def test_more_beams_never_settle_for_less_than_what_they_saw(small):
+    limits = Limits(max_new_tokens=4, context=20, end={END})
+    best = exhaustive(small, SOURCES[1], limits)[0].score
+    for width in (1, 2, 4, 8):
+        assert beam_search(small, [SOURCES[1]], limits, width)[0][0].score <= best + 1e-12
+
+
+def test_stopping_early_changes_no_answer(small):
+    """The best answer found with the bound equals the best among all that the same beams end with."""
+    limits = Limits(max_new_tokens=7, context=20, end={END})
+    for source in SOURCES:
+        early = beam_search(small, [source], limits, 4, answers=1)[0][0]
+        whole = beam_search(small, [source], limits, 4, answers=4)[0][0]
+        assert early == whole
+
+
+def test_reorder_of_a_state_is_the_other_row_going_on(small):
+    ids, rows = torch.tensor([[1, 2, 3], [3, 0, 2], [2, 2, 1]]), torch.tensor([2, 0, 0])
+    _, state = small.start(ids, 12)
+    state = state.reorder(rows)
+    again, _ = small.step(torch.tensor([[1], [2], [3]]), state)
+    for place, (row, token) in enumerate(zip(rows.tolist(), [1, 2, 3], strict=True)):
+        _, alone = small.start(ids[row : row + 1], 12)
+        expected, _ = small.step(torch.tensor([[token]]), alone)
+        assert torch.allclose(again[place], expected[0], atol=1e-9)
+
+
+def test_the_length_penalty_is_the_papers():
+    assert LengthPenalty(0.6)(1) == 1
+    assert LengthPenalty(0.6)(7) == pytest.approx(2**0.6)
+    assert LengthPenalty(0)(50) == 1
+
+
+def test_ids_that_the_tokenizer_lacks_are_never_found(small):
+    found = beam_search(small, SOURCES, Limits(5, 20), 3, vocabulary=3)
+    assert all(id < 3 for row in found for id in row[0].ids)
+
+
+def test_what_cannot_be_searched(small):
+    limits = Limits(max_new_tokens=4, context=20)
+    with pytest.raises(UsageError, match="at least 1"):
+        beam_search(small, SOURCES, limits, 0)
+    with pytest.raises(UsageError, match="length_penalty"):
+        LengthPenalty(-1)
+    with pytest.raises(UsageError, match="too many"):
+        exhaustive(small, SOURCES[0], Limits(20, 40))
+    with pytest.raises(UsageError, match="temperature, stop cannot"):
+        refuse_with_beams(temperature=0.5, top_k=None, stop=["x"])
+
+    class Broken:
+        first = None
+
+        def start(self, *call):
+            logits, state = small.start(*call)
+            return logits * float("nan"), state
+
+        def step(self, *call):
+            return small.step(*call)
+
+    with pytest.raises(RunError, match="NaN"):
+        beam_search(Broken(), SOURCES, limits, 2)

@@ -1,0 +1,36 @@
+"""The line that says what is being waited for."""
+
+import time
+
+import pytest
+
+from orrery.cli import waiting as module
+from orrery.cli.waiting import waiting
+
+
+def test_quick_work_prints_nothing(capsys):
+    with waiting() as line:
+        line.now("reading")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_slow_work_says_what_it_does(capsys, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 0.01)
+    with waiting() as line:
+        line.now("reading [a]")
+        deadline = time.monotonic() + 10
+        while not capsys_holds(capsys) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        line.now("training")
+    assert capsys.readouterr().err == "training\n"
+
+
+def capsys_holds(capsys):
+    found = capsys.readouterr().err
+    assert found in ("", "reading [a]\n")
+    return found
+
+
+def test_an_error_ends_the_line(monkeypatch):
+    with pytest.raises(ValueError, match="broken"), waiting():
+        raise ValueError("broken")
