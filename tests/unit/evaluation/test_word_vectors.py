@@ -37,7 +37,8 @@ def test_analogies_by_brute_force(seed):
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.filterwarnings("ignore")
 def test_the_same_numbers_as_gensim(tmp_path, seed):
-    models = pytest.importorskip("gensim.models")
+    from gensim import models
+
     ours = vectors(seed)
     theirs = models.KeyedVectors(3)
     theirs.add_vectors(list(ours.words), ours.matrix)
