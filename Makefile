@@ -79,7 +79,7 @@ $(CORE): pyproject.toml $(PIN) | $(BIN)/python
 	@touch $@
 
 $(TEST): $(CORE)
-	$(PIP) -e ".[oracle,dev]"
+	$(PIP) -e ".[fast,eval,oracle,dev]"
 	@touch $@
 
 $(BIN)/python:

@@ -12,3 +12,8 @@ def data_folder() -> Path:
 def runs_folder() -> Path:
     """Folder of the training runs: ``ORRERY_RUNS``, by default ``runs/`` in the working directory."""
     return Path(os.environ.get("ORRERY_RUNS") or "runs")
+
+
+def cache_folder() -> Path:
+    """Folder of what can be made again, such as machine code: ``orrery/`` in the user's cache folder."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "orrery"

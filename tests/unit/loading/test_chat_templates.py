@@ -65,7 +65,8 @@ def test_export_and_import_keep_it(published, tmp_path, capsys):
 
 
 def test_transformers_reads_what_was_saved(published, tmp_path):
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     orrery.load(published[0], "cpu", say=str).save(tmp_path / "out")
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     ours = orrery.load(tmp_path / "out", "cpu", say=str)
@@ -140,7 +141,8 @@ def test_ids_outside_the_model_are_refused(tmp_path):
 
 
 def test_gguf_says_the_template(tmp_path):
-    gguf = pytest.importorskip("gguf")
+    import gguf
+
     config = CONFIGS["gpt2"]
     save_model(tmp_path / "model", tiny("gpt2"), "gpt2", config, TOKENIZER, chat={"default": "{{ messages }}"})
     assert run(["export", str(tmp_path / "model"), "gguf", str(tmp_path / "x.gguf")]) == 0

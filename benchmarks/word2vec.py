@@ -1,0 +1,197 @@
+"""word2vec beside gensim: same text, settings, threads and seeds, each run in its own process, taken in turns.
+
+    ORRERY_DATA=... python benchmarks/word2vec.py --json word2vec.json             (novels and factbook, 3 seeds)
+    ORRERY_DATA=... python benchmarks/word2vec.py --megabytes 5 --seeds 1 --epochs 1
+
+Needs the extras `fast` and `oracle`. Speed is words of the training text per second of training, the vocabulary
+known and the code compiled; memory is the highest resident size of the whole process. `gensim-file` streams the
+text from disk, `gensim` holds it as lists: compare memory with the first, speed with the faster.
+"""
+
+import argparse
+import json
+import lzma
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+KINDS = ("gensim", "gensim-file", "orrery-in-order", "orrery-hogwild")
+WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
+
+
+def main() -> None:
+    options = parse()
+    if options.child:
+        print(json.dumps(measure(options)))
+        return
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        options.text = options.text or write_text(Path(folder) / "text.txt", options.megabytes)
+        for seed in range(1, options.seeds + 1):
+            for kind in options.kinds:
+                rows.append(run_child(options, kind, seed))
+                show(rows[-1])
+    summary(rows, options.kinds)
+    if options.json:
+        Path(options.json).write_text(json.dumps({"settings": vars(options), "rows": rows}, indent=1, default=str))
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=float, default=1e9, help="use only the first part of the text")
+    parser.add_argument("--text", help="a text of one sentence a line instead")
+    for name, value in {"seeds": 3, "epochs": 5, "workers": 2, "width": 100, "window": 5, "negative": 5}.items():
+        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--cbow", action="store_true")
+    parser.add_argument("--hs", action="store_true")
+    parser.add_argument("--rate", type=float, default=0.025)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--json")
+    parser.add_argument("--child", choices=KINDS, help=argparse.SUPPRESS)
+    parser.add_argument("--seed", type=int, default=1, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def data() -> Path:
+    return Path(os.environ.get("ORRERY_DATA", "data"))
+
+
+def write_text(path: Path, megabytes: float) -> str:
+    """One paragraph a line, lower case words. The factbook stands first, so that a short part has it too."""
+    left = megabytes * 1e6
+    with path.open("w", encoding="utf-8") as file:
+        for name in ("factbook/countries.jsonl.xz", "eltec-novels/train.jsonl.xz"):
+            with lzma.open(data() / name, "rt", encoding="utf-8") as lines:
+                for line in lines:
+                    entry = json.loads(line)
+                    content = entry.get("text") or "\n".join(text for _, text in entry["fields"])
+                    for paragraph in content.lower().splitlines():
+                        words = " ".join(WORD.findall(paragraph))
+                        if words and left > 0:
+                            left -= file.write(words + "\n")
+    return str(path)
+
+
+def run_child(options: argparse.Namespace, kind: str, seed: int) -> dict:
+    command = [sys.executable, __file__, "--child", kind, "--seed", str(seed), "--text", options.text]
+    for name in ("epochs", "workers", "width", "window", "negative", "rate"):
+        command += [f"--{name}", str(getattr(options, name))]
+    command += ["--cbow"] * options.cbow + ["--hs"] * options.hs
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def peak_megabytes() -> float:
+    """The highest resident size; of this process alone, unlike ru_maxrss, which begins at the parent's."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
+
+
+def measure(options: argparse.Namespace) -> dict:
+    start = time.perf_counter()
+    row = (with_gensim if options.child.startswith("gensim") else with_orrery)(options)
+    row |= {"kind": options.child, "seed": options.seed, "total_seconds": time.perf_counter() - start}
+    row["words_per_second"] = row["words"] * options.epochs / row["seconds"]
+    row["megabytes"] = peak_megabytes()
+    vectors = row.pop("vectors")
+    return row | quality(vectors)
+
+
+def text_lines(path: str) -> Iterator[list[str]]:
+    with Path(path).open(encoding="utf-8") as file:
+        yield from (line.split() for line in file)
+
+
+def with_gensim(options: argparse.Namespace) -> dict:
+    from gensim.models.word2vec import LineSentence, Word2Vec
+
+    from_file = options.child == "gensim-file"
+    sentences = LineSentence(options.text) if from_file else list(text_lines(options.text))
+    negative = 0 if options.hs else options.negative
+    model = Word2Vec(
+        vector_size=options.width, window=options.window, sg=int(not options.cbow), hs=int(options.hs),
+        negative=negative, workers=options.workers, epochs=options.epochs, min_count=5, sample=1e-3,
+        seed=options.seed, alpha=options.rate,
+    )  # fmt: skip
+    model.build_vocab(sentences)
+    start = time.perf_counter()
+    model.train(sentences, total_examples=model.corpus_count, epochs=options.epochs)
+    seconds = time.perf_counter() - start
+    words = sum(model.wv.get_vecattr(word, "count") for word in model.wv.index_to_key)
+    return {"seconds": seconds, "words": int(words), "vectors": (model.wv.index_to_key, model.wv.vectors)}
+
+
+def with_orrery(options: argparse.Namespace) -> dict:
+    from orrery.models.word2vec.draws import cbow, skip_gram
+    from orrery.models.word2vec.objectives import HierarchicalSoftmax, NegativeSampling
+    from orrery.models.word2vec.train import Settings, hogwild, in_order, train
+    from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
+
+    vocabulary = Vocabulary.count(text_lines(options.text))
+    corpus = Corpus.of(text_lines(options.text), vocabulary)
+    settings = Settings(
+        width=options.width, window=options.window, epochs=options.epochs, rate=options.rate,
+        workers=options.workers, seed=options.seed,
+    )  # fmt: skip
+    objective = HierarchicalSoftmax(vocabulary) if options.hs else NegativeSampling(vocabulary, options.negative)
+    architecture = cbow if options.cbow else skip_gram
+    run = in_order if options.child == "orrery-in-order" else hogwild
+    small = Corpus(corpus.tokens[:2000], corpus.starts[corpus.starts <= 2000])
+    train(small, vocabulary, architecture, objective, Settings(width=options.width, epochs=1), run)  # compiles
+    start = time.perf_counter()
+    trained = train(corpus, vocabulary, architecture, objective, settings, run)
+    seconds = time.perf_counter() - start
+    words, vectors = vocabulary.words, trained.vectors
+    return {"seconds": seconds, "words": len(corpus.tokens), "losses": trained.losses, "vectors": (words, vectors)}
+
+
+def quality(vectors: tuple) -> dict:
+    """Both trainers are judged by the same code; gensim's own judge agrees with it in the tests."""
+    from orrery.evaluation.word_vectors import answer_analogies, judge_similarity, read_questions
+    from orrery.models.word2vec.vectors import Vectors
+
+    kept = Vectors(*vectors)
+    folder = data() / "word-similarity"
+    answers = answer_analogies(kept, read_questions((folder / "questions-words.txt").open(encoding="utf-8")))
+    pairs = [line.split() for line in (folder / "EN-WS-353-ALL.txt").open(encoding="utf-8")]
+    correlation, used, _ = judge_similarity(kept, [(one, other, float(score)) for one, other, score in pairs])
+    right, asked = sum(answer.right for answer in answers), sum(answer.asked for answer in answers)
+    sections = {answer.section: [answer.right, answer.asked] for answer in answers}
+    return {
+        "analogies": right / max(asked, 1), "asked": asked, "sections": sections, "wordsim": correlation, "pairs": used
+    }  # fmt: skip
+
+
+def show(row: dict) -> None:
+    print(
+        f"seed {row['seed']}  {row['kind']:16} {row['words_per_second']:>10,.0f} words/s  {row['megabytes']:>6.0f} MB"
+        f"  analogies {row['analogies']:.4f} of {row['asked']:,}"
+        f"  WordSim-353 {row['wordsim']:.4f} ({row['pairs']} pairs)"
+        f"  total {row['total_seconds']:.1f} s  loss {', '.join(f'{x:.4f}' for x in row.get('losses', ()))}",
+        flush=True,
+    )
+
+
+def summary(rows: list[dict], kinds: list[str]) -> None:
+    print("\nmean over the seeds")
+    for kind in kinds:
+        mine = [row for row in rows if row["kind"] == kind]
+        means = {
+            name: sum(row[name] for row in mine) / len(mine)
+            for name in ("words_per_second", "megabytes", "analogies", "wordsim")
+        }
+        print(
+            f"{kind:16} {means['words_per_second']:>10,.0f} words/s  {means['megabytes']:>6.0f} MB"
+            f"  analogies {means['analogies']:.4f}  WordSim-353 {means['wordsim']:.4f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""What word vectors are measured by: analogy questions and human judgements of similarity."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.errors import DataError
+from orrery.models.word2vec.vectors import Vectors
+
+BATCH = 256
+MOST_FREQUENT = 300_000
+
+
+@dataclass(frozen=True)
+class Answers:
+    """How many questions of one section could be asked, and how many were answered right."""
+
+    section: str
+    right: int
+    asked: int
+    skipped: int
+
+
+def read_questions(lines: Iterable[str]) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
+    """Yield (section, four words) from the format of questions-words.txt. Raises `DataError` with the line."""
+    section = ""
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if words and words[0] == ":":
+            section = " ".join(words[1:])
+        elif len(words) == 4:
+            yield section, (words[0], words[1], words[2], words[3])
+        elif words:
+            raise DataError(
+                f"line {number}: {len(words)} words where an analogy has four", "give `: section` or a b c d"
+            )
+
+
+def answer_analogies(
+    vectors: Vectors, questions: Iterable[tuple[str, tuple[str, str, str, str]]], restrict: int = MOST_FREQUENT
+) -> list[Answers]:
+    """Answer each question by 3CosAdd among the first ``restrict`` words, all compared without case.
+
+    A question with an unknown word is skipped, and counted. Raises `DataError` if there is no question.
+    """
+    words = [word.casefold() for word in vectors.words[:restrict]]
+    ids = {word: number for number, word in reversed(list(enumerate(words)))}  # the most frequent spelling wins
+    known: dict[str, list[list[int]]] = {}
+    skipped: dict[str, int] = {}
+    for section, four in questions:
+        numbers = [ids[word.casefold()] for word in four if word.casefold() in ids]
+        known.setdefault(section, [])
+        skipped.setdefault(section, 0)
+        if len(numbers) == 4:
+            known[section].append(numbers)
+        else:
+            skipped[section] += 1
+    if not known:
+        raise DataError("no analogy questions", "give lines of four words")
+    unit, first = vectors.unit[:restrict], np.array([ids[word] for word in words])
+    return [
+        Answers(section, _right(unit, np.array(asked, np.int64).reshape(-1, 4), first), len(asked), skipped[section])
+        for section, asked in known.items()
+    ]
+
+
+def _right(unit: NDArray[np.float32], questions: NDArray[np.int64], first: NDArray[np.int64]) -> int:
+    right = 0
+    for start in range(0, len(questions), BATCH):
+        a, b, c, answer = questions[start : start + BATCH].T
+        scores = (unit[b] - unit[a] + unit[c]) @ unit.T
+        for asked in (a, b, c):
+            scores[first[None, :] == asked[:, None]] = -np.inf
+        right += int((first[scores.argmax(1)] == answer).sum())
+    return right
+
+
+def spearman(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the rank correlation; equal values share their mean rank. NaN where one side is constant."""
+    if len(one) != len(other) or len(one) < 2:
+        raise DataError(f"a correlation of {len(one)} with {len(other)} values", "give two equal lists of two or more")
+    ranks = (_ranks(np.asarray(side, np.float64)) for side in (one, other))
+    x, y = (rank - rank.mean() for rank in ranks)
+    size = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / size if size else float("nan")
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[places])
+
+
+def judge_similarity(vectors: Vectors, pairs: Iterable[tuple[str, str, float]]) -> tuple[float, int, int]:
+    """Return the rank correlation of cosines with human scores, over how many pairs, and how many were skipped."""
+    ids = {word.casefold(): word for word in reversed(vectors.words[:MOST_FREQUENT])}
+    cosines, scores, skipped = [], [], 0
+    for one, other, score in pairs:
+        if one.casefold() in ids and other.casefold() in ids:
+            cosines.append(vectors.similarity(ids[one.casefold()], ids[other.casefold()]))
+            scores.append(score)
+        else:
+            skipped += 1
+    return spearman(cosines, scores), len(cosines), skipped

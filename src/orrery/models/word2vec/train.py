@@ -1,0 +1,237 @@
+"""Train word vectors: chunks of text, each drawn from its own random stream, stepped in order or as they come."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.errors import DataError, UsageError
+from orrery.kernels.compiled import HAVE_NUMBA
+from orrery.models.word2vec.draws import Contexts, Ends, Ids, Targets, stream_key, subsample
+from orrery.models.word2vec.objectives import Objective
+from orrery.models.word2vec.vectors import Vectors
+from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
+
+logger = logging.getLogger(__name__)
+
+Architecture = Callable[[Ids, Ends, int, np.uint64], Contexts]
+"""`skip_gram` or `cbow`."""
+
+LINE = 16
+"""Numbers in a cache line of 64 bytes: rows are padded to whole lines with zeros, which stay zero."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers of a training; those of the C program where it has them.
+
+    CBOW wants about three times the rate (0.075): its gradient carries the 1/n of the mean, which the C program
+    and gensim leave out (Irsoy et al. 2021).
+    """
+
+    width: int = 100
+    window: int = 5
+    epochs: int = 5
+    rate: float = 0.025
+    final_rate: float = 0.0001
+    sample: float = 1e-3
+    chunk: int = 10_000
+    workers: int = 1
+    seed: int = 1337
+
+    def __post_init__(self) -> None:
+        """Raise `UsageError` for a number that cannot be."""
+        for name in ("width", "window", "epochs", "chunk", "workers"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}", f"{name} is at least 1")
+        if not 0 <= self.final_rate <= self.rate or self.sample < 0:
+            raise UsageError(
+                f"rates {self.rate} to {self.final_rate}, sample {self.sample}",
+                "the rate falls from `rate` to `final_rate`, none of them is negative",
+            )
+
+
+class Chunk(NamedTuple):
+    """One piece of an epoch before anything is drawn: its text, its random stream, its learning rate."""
+
+    corpus: Corpus
+    numbers: tuple[int, int, int]
+    rate: float
+
+
+class Work(NamedTuple):
+    """One piece of an epoch, drawn: only arithmetic is left."""
+
+    contexts: Contexts
+    targets: Targets
+    rate: float
+
+
+class Progress(NamedTuple):
+    """Where the training is: words of all epochs so far, of how many, and the epoch's mean loss until now."""
+
+    epoch: int
+    words: int
+    of: int
+    loss: float
+
+
+Draw = Callable[[Chunk], Work]
+Step = Callable[[Work], float]
+Runner = Callable[[Iterator[Chunk], Draw, Step, int], Iterator[tuple[Work, float]]]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Both tables of a training and the mean loss of an example in each epoch, in float64.
+
+    The loss of an example is taken before its own step, so an epoch's mean also gains from what the text just
+    said; as the rate falls it gains less, and on a text that repeats itself the last means may rise a little.
+    """
+
+    vocabulary: Vocabulary
+    vectors: NDArray[np.float32]
+    weights: NDArray[np.float32]
+    losses: tuple[float, ...]
+
+    def keep(self) -> Vectors:
+        """Throw the classifier away and keep the embeddings."""
+        return Vectors(self.vocabulary.words, self.vectors)
+
+
+def in_order(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> Iterator[tuple[Work, float]]:
+    """Step the chunks one after another; the other workers draw ahead.
+
+    The bytes are those of one worker, for any number of them: a draw depends on its chunk alone, and the
+    steps, which are the serial algorithm of the papers, follow the order of the text.
+    """
+    if workers == 1:
+        for chunk in chunks:
+            work = draw(chunk)
+            yield work, step(work)
+        return
+    waiting: deque[Future[Work]] = deque()
+    with ThreadPoolExecutor(workers - 1) as pool:
+        for chunk in chunks:
+            waiting.append(pool.submit(draw, chunk))
+            if len(waiting) > workers:
+                work = waiting.popleft().result()
+                yield work, step(work)
+        while waiting:
+            work = waiting.popleft().result()
+            yield work, step(work)
+
+
+def hogwild(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> Iterator[tuple[Work, float]]:
+    """Let every worker draw and step its own chunks on the shared tables, without locks (Niu et al. 2011).
+
+    The fastest way; two runs differ, because updates that meet in one row may lose one another.
+    """
+
+    def both(chunk: Chunk) -> tuple[Work, float]:
+        work = draw(chunk)
+        return work, step(work)
+
+    waiting: deque[Future[tuple[Work, float]]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        for chunk in chunks:
+            waiting.append(pool.submit(both, chunk))
+            if len(waiting) > 2 * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def train(
+    corpus: Corpus,
+    vocabulary: Vocabulary,
+    architecture: Architecture,
+    objective: Objective,
+    settings: Settings,
+    run: Runner = in_order,
+    report: Callable[[Progress], None] = lambda progress: None,
+) -> Trained:
+    """Return the vectors that ``settings.epochs`` passes over the corpus leave.
+
+    The learning rate falls linearly with the words seen, once a chunk. `report` is called after each chunk.
+
+    Raises:
+        DataError: the window is larger than the text, or sub-sampling left no two neighbours.
+    """
+    words = len(corpus.tokens)
+    if settings.window >= words:
+        raise DataError(
+            f"a window of {settings.window} words to each side is larger than the text of {words} words",
+            "take a smaller window, or more text",
+        )
+    vectors, weights = _tables(len(vocabulary.words), objective.rows, settings)
+    rates = vocabulary.keep_rates(settings.sample)
+
+    def draw(chunk: Chunk) -> Work:
+        keep, window, noise = (stream_key(*chunk.numbers, purpose) for purpose in range(3))
+        kept, bounds = subsample(chunk.corpus.tokens, chunk.corpus.starts, rates, keep)
+        contexts = architecture(kept, bounds, settings.window, window)
+        return Work(contexts, objective.targets(contexts.words, noise), chunk.rate)
+
+    step = _step(objective, vectors, weights)
+    losses = []
+    for epoch in range(settings.epochs):
+        total, examples, seen = 0.0, 0, epoch * words
+        for work, loss in run(_chunks(corpus, epoch, settings), draw, step, settings.workers):
+            total, examples = total + loss, examples + len(work.contexts.words)
+            seen = min(seen + settings.chunk, (epoch + 1) * words)
+            report(Progress(epoch, seen, settings.epochs * words, total / max(examples, 1)))
+        if not examples:
+            raise DataError(
+                f"epoch {epoch + 1} has no two neighbouring words",
+                "give sentences of several words, or a larger `sample`",
+            )
+        losses.append(total / examples)
+    return Trained(vocabulary, vectors[:, : settings.width], weights[:, : settings.width], tuple(losses))
+
+
+def _chunks(corpus: Corpus, epoch: int, settings: Settings) -> Iterator[Chunk]:
+    seen, words = epoch * len(corpus.tokens), settings.epochs * len(corpus.tokens)
+    for number, text in enumerate(corpus.chunks(settings.chunk)):
+        rate = settings.rate + (settings.final_rate - settings.rate) * seen / words
+        yield Chunk(text, (settings.seed, epoch, number), rate)
+        seen += len(text.tokens)
+
+
+def _tables(words: int, rows: int, settings: Settings) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the input table, uniform in ±1/(2 width), and the output table of zeros, as the C program does."""
+    vectors, weights = _zeros(words, settings.width), _zeros(rows, settings.width)
+    rng = np.random.default_rng(settings.seed)
+    for row in vectors:
+        row[: settings.width] = (rng.random(settings.width, np.float32) - 0.5) / settings.width
+    return vectors, weights
+
+
+def _zeros(rows: int, width: int) -> NDArray[np.float32]:
+    """Return zeros whose rows begin and end with a cache line: a tenth more words a second."""
+    padded = -(-width // LINE) * LINE
+    memory = np.zeros(rows * padded + LINE, np.float32)
+    first = -memory.ctypes.data // memory.itemsize % LINE
+    return memory[first : first + rows * padded].reshape(rows, padded)
+
+
+def _step(objective: Objective, vectors: NDArray[np.float32], weights: NDArray[np.float32]) -> Step:
+    """Return the compiled pass, or the plain definition where it is missing (a thousand times slower)."""
+    if HAVE_NUMBA and objective.labelled:
+        from orrery.kernels.word2vec import descend
+
+        def step(work: Work) -> float:
+            (inputs, input_ends, _), (rows, ends, labels) = work.contexts, work.targets
+            return float(descend(vectors, weights, inputs, input_ends, rows, ends, labels, work.rate))
+
+        return step
+    if objective.labelled:
+        logger.warning("numba is missing: the plain definition is about a thousand times slower; install orrery[fast]")
+    from orrery.models.word2vec.plain import descend_by_definition
+
+    return lambda work: descend_by_definition(objective, vectors, weights, work.contexts, work.targets, work.rate)

@@ -1,0 +1,28 @@
+"""Machine code is kept in the user's cache folder, and its absence stops nothing."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from orrery.kernels.compiled import HAVE_NUMBA
+
+PROGRAM = """
+import numpy as np
+from orrery.models.word2vec.draws import random_bits
+print(random_bits(np.uint64(1234567), 0))
+"""
+
+
+@pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba")
+@pytest.mark.parametrize("usable", [True, False])
+def test_the_cache_is_the_user_s(tmp_path, usable):
+    cache = tmp_path / "cache"
+    if not usable:
+        cache.write_text("a file stands where the folder should be")
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.strip() == "6457827717110365317"
+    assert usable == bool(list(cache.glob("orrery/numba/**/*.nbc")))
