@@ -13,7 +13,13 @@ from orrery.errors import OrreryError
 from orrery.families import load_family, model_type, names
 
 FOLDER = Path(__file__).parent / "families"
-ASSEMBLIES = {"Decoder": "decoder", "Encoder": "encoder", "EncoderDecoder": "encoder-decoder", "Captioner": "captioner"}
+ASSEMBLIES = {
+    "Decoder": "decoder",
+    "Encoder": "encoder",
+    "EncoderDecoder": "encoder-decoder",
+    "SequenceToSequence": "recurrent encoder-decoder",
+    "Captioner": "captioner",
+}
 _CODE = re.compile(r"``(.+?)``")
 
 

@@ -61,6 +61,8 @@ def promised(kind, tokenizer, text):
         return text
     if kind == "word":
         return " ".join(word if tokenizer.id(word) is not None else "<OOV>" for word in words_of(text))
+    if kind == "bigram":
+        return "".join(pair if tokenizer.id(pair) is not None else UNKNOWN for pair in tokenizer.words(text))
     known = known_characters(kind)
     return "".join(c if c in known else UNKNOWN for c in text)
 

@@ -1,4 +1,4 @@
-"""The simple recurrent network as a language model (Elman 1990; Mikolov et al. 2010).
+"""Elman's network (Elman 1990): the simple recurrent network, as a language model.
 
 Peculiar to it: the context has no bound but the one in its configuration, since all it remembers is a state of
 constant size. The defaults are the medium model of Zaremba et al., on Penn Treebank's 10,000 words.

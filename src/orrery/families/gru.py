@@ -1,4 +1,4 @@
-"""The GRU language model (Cho et al. 2014; Chung et al. 2014).
+"""GRU (Cho et al. 2014): a language model with two gates and one state.
 
 Peculiar to it: the context has no bound but the one in its configuration, since all it remembers is a state of
 constant size. The defaults are the medium model of Zaremba et al., on Penn Treebank's 10,000 words.

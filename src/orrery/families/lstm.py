@@ -1,4 +1,4 @@
-"""The LSTM language model (Hochreiter and Schmidhuber 1997; Zaremba et al. 2014).
+"""LSTM (Hochreiter and Schmidhuber 1997): a language model whose gates keep a cell from fading.
 
 Peculiar to it: the context has no bound but the one in its configuration, since all it remembers is a state of
 constant size. The defaults are the medium model of Zaremba et al., on Penn Treebank's 10,000 words.

@@ -1,4 +1,4 @@
-"""Luong's attention (Luong, Pham and Manning 2015): LSTMs that step first, then look, and feed what they found.
+"""Luong's attention (Luong, Pham and Manning 2015): LSTMs that step, then look, and feed what they found.
 
 Peculiar to it: three ways to score a place, of which ``dot`` needs no parameters; input feeding, so that each step
 knows where the one before looked; the decoder begins with the encoder's last states. The defaults are the paper's:

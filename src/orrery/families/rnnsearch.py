@@ -1,4 +1,4 @@
-"""RNNsearch (Bahdanau, Cho and Bengio 2015): the first attention; a GRU decoder searches a source read both ways.
+"""RNNsearch (Bahdanau, Cho and Bengio 2015): the first attention, a GRU that searches a source read both ways.
 
 Peculiar to it: each word's annotation joins two directions; the decoder looks before it steps, by an additive score;
 its output is a maxout layer over state, word and context. The width is the paper's 1,000, words included, for which

@@ -1,4 +1,4 @@
-"""Sequence to sequence with LSTMs (Sutskever, Vinyals and Le 2014): read backwards into fixed states, then write.
+"""Sutskever's model (Sutskever, Vinyals and Le 2014): LSTMs read backwards into fixed states, then write.
 
 Peculiar to it: the source is read from its last word to its first, and all that the decoder gets of it are h and c of
 each layer. The defaults are the paper's: four layers of 1,000.

@@ -8,7 +8,7 @@ from orrery.errors import ModelFileError, OrreryError
 from orrery.families import load_family, names
 from orrery.families._kinds import kinds_of
 from orrery.models.assemblies import vocabulary_of
-from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.models.encoder_decoder import ConditionalDecoder
 from orrery.models.vision import Captioner
 
 IDS = torch.arange(2, 12).reshape(2, 5)
@@ -20,7 +20,7 @@ def answer(spec):
     with torch.no_grad():
         if vocabulary_of(spec) is None:
             return sight(model, spec)
-        if isinstance(model, EncoderDecoder):
+        if isinstance(model, ConditionalDecoder):
             return model(IDS, IDS)
         heads = getattr(model, "heads", {"only": None})
         return model(IDS) if heads else model.hidden(IDS)

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from orrery.errors import UsageError
 from orrery.nn.recurrent.runs import Runs
 from orrery.nn.spec import ModuleSpec, spec
 
@@ -91,7 +92,13 @@ class StackedLSTM(Reader):
         layers: int
 
         def build(self, width: int) -> "StackedLSTM":
-            """Return the reader."""
+            """Return the reader.
+
+            Raises:
+                UsageError: it has no layer.
+            """
+            if self.layers < 1:
+                raise UsageError(f"an encoder of {self.layers} layers leaves no state", "give it at least one")
             return StackedLSTM(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
