@@ -1,4 +1,4 @@
-"""Our training and encoding beside the `tokenizers` library called directly: the issue asks for at most 1.05 times.
+"""Our training and encoding beside the `tokenizers` library called directly: the aim is at most 1.05 times its time.
 
 .venv/bin/python benchmarks/tokenizer_speed.py [--rounds 3] [--megabytes 50] [--vocabulary 32000] [-o FILE.json]
 

@@ -16,8 +16,13 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import modeling_rope_utils
 
+from orrery.families import model_type, names
+
 logging.getLogger("transformers").setLevel(logging.ERROR)
 transformers.utils.logging.disable_progress_bar()
+
+REFERENCED = {name for name in names() if model_type(name) in transformers.CONFIG_MAPPING}
+"""The families that transformers has too; the files of the others are our own."""
 
 TINY = {"vocab_size": 97, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 

@@ -6,10 +6,10 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orrery.families import load_family, names
+from orrery.families import load_family
 from tests.parity.helper import assert_close, pair, random_ids
+from tests.parity.oracle import REFERENCED
 
-HOMEMADE = {"transformer"}
 IMAGES = {"vit", "vision_encoder_decoder"}
 
 EPS = st.sampled_from([1e-6, 1e-3, 0.1])
@@ -77,7 +77,7 @@ def corners(family):
     return st.fixed_dictionaries({}, optional=drawn)
 
 
-@pytest.mark.parametrize("family", sorted(set(names()) - HOMEMADE - IMAGES))
+@pytest.mark.parametrize("family", sorted(REFERENCED - IMAGES))
 @settings(max_examples=settings().max_examples // 4)  # fifty families, half a second for five corners
 @given(data=st.data())
 @torch.no_grad()

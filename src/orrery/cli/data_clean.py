@@ -2,11 +2,9 @@
 
 import json
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -14,7 +12,6 @@ from cyclopts import Parameter
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
-    from orrery.data.corpora import Document
     from orrery.data.filters import Filtered, Rule
 
 PATIENCE, PAUSE = 2.0, 10.0
@@ -58,6 +55,7 @@ def clean(
     column
         Column of .jsonl files that holds the text.
     """
+    from orrery.cli.progress import watched
     from orrery.data.corpora import read_corpus
     from orrery.data.filters import Filtered
 
@@ -66,7 +64,7 @@ def clean(
         kept = files.enter_context(_new_lines(output))
         told = files.enter_context(_new_lines(report)) if report else lambda row: None
         filtered = Filtered(
-            _counted(read_corpus(source, column=column)),
+            watched(read_corpus(source, column=column), "documents", lambda document: len(document.text)),
             rules,
             lambda document, rule, why: told({"name": document.name, "rule": rule, "why": why}),
         )
@@ -113,24 +111,3 @@ def _show(filtered: "Filtered") -> None:
     from orrery.cli.tables import print_table
 
     print_table(("what", "documents", "share", "characters, or examples"), filtered.table())
-
-
-def _counted(documents: "Iterable[Document]") -> "Iterator[Document]":
-    """Pass the documents on; after two seconds show how many, as a moving line on a terminal, else now and then."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    start, shown, characters = monotonic(), 0.0, 0
-    with console.status("") as status:
-        status.stop()
-        for number, document in enumerate(documents, start=1):
-            characters += len(document.text)
-            now = monotonic()
-            if now - start > PATIENCE and now - shown > (0.2 if console.is_terminal else PAUSE):
-                shown, line = now, f"{number:,} documents read, {characters:,} characters, {now - start:.0f} s"
-                if console.is_terminal:
-                    status.update(line)
-                    status.start()
-                else:
-                    print(line, file=sys.stderr, flush=True)
-            yield document

@@ -1,6 +1,5 @@
 """`orrery tokenizer`: train a tokenizer on text; show and compare what tokenizers do with a text."""
 
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +8,6 @@ from cyclopts import App, Parameter
 from orrery.cli.tokenizer_compare import compare
 from orrery.cli.tokenizer_show import show
 from orrery.text.kinds import Kind
-
-PATIENCE = 2.0
-"""Seconds before a bar appears."""
 
 app = App(name="tokenizer", help="Train a tokenizer, look at one, or compare several.")
 app.command(show)
@@ -47,33 +43,13 @@ def train(
     lowercase
         Turn every text into lower case first (not for byte_bpe, which gives back what it reads).
     column
-        Column of .jsonl files that holds the text.
+        Column that holds the text, in JSON lines, CSV and Parquet.
     """
+    from orrery.cli.progress import watched
     from orrery.data.large_text import Reading, read_texts
     from orrery.text.train import train_tokenizer
 
     texts = read_texts(source, Reading(column))
-    tokenizer = train_tokenizer(kind, _counted(texts), vocabulary, lowercase=lowercase)
+    tokenizer = train_tokenizer(kind, watched(texts, "blocks", len), vocabulary, lowercase=lowercase)
     tokenizer.save(output)
     print(f"{output / 'tokenizer.json'}: {kind} tokenizer, {tokenizer.size:,} ids, {tokenizer.fingerprint[:12]}")
-
-
-def _counted(texts: Iterable[str]) -> Iterator[str]:
-    """Pass the texts on behind a bar that appears, on a terminal, once reading has taken two seconds."""
-    from time import monotonic
-
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = SpinnerColumn(), TextColumn("{task.completed:,} characters read"), TimeElapsedColumn()
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = progress.add_task("read", total=None)
-    start = monotonic()
-    try:
-        for text in texts:
-            progress.advance(task, len(text))
-            if monotonic() - start > PATIENCE and progress.console.is_terminal:
-                progress.start()
-            yield text
-    finally:
-        progress.stop()

@@ -18,11 +18,12 @@ def compare_parallel(
 ) -> dict[str, Any]:
     """Train the systems of the table on two line-aligned files, print and return what they do to held-back lines."""
     from orrery.cli.tokenizer_compare import measures_row
+    from orrery.data.corpora import read_pairs
     from orrery.text import parallel
 
     with waiting() as line:
         line.now(f"reading {source} and {target}")
-        pairs = read_pairs(source, target)
+        pairs = [(pair.source, pair.target) for pair in read_pairs(source, target, empty="keep")]
         train, held_back = parallel.split(pairs)
         systems = parallel.train_systems(train, vocabulary, lambda name: line.now(f"training: {name}"))
         line.now("encoding the pairs held back")
@@ -52,28 +53,6 @@ def compare_parallel(
         "shared_words": {"words": len(shared), "cut_alike": alike},
         "pairs": {"train": len(train), "held_back": len(held_back)},
     }
-
-
-def read_pairs(source: Path, target: Path) -> list["Pair"]:
-    """Return the pairs of lines of two files, plain or compressed. Raises `DataError` where their numbers differ."""
-    from orrery.errors import DataError
-
-    left, right = (_lines(file) for file in (source, target))
-    if len(left) != len(right):
-        raise DataError(
-            f"{source} has {len(left):,} lines, {target} has {len(right):,}",
-            "line n of one must be the translation of line n of the other; find where they part",
-        )
-    return list(zip(left, right, strict=True))
-
-
-def _lines(file: Path) -> list[str]:
-    from orrery.data.files import decode, open_binary
-
-    with open_binary(file) as stream:
-        text = decode(stream.read(), str(file), "error")
-    # Not splitlines(): a line separator of Unicode inside a sentence would shift all that follows.
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def _chosen(pairs: Sequence["Pair"], texts: Sequence[str]) -> list["Pair"]:

@@ -105,14 +105,13 @@ def encode(batch: list[Assigned], tokenizer: Encoder, end: int) -> dict[Split, N
     """Return the ids of a batch by split, the end token behind each document."""
     parts = [list(tokenizer.parts(block.text)) for _, block in batch]
     found = iter(tokenizer.encode_batch([part for of_block in parts for part in of_block]))
-    ids: dict[Split, list[int]] = {}
+    ids: dict[Split, list[NDArray[np.uint32]]] = {}
     for (split, block), of_block in zip(batch, parts, strict=True):
         into = ids.setdefault(split, [])
-        for _ in of_block:
-            into += next(found)
+        into += [np.array(next(found), np.uint32) for _ in of_block]
         if block.last:
-            into.append(end)
-    return {split: np.array(of_split, np.uint32) for split, of_split in ids.items()}
+            into.append(np.array([end], np.uint32))
+    return {split: np.concatenate(of_split) for split, of_split in ids.items()}
 
 
 def chained(digest: str, split: Split, block: Block) -> str:

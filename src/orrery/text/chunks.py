@@ -10,10 +10,11 @@ from tokenizers.pre_tokenizers import PreTokenizer
 
 from orrery.text import bpe, characters
 
-CHUNK = 1 << 14
-"""Characters encoded at once; longer only where a text has no place to cut."""
+CHUNK = 1 << 12
+"""Characters of a part; longer only where a text has no place to cut. Short, so that no thread waits long for another."""
 
-TOGETHER = 8
+TOGETHER = 64
+"""Parts that are encoded at once, on all cores."""
 
 # After a letter, a digit or a mark that ends a clause, before whitespace: every rule below ends a piece there. Marks
 # matter for scripts without blanks between words, where only a line's end is followed by whitespace. Only whitespace

@@ -86,10 +86,10 @@ def test_a_vocabulary_that_characters_fill_is_refused():
 
 
 def test_the_whole_table_of_a_public_corpus(data_set):
-    from orrery.cli.tokenizer_parallel import read_pairs
+    from orrery.data.corpora import read_pairs
 
     folder = data_set("multi30k-en-de")
-    pairs = read_pairs(folder / "val.en.gz", folder / "val.de.gz")
+    pairs = [(pair.source, pair.target) for pair in read_pairs(folder / "val.en.gz", folder / "val.de.gz")]
     assert len(pairs) == 1014
     train, held_back = split(pairs)
     systems = train_systems(train, 1500, lambda name: None)
