@@ -11,7 +11,7 @@ from tokenizers.pre_tokenizers import PreTokenizer
 from orrery.text import bpe, characters
 
 CHUNK = 1 << 12
-"""Characters of a part; longer only where a text has no place to cut. Short, so that no thread waits long for another."""
+"""Characters of a part, more only where a text has no place to cut: few, so that no thread waits long for another."""
 
 TOGETHER = 64
 """Parts that are encoded at once, on all cores."""
