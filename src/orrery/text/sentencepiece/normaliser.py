@@ -7,6 +7,7 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from io import StringIO
 
 from orrery.text.sentencepiece import charsmap
 from orrery.text.sentencepiece.file import SPACE, USER, Model
@@ -54,24 +55,25 @@ class Normaliser:
         """Return the normalised text, and for each of its characters and its end the place in ``text``."""
         if not text:
             return "", array("I", [0])
-        parts, origins = [self._prefix], array("I", [0] * len(self._prefix))
+        made, origins = StringIO(), array("I", [0] * len(self._prefix))
+        made.write(self._prefix)
         spaced, place = self._squeezed, 0
         while place < len(text):
             found = self._stop.search(text, place)
             end = found.start() if found else len(text)
             if end > place:
-                parts.append(text[place:end])
+                made.write(text[place:end])
                 origins.extend(range(place, end))
                 spaced = False
             if found:
-                part, place = self._changed(text, end), end
-                kept = part[1].lstrip(" ") if spaced else part[1]
-                parts.append(kept)
-                origins.extend([place] * len(kept))
-                spaced = self._squeezed and kept.endswith(" ") if kept else spaced
-                end += len(part[0])
+                old, new = self._changed(text, end)
+                new = new.lstrip(" ") if spaced else new
+                made.write(new)
+                origins.extend([end] * len(new))
+                spaced = self._squeezed and new.endswith(" ") if new else spaced
+                end += len(old)
             place = end
-        normal = "".join(parts).replace(" ", SPACE)
+        normal = made.getvalue().replace(" ", SPACE)
         # The spaces at the end, those that the text itself spells in the escaped way too.
         kept = normal.rstrip(SPACE) if self._squeezed else normal
         origins.append(len(text))
