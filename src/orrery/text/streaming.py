@@ -83,7 +83,7 @@ class _Window:
         if added.strip() or (added and not self._began):  # blanks alone would be at the window's opening, and dropped
             self._shown, self._began = self._held, True
         elif (
-            not self._began and len(self._shown) < self.LONGEST_CHARACTER
+            not self._began and not self._shown
         ):  # a first blank that is not shown still makes what follows not the first
             self._shown += self._held
         self._held = []
