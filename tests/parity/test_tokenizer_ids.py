@@ -40,12 +40,10 @@ def test_bert(reference):
     )
 
 
-@pytest.mark.parametrize(("model", "ties"), [("test_model", 0), ("test_ja_model", 1)])
-def test_sentencepiece(reference, model, ties):
-    """All ids, but where two segmentations have one score: the reference's float32 sums then choose by rounding."""
+@pytest.mark.parametrize("model", ["test_model", "test_ja_model"])
+def test_sentencepiece(reference, model):
+    """The Japanese model's texts hold a run of digits that only sums in float32 cut as the reference does."""
     tokenizer, rows = reference(f"sentencepiece/{model}.model", f"sentencepiece_{model}")
-    wrong = [(row, found) for row in rows if (found := tokenizer.encode(row["text"])) != row["ids"]]
-    assert len(wrong) == ties
-    assert all(sorted(row["ids"]) == sorted(found) for row, found in wrong)
+    assert [tokenizer.encode(row["text"]) for row in rows] == [row["ids"] for row in rows]
     assert [tokenizer.decode(row["ids"]) for row in rows] == [row["decoded"] for row in rows]
     assert not any(set(tokenizer.encode(row["text"])) & tokenizer.control for row in rows)

@@ -8,7 +8,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from orrery.errors import ModelFileError
-from orrery.text import sentencepiece
+from orrery.text.sentencepiece import export
 
 HINT = "the file is damaged or of another kind: take it from its origin again"
 GPT2_MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
@@ -27,7 +27,7 @@ def reader(file: Path) -> Callable[[Path], str] | None:
     if file.name in GPT2_MERGES or file.name in GPT2_MERGES.values():
         return gpt2
     if file.suffix == ".model":
-        return lambda file: sentencepiece.definition(file.read_bytes())
+        return lambda file: export.definition(file.read_bytes())
     return bert if file.name == "vocab.txt" else None
 
 

@@ -5,7 +5,7 @@ import json
 import tokenizers
 
 from orrery.errors import UsageError
-from orrery.text.tokenizer import Tokenizer, refuse_surrogates
+from orrery.text.tokenizer import Tokenizer
 
 
 class Stages:
@@ -19,32 +19,25 @@ class Stages:
                 f"this tokenizer takes {len(added)} added words out of a text first, {added[0]!r} among them",
                 "its steps cannot be taken one at a time: use encode()",
             )
-        self._engine = _engine(tokenizer)
+        self._tokenizer = tokenizer
+        self._rule = tokenizers.Tokenizer.from_str(json.dumps(tokenizer.definition)).pre_tokenizer
 
     def normalise(self, text: str) -> str:
         """Return the text as the tokenizer sees it (lower case, NFKC, ...)."""
-        refuse_surrogates(text)
-        return text if self._engine.normalizer is None else self._engine.normalizer.normalize_str(text)
+        return self._tokenizer.normalise(text)
 
     def words(self, text: str) -> list[str]:
         """Return the pieces of the normalised text that no token crosses, in the vocabulary's spelling."""
         normal = self.normalise(text)
-        rule = self._engine.pre_tokenizer
-        return [normal] * bool(normal) if rule is None else [word for word, _ in rule.pre_tokenize_str(normal)]
+        if self._rule is None:
+            return [normal] * bool(normal)
+        return [word for word, _ in self._rule.pre_tokenize_str(normal)]
 
 
 def surfaces(tokenizer: Tokenizer, text: str) -> list[tuple[int, str]]:
     """Return each id with the part of ``text`` it stands for: none for what the tokenizer itself put in front."""
-    refuse_surrogates(text)
-    found = _engine(tokenizer).encode(text, add_special_tokens=False)
-    starts = [start for start, _ in found.offsets]
-    ends = [min(end, after) for (_, end), after in zip(found.offsets, [*starts, len(text)][1:], strict=True)]
-    return [(id, text[start:end]) for id, start, end in zip(found.ids, starts, ends, strict=True)]
-
-
-def _engine(tokenizer: Tokenizer) -> tokenizers.Tokenizer:
-    engine = tokenizers.Tokenizer.from_str(json.dumps(tokenizer.definition))
-    engine.encode_special_tokens = True
-    engine.no_padding()
-    engine.no_truncation()
-    return engine
+    found = tokenizer.spans(text)
+    ends = [
+        min(end, after) for (_, _, end), after in zip(found, [*(span[1] for span in found), len(text)][1:], strict=True)
+    ]
+    return [(id, text[start:end]) for (id, start, _), end in zip(found, ends, strict=True)]

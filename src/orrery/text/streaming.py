@@ -80,9 +80,11 @@ class _Window:
         return self._tokenizer.decode(self._shown + self._held, self._special)[len(before) :]
 
     def _show(self, added: str) -> str:
-        if added:
+        if added.strip() or (added and not self._began):  # blanks alone would be at the window's opening, and dropped
             self._shown, self._began = self._held, True
-        elif not self._began:  # a first blank that is not shown still makes what follows not the first
+        elif (
+            not self._began and not self._shown
+        ):  # a first blank that is not shown still makes what follows not the first
             self._shown += self._held
         self._held = []
         return added
