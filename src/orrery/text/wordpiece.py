@@ -1,9 +1,12 @@
-"""WordPiece: merge the pair ab with the greatest count(ab) / (count(a) count(b)), again and again.
+"""WordPiece: merge the pair that raises the likelihood of a unigram model of the words most, again and again.
 
-Paper: Schuster and Nakajima 2012, section 3 (the pair that raises the likelihood of a unigram model most).
+Paper: Schuster and Nakajima 2012, section 3. To first order a merge of ab gains count(ab) log(N count(ab) /
+(count(a) count(b))): frequent pairs that also belong together.
 
-Differs from the library's trainer of that name, which merges the most frequent pair and so is BPE. Pieces inside
-a word begin with ``##``; encoding takes the longest piece that fits (Wu et al. 2016), which the library runs.
+Differs from the library's trainer of that name, which merges the most frequent pair and so is BPE, and from the rule
+that is often told for it, the greatest count(ab) / (count(a) count(b)), which merges the rarest letters first.
+Pieces inside a word begin with ``##``; encoding takes the longest piece that fits (Wu et al. 2016), which the library
+runs.
 """
 
 from collections import Counter
@@ -20,7 +23,7 @@ LONGEST = 100
 
 
 def train(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
-    """Learn pieces until the vocabulary (unknown, characters, merges, end) is full or no pair occurs twice."""
+    """Learn pieces until the vocabulary (unknown, characters, merges, end) is full or no merge gains."""
     rule = pre_tokenizers.BertPreTokenizer()
     counts: Counter[str] = Counter()
     for text in texts:
