@@ -3,6 +3,9 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from orrery.cli.console import printable
 from orrery.errors import DataError, UsageError
@@ -12,7 +15,7 @@ STDIN = "-"
 
 def translate(
     model: str,
-    text: str | None = None,
+    text: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
     file: Path | None = None,
@@ -39,6 +42,8 @@ def translate(
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
+    if text is not None and text.startswith("--"):
+        raise UsageError(f"unknown option {text}", "see 'orrery translate --help'; a text that begins so: --file")
     if (text is None) == (file is None):
         raise UsageError("give either a text or --file, not both and not neither", "orrery translate MODEL TEXT")
     lines = [text] if text not in (None, STDIN) else read_lines(file)
