@@ -75,6 +75,8 @@ def test_most_words_never_seen_are_turned_around(model: str) -> None:
 def test_a_sentence_a_file_and_standard_input(model: str, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(["translate", model, "abc"]) == 0
     one = capsys.readouterr().out
+    assert run(["translate", model, "--num-beams", "4", "abc"]) == 0
+    assert capsys.readouterr().out == one
     lines = "abc\n\nfedcba\r\n  \ncc"
     Path("lines.txt").write_bytes(lines.encode())
     assert run(["translate", model, "--file", "lines.txt", "--batch-size", "1"]) == 0

@@ -1,10 +1,12 @@
 """``orrery evaluate MODEL translation``."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from orrery.cli.searching import BEAMS, Search
 from orrery.errors import UsageError
 
 
@@ -15,10 +17,7 @@ def translation(
     source: Path | None = None,
     target: Path | None = None,
     named: Annotated[str | None, Parameter(name="--set")] = None,
-    num_beams: int = 4,
-    length_penalty: float = 0.6,
-    max_new_tokens: int = 128,
-    batch_size: int = 64,
+    search: Search = BEAMS,
     output: Path | None = None,
     device: str = "auto",
     dtype: str = "auto",
@@ -30,10 +29,7 @@ def translation(
         source: The sentences to translate, one a line.
         target: Their translations.
         named: A named set, such as multi30k-en-de/test_2016_flickr, in the place of both.
-        num_beams: Hypotheses followed a sentence; 1 is greedy.
-        length_penalty: 0 favours short answers.
-        max_new_tokens: The most tokens of an answer.
-        batch_size: Sentences translated at once.
+        search: How translations are searched for.
         output: A file for the translations, one a line.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
@@ -54,16 +50,13 @@ def translation(
             lm,
             pairs,
             done=counting(line.now, len(pairs)),
-            num_beams=num_beams,
-            length_penalty=length_penalty,
-            max_new_tokens=max_new_tokens,
-            batch_size=batch_size,
+            **asdict(search),
         )
     if output is not None:
         lines = "".join(one_line(answer) + "\n" for answer in found.hypotheses)
         output.write_text(lines, encoding="utf-8", newline="\n")
     print(found.bleu)
     print(found.chrf)
-    print(f"{len(pairs):,} sentences, {found.sentences_per_second:,.1f} a second, {num_beams} beams")
+    print(f"{len(pairs):,} sentences, {found.sentences_per_second:,.1f} a second, {search.num_beams} beams")
     for bucket in found.buckets:
         print(bucket)

@@ -2,12 +2,14 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from orrery.cli.console import printable
+from orrery.cli.searching import BEAMS, Search
 from orrery.errors import DataError, UsageError
 
 STDIN = "-"
@@ -19,10 +21,7 @@ def translate(
     /,
     *,
     file: Path | None = None,
-    num_beams: int = 4,
-    length_penalty: float = 0.6,
-    max_new_tokens: int = 128,
-    batch_size: int = 64,
+    search: Search = BEAMS,
     device: str = "auto",
     dtype: str = "auto",
 ) -> None:
@@ -35,10 +34,7 @@ def translate(
         model: A run, a checkpoint or a folder of an encoder-decoder.
         text: A sentence, or - for the lines of standard input.
         file: A UTF-8 file to translate line by line.
-        num_beams: Hypotheses followed a sentence; 1 is greedy.
-        length_penalty: 0 favours short answers; the Transformer's paper used 0.6.
-        max_new_tokens: The most tokens of an answer.
-        batch_size: Sentences translated at once.
+        search: How translations are searched for.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
@@ -54,10 +50,7 @@ def translate(
     with waiting() as line:
         written = lm.translate(
             lines,
-            num_beams=num_beams,
-            length_penalty=length_penalty,
-            max_new_tokens=max_new_tokens,
-            batch_size=batch_size,
+            **asdict(search),
             done=counting(line.now, len(lines)),
         )
     for answer in written:
