@@ -11,6 +11,7 @@ from orrery.checkpoints.store import CheckpointStore
 from orrery.cli.train import plan, run
 from orrery.data.pair_batches import pair_batch
 from orrery.errors import DataError, UsageError
+from orrery.families import load_family
 from orrery.loading.load import load
 from orrery.models.dropout import with_dropout
 from orrery.models.encoder_decoder import ConditionalDecoder
@@ -220,3 +221,13 @@ def test_one_rate_reaches_what_a_recurrence_drops(family: str, files: Any) -> No
     assert rates == {0.25}
     if family != "transformer":
         assert spec.enter == spec.decoder.start == Dropout.Spec(rate=0.25)
+
+
+@pytest.mark.parametrize("family", ["bart", "luong", "marian", "mbart", "mt5", "pegasus", "sutskever", "t5"])
+def test_any_encoder_decoder_learns_from_pairs(family: str, files: Any, tmp_path: Path) -> None:
+    own = ("vocab_size", "decoder_start_token_id", "pad_token_id", "eos_token_id", "bos_token_id")
+    config = {key: value for key, value in load_family(family).TINY.items() if key not in own}
+    run(recipe(files, model={"family": family, "config": config}), tmp_path / "run", resume=False, overwrite=False)
+    found = records(tmp_path / "run")
+    assert found[-1]["val/loss"] < found[2]["val/loss"] < 4
+    assert len(load(tmp_path / "run", say=lambda line: None).translate(["abc"], max_new_tokens=3)) == 1
