@@ -42,7 +42,7 @@ def test_a_new_model_predicts_about_uniformly():
     assert abs(float(loss) - math.log(300)) < 0.1
 
 
-def test_an_encoder_decoder_has_wider_embeddings_and_a_listening_recurrence_is_uniform():
+def test_a_recurrent_encoder_decoder_has_wider_embeddings_and_uniform_gates():
     config = {"vocab_size": 3000, "hidden_size": 64, "tie_word_embeddings": True}
     model = load_family("rnnsearch").spec(config).build(0)
     initialise(model, depth=1, seed=0)
