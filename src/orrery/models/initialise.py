@@ -40,7 +40,7 @@ def initialise(model: nn.Module, depth: int, seed: int, std: float = 0.02) -> No
 def _draw_again(model: SequenceToSequence, rng: torch.Generator) -> None:
     """Draw what a recurrent encoder-decoder has otherwise, after a tied head has taken its turn.
 
-    With 0.02 everywhere RNNsearch on Multi30k is at 6.05 nats after 200 steps, with these at 5.77.
+    RNNsearch on Multi30k, mean training loss of steps 181 to 200: 5.92 nats with 0.02 everywhere, 5.75 with these.
     """
     for module in model.modules():
         if isinstance(module, TokenEmbedding):
