@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from orrery.checkpoints.rules import to_ours
 from orrery.families import load_family
 from orrery.objectives.causal import CausalLanguageModel
-from orrery.training.assemble import training_kernel
+from orrery.training.building import training_kernel
 from orrery.training.distributed import Alone
 from orrery.training.precision import choose_precision, this_processor
 from orrery.training.step import accumulate

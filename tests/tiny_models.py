@@ -25,6 +25,7 @@ CONFIGS = {
         "max_position_embeddings": 48,
         "vocab_size": TOKENIZER.size,
     },
+    "rnnsearch": {"hidden_size": 12, "max_position_embeddings": 48, "vocab_size": TOKENIZER.size},
 }
 
 

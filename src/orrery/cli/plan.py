@@ -66,15 +66,16 @@ def _rows(recipe: "Recipe") -> "list[MixtureRow]":
     """Return the recipe's corpora, with their tokens as the recipe gives them, or counted where one is missing."""
     from orrery.accounting.data_table import MixtureRow
 
-    parts = recipe.data.parts
+    parts = recipe.text.parts
     counted = {} if all(part.tokens for part in parts) else _count(recipe)
     return [MixtureRow(part.label, part.tokens or counted[part.label], part.weight) for part in parts]
 
 
 def _count(recipe: "Recipe") -> dict[str, int]:
     """Read the texts and count the training tokens of each, after the split, as the recipe's tokenizer cuts them."""
-    from orrery.training.assemble import encode, joined, make_tokenizer, read_portions
+    from orrery.training.assemble_text import encode, joined, read_portions, texts
+    from orrery.training.building import make_tokenizer
 
-    portions, _ = read_portions(recipe.data)
-    tokenizer = make_tokenizer(recipe.tokenizer, joined(portions))
+    portions, _ = read_portions(recipe.text)
+    tokenizer = make_tokenizer(recipe.tokenizer, texts(joined(portions)))
     return {portion.name: sum(map(len, encode(tokenizer, portion.documents))) for portion in portions}

@@ -26,6 +26,8 @@ VERBS = {
     "generate": Verb("orrery.cli.generate:generate", "Continue a prompt with a model."),
     "chat": Verb("orrery.cli.chat:chat", "Talk with a model, one line a turn, in the terminal or from a pipe."),
     "score": Verb("orrery.cli.score:score", "Show the log probability of each token of a text."),
+    "translate": Verb("orrery.cli.translate:translate", "Translate a sentence, or lines, with an encoder-decoder."),
+    "evaluate": Verb("orrery.cli.evaluate:evaluate", "Measure a model on a task: translation, perplexity."),
     "show": Verb("orrery.cli.show:show", "Show the parts of a model and what they weigh, or what differs between two."),
     "plan": Verb("orrery.cli.plan:plan", "Show what a training sees of each corpus, before it starts."),
     "export": Verb("orrery.cli.export:export", "Write a model for other programs: GGUF, or the Hugging Face layout."),

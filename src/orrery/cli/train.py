@@ -1,6 +1,7 @@
 """``orrery train``: a recipe in, a trained model out."""
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,9 +12,9 @@ from orrery.settings import runs_folder
 from orrery.training.recipes import as_yaml, load_recipe
 
 if TYPE_CHECKING:
-    from orrery.training.assemble import Assembly
+    from orrery.training.building import Assembly
     from orrery.training.config import Recipe
-    from orrery.training.loop import Parts
+    from orrery.training.loop import Parts, Speed
     from orrery.training.precision import Precision
 
 
@@ -95,22 +96,36 @@ def epochs(records: list[dict[str, Any]]) -> list[str]:
 
 def make_parts(recipe: "Recipe") -> "Parts":
     """Assemble the recipe; add how the final model is written and what share of the matmul rate is reached."""
+    from orrery.loading.final import sample_writer, writer
+    from orrery.training.assemble import assemble
+
+    assembly = assemble(recipe)
+    return replace(
+        assembly.parts,
+        measure_speed=speed(recipe, assembly),
+        finish=writer(recipe, assembly),
+        sample=sample_writer(recipe, assembly),
+    )
+
+
+def speed(recipe: "Recipe", assembly: "Assembly") -> "Callable[[Precision], Speed] | None":
+    """Return what measures the machine against the cost of a token; None where a token's cost depends on its source."""
     import torch
 
     from orrery.accounting.flops import matmul_parameters, matmul_rate, training_operations_per_token
-    from orrery.loading.final import sample_writer, writer
-    from orrery.training.assemble import assemble
+    from orrery.models.decoder import Decoder
     from orrery.training.loop import Speed
 
-    assembly = assemble(recipe)
-    weights, spec = matmul_parameters(assembly.parts.model), assembly.spec
+    spec = assembly.spec
+    if not isinstance(spec, Decoder.Spec):
+        return None
+    weights = matmul_parameters(assembly.parts.model)
     cost = training_operations_per_token(weights, len(spec.stack.blocks), spec.width, recipe.batches.length)
 
     def measure(precision: "Precision") -> Speed:
         return Speed(cost, matmul_rate(getattr(torch, precision.dtype), precision.device))
 
-    sample = sample_writer(recipe, assembly)
-    return replace(assembly.parts, measure_speed=measure, finish=writer(recipe, assembly), sample=sample)
+    return measure
 
 
 def plan(recipe: "Recipe", assembly: "Assembly", folder: Path) -> str:
@@ -124,7 +139,7 @@ def plan(recipe: "Recipe", assembly: "Assembly", folder: Path) -> str:
     device = find_device(settings.device)
     precision = choose_precision(settings.precision, device, this_processor(), torch.get_num_threads())
     weights = weight_bytes(assembly.parts.model)
-    tokens = batches.size * batches.length
+    tokens = assembly.batch_tokens
     rows = (
         ("parameters", f"{sum(p.numel() for p in assembly.parts.model.parameters()):,}"),
         ("vocabulary", f"{assembly.tokenizer.size:,}"),
@@ -132,6 +147,7 @@ def plan(recipe: "Recipe", assembly: "Assembly", folder: Path) -> str:
         ("batch", f"{batches.size:,} rows of {batches.length:,}, {tokens:,} tokens"),
         ("run", f"{settings.steps:,} steps, {tokens * settings.steps:,} tokens"),
         *plan_epochs(recipe, assembly),
+        *(("note", note) for note in assembly.parts.notes),
         ("memory", f"{weights * (2 + STATES[settings.optimizer.kind]):,} bytes and the activations"),
         ("arithmetic", f"{precision.dtype} ({precision.path}), {precision.threads} threads, on {device}"),
         ("folder", str(folder)),
@@ -141,9 +157,9 @@ def plan(recipe: "Recipe", assembly: "Assembly", folder: Path) -> str:
 
 def plan_epochs(recipe: "Recipe", assembly: "Assembly") -> list[tuple[str, str]]:
     """Return the plan's lines on epochs: one for a text, one for each corpus of a mixture."""
-    settings, batches = recipe.training, recipe.batches
+    settings = recipe.training
     if assembly.parts.epochs is None:
-        return [("epochs", f"{settings.steps * batches.size * batches.length / assembly.train_tokens:.2f}")]
+        return [("epochs", f"{settings.steps * assembly.batch_tokens / assembly.train_tokens:.2f}")]
     elapsed = assembly.parts.epochs(settings.steps)
     return [
         ("epochs", f"{count:.2f} of {name}: {assembly.corpus_tokens[name]:,} tokens") for name, count in elapsed.items()

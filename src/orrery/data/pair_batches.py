@@ -46,6 +46,7 @@ class PairBatches(PureSource):
         self.pairs, self.ends, self.size, self.seed, self.pool = pairs, ends, size, seed, pool
         self.order = Shuffled(len(pairs), seed)
         self.tokens_per_step = size * max(len(target) + 1 for _, target in pairs)
+        self.rows_per_epoch = len(pairs)
         self._pool = lru_cache(maxsize=2)(self._sorted_pool)
 
     def batch(self, step: int) -> dict[str, Tensor]:
@@ -72,6 +73,7 @@ class SequentialPairs(PureSource):
         _check(pairs)
         self.pairs, self.ends, self.size = pairs, ends, size
         self.tokens_per_step = size * max(len(target) + 1 for _, target in pairs)
+        self.rows_per_epoch = len(pairs)
 
     def __len__(self) -> int:
         return -(-len(self.pairs) // self.size)

@@ -19,7 +19,8 @@ from orrery.labs.demo_page import page
 from orrery.loading.final import writer
 from orrery.loading.language_model import LanguageModel
 from orrery.loading.load import load
-from orrery.training.assemble import Assembly, assemble_texts, encode, joined, read_documents, read_portions
+from orrery.training.assemble_text import assemble_texts, encode, joined, read_documents, read_portions
+from orrery.training.building import Assembly
 from orrery.training.config import DataSettings, Recipe
 from orrery.training.folder import RUN, RunFolder, open_run_folder
 from orrery.training.loop import Trainer
@@ -76,11 +77,11 @@ def demo(recipe: Recipe, folder: Path, say: Callable[[str], None], watch: Watch)
 def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Findings:
     """Read, train, measure, write, look."""
     with stages.stage("text") as told:
-        portions, held_back = read_portions(recipe.data)
+        portions, held_back = read_portions(recipe.text)
         train = joined(portions)
         if not size(held_back):
             raise DataError("no document is held back to measure the model on", "give the demo more documents")
-        identity = fingerprint(recipe.data)
+        identity = fingerprint(recipe.text)
         told += [
             f"{len(train)} documents, {size(train):,} bytes",
             f"{len(held_back)} held back, {size(held_back):,} bytes",

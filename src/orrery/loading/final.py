@@ -12,8 +12,9 @@ from orrery.generation.generate import Limits, generate
 from orrery.generation.samplers import sampler
 from orrery.loading.save import save_model
 from orrery.models.decoder import Decoder
+from orrery.models.encoder_decoder import ConditionalDecoder
 from orrery.nn.spec import to_json
-from orrery.training.assemble import Assembly
+from orrery.training.building import Assembly
 from orrery.training.config import Recipe
 from orrery.training.state import model_tensors
 
@@ -22,10 +23,9 @@ def writer(recipe: Recipe, assembly: Assembly) -> Callable[[nn.Module, Path], No
     """Return what writes the final model: the Hugging Face layout for a family, spec and own names for a spec."""
 
     def layout(model: nn.Module, folder: Path) -> None:
-        config = {"vocab_size": assembly.spec.embed.vocabulary, **recipe.model.config}
-        tokens = recipe.training.steps * recipe.batches.size * recipe.batches.length
+        tokens = recipe.training.steps * assembly.batch_tokens
         card = {"name": recipe.name, "data": recipe.data.described, "tokens": tokens}
-        save_model(folder, model, str(recipe.model.family), config, assembly.tokenizer, card)
+        save_model(folder, model, str(recipe.model.family), assembly.config, assembly.tokenizer, card)
 
     def own(model: nn.Module, folder: Path) -> None:
         write_tensors(folder / "model.safetensors", model_tensors(model))
@@ -44,11 +44,11 @@ def sample_writer(recipe: Recipe, assembly: Assembly) -> Callable[[nn.Module], s
     limits = Limits(80, assembly.spec.context, frozenset({tokenizer.special("end")}))
 
     def write(model: nn.Module) -> str:
-        assert isinstance(model, Decoder)
+        assert isinstance(model, Decoder | ConditionalDecoder)
         ids = tokenizer.encode(prompt) or [tokenizer.special("end")]
         draw = sampler(temperature=0.8, vocabulary=tokenizer.size)
         answer = generate(model.eval(), [ids], tokenizer, limits, sampler=draw, seed=recipe.seed)[0]
         model.train()
-        return prompt + answer.text
+        return prompt + answer.text if isinstance(model, Decoder) else f"{prompt} → {answer.text}"
 
     return write

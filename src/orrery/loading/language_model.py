@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import ModelFileError, UsageError
+from orrery.generation.batched import in_batches
 from orrery.generation.generate import Generation, Limits, generate, too_long
 from orrery.generation.samplers import sampler
 from orrery.generation.scoring import Score, score
@@ -198,6 +199,48 @@ class LanguageModel:
         )
         return [[Found(self._spell_answer(one.ids), one) for one in row] for row in found]
 
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        num_beams: int = 4,
+        length_penalty: float | int = 0.6,
+        max_new_tokens: int = 128,
+        batch_size: int = 64,
+        done: Callable[[int], None] | None = None,
+    ) -> list[str]:
+        """Return the translation of each text, as an encoder-decoder that was trained on pairs writes it.
+
+        Texts of like length are searched together, which changes no answer. A blank text has a blank translation.
+
+        Args:
+            texts: sentences of the source language.
+            num_beams: hypotheses followed a text; 1 is greedy.
+            length_penalty: 0 favours short answers, see ``LengthPenalty``.
+            max_new_tokens: the most tokens of an answer.
+            batch_size: texts searched at once.
+            done: told after each batch how many texts are translated.
+
+        Raises:
+            UsageError: the model reads and writes the same row, or a text is longer than the context.
+        """
+        if not isinstance(self.model, ConditionalDecoder):
+            raise UsageError("only an encoder-decoder translates", "train one on pairs, or use generate")
+        places = [place for place, text in enumerate(texts) if text.strip()]
+        rows = [self._line(texts[place], place) for place in places]
+        limits, penalty = Limits(max_new_tokens, self.context, self.end), LengthPenalty(length_penalty)
+        size, device = self.tokenizer.size, self.device
+
+        def answer(numbers: list[int]) -> list[str]:
+            sources = [rows[number] for number in numbers]
+            found = beam_search(
+                self._writer, sources, limits, num_beams, penalty=penalty, vocabulary=size, device=device
+            )
+            return [self._spell_answer(row[0].ids) for row in found]
+
+        written = dict(zip(places, in_batches(list(map(len, rows)), batch_size, answer, done), strict=True))
+        return [written.get(place, "") for place in range(len(texts))]
+
     def chat_template(self, choice: str | Path | None = None) -> ChatTemplate:
         """Return the template of the model's chats, or another: one of Orrery's formats by name, or a Jinja file.
 
@@ -366,6 +409,13 @@ class LanguageModel:
         if isinstance(self.model, Encoder):
             raise UsageError("an encoder reads whole rows and writes nothing", "load a decoder or an encoder-decoder")
         return self.model
+
+    def _line(self, text: str, place: int) -> list[int]:
+        """Return the ids of one of many texts; an error says which."""
+        try:
+            return self._prompt(text, None, self.context)
+        except UsageError as error:
+            raise UsageError(f"text {place + 1}: {error.message}", error.hint) from None
 
     def _prompts(self, texts: Sequence[str], truncate: Truncate, max_new_tokens: int) -> list[list[int]]:
         """Return the ids of prompts; an encoder-decoder's answer has a row of its own, so the whole row is theirs."""

@@ -19,6 +19,7 @@ from orrery.loading.limits import check_size
 from orrery.loading.weights import check_fit, fill, from_theirs
 from orrery.models.assemblies import Assembly, AssemblySpec, vocabulary_of
 from orrery.models.empty import build_empty
+from orrery.models.encoder_decoder import ConditionalDecoder
 from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.chat.folder import read_templates
 
@@ -137,8 +138,9 @@ def _read_checkpoint(folder: Path) -> Stored:
     fill(model, weights)
     run = folder.parent if folder.name == FINAL else folder.parent.parent
     recipe = _recipe(run).get("model") or {}
-    # A recipe may leave the vocabulary to the tokenizer; the model knows which size that was.
+    # A recipe may leave the vocabulary and the start of targets to the tokenizer; the model knows what they were.
     known = {"vocab_size": size} if (size := vocabulary_of(model.spec)) else {}
+    known |= {"decoder_start_token_id": model.first} if isinstance(model, ConditionalDecoder) else {}
     config = {**known, **(recipe.get("config") or {})}
     places = (folder, run, run / FINAL)
     chat = next(filter(None, map(read_templates, places)), {})

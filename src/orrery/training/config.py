@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
+from orrery.errors import UsageError
 from orrery.text.kinds import Kind
 
 Fraction = Annotated[float, Field(ge=0, lt=1)]
@@ -40,6 +41,12 @@ def kind_or(default: str, *others: str) -> Discriminator:
 
     message = f"kind must be one of {', '.join((default, *others))}"
     return Discriminator(kind, custom_error_type="kind", custom_error_message=message)
+
+
+def _text_or_pairs(values: Any) -> str:
+    """Choose the section of the data by what it names."""
+    named = isinstance(values, Mapping) and "pairs" in values
+    return "parallel" if named or isinstance(values, PairDataSettings) else "text"
 
 
 class ModelSettings(Section):
@@ -151,10 +158,34 @@ class DataSettings(Section):
         return self
 
 
-class BatchSettings(Section):
-    """How text becomes batches: ``size`` rows of ``length`` tokens."""
+class FilesSettings(Section):
+    """Parallel text: two files, line n of ``target`` the translation of line n of ``source``."""
 
-    kind: Literal["crops", "packed", "padded"] = "crops"
+    source: str
+    target: str
+
+
+Pairs = FilesSettings | str
+
+
+class PairDataSettings(Section):
+    """Which pairs: two files, or a named set ("multi30k-en-de/train"), for training and for validation."""
+
+    pairs: Pairs
+    val: Pairs | None = None
+    invalid: Literal["error", "replace"] = "error"
+    skip_bad: Count = 0
+
+    @property
+    def described(self) -> str:
+        """The pairs in a few words."""
+        return self.pairs if isinstance(self.pairs, str) else f"{self.pairs.source} and {self.pairs.target}"
+
+
+class BatchSettings(Section):
+    """How text becomes batches: ``size`` rows of at most ``length`` tokens."""
+
+    kind: Literal["crops", "packed", "padded", "pairs"] = "crops"
     length: Positive
     size: Positive
 
@@ -163,6 +194,13 @@ class CausalSettings(Section):
     """Next-token prediction."""
 
     kind: Literal["causal"] = "causal"
+    label_smoothing: Fraction = 0.0
+
+
+class SequenceToSequenceSettings(Section):
+    """Prediction of each target token from the source and the true tokens before it."""
+
+    kind: Literal["seq2seq"] = "seq2seq"
     label_smoothing: Fraction = 0.0
 
 
@@ -246,7 +284,14 @@ Schedule = Annotated[
     | Annotated[NoamSettings, Tag("noam")],
     kind_or("cosine", "linear", "wsd", "noam", "constant"),
 ]
-Objective = Annotated[Annotated[CausalSettings, Tag("causal")], kind_or("causal")]
+Objective = Annotated[
+    Annotated[CausalSettings, Tag("causal")] | Annotated[SequenceToSequenceSettings, Tag("seq2seq")],
+    kind_or("causal", "seq2seq"),
+]
+Data = Annotated[
+    Annotated[DataSettings, Tag("text")] | Annotated[PairDataSettings, Tag("parallel")],
+    Discriminator(_text_or_pairs),
+]
 
 
 class TrainingSettings(Section):
@@ -299,7 +344,7 @@ class Recipe(Section):
     seed: Count = 1337
     model: ModelSettings
     tokenizer: TokenizerSettings
-    data: DataSettings
+    data: Data
     batches: BatchSettings
     objective: Objective = CausalSettings()
     training: TrainingSettings
@@ -307,3 +352,19 @@ class Recipe(Section):
     checkpoints: CheckpointSettings = CheckpointSettings()
     logging: LoggingSettings = LoggingSettings()
     expect: ExpectSettings | None = None
+
+    @property
+    def text(self) -> DataSettings:
+        """The text to train on. Raises `UsageError` where the recipe has pairs."""
+        if isinstance(self.data, PairDataSettings):
+            raise UsageError(f"{self.name}: the recipe's data are pairs, here a text is needed", "give data.train")
+        return self.data
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> "Recipe":
+        pairs = isinstance(self.data, PairDataSettings)
+        if pairs != (self.batches.kind == "pairs") or pairs != (self.objective.kind == "seq2seq"):
+            message = "data.pairs, batches.kind pairs and objective.kind seq2seq belong together; here {found}"
+            found = f"{'data.pairs' if pairs else 'data.train'}, {self.batches.kind} and {self.objective.kind}"
+            raise PydanticCustomError("kinds", message, {"found": found})
+        return self

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ class Parts:
     ``begin(folder)`` writes what a checkpoint needs beside it (the tokenizer) into the run's folder;
     ``finish(model, folder)`` writes the final model into a new folder; ``sample(model)`` returns a text to show at
     each evaluation and must not draw from global generators; ``epochs(step)`` says of each corpus of a mixture how
-    often it was gone through by then.
+    often it was gone through by then; ``notes`` are said at the beginning.
     """
 
     model: nn.Module
@@ -69,6 +69,7 @@ class Parts:
     sample: Callable[[nn.Module], str] | None = None
     measure_speed: Callable[[Precision], Speed] | None = None
     epochs: Callable[[int], Mapping[str, float]] | None = None
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,8 @@ class Trainer:
             f"{self.precision.dtype} ({self.precision.path}) on {self.precision.device}, "
             f"{self.precision.threads} threads, seed {self.recipe.seed}"
         )
+        for note in self.parts.notes:
+            self._say(note)
 
     def _update(self) -> None:
         """Do one step: the gradient of the global batch, clipped, and the optimizer."""

@@ -51,7 +51,9 @@ def dotted_key(values: Any, location: Sequence[int | str], extra: str | None) ->
         missing = extra is None and index == len(location) - 1
         if here or missing or isinstance(part, int):
             parts.append(str(part))
-        values = values[part] if here else None
+        # A tag is no key of the file: what follows it lies where the tag was chosen.
+        if here or (isinstance(part, int) and isinstance(values, list)):
+            values = values[part]
     return ".".join([*parts, *([extra] if extra else [])]) or "the recipe"
 
 

@@ -40,3 +40,14 @@ def test_a_new_model_predicts_about_uniformly():
     logits = made().eval()(ids)
     loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).detach()
     assert abs(float(loss) - math.log(300)) < 0.1
+
+
+def test_a_recurrent_encoder_decoder_has_wider_embeddings_and_uniform_gates():
+    config = {"vocab_size": 3000, "hidden_size": 64, "tie_word_embeddings": True}
+    model = load_family("rnnsearch").spec(config).build(0)
+    initialise(model, depth=1, seed=0)
+    assert abs(float(model.embed.token.weight.detach().std()) * 8 - 1) < 0.02
+    assert model.head.vocabulary.weight is model.embed.token.weight
+    state = model.decoder.blocks[0].cross.branch.state
+    assert abs(float(state.weight.detach().abs().max()) * 8 - 1) < 0.01
+    assert not state.bias.detach().any()

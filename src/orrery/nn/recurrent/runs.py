@@ -1,6 +1,7 @@
 """Runs: the unbroken sequences inside a batch that a recurrence passes through, padding and documents cut out."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -52,14 +53,23 @@ class Runs:
         run_BL = (full_B.cumsum(0) - 1)[:, None].expand_as(real_BL)
         return Runs(real_BL, run_BL, real_BL.cumsum(1) - 1, full_B.nonzero()[:, 0], length_B[full_B])
 
+    @cached_property
+    def whole(self) -> bool:
+        """Whether every row is one run from end to end, so that nothing has to move."""
+        return len(self.row_N) == len(self.real_BL) and bool(self.real_BL.all())
+
     def split(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "N T D"]:
         """Return each run as a row of its own, padded on the right."""
+        if self.whole:
+            return x_BLD
         runs, longest = len(self.length_N), int(self.length_N.max()) if len(self.length_N) else 0
         rows_NTD = x_BLD.new_zeros(runs, longest, x_BLD.shape[-1])
         return rows_NTD.index_put((self.run_BL[self.real_BL], self.place_BL[self.real_BL]), x_BLD[self.real_BL])
 
     def join(self, y_NTE: Float[Tensor, "N T E"]) -> Float[Tensor, "B L E"]:
         """Put the runs back where they came from; what is in no run becomes zero."""
+        if self.whole:
+            return y_NTE
         y_BLE = y_NTE.new_zeros(*self.real_BL.shape, y_NTE.shape[-1])
         found = y_NTE[self.run_BL[self.real_BL], self.place_BL[self.real_BL]]
         return y_BLE.index_put((self.real_BL,), found)

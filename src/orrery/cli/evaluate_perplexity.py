@@ -1,0 +1,49 @@
+"""``orrery evaluate MODEL perplexity``."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from orrery.errors import UsageError
+
+
+def perplexity(
+    model: str,
+    /,
+    *,
+    file: Path | None = None,
+    named: Annotated[str | None, Parameter(name="--set")] = None,
+    length: int | None = None,
+    batch_size: int = 16,
+    device: str = "auto",
+    dtype: str = "auto",
+) -> None:
+    """Measure how well a decoder predicts a text.
+
+    Args:
+        model: A decoder.
+        file: A file or folder of text.
+        named: A named set, such as tiny-shakespeare, in its place.
+        length: Tokens of a window; by default the model's context.
+        batch_size: Windows computed at once.
+        device: auto, cpu or cuda.
+        dtype: auto, stored, float32, bfloat16, float16 or float64.
+    """
+    if (file is None) == (named is None):
+        raise UsageError("give either --file or --set, not both and not neither", "--set tiny-shakespeare")
+    from orrery.cli.waiting import waiting
+    from orrery.data.corpora import read_corpus
+    from orrery.loading.load import load
+    from orrery.tasks.perplexity import evaluate_perplexity
+
+    texts = [document.text for document in read_corpus(named or str(file))]
+    lm = load(model, device, dtype)
+    with waiting() as line:
+        line.now("measuring")
+        found = evaluate_perplexity(
+            lm, texts, length=length, batch_size=batch_size, done=lambda count: line.now(f"{count:,} windows measured")
+        )
+    print(f"loss        {found['loss']:.4f} nats a token")
+    print(f"perplexity  {found['perplexity']:.2f}")
+    print(f"bpb         {found['bpb']:.4f} bits a byte")

@@ -1,0 +1,62 @@
+"""``orrery evaluate MODEL translation``."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from orrery.cli.searching import BEAMS, Search
+from orrery.errors import UsageError
+
+
+def translation(
+    model: str,
+    /,
+    *,
+    source: Path | None = None,
+    target: Path | None = None,
+    named: Annotated[str | None, Parameter(name="--set")] = None,
+    search: Search = BEAMS,
+    output: Path | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+) -> None:
+    """Translate a test set and score the translations against its targets.
+
+    Args:
+        model: An encoder-decoder.
+        source: The sentences to translate, one a line.
+        target: Their translations.
+        named: A named set, such as multi30k-en-de/test_2016_flickr, in the place of both.
+        search: How translations are searched for.
+        output: A file for the translations, one a line.
+        device: auto, cpu or cuda.
+        dtype: auto, stored, float32, bfloat16, float16 or float64.
+    """
+    files = source is not None and target is not None
+    if files == (named is not None) or (source is None) != (target is None):
+        raise UsageError("give --source and --target, or --set", "--set multi30k-en-de/test_2016_flickr")
+    from orrery.cli.translate import counting, one_line
+    from orrery.cli.waiting import waiting
+    from orrery.data.corpora import read_pairs
+    from orrery.loading.load import load
+    from orrery.tasks.translation import evaluate_translation
+
+    pairs = list(read_pairs(named or str(source), target))
+    lm = load(model, device, dtype)
+    with waiting() as line:
+        found = evaluate_translation(
+            lm,
+            pairs,
+            done=counting(line.now, len(pairs)),
+            **asdict(search),
+        )
+    if output is not None:
+        lines = "".join(one_line(answer) + "\n" for answer in found.hypotheses)
+        output.write_text(lines, encoding="utf-8", newline="\n")
+    print(found.bleu)
+    print(found.chrf)
+    print(f"{len(pairs):,} sentences, {found.sentences_per_second:,.1f} a second, {search.num_beams} beams")
+    for bucket in found.buckets:
+        print(bucket)

@@ -1,0 +1,21 @@
+"""The flags of a beam search over many sentences, which several verbs share."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Search:
+    """How translations are searched for."""
+
+    num_beams: Annotated[int, Parameter(help="Hypotheses followed a sentence; 1 is greedy.")] = 4
+    length_penalty: Annotated[float, Parameter(help="0 favours short answers; the Transformer's paper used 0.6.")] = 0.6
+    max_new_tokens: Annotated[int, Parameter(help="The most tokens of an answer.")] = 128
+    batch_size: Annotated[int, Parameter(help="Sentences translated at once.")] = 64
+
+
+BEAMS = Search()
+"""What is used unless told otherwise."""

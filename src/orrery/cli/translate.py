@@ -1,0 +1,81 @@
+"""``orrery translate``: sentences in, their translations out, line by line."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from orrery.cli.console import printable
+from orrery.cli.searching import BEAMS, Search
+from orrery.errors import DataError, UsageError
+
+STDIN = "-"
+
+
+def translate(
+    model: str,
+    text: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    /,
+    *,
+    file: Path | None = None,
+    search: Search = BEAMS,
+    device: str = "auto",
+    dtype: str = "auto",
+) -> None:
+    """Translate a sentence, or each line of a file or of standard input; line n of the answer is that of line n.
+
+    A blank line stays blank. A line end or another control character in an answer is shown escaped, so that lines
+    stay lines.
+
+    Args:
+        model: A run, a checkpoint or a folder of an encoder-decoder.
+        text: A sentence, or - for the lines of standard input.
+        file: A UTF-8 file to translate line by line.
+        search: How translations are searched for.
+        device: auto, cpu or cuda.
+        dtype: auto, stored, float32, bfloat16, float16 or float64.
+    """
+    if text is not None and text.startswith("--"):
+        raise UsageError(f"unknown option {text}", "see 'orrery translate --help'; a text that begins so: --file")
+    if (text is None) == (file is None):
+        raise UsageError("give either a text or --file, not both and not neither", "orrery translate MODEL TEXT")
+    lines = [text] if text not in (None, STDIN) else read_lines(file)
+    from orrery.cli.waiting import waiting
+    from orrery.loading.load import load
+
+    lm = load(model, device, dtype)
+    with waiting() as line:
+        written = lm.translate(
+            lines,
+            **asdict(search),
+            done=counting(line.now, len(lines)),
+        )
+    for answer in written:
+        print(one_line(answer))
+
+
+def read_lines(file: Path | None) -> list[str]:
+    """Return the lines of a file, or of standard input. Raises `DataError` where they are not UTF-8."""
+    where = file or "standard input"
+    try:
+        content = file.read_bytes() if file is not None else sys.stdin.buffer.read()
+        lines = content.decode().split("\n")
+    except OSError as error:
+        raise DataError(f"cannot read {where}: {error.strerror}", "give the path of a text file") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{where} is not UTF-8 (byte {error.start})", "convert it to UTF-8") from error
+    return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+
+def counting(say: Callable[[str], None], total: int) -> Callable[[int], None]:
+    """Return what says how many of the sentences are done."""
+    say(f"translating {total:,} sentences")
+    return lambda count: say(f"{count:,} of {total:,} sentences")
+
+
+def one_line(answer: str) -> str:
+    r"""Return an answer on one line, with control characters escaped."""
+    return printable(answer).replace("\n", "\\n").replace("\t", "\\t")
