@@ -43,10 +43,12 @@ def kind_or(default: str, *others: str) -> Discriminator:
     return Discriminator(kind, custom_error_type="kind", custom_error_message=message)
 
 
-def _text_or_pairs(values: Any) -> str:
+def _what_data(values: Any) -> str:
     """Choose the section of the data by what it names."""
-    named = isinstance(values, Mapping) and "pairs" in values
-    return "parallel" if named or isinstance(values, PairDataSettings) else "text"
+    for tag, key, section in (("parallel", "pairs", PairDataSettings), ("sharded", "shards", ShardDataSettings)):
+        if isinstance(values, section) or (isinstance(values, Mapping) and key in values):
+            return tag
+    return "text"
 
 
 class ModelSettings(Section):
@@ -182,6 +184,17 @@ class PairDataSettings(Section):
         return self.pairs if isinstance(self.pairs, str) else f"{self.pairs.source} and {self.pairs.target}"
 
 
+class ShardDataSettings(Section):
+    """A folder of token shards that ``orrery data prepare`` wrote; the tokenizer is the file that made them."""
+
+    shards: Path
+
+    @property
+    def described(self) -> str:
+        """The folder's name."""
+        return self.shards.name
+
+
 class BatchSettings(Section):
     """How text becomes batches: ``size`` rows of at most ``length`` tokens."""
 
@@ -289,8 +302,10 @@ Objective = Annotated[
     kind_or("causal", "seq2seq"),
 ]
 Data = Annotated[
-    Annotated[DataSettings, Tag("text")] | Annotated[PairDataSettings, Tag("parallel")],
-    Discriminator(_text_or_pairs),
+    Annotated[DataSettings, Tag("text")]
+    | Annotated[PairDataSettings, Tag("parallel")]
+    | Annotated[ShardDataSettings, Tag("sharded")],
+    Discriminator(_what_data),
 ]
 
 
@@ -355,9 +370,9 @@ class Recipe(Section):
 
     @property
     def text(self) -> DataSettings:
-        """The text to train on. Raises `UsageError` where the recipe has pairs."""
-        if isinstance(self.data, PairDataSettings):
-            raise UsageError(f"{self.name}: the recipe's data are pairs, here a text is needed", "give data.train")
+        """The text to train on. Raises `UsageError` where the recipe has pairs or shards."""
+        if not isinstance(self.data, DataSettings):
+            raise UsageError(f"{self.name}: the recipe's data are no text, and here one is needed", "give data.train")
         return self.data
 
     @model_validator(mode="after")
@@ -367,4 +382,6 @@ class Recipe(Section):
             message = "data.pairs, batches.kind pairs and objective.kind seq2seq belong together; here {found}"
             found = f"{'data.pairs' if pairs else 'data.train'}, {self.batches.kind} and {self.objective.kind}"
             raise PydanticCustomError("kinds", message, {"found": found})
+        if isinstance(self.data, ShardDataSettings) and self.tokenizer.file is None:
+            raise PydanticCustomError("kinds", "data.shards needs tokenizer.file: the tokenizer that made them")
         return self

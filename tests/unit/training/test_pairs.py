@@ -189,7 +189,7 @@ def test_models_that_do_not_fit_are_refused_by_name(files: Any, tmp_path: Path) 
     text = {"data": {"train": files["pairs"]["source"]}, "batches__kind": "packed", "objective": {"kind": "causal"}}
     with pytest.raises(UsageError, match="causal needs a decoder"):
         assemble(recipe(files, **text))
-    with pytest.raises(UsageError, match="a text is needed"):
+    with pytest.raises(UsageError, match="are no text"):
         _ = recipe(files).text
 
 

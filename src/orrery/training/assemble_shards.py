@@ -1,0 +1,54 @@
+"""A run on token shards: as on texts, but the ids stay on disk, so that a corpus may be larger than the memory."""
+
+from orrery.data.batches import CropBatches, SequentialWindows
+from orrery.data.shard_index import ShardSet, finished
+from orrery.errors import UsageError
+from orrery.nn.spec import to_json
+from orrery.objectives.causal import CausalLanguageModel
+from orrery.training.assemble_text import decoder
+from orrery.training.building import Assembly, family_config, fitting, make_tokenizer, prepared, read_spec
+from orrery.training.config import Recipe, ShardDataSettings
+from orrery.training.evaluate import Validation
+from orrery.training.loop import Parts
+from orrery.training.precision import find_device
+
+NAME = "shards"
+"""What the shards are called in tables."""
+
+
+def assemble_shards(recipe: Recipe, data: ShardDataSettings) -> Assembly:
+    """Open the shards with the recipe's tokenizer, and build batches, objective and a fresh model.
+
+    Raises `DataError` where the folder is unfinished or another tokenizer made it, `UsageError` for batches that
+    need whole documents.
+    """
+    if recipe.batches.kind != "crops":
+        raise UsageError(
+            f"batches.kind {recipe.batches.kind} needs documents, and shards are one long text",
+            "take batches.kind crops",
+        )
+    tokenizer = make_tokenizer(recipe.tokenizer, ())
+    shards = ShardSet.open(data.shards, "train", tokenizer.fingerprint)
+    config = family_config(recipe.model, vocab_size=tokenizer.size)
+    spec = fitting(decoder(read_spec(recipe.model, config)), tokenizer.size, recipe.batches.length)
+    parts = Parts(
+        model=prepared(spec.build(), recipe.seed, find_device(recipe.training.device)),
+        objective=CausalLanguageModel(recipe.objective.label_smoothing),
+        source=CropBatches(shards, recipe.batches.length, recipe.batches.size, recipe.seed),
+        validation=validation(recipe, data, tokenizer.fingerprint),
+        spec=to_json(spec),
+        facts={"corpus": finished(data.shards).source, "tokenizer": tokenizer.fingerprint},
+        begin=tokenizer.save,
+    )
+    return Assembly(parts, spec, tokenizer, {NAME: len(shards)}, config, recipe.batches.size * recipe.batches.length)
+
+
+def validation(recipe: Recipe, data: ShardDataSettings, fingerprint: str) -> Validation | None:
+    """Return windows over the validation shards, or None where the folder has none."""
+    shards = ShardSet.open(data.shards, "validation", fingerprint)
+    if len(shards) < 2:
+        return None
+    windows = SequentialWindows(shards, recipe.batches.length, recipe.batches.size)
+    batches = min(len(windows), recipe.evaluation.batches or len(windows))
+    size = finished(data.shards).splits["validation"].bytes
+    return Validation(windows, batches, CausalLanguageModel(), bytes_per_token=size / (len(shards) - 1))
