@@ -20,3 +20,5 @@ exclude_patterns = ["_build"]
 
 html_theme = "furo"
 html_title = f"Orrery {release}"
+html_static_path = ["_static"]
+html_css_files = ["wrap.css"]
