@@ -131,6 +131,8 @@ def main() -> int:
     except OrreryError as error:
         print(f"error: {error.message}\nhint: {error.hint}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:  # left to Python, the code depends on what torch imports while it exits
+        return 130
     return 128 + outcome.signal if outcome.signal else 0
 
 
