@@ -22,4 +22,5 @@ def test_five_steps(recipe: Path, data_set: Callable[[str], Path], tmp_path: Pat
     command = [sys.executable, "-m", "orrery", "train", str(recipe), *few]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
-    assert load(tmp_path / "run").generate("The", max_new_tokens=3)
+    found = load(tmp_path / "run").search(["The"], num_beams=2, max_new_tokens=3)
+    assert found[0][0].hypothesis.ids  # after five steps it may well be the end of the text
