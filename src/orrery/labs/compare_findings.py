@@ -1,6 +1,7 @@
 """What a comparison found out, as plain values: table, page, figures and the JSON file are made of these alone."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -74,15 +75,17 @@ def entry_from(values: Mapping[str, Any]) -> Entry:
     return Entry(**{**values, "curve": tuple(Point(**point) for point in values["curve"])})
 
 
-def points(records: Iterable[Mapping[str, Any]]) -> tuple[Point, ...]:
+def points(records: Sequence[Mapping[str, Any]]) -> tuple[Point, ...]:
     """Return the evaluations of a run from its lines of metrics.
 
-    The speed in a line is that of training alone, so the seconds are too: evaluations cost none.
+    The speed in a line is that of training alone, so the seconds are too: evaluations cost none. A line that was due
+    when the run was stopped has no speed; its tokens are taken to have come as fast as those before or after them.
     """
     found, seconds, tokens = [], 0.0, 0
+    speed = next((record["tokens_per_second"] for record in records if record["tokens_per_second"] > 0), math.inf)
     for record in records:
-        if record["tokens"] > tokens:
-            seconds += (record["tokens"] - tokens) / record["tokens_per_second"]
+        speed = record["tokens_per_second"] or speed
+        seconds += (record["tokens"] - tokens) / speed
         tokens = record["tokens"]
         if record.get("val/bpb") is not None:
             found.append(Point(record["step"], tokens, round(seconds, 3), record["val/bpb"]))
