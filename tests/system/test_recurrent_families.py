@@ -1,4 +1,4 @@
-"""Families of a constant memory go through the same verbs as every model: train, resume, score, generate, see, export."""
+"""Families of a constant memory go through the verbs of every model: train, resume, score, generate, see, save."""
 
 import json
 from pathlib import Path

@@ -165,8 +165,15 @@ def compare(plan: Plan, folder: Path, say: Say, watch: Watch, *, resume: bool = 
                 break
             found.entries.append(entry)
             leave(found, folder)
-            say(f"{name}: {entry.bits_per_byte:.3f} bits per byte after {entry.seconds:.1f} s")
+            say(f"{name}: {entry.bits_per_byte:.3f} bits per byte after {entry.seconds:.1f} s{strayed(entry, plan)}")
     return found
+
+
+def strayed(entry: Entry, plan: Plan) -> str:
+    """Return a warning where a model had a fifth more or less time than its budget: the machine did other things."""
+    if plan.minutes is None or entry.steps is None or abs(entry.seconds / (60 * plan.minutes) - 1) < 0.2:
+        return ""
+    return f", not {60 * plan.minutes:g}: the machine's speed changed, so compare by tokens"
 
 
 @contextmanager
@@ -291,21 +298,28 @@ def learn(recipe: Recipe, plan: Plan, texts: Texts, folder: Path, say: Say, watc
 
 
 def affordable(recipe: Recipe, texts: Texts, seconds: float, say: Say) -> int:
-    """Return how many steps fit into the time, from the speed of a few steps of the same loop, thrown away.
+    """Return how many steps fit into the time, from the speed of a twentieth of it that is thrown away.
 
     Steps are settled before the training so that the rate can fall to its end just when the time is over.
     """
     say(f"{recipe.name}: trying its speed")
-    trial = changed(changed(recipe, "training.steps", TRIAL_STEPS), "logging.every", 1)
+    rows = recipe.batches.size * recipe.batches.length
+    steps = int(seconds * speed(recipe, texts, TRIAL_STEPS) / rows)
+    if steps // 20 > TRIAL_STEPS:
+        steps = int(seconds * speed(recipe, texts, steps // 20) / rows)
+    return max(1, steps)
+
+
+def speed(recipe: Recipe, texts: Texts, steps: int) -> float:
+    """Return the tokens per second of a short run of the training loop itself, without the first two steps."""
+    trial = changed(changed(recipe, "training.steps", steps), "logging.every", 1)
     assembly = assemble_texts(trial, texts.portions, texts.held_back)
     with TemporaryDirectory() as place, open_run_folder(Path(place) / "trial") as opened:
         outcome = Trainer(replace(assembly.parts, validation=None), trial, opened, reporter=Silent()).run()
         if outcome.signal is not None:
             raise KeyboardInterrupt
-        # The first steps allocate and warm caches.
-        speeds = sorted(record["tokens_per_second"] for record in opened.records()[2:])
-    rows = recipe.batches.size * recipe.batches.length
-    return max(1, int(seconds * speeds[len(speeds) // 2] / rows))
+        steady = [1 / record["tokens_per_second"] for record in opened.records()[2:]]
+    return len(steady) / sum(steady)
 
 
 def paced(recipe: Recipe, steps: int) -> Recipe:

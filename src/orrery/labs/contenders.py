@@ -33,7 +33,7 @@ class Kind:
 
     def config(self, width: int, inner: int | None = None) -> dict[str, Any]:
         """Return the configuration of one size; the inner width is 8/3 of the width unless it is given."""
-        found = {"hidden_size": width, "tie_word_embeddings": True, **self.fixed}
+        found = {"hidden_size": width, "tie_word_embeddings": False, **self.fixed}
         return (
             found if self.inner is None else {**found, self.inner: max(1, 8 * width // 3) if inner is None else inner}
         )

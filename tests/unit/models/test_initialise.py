@@ -40,3 +40,14 @@ def test_a_new_model_predicts_about_uniformly():
     logits = made().eval()(ids)
     loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).detach()
     assert abs(float(loss) - math.log(300)) < 0.1
+
+
+def test_a_recurrence_reads_words_as_large_as_torch_draws_them():
+    config = {"vocab_size": 300, "hidden_size": 64, "num_layers": 2}
+    for family, tied, expected in (("elman_rnn", False, 1.0), ("lstm", False, 1.0), ("gru", True, 0.02)):
+        model = load_family(family).spec({**config, "tie_word_embeddings": tied}).build(0)
+        initialise(model, depth=2, seed=0)
+        assert abs(float(model.embed.token.weight.detach().std()) / expected - 1) < 0.05, family
+        assert abs(float(model.head.vocabulary.weight.detach().std()) / 0.02 - 1) < 0.05, family
+        engine = model.stack.blocks[0].recurrence.branch.engine.weight_hh_l0.detach()
+        assert float(engine.abs().max()) <= 64**-0.5
