@@ -69,17 +69,18 @@ def make_plan(
     steps: int | None,
 ) -> "Plan":
     """Return the plan of a command line: recipes first, then overrides of what all share."""
-    from orrery.labs.compare import Plan
-    from orrery.labs.contenders import MODELS
-
     first = next((i for i, word in enumerate(words) if word.startswith("--")), len(words))
     overrides = [*words[first:], *(["--data.train", text] if text is not None else [])]
     given = [load_recipe(Path(word), overrides, os.environ) for word in words[:first]]
     if given and parameters is not None:
         raise UsageError("recipes have their own number of parameters", "leave --parameters out, or the recipes")
+    base = given[0] if given else load_recipe(BASE, overrides, os.environ)
+    from orrery.labs.compare import Plan
+    from orrery.labs.contenders import MODELS
+
     chosen = ("" if given else ",".join(MODELS)) if models is None else models
     return Plan(
-        base=given[0] if given else load_recipe(BASE, overrides, os.environ),
+        base=base,
         models=tuple(name.strip() for name in chosen.split(",") if name.strip()),
         parameters=1_000_000 if parameters is None else parameters,
         minutes=1.0 if minutes is None and steps is None else minutes,
