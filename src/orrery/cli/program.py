@@ -23,6 +23,9 @@ class Verb(NamedTuple):
 VERBS = {
     "demo": Verb("orrery.cli.demo:demo", "Train, measure, write, look inside: the tour of three minutes, offline."),
     "train": Verb("orrery.cli.train:train", "Train a model from a recipe, or continue a run."),
+    "compare": Verb(
+        "orrery.cli.compare:compare", "Compare models of one size on one text, from counts to Transformer."
+    ),
     "generate": Verb("orrery.cli.generate:generate", "Continue a prompt with a model."),
     "chat": Verb("orrery.cli.chat:chat", "Talk with a model, one line a turn, in the terminal or from a pipe."),
     "score": Verb("orrery.cli.score:score", "Show the log probability of each token of a text."),

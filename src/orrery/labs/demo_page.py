@@ -20,12 +20,17 @@ def page(findings: Findings) -> str:
     """Return the whole page; the same findings give the same bytes."""
     parts = (summary, curves, comparison, samples, attention, checks, facts, onward)
     body = "\n".join(part(findings) for part in parts)
+    return document("Orrery: the demo", body)
+
+
+def document(title: str, body: str) -> str:
+    """Return a whole page around its parts; ``body`` is markup."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<link rel="icon" href="data:,">\n'
-        f"<title>Orrery: the demo</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
+        f"<title>{visible(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
         "</body>\n</html>\n"
     )
 

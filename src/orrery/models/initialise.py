@@ -6,6 +6,7 @@ from torch import nn
 from orrery.models.sequence_to_sequence import SequenceToSequence
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.recurrent.listening import Listening
+from orrery.nn.recurrent.recurrence import Recurrence
 
 _INTO_THE_STREAM = ("out", "down")
 """The projections that add to the residual stream."""
@@ -17,38 +18,45 @@ def initialise(model: nn.Module, depth: int, seed: int, std: float = 0.02) -> No
 
     Matrices are normal with deviation ``std``, those that add to the residual stream ``std / sqrt(2 depth)`` so that
     the stream's variance does not grow with depth; biases are zero; norms keep a gain of one. Everything of a
-    recurrence is uniform within ``1 / sqrt(D)``, as in torch.
-
-    The embeddings of a recurrent encoder-decoder, which no norm follows, have the deviation ``1 / sqrt(D)``.
+    recurrence is uniform within ``1 / sqrt(D)``, as in torch, and the words that it reads are larger.
     """
     rng = torch.Generator().manual_seed(seed)
+    tables, gates = _read_by_recurrences(model), _gates(model)
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear | nn.Embedding | nn.Conv1d):
-            last = name.rpartition(".")[2]
-            deviation = std / (2 * depth) ** 0.5 if last in _INTO_THE_STREAM else std
-            values = torch.empty(module.weight.shape).normal_(0.0, deviation, generator=rng)
-            module.weight.copy_(values)
+            deviation = std / (2 * depth) ** 0.5 if name.rpartition(".")[2] in _INTO_THE_STREAM else std
+            deviation = tables.get(id(module.weight), deviation)
+            module.weight.copy_(torch.empty(module.weight.shape).normal_(0.0, deviation, generator=rng))
         if isinstance(module, nn.Linear | nn.Conv1d) and module.bias is not None:
             module.bias.zero_()
+        if isinstance(module, nn.Linear) and id(module) in gates:
+            module.weight.copy_(_uniform(module.weight.shape, module.in_features**-0.5, rng))
         if isinstance(module, nn.RNNBase):
             for parameter in module.parameters():
                 parameter.copy_(_uniform(parameter.shape, module.hidden_size**-0.5, rng))
-    if isinstance(model, SequenceToSequence):
-        _draw_again(model, rng)
 
 
-def _draw_again(model: SequenceToSequence, rng: torch.Generator) -> None:
-    """Draw what a recurrent encoder-decoder has otherwise, after a tied head has taken its turn.
+def _read_by_recurrences(model: nn.Module) -> dict[int, float]:
+    """Return the deviations of the tables that a recurrence reads, by the identity of their weights.
 
-    RNNsearch on Multi30k, mean training loss of steps 181 to 200: 5.92 nats with 0.02 everywhere, 5.75 with these.
+    No norm enlarges what a recurrence reads, and with 0.02 its biases drown the words. On characters a two-layer Elman
+    network of 265 stood at 3.34 nats after 90 steps, and at 2.19 with a deviation of 1; a table that is the head too
+    stays small, for its logits would be large. RNNsearch on Multi30k, mean loss of steps 181 to 200: 5.92 nats with
+    0.02 everywhere, 5.75 with ``1 / sqrt(D)`` and uniform gates.
     """
-    for module in model.modules():
-        if isinstance(module, TokenEmbedding):
-            table = module.token.weight
-            table.copy_(torch.empty(table.shape).normal_(0.0, table.shape[1] ** -0.5, generator=rng))
-        if isinstance(module, Listening):
-            for linear in (part for part in module.modules() if isinstance(part, nn.Linear)):
-                linear.weight.copy_(_uniform(linear.weight.shape, linear.in_features**-0.5, rng))
+    tables = [module.token for module in model.modules() if isinstance(module, TokenEmbedding)]
+    if isinstance(model, SequenceToSequence):
+        return {id(table.weight): table.embedding_dim**-0.5 for table in tables}
+    if not any(isinstance(module, Recurrence) for module in model.modules()):
+        return {}
+    heads = {id(module.weight) for module in model.modules() if isinstance(module, nn.Linear)}
+    return {id(table.weight): 1.0 for table in tables if id(table.weight) not in heads}
+
+
+def _gates(model: nn.Module) -> set[int]:
+    """Return the identities of the matrices of decoders that listen."""
+    listening = [module for module in model.modules() if isinstance(module, Listening)]
+    return {id(part) for module in listening for part in module.modules() if isinstance(part, nn.Linear)}
 
 
 def _uniform(shape: torch.Size, bound: float, rng: torch.Generator) -> torch.Tensor:

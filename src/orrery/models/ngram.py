@@ -57,6 +57,23 @@ class TokenNgram:
         """Return the mean negative log probability of a token, in nats."""
         return float(-np.log(self.probabilities(ids)).mean())
 
+    def shortened(self, order: int) -> "TokenNgram":
+        """Return the model of the first ``order`` lengths: what fitting it anew would give."""
+        shorter = TokenNgram(min(order, self.order), self.vocabulary)
+        shorter._levels = self._levels[:order]
+        return shorter
+
+    @property
+    def grams(self) -> int:
+        """The number of different n-grams that were counted, of all lengths."""
+        return sum(len(level.grams) for level in self._levels)
+
+    @property
+    def bytes(self) -> int:
+        """The memory of the counts."""
+        arrays = [(level.grams, level.counts, level.totals, level.kinds) for level in self._levels]
+        return sum(array.nbytes for level in arrays for array in level)
+
     def _tokens(self, ids: ArrayLike) -> Ids:
         tokens = np.asarray(ids).astype(np.int64)
         if not len(tokens):

@@ -15,6 +15,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "silu": F.silu,
     "tanh": torch.tanh,
+    "linear": lambda x: x,
 }
 """relu: Vaswani et al.; gelu: Hendrycks and Gimpel 2016, exact; gelu_tanh: its tanh form (GPT-2); silu: Llama."""
 

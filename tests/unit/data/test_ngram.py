@@ -36,6 +36,16 @@ def test_equals_the_naive_definition(order):
     assert model.nats(TEST) == pytest.approx(-np.log(expected).mean(), rel=1e-12)
 
 
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_a_shortened_model_is_the_one_of_that_order(order):
+    long, short = TokenNgram(4, 7).fit(TRAIN), TokenNgram(order, 7).fit(TRAIN)
+    np.testing.assert_array_equal(long.shortened(order).probabilities(TEST), short.probabilities(TEST))
+    assert long.shortened(order).grams == short.grams
+    grams = {tuple(TRAIN[i : i + n]) for n in range(1, order + 1) for i in range(len(TRAIN) - n + 1)}
+    assert short.grams == len(grams)
+    assert short.bytes >= 16 * short.grams
+
+
 @pytest.mark.parametrize("context", [[], [1], [1, 2], [6, 6], [*TRAIN[-3:]]])
 def test_probabilities_sum_to_one(context):
     model = TokenNgram(4, 7).fit(TRAIN)

@@ -51,3 +51,14 @@ def test_a_recurrent_encoder_decoder_has_wider_embeddings_and_uniform_gates():
     state = model.decoder.blocks[0].cross.branch.state
     assert abs(float(state.weight.detach().abs().max()) * 8 - 1) < 0.01
     assert not state.bias.detach().any()
+
+
+def test_a_recurrence_reads_words_as_large_as_torch_draws_them():
+    config = {"vocab_size": 300, "hidden_size": 64, "num_layers": 2}
+    for family, tied, expected in (("elman_rnn", False, 1.0), ("lstm", False, 1.0), ("gru", True, 0.02)):
+        model = load_family(family).spec({**config, "tie_word_embeddings": tied}).build(0)
+        initialise(model, depth=2, seed=0)
+        assert abs(float(model.embed.token.weight.detach().std()) / expected - 1) < 0.05, family
+        assert abs(float(model.head.vocabulary.weight.detach().std()) / 0.02 - 1) < 0.05, family
+        engine = model.stack.blocks[0].recurrence.branch.engine.weight_hh_l0.detach()
+        assert float(engine.abs().max()) <= 64**-0.5

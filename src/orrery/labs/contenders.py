@@ -1,0 +1,116 @@
+"""The models that are compared: a recipe of each, with as many parameters as asked for."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from orrery.errors import UsageError
+from orrery.families import load_family
+from orrery.models.condensed import condense
+from orrery.models.decoder import Decoder
+from orrery.training.config import Recipe
+from orrery.training.recipes import check_recipe, plain, set_dotted
+
+TOLERANCE = 0.02
+"""How far a model may be from the number of parameters asked for."""
+
+COUNTS = "ngram"
+"""The model that is counted and not trained."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A way to build a model of any size: its family, what is fixed, and a rate that suits it.
+
+    ``step`` is what the width must be a multiple of; ``inner`` names a second width that fills the rest.
+    """
+
+    family: str
+    rate: float
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    step: int = 1
+    inner: str | None = None
+
+    def config(self, width: int, inner: int | None = None) -> dict[str, Any]:
+        """Return the configuration of one size; the inner width is 8/3 of the width unless it is given."""
+        found = {"hidden_size": width, "tie_word_embeddings": False, **self.fixed}
+        return (
+            found if self.inner is None else {**found, self.inner: max(1, 8 * width // 3) if inner is None else inner}
+        )
+
+
+KINDS: Mapping[str, Kind] = {
+    "nplm": Kind("nplm", 3e-3, {"order": 8, "direct": False}),
+    "elman_rnn": Kind("elman_rnn", 2e-3, {"num_layers": 2}),
+    "lstm": Kind("lstm", 5e-3, {"num_layers": 2}),
+    "gru": Kind("gru", 4e-3, {"num_layers": 2}),
+    "transformer": Kind(
+        "llama", 2e-3, {"num_hidden_layers": 4, "num_attention_heads": 4}, step=8, inner="intermediate_size"
+    ),
+}
+MODELS: Sequence[str] = (COUNTS, *KINDS)
+
+
+def refuse_unknown(names: Sequence[str]) -> None:
+    """Refuse what is no model, or named twice.
+
+    Raises:
+        UsageError: names it, and what there is.
+    """
+    for name in names:
+        if name not in MODELS or names.count(name) > 1:
+            fault = "twice" if name in MODELS else "not a model that can be compared"
+            raise UsageError(f"--models: {name!r} is {fault}", f"there are: {', '.join(MODELS)}")
+
+
+def recipe_of(name: str, base: Recipe, vocabulary: int, parameters: int) -> Recipe:
+    """Return the recipe of one kind with ``parameters`` parameters, to within two percent.
+
+    Raises:
+        UsageError: no width comes that close.
+    """
+    kind = KINDS[name]
+    values = plain(base) | {"name": name}
+    fixed = {"max_position_embeddings": base.batches.length}
+    config = fitted(kind, {"vocab_size": vocabulary, **fixed}, parameters)
+    set_dotted(values, "model", {"family": kind.family, "config": {**config, **fixed}, "dropout": base.model.dropout})
+    set_dotted(values, "training.optimizer.rate", kind.rate)
+    return check_recipe(values, f"the recipe of {name}")
+
+
+def fitted(kind: Kind, shared: Mapping[str, Any], parameters: int) -> dict[str, Any]:
+    """Return the configuration whose number of parameters is nearest to the one asked for."""
+
+    def size(config: Mapping[str, Any]) -> int:
+        return parameters_of(kind.family, {**shared, **config})
+
+    steps = largest(lambda n: size(kind.config(n * kind.step)) <= parameters)
+    width = max(1, steps) * kind.step
+    found = [kind.config(width), kind.config(width + kind.step)]
+    if kind.inner is not None:
+        inner = max(1, largest(lambda n: size(kind.config(width, n)) <= parameters))
+        found = [kind.config(width, inner), kind.config(width, inner + 1)]
+    best = min(found, key=lambda config: abs(size(config) - parameters))
+    if abs(size(best) - parameters) > TOLERANCE * parameters:
+        message = f"no {kind.family} has {parameters:,} parameters to within 2 %: the nearest has {size(best):,}"
+        raise UsageError(message, "ask for more --parameters, or make the vocabulary smaller")
+    return best
+
+
+def parameters_of(family: str, config: Mapping[str, Any]) -> int:
+    """Return how many parameters a family has under a configuration, without building it."""
+    spec = load_family(family).spec(config)
+    assert isinstance(spec, Decoder.Spec)
+    return condense(spec).parameters()
+
+
+def largest(holds: Callable[[int], bool]) -> int:
+    """Return the largest n >= 0 for which a condition holds that holds up to some n and then no more."""
+    high = 1
+    while holds(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
