@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 KINDS = ("gensim", "gensim-file", "orrery-in-order", "orrery-hogwild")
@@ -131,25 +132,25 @@ def with_gensim(options: argparse.Namespace) -> dict:
 def with_orrery(options: argparse.Namespace) -> dict:
     from orrery.models.word2vec.draws import cbow, skip_gram
     from orrery.models.word2vec.objectives import HierarchicalSoftmax, NegativeSampling
-    from orrery.models.word2vec.train import Settings, hogwild, in_order, train
-    from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
+    from orrery.models.word2vec.train import Settings, compile_ahead, hogwild, in_order, train
+    from orrery.models.word2vec.vocabulary import StoredCorpus, Vocabulary
 
-    vocabulary = Vocabulary.count(text_lines(options.text))
-    corpus = Corpus.of(text_lines(options.text), vocabulary)
+    architecture = cbow if options.cbow else skip_gram
+    objective = HierarchicalSoftmax if options.hs else partial(NegativeSampling, negatives=options.negative)
+    compile_ahead(architecture, objective)
     settings = Settings(
         width=options.width, window=options.window, epochs=options.epochs, rate=options.rate,
         workers=options.workers, seed=options.seed,
     )  # fmt: skip
-    objective = HierarchicalSoftmax(vocabulary) if options.hs else NegativeSampling(vocabulary, options.negative)
-    architecture = cbow if options.cbow else skip_gram
-    run = in_order if options.child == "orrery-in-order" else hogwild
-    small = Corpus(corpus.tokens[:2000], corpus.starts[corpus.starts <= 2000])
-    train(small, vocabulary, architecture, objective, Settings(width=options.width, epochs=1), run)  # compiles
-    start = time.perf_counter()
-    trained = train(corpus, vocabulary, architecture, objective, settings, run)
-    seconds = time.perf_counter() - start
-    words, vectors = vocabulary.words, trained.vectors
-    return {"seconds": seconds, "words": len(corpus.tokens), "losses": trained.losses, "vectors": (words, vectors)}
+    vocabulary = Vocabulary.count(text_lines(options.text))
+    with tempfile.TemporaryFile() as file:
+        corpus = StoredCorpus(file, text_lines(options.text), vocabulary)
+        run = in_order if options.child == "orrery-in-order" else hogwild
+        start = time.perf_counter()
+        trained = train(corpus, vocabulary, architecture, objective(vocabulary), settings, run)
+        seconds = time.perf_counter() - start
+    vectors = (vocabulary.words, trained.vectors)
+    return {"seconds": seconds, "words": corpus.words, "losses": trained.losses, "vectors": vectors}
 
 
 def quality(vectors: tuple) -> dict:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.errors import DataError, UsageError
-from orrery.kernels.compiled import HAVE_NUMBA
+from orrery.kernels.compiled import HAVE_NUMBA, release_compiler
 from orrery.models.word2vec.draws import Contexts, Ends, Ids, Targets, stream_key, subsample
 from orrery.models.word2vec.objectives import Objective
 from orrery.models.word2vec.vectors import Vectors
-from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
+from orrery.models.word2vec.vocabulary import Corpus, Text, Vocabulary
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,9 @@ class Progress(NamedTuple):
 
 Draw = Callable[[Chunk], Work]
 Step = Callable[[Work], float]
-Runner = Callable[[Iterator[Chunk], Draw, Step, int], Iterator[tuple[Work, float]]]
+Stepped = tuple[int, float]
+"""How many examples a chunk had and the sum of their losses; the chunk itself is gone, it has megabytes."""
+Runner = Callable[[Iterator[Chunk], Draw, Step, int], Iterator[Stepped]]
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Trained:
         return Vectors(self.vocabulary.words, self.vectors)
 
 
-def in_order(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> Iterator[tuple[Work, float]]:
+def in_order(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> Iterator[Stepped]:
     """Step the chunks one after another; the other workers draw ahead.
 
     The bytes are those of one worker, for any number of them: a draw depends on its chunk alone, and the
@@ -112,43 +114,51 @@ def in_order(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> I
     """
     if workers == 1:
         for chunk in chunks:
-            work = draw(chunk)
-            yield work, step(work)
+            yield _counted(draw(chunk), step)
         return
     waiting: deque[Future[Work]] = deque()
     with ThreadPoolExecutor(workers - 1) as pool:
         for chunk in chunks:
             waiting.append(pool.submit(draw, chunk))
             if len(waiting) > workers:
-                work = waiting.popleft().result()
-                yield work, step(work)
+                yield _counted(waiting.popleft().result(), step)
         while waiting:
-            work = waiting.popleft().result()
-            yield work, step(work)
+            yield _counted(waiting.popleft().result(), step)
 
 
-def hogwild(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> Iterator[tuple[Work, float]]:
+def hogwild(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> Iterator[Stepped]:
     """Let every worker draw and step its own chunks on the shared tables, without locks (Niu et al. 2011).
 
     The fastest way; two runs differ, because updates that meet in one row may lose one another.
     """
 
-    def both(chunk: Chunk) -> tuple[Work, float]:
-        work = draw(chunk)
-        return work, step(work)
-
-    waiting: deque[Future[tuple[Work, float]]] = deque()
+    waiting: deque[Future[Stepped]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         for chunk in chunks:
-            waiting.append(pool.submit(both, chunk))
+            waiting.append(pool.submit(lambda chunk: _counted(draw(chunk), step), chunk))
             if len(waiting) > 2 * workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
 
 
+def _counted(work: Work, step: Step) -> Stepped:
+    return len(work.contexts.words), step(work)
+
+
+def compile_ahead(architecture: Architecture, objective: Callable[[Vocabulary], Objective]) -> None:
+    """Train on a text of two words, so that all is compiled, and give the compiler's memory back.
+
+    Called before a text is read, it keeps the compiler and the tables from being in memory together.
+    """
+    words = ["a", "b"] * 4
+    vocabulary = Vocabulary.count([words], 1)
+    train(Corpus.of([words], vocabulary), vocabulary, architecture, objective(vocabulary), Settings(epochs=1, sample=0))
+    release_compiler()
+
+
 def train(
-    corpus: Corpus,
+    corpus: Text,
     vocabulary: Vocabulary,
     architecture: Architecture,
     objective: Objective,
@@ -163,7 +173,7 @@ def train(
     Raises:
         DataError: the window is larger than the text, or sub-sampling left no two neighbours.
     """
-    words = len(corpus.tokens)
+    words = corpus.words
     if settings.window >= words:
         raise DataError(
             f"a window of {settings.window} words to each side is larger than the text of {words} words",
@@ -182,8 +192,8 @@ def train(
     losses = []
     for epoch in range(settings.epochs):
         total, examples, seen = 0.0, 0, epoch * words
-        for work, loss in run(_chunks(corpus, epoch, settings), draw, step, settings.workers):
-            total, examples = total + loss, examples + len(work.contexts.words)
+        for count, loss in run(_chunks(corpus, epoch, settings), draw, step, settings.workers):
+            total, examples = total + loss, examples + count
             seen = min(seen + settings.chunk, (epoch + 1) * words)
             report(Progress(epoch, seen, settings.epochs * words, total / max(examples, 1)))
         if not examples:
@@ -195,8 +205,8 @@ def train(
     return Trained(vocabulary, vectors[:, : settings.width], weights[:, : settings.width], tuple(losses))
 
 
-def _chunks(corpus: Corpus, epoch: int, settings: Settings) -> Iterator[Chunk]:
-    seen, words = epoch * len(corpus.tokens), settings.epochs * len(corpus.tokens)
+def _chunks(corpus: Text, epoch: int, settings: Settings) -> Iterator[Chunk]:
+    seen, words = epoch * corpus.words, settings.epochs * corpus.words
     for number, text in enumerate(corpus.chunks(settings.chunk)):
         rate = settings.rate + (settings.final_rate - settings.rate) * seen / words
         yield Chunk(text, (settings.seed, epoch, number), rate)
