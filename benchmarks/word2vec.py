@@ -155,18 +155,15 @@ def with_orrery(options: argparse.Namespace) -> dict:
 
 def quality(vectors: tuple) -> dict:
     """Both trainers are judged by the same code; gensim's own judge agrees with it in the tests."""
-    from orrery.evaluation.word_vectors import answer_analogies, judge_similarity, read_questions
+    from orrery.evaluation.word_vectors import measure as measure_vectors
     from orrery.models.word2vec.vectors import Vectors
 
-    kept = Vectors(*vectors)
-    folder = data() / "word-similarity"
-    answers = answer_analogies(kept, read_questions((folder / "questions-words.txt").open(encoding="utf-8")))
-    pairs = [line.split() for line in (folder / "EN-WS-353-ALL.txt").open(encoding="utf-8")]
-    correlation, used, _ = judge_similarity(kept, [(one, other, float(score)) for one, other, score in pairs])
-    right, asked = sum(answer.right for answer in answers), sum(answer.asked for answer in answers)
-    sections = {answer.section: [answer.right, answer.asked] for answer in answers}
+    found = measure_vectors(Vectors(*vectors), data())
+    asked = sum(answer.asked for answer in found.analogies)
+    sections = {answer.section: [answer.right, answer.asked] for answer in found.analogies}
     return {
-        "analogies": right / max(asked, 1), "asked": asked, "sections": sections, "wordsim": correlation, "pairs": used
+        "analogies": found.accuracy, "asked": asked, "sections": sections,
+        "wordsim": found.similarity, "pairs": found.pairs,
     }  # fmt: skip
 
 

@@ -131,7 +131,6 @@ def hogwild(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> It
 
     The fastest way; two runs differ, because updates that meet in one row may lose one another.
     """
-
     waiting: deque[Future[Stepped]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         for chunk in chunks:
