@@ -150,7 +150,7 @@ def with_orrery(options: argparse.Namespace) -> dict:
         trained = train(corpus, vocabulary, architecture, objective(vocabulary), settings, run)
         seconds = time.perf_counter() - start
     vectors = (vocabulary.words, trained.vectors)
-    return {"seconds": seconds, "words": corpus.words, "losses": trained.losses, "vectors": vectors}
+    return {"seconds": seconds, "words": corpus.words, "losses": trained.measured, "vectors": vectors}
 
 
 def quality(vectors: tuple) -> dict:

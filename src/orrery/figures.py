@@ -146,7 +146,8 @@ def scatter(
     points = [point for group in groups.values() for point in group.values()]
     if not points or not all(math.isfinite(number) for point in points for number in point):
         raise UsageError("a scatter needs points with finite numbers", "leave out what has no place")
-    across = _Axis([x for x, _ in points], _LEFT, WIDTH - _RIGHT, False)
+    names = 44 + 7 * _longest(list(groups), 28) if len(groups) > 1 else 0  # room for the legend beside the points
+    across = _Axis([x for x, _ in points], _LEFT, WIDTH - _RIGHT - names, False)
     upward = _Axis([y for _, y in points], HEIGHT - _BOTTOM, _TOP, False)
     parts = [_frame(across, upward, x_label, y_label)]
     places = [(across.at(x), upward.at(y)) for x, y in points]

@@ -117,6 +117,7 @@ def write_map(vectors: "Vectors", words: Sequence[str], n: int, path: Path) -> N
     title = f"{', '.join(words)}: the nearest words"
     figure = scatter(points, title=title, x_label="first principal component", y_label="second")
     with machine_errors(path, len(figure)):
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, figure)
     print(path)
 

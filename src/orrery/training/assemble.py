@@ -17,6 +17,8 @@ from orrery.models.calls import default_kernel, keeps_pattern
 from orrery.models.decoder import Decoder
 from orrery.models.dropout import pattern_dropout, with_dropout
 from orrery.models.initialise import initialise
+from orrery.models.word2vec.files import read_vectors
+from orrery.models.word_embeddings import initialise_embeddings
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.attention.materialised import materialised
 from orrery.nn.spec import from_json, to_json
@@ -68,8 +70,11 @@ def assemble_texts(recipe: Recipe, portions: Sequence[Portion], held_back: list[
     spec = model_spec(recipe.model, tokenizer.size, recipe.batches.length)
     ids = [encode(tokenizer, portion.documents) for portion in portions]
     source = mixed_batches(recipe, portions, ids)
+    model = build_model(spec, recipe.seed, find_device(recipe.training.device))
+    if recipe.model.embeddings is not None:
+        initialise_embeddings(model, tokenizer, read_vectors(recipe.model.embeddings))
     parts = Parts(
-        model=build_model(spec, recipe.seed, find_device(recipe.training.device)),
+        model=model,
         objective=CausalLanguageModel(recipe.objective.label_smoothing),
         source=source,
         validation=validation(recipe, tokenizer, held_back),

@@ -41,7 +41,7 @@ def train_word_vectors(recipe: WordVectorRecipe, folder: RunFolder, reporter: Re
         corpus = StoredCorpus(file, sentences, vocabulary)
         reporter.line(f"{corpus.words:,} words, {len(vocabulary.words):,} of them different")
         run = hogwild if recipe.training.hogwild else in_order
-        report = recorder(folder, reporter, corpus.words)
+        report = recorder(folder, reporter)
         settings = settings_of(recipe)
         trained = train(corpus, vocabulary, architecture, objective(vocabulary), settings, run, report)
     with machine_errors(folder.final):
@@ -79,16 +79,20 @@ def settings_of(recipe: WordVectorRecipe) -> Settings:
     )
 
 
-def recorder(folder: RunFolder, reporter: Reporter, words: int) -> Callable[[Progress], None]:
-    """Return what shows each chunk and records each epoch: mean loss, words so far, and words a second."""
+def recorder(folder: RunFolder, reporter: Reporter) -> Callable[[Progress], None]:
+    """Return what shows each chunk and records each epoch: loss in it and after it, words so far, words a second."""
     begin = time.perf_counter()
 
     def report(progress: Progress) -> None:
         record: dict[str, Any] | None = None
-        if progress.words == (progress.epoch + 1) * words:
-            speed = progress.words / (time.perf_counter() - begin)
-            record = {"step": progress.epoch + 1, "words": progress.words, "train/loss": progress.loss}
-            record["tokens_per_second"] = speed
+        if progress.measured is not None:
+            record = {
+                "step": progress.epoch + 1,
+                "words": progress.words,
+                "train/loss": progress.loss,
+                "loss": progress.measured,
+                "tokens_per_second": progress.words / (time.perf_counter() - begin),
+            }
             folder.record(record)
         reporter.progress(progress.words, progress.of, record)
 

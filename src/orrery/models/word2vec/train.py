@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +31,8 @@ LINE = 16
 class Settings:
     """The numbers of a training; those of the C program where it has them.
 
-    CBOW wants about three times the rate (0.075): its gradient carries the 1/n of the mean, which the C program
-    and gensim leave out (Irsoy et al. 2021).
+    The rate is that of skip-gram; CBOW wants about three times as much (0.075): its gradient carries the 1/n of the
+    mean, which the C program and gensim leave out (Irsoy et al. 2021). Recipes choose by the kind of model.
     """
 
     width: int = 100
@@ -73,12 +74,16 @@ class Work(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Where the training is: words of all epochs so far, of how many, and the epoch's mean loss until now."""
+    """Where the training is: words of all epochs so far, of how many, and the epoch's mean loss until now.
+
+    ``measured`` is there once, when an epoch has ended; see `Trained`.
+    """
 
     epoch: int
     words: int
     of: int
     loss: float
+    measured: float | None = None
 
 
 Draw = Callable[[Chunk], Work]
@@ -90,16 +95,18 @@ Runner = Callable[[Iterator[Chunk], Draw, Step, int], Iterator[Stepped]]
 
 @dataclass(frozen=True)
 class Trained:
-    """Both tables of a training and the mean loss of an example in each epoch, in float64.
+    """Both tables of a training, and the mean loss of an example in and after each epoch, in float64.
 
-    The loss of an example is taken before its own step, so an epoch's mean also gains from what the text just
-    said; as the rate falls it gains less, and on a text that repeats itself the last means may rise a little.
+    ``losses`` are of the steps: each example's before its own step, but just after those of its neighbours, which
+    share its words. That lowers them, the more so the larger the rate: as the rate falls they may rise while the
+    model gets better. ``measured`` stand still: at rate 0, after the epoch, on the same part of the text each time.
     """
 
     vocabulary: Vocabulary
     vectors: NDArray[np.float32]
     weights: NDArray[np.float32]
     losses: tuple[float, ...]
+    measured: tuple[float, ...]
 
     def keep(self) -> Vectors:
         """Throw the classifier away and keep the embeddings."""
@@ -152,7 +159,9 @@ def compile_ahead(architecture: Architecture, objective: Callable[[Vocabulary], 
     """
     words = ["a", "b"] * 4
     vocabulary = Vocabulary.count([words], 1)
-    train(Corpus.of([words], vocabulary), vocabulary, architecture, objective(vocabulary), Settings(epochs=1, sample=0))
+    train(
+        Corpus.of([words], vocabulary), vocabulary, architecture, objective(vocabulary), Settings(epochs=1, sample=0.0)
+    )
     release_compiler()
 
 
@@ -188,7 +197,7 @@ def train(
         return Work(contexts, objective.targets(contexts.words, noise), chunk.rate)
 
     step = _step(objective, vectors, weights)
-    losses = []
+    losses, measured = [], []
     for epoch in range(settings.epochs):
         total, examples, seen = 0.0, 0, epoch * words
         for count, loss in run(_chunks(corpus, epoch, settings), draw, step, settings.workers):
@@ -201,7 +210,20 @@ def train(
                 "give sentences of several words, or a larger `sample`",
             )
         losses.append(total / examples)
-    return Trained(vocabulary, vectors[:, : settings.width], weights[:, : settings.width], tuple(losses))
+        measured.append(_measure(corpus, settings, draw, step))
+        report(Progress(epoch, seen, settings.epochs * words, losses[-1], measured[-1]))
+    width = settings.width
+    return Trained(vocabulary, vectors[:, :width], weights[:, :width], tuple(losses), tuple(measured))
+
+
+def _measure(corpus: Text, settings: Settings, draw: Draw, step: Step) -> float:
+    """Return the mean loss at rate 0 of one chunk in ten, of 20 at most, with draws that no epoch trains on."""
+    every = max(10, corpus.words // (20 * settings.chunk))
+    total, examples = 0.0, 0
+    for chunk in islice(_chunks(corpus, settings.epochs, settings), 0, None, every):
+        count, loss = _counted(draw(chunk._replace(rate=0.0)), step)
+        total, examples = total + loss, examples + count
+    return total / max(examples, 1)
 
 
 def _chunks(corpus: Text, epoch: int, settings: Settings) -> Iterator[Chunk]:
