@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from orrery.errors import ModelFileError
-from orrery.models.word2vec.files import find_vectors, read_vectors
+from orrery.models.word2vec.files import VECTORS, find_vectors, read_vectors
 from orrery.models.word2vec.vectors import Vectors
 
 
@@ -30,3 +30,19 @@ def read_word_vectors(path: str | Path, say: Callable[[str], None] = lambda line
     if stored.tokenizer is None:
         raise ModelFileError(f"{path} has no tokenizer, so nothing names the rows", "put tokenizer.json beside it")
     return vectors_of(stored.model, stored.tokenizer)
+
+
+def import_word2vec(source: Path, out: Path) -> Vectors:
+    """Write a word2vec file, of either form, as the binary one of a new folder, and compare what is read back.
+
+    Raises:
+        UsageError: the folder has vectors already.
+        ModelFileError: the file is damaged.
+        MachineError: the disk refuses.
+        RunError: what was read back differs.
+    """
+    from orrery.loading.export import export_word2vec
+
+    vectors = read_vectors(source)
+    export_word2vec(vectors, out / VECTORS, binary=True)
+    return vectors

@@ -17,7 +17,7 @@ from orrery.models.word2vec.vocabulary import StoredCorpus, Vocabulary
 from orrery.training.folder import RunFolder
 from orrery.training.progress import Reporter
 from orrery.training.recipes import as_yaml
-from orrery.training.word_vector_recipe import NegativeSettings, WordObjective, WordVectorRecipe
+from orrery.training.word_vector_recipe import HierarchicalSettings, NegativeSettings, WordObjective, WordVectorRecipe
 
 ARCHITECTURES = {"skip-gram": skip_gram, "cbow": cbow}
 
@@ -62,7 +62,7 @@ def objective_of(settings: WordObjective) -> Callable[[Vocabulary], Objective]:
     """Return how the recipe's objective is made for a vocabulary."""
     if isinstance(settings, NegativeSettings):
         return partial(NegativeSampling, negatives=settings.negatives, power=settings.power)
-    return {"hierarchical": HierarchicalSoftmax, "full": FullSoftmax}[settings.kind]
+    return HierarchicalSoftmax if isinstance(settings, HierarchicalSettings) else FullSoftmax
 
 
 def settings_of(recipe: WordVectorRecipe) -> Settings:

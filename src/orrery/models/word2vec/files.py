@@ -52,6 +52,15 @@ def read_vectors(path: Path) -> Vectors:
     return read_text(path) if len(row) == width and all(map(_NUMBER.fullmatch, row)) else read_binary(path)
 
 
+def is_vectors(path: Path) -> bool:
+    """Return whether a file begins as these do: a line of two whole numbers."""
+    if not path.is_file():
+        return False
+    with _open(path) as file:
+        parts = file.readline(100).split()
+    return len(parts) == 2 and all(part.isdigit() for part in parts)
+
+
 def find_vectors(path: Path) -> Path | None:
     """Return the file of word vectors that a path means: itself, or the one in a folder or run; or nothing."""
     if path.is_file():
