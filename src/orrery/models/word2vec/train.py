@@ -157,6 +157,7 @@ def compile_ahead(architecture: Architecture, objective: Callable[[Vocabulary], 
 
     Called before a text is read, it keeps the compiler and the tables from being in memory together.
     """
+    release_compiler()  # what its import touched, the loading of compiled code does not need
     words = ["a", "b"] * 4
     vocabulary = Vocabulary.count([words], 1)
     train(
