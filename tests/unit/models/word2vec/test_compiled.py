@@ -31,7 +31,7 @@ def test_the_cache_is_the_user_s(tmp_path, usable):
 RELEASE = """
 import numpy as np, sys
 from orrery.kernels.compiled import compiled, release_compiler
-from orrery.models.word2vec.draws import random_bits, reach, skip_gram
+from orrery.models.word2vec.draws import random_bits, skip_gram
 from orrery.models.word2vec.objectives import NegativeSampling
 from orrery.models.word2vec.train import compile_ahead
 
@@ -39,12 +39,14 @@ def megabytes():
     line = next(line for line in open("/proc/self/status") if line.startswith("VmRSS"))
     return int(line.split()[1]) / 1024
 
-before = random_bits(np.uint64(5), 3)
-full = megabytes()
 compile_ahead(skip_gram, NegativeSampling)
+before = random_bits(np.uint64(5), 3)
+assert compiled(lambda x: x + 1)(3) == 4  # it still compiles
+full = megabytes()
+release_compiler()
 print(full - megabytes())
 assert random_bits(np.uint64(5), 3) == before
-assert compiled(lambda x: x + 1)(3) == 4  # it still compiles
+assert compiled(lambda x: x + 2)(3) == 5
 assert "torch" not in sys.modules
 """
 
