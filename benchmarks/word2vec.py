@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 KINDS = ("gensim", "gensim-file", "orrery-in-order", "orrery-hogwild")
@@ -131,41 +132,38 @@ def with_gensim(options: argparse.Namespace) -> dict:
 def with_orrery(options: argparse.Namespace) -> dict:
     from orrery.models.word2vec.draws import cbow, skip_gram
     from orrery.models.word2vec.objectives import HierarchicalSoftmax, NegativeSampling
-    from orrery.models.word2vec.train import Settings, hogwild, in_order, train
-    from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
+    from orrery.models.word2vec.train import Settings, compile_ahead, hogwild, in_order, train
+    from orrery.models.word2vec.vocabulary import StoredCorpus, Vocabulary
 
-    vocabulary = Vocabulary.count(text_lines(options.text))
-    corpus = Corpus.of(text_lines(options.text), vocabulary)
+    architecture = cbow if options.cbow else skip_gram
+    objective = HierarchicalSoftmax if options.hs else partial(NegativeSampling, negatives=options.negative)
+    compile_ahead(architecture, objective)
     settings = Settings(
         width=options.width, window=options.window, epochs=options.epochs, rate=options.rate,
         workers=options.workers, seed=options.seed,
     )  # fmt: skip
-    objective = HierarchicalSoftmax(vocabulary) if options.hs else NegativeSampling(vocabulary, options.negative)
-    architecture = cbow if options.cbow else skip_gram
-    run = in_order if options.child == "orrery-in-order" else hogwild
-    small = Corpus(corpus.tokens[:2000], corpus.starts[corpus.starts <= 2000])
-    train(small, vocabulary, architecture, objective, Settings(width=options.width, epochs=1), run)  # compiles
-    start = time.perf_counter()
-    trained = train(corpus, vocabulary, architecture, objective, settings, run)
-    seconds = time.perf_counter() - start
-    words, vectors = vocabulary.words, trained.vectors
-    return {"seconds": seconds, "words": len(corpus.tokens), "losses": trained.losses, "vectors": (words, vectors)}
+    vocabulary = Vocabulary.count(text_lines(options.text))
+    with tempfile.TemporaryFile() as file:
+        corpus = StoredCorpus(file, text_lines(options.text), vocabulary)
+        run = in_order if options.child == "orrery-in-order" else hogwild
+        start = time.perf_counter()
+        trained = train(corpus, vocabulary, architecture, objective(vocabulary), settings, run)
+        seconds = time.perf_counter() - start
+    vectors = (vocabulary.words, trained.vectors)
+    return {"seconds": seconds, "words": corpus.words, "losses": trained.measured, "vectors": vectors}
 
 
 def quality(vectors: tuple) -> dict:
     """Both trainers are judged by the same code; gensim's own judge agrees with it in the tests."""
-    from orrery.evaluation.word_vectors import answer_analogies, judge_similarity, read_questions
+    from orrery.evaluation.word_vectors import measure as measure_vectors
     from orrery.models.word2vec.vectors import Vectors
 
-    kept = Vectors(*vectors)
-    folder = data() / "word-similarity"
-    answers = answer_analogies(kept, read_questions((folder / "questions-words.txt").open(encoding="utf-8")))
-    pairs = [line.split() for line in (folder / "EN-WS-353-ALL.txt").open(encoding="utf-8")]
-    correlation, used, _ = judge_similarity(kept, [(one, other, float(score)) for one, other, score in pairs])
-    right, asked = sum(answer.right for answer in answers), sum(answer.asked for answer in answers)
-    sections = {answer.section: [answer.right, answer.asked] for answer in answers}
+    found = measure_vectors(Vectors(*vectors), data())
+    asked = sum(answer.asked for answer in found.analogies)
+    sections = {answer.section: [answer.right, answer.asked] for answer in found.analogies}
     return {
-        "analogies": right / max(asked, 1), "asked": asked, "sections": sections, "wordsim": correlation, "pairs": used
+        "analogies": found.accuracy, "asked": asked, "sections": sections,
+        "wordsim": found.similarity, "pairs": found.pairs,
     }  # fmt: skip
 
 

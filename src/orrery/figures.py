@@ -1,4 +1,4 @@
-"""Figures as SVG text: line charts, bar charts and heat maps, by the standard library alone.
+"""Figures as SVG text: line charts, bar charts, heat maps and labelled points, by the standard library alone.
 
 They take the colour of the surrounding text and follow its light or dark scheme, keep their text selectable, and are
 the same bytes for the same input. Everything from outside is escaped.
@@ -129,6 +129,38 @@ def heat_map(
     return _svg(max(left + width + 16, 24 + 8 * len(title)), above + height + 16, title, parts)
 
 
+def scatter(
+    groups: Mapping[str, Mapping[str, tuple[Number, Number]]], *, title: str, x_label: str, y_label: str
+) -> str:
+    """Return labelled points as an SVG element, one hue for each group.
+
+    Args:
+        groups: points (x, y) by their label, by the group's name.
+        title: above the figure.
+        x_label: what x is.
+        y_label: what y is.
+
+    Raises:
+        UsageError: no point, or one that is not finite.
+    """
+    points = [point for group in groups.values() for point in group.values()]
+    if not points or not all(math.isfinite(number) for point in points for number in point):
+        raise UsageError("a scatter needs points with finite numbers", "leave out what has no place")
+    names = 44 + 7 * _longest(list(groups), 28) if len(groups) > 1 else 0  # room for the legend beside the points
+    across = _Axis([x for x, _ in points], _LEFT, WIDTH - _RIGHT - names, False)
+    upward = _Axis([y for _, y in points], HEIGHT - _BOTTOM, _TOP, False)
+    parts = [_frame(across, upward, x_label, y_label)]
+    places = [(across.at(x), upward.at(y)) for x, y in points]
+    boxes = [(x - 3, y - 3, x + 3, y + 3) for x, y in places]
+    named = [(number, label) for number, group in enumerate(groups.values()) for label in group]
+    for (number, label), (x, y) in zip(named, places, strict=True):
+        parts.append(f'<circle class="f{number % len(_HUES)}" r="3" cx="{_n(x)}" cy="{_n(y)}"/>')
+        parts.append(_label(_short(label, 20), x, y, boxes))
+    if len(groups) > 1:
+        parts.append(_legend(list(groups)))
+    return _svg(WIDTH, HEIGHT, title, parts)
+
+
 class _Axis:
     """A scale from numbers to pixels, with round ticks."""
 
@@ -211,6 +243,25 @@ def _legend(names: Sequence[str]) -> str:
         parts.append(f'<line class="l s{hue}" x1="{x}" x2="{x + 20}" y1="{y - 4}" y2="{y - 4}"/>')
         parts.append(_text(x + 26, y, _short(name, 28)))
     return "".join(parts)
+
+
+def _label(text: str, x: Number, y: Number, boxes: list[tuple[Number, Number, Number, Number]]) -> str:
+    """Return a point's name on the side where it covers the least of what is there, and add its box to ``boxes``."""
+    width = 6.5 * len(text)
+    sides = [(x + 6, "start", x + 6, y + 4), (x - 6, "end", x - 6 - width, y + 4)]
+    sides += [(x, "middle", x - width / 2, y + shift) for shift in (-6, 15)]
+
+    def covered(side: tuple[Number, str, Number, Number]) -> Number:
+        left, right, top, bottom = side[2], side[2] + width, side[3] - 10, side[3] + 2
+        outside = max(0, _LEFT - left) + max(0, right - WIDTH + 4)
+        shared = (
+            max(0, min(right, b[2]) - max(left, b[0])) * max(0, min(bottom, b[3]) - max(top, b[1])) for b in boxes
+        )
+        return sum(shared) + 100 * outside
+
+    best = min(sides, key=covered)
+    boxes.append((best[2], best[3] - 10, best[2] + width, best[3] + 2))
+    return _text(best[0], best[3], text, best[1])
 
 
 def _shades(row: Sequence[Number], top: Number, left: int, y: int, cell: int) -> str:

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 from orrery.errors import UsageError
-from orrery.figures import bar_chart, heat_map, line_chart
+from orrery.figures import bar_chart, heat_map, line_chart, scatter
 
 NASTY = "</text><script>alert('&\"')</script>\x1b\x00"
 
@@ -24,8 +24,9 @@ def line(points, **options):
         line_chart({NASTY: [(1, 2), (3, 4)], "b": [(1, 1)]}, title=NASTY, x_label=NASTY, y_label=NASTY),
         bar_chart({NASTY: 1.5, "negative": -2.0}, title=NASTY, x_label=NASTY),
         heat_map([[0.0, 1.0], [0.5, 0.5]], rows=[NASTY, "\n"], columns=[NASTY, " "], title=NASTY),
+        scatter({NASTY: {NASTY: (1, 2)}, "b": {"x": (0, 0)}}, title=NASTY, x_label=NASTY, y_label=NASTY),
     ],
-    ids=["line", "bar", "heat"],
+    ids=["line", "bar", "heat", "scatter"],
 )
 def test_nothing_from_outside_becomes_markup(svg):
     root = ElementTree.fromstring(svg)
@@ -80,3 +81,23 @@ def test_what_cannot_be_drawn_is_refused(make):
 def test_it_needs_the_standard_library_alone():
     program = "import sys, orrery.figures; assert not {'torch', 'numpy'} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def places(svg):
+    return {node.text: float(node.get("x")) for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")
+            and node.get("x")}  # fmt: skip
+
+
+def test_a_scatter_names_every_point_and_keeps_names_apart():
+    groups = {"one": {"a": (0, 0), "b": (1, 1)}, "two": {"c": (0.5, 0.01)}}
+    svg = scatter(groups, title="t", x_label="x", y_label="y")
+    assert {"a", "b", "c", "one", "two"} <= set(texts(svg))
+    circles = [node for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("circle")]
+    assert [node.get("class") for node in circles] == ["f0", "f0", "f1"]
+    close = scatter({"one": {"first": (0, 0), "second": (0.02, 0)}}, title="t", x_label="x", y_label="y")
+    found = places(close)
+    assert abs(found["first"] - found["second"]) > 10  # one on each side
+    with pytest.raises(UsageError, match="finite"):
+        scatter({"one": {"a": (0, float("nan"))}}, title="t", x_label="x", y_label="y")
+    with pytest.raises(UsageError, match="finite"):
+        scatter({}, title="t", x_label="x", y_label="y")

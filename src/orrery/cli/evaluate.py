@@ -11,6 +11,7 @@ from orrery.errors import UsageError
 TASKS = {
     "translation": "orrery.cli.evaluate_translation:translation",
     "perplexity": "orrery.cli.evaluate_perplexity:perplexity",
+    "word-vectors": "orrery.cli.evaluate_word_vectors:word_vectors",
 }
 
 
@@ -26,9 +27,11 @@ def evaluate(model: str, task: str, /, *settings: Annotated[str, Parameter(allow
 
     Both: --device, --dtype.
 
+    word-vectors: Google's analogies by section, and the rank correlation with WordSim-353.
+
     Args:
         model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
-        task: translation or perplexity.
+        task: translation, perplexity or word-vectors.
         settings: Those of the task.
     """
     if task not in TASKS:

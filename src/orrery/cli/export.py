@@ -1,4 +1,4 @@
-"""``orrery export``: a model out, as GGUF or in the Hugging Face layout, read back and compared."""
+"""``orrery export``: a model out, as GGUF, in the Hugging Face layout or as word vectors, read back and compared."""
 
 import sys
 from pathlib import Path
@@ -14,29 +14,41 @@ if TYPE_CHECKING:
 
 def export(
     model: str,
-    format: Literal["gguf", "hf"],
+    format: Literal["gguf", "hf", "word2vec"],
     output: Path,
     /,
     *,
     type: Annotated[Literal["f32", "f16", "bf16", "q8_0", "q4_0"] | None, Parameter(name="--type")] = None,
+    binary: bool = False,
 ) -> None:
     """Write a model for other programs; success is told only after what was written was read back and compared.
 
     gguf is one file for llama.cpp and what is built on it, and takes the families and byte-level BPE tokenizers that
-    llama.cpp has; hf is a folder for transformers, with every weight as it is. What exists is never overwritten.
+    llama.cpp has; hf is a folder for transformers, with every weight as it is; word2vec is the file of the C program,
+    from word vectors or from the table a model reads its tokens from. What exists is never overwritten.
 
     Args:
-        model: A run, a checkpoint, or a Hugging Face folder.
-        format: gguf or hf.
+        model: A run, a checkpoint, or a Hugging Face folder; for word2vec also a file of word vectors.
+        format: gguf, hf or word2vec.
         output: The file or folder to write.
         type: How gguf stores matrices; where not given, as the model does, float64 as f32.
+        binary: Write word2vec's binary form, a third of the size, instead of text.
     """
-    if format == "hf" and type is not None:
-        raise UsageError("--type belongs to gguf; hf writes the weights as they are", "leave --type away")
-    from orrery.loading.export import export_gguf, export_hf
+    if format != "gguf" and type is not None:
+        raise UsageError(f"--type belongs to gguf; {format} writes the numbers as they are", "leave --type away")
+    if format != "word2vec" and binary:
+        raise UsageError("--binary belongs to word2vec", "leave --binary away")
+    from orrery.loading.export import export_gguf, export_hf, export_word2vec
     from orrery.loading.read import read
+    from orrery.loading.word_vectors import read_word_vectors
 
-    stored = read(model, lambda line: print(line, file=sys.stderr))
+    def say(line: str) -> None:
+        print(line, file=sys.stderr)
+
+    if format == "word2vec":
+        _print(export_word2vec(read_word_vectors(model, say), output, binary=binary))
+        return
+    stored = read(model, say)
     _print(export_hf(stored, output) if format == "hf" else export_gguf(stored, output, type))
 
 

@@ -11,16 +11,23 @@ def import_(model: str, out: Path, /, *, allow_pickle: bool = False) -> None:
     little memory, which accepts nothing but tensors.
 
     Args:
-        model: A Hugging Face folder, the file of weights in one, or hf:org/name@revision.
+        model: A Hugging Face folder, the file of weights in one, hf:org/name@revision, or a word2vec file.
         out: The new folder.
         allow_pickle: Convert .bin and .pt files.
     """
     from orrery.loading import hub
     from orrery.loading.importing import import_model
+    from orrery.loading.word_vectors import import_word2vec
+    from orrery.models.word2vec.files import is_vectors
 
     def say(line: str) -> None:
         print(line, file=sys.stderr)
 
     source = hub.fetch(model, say) if model.startswith(hub.PREFIX) else Path(model)
+    if is_vectors(source):
+        words, width = import_word2vec(source, out).matrix.shape
+        say(f"{out}: {words:,} words of width {width:,}, read back equal bit for bit")
+        print(out)
+        return
     import_model(source, out, allow_pickle=allow_pickle, say=say)
     print(out)

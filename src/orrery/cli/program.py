@@ -30,10 +30,13 @@ VERBS = {
     "chat": Verb("orrery.cli.chat:chat", "Talk with a model, one line a turn, in the terminal or from a pipe."),
     "score": Verb("orrery.cli.score:score", "Show the log probability of each token of a text."),
     "translate": Verb("orrery.cli.translate:translate", "Translate a sentence, or lines, with an encoder-decoder."),
-    "evaluate": Verb("orrery.cli.evaluate:evaluate", "Measure a model on a task: translation, perplexity."),
+    "evaluate": Verb(
+        "orrery.cli.evaluate:evaluate", "Measure a model on a task: translation, perplexity, word vectors."
+    ),
+    "neighbours": Verb("orrery.cli.neighbours:neighbours", "Show what is near a word: similarity, analogies, a map."),
     "show": Verb("orrery.cli.show:show", "Show the parts of a model and what they weigh, or what differs between two."),
     "plan": Verb("orrery.cli.plan:plan", "Show what a training sees of each corpus, before it starts."),
-    "export": Verb("orrery.cli.export:export", "Write a model for other programs: GGUF, or the Hugging Face layout."),
+    "export": Verb("orrery.cli.export:export", "Write a model for other programs: GGUF, Hugging Face, word2vec."),
     "import": Verb("orrery.cli.importing:import_", "Write a model anew as safetensors, from a pickle only if allowed."),
     "parity": Verb("orrery.cli.parity:parity", "Compare two models layer by layer; say where they part."),
     "tokenizer": Verb("orrery.cli.tokenizer:app", "Train a tokenizer, see step by step what it does, compare several."),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from orrery.cli import train_word_vectors
 from orrery.settings import runs_folder
 from orrery.training.recipes import as_yaml, load_recipe
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from orrery.training.config import Recipe
     from orrery.training.loop import Parts, Speed
     from orrery.training.precision import Precision
+    from orrery.training.word_vector_recipe import WordVectorRecipe
 
 
 def train(
@@ -38,6 +40,11 @@ def train(
         print_config: Print the recipe as it is resolved from file, environment and flags, and stop.
         output: The run's folder; by default runs/ and the recipe's name.
     """
+    if train_word_vectors.makes_word_vectors(config):
+        return train_word_vectors.train(
+            config, overrides, resume=resume, overwrite=overwrite, dry_run=dry_run, print_config=print_config,
+            output=output,
+        )  # fmt: skip
     recipe = load_recipe(config, overrides, os.environ)
     if print_config:
         print(as_yaml(recipe), end="")
@@ -74,7 +81,7 @@ def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> int
     return 128 + outcome.signal if outcome.signal else 0
 
 
-def conclusion(recipe: "Recipe", records: list[dict[str, Any]]) -> str:
+def conclusion(recipe: "Recipe | WordVectorRecipe", records: list[dict[str, Any]]) -> str:
     """Say what the last record holds of the recipe's expectation."""
     expected = recipe.expect
     found = next((r[expected.metric] for r in reversed(records) if expected.metric in r), None) if expected else None

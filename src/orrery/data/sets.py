@@ -116,7 +116,7 @@ def corpus_files(name: str, part: str, folder: Path) -> tuple[Path, list[Path]]:
         hint = f"it has: {parts}" if parts else "its tasks read it with their own loaders"
         what = f"{name}/{part}: not a text corpus" if part else f"{name} is not a text corpus as a whole"
         raise DataError(what if parts else f"{name} is not a text corpus", hint)
-    return folder, [_present(folder, name, found.corpora[part])]
+    return folder, [present(folder, name, found.corpora[part])]
 
 
 def is_parallel(source: str) -> bool:
@@ -132,10 +132,11 @@ def pair_files(source: str, folder: Path) -> tuple[Path, Path]:
         known = [f"{found.name}/{part}" if part else found.name for found in SETS.values() for part in found.pairs]
         raise DataError(f"{source}: not a named parallel corpus", f"name two files, or one of: {', '.join(known)}")
     left, right = SETS[name].pairs[part]
-    return _present(folder, name, left), _present(folder, name, right)
+    return present(folder, name, left), present(folder, name, right)
 
 
-def _present(folder: Path, name: str, file: str) -> Path:
+def present(folder: Path, name: str, file: str) -> Path:
+    """Return the path of one file of a set. Raises `DataError` that says how to get it where it is missing."""
     path = folder / name / file
     if not path.is_file():
         raise DataError(

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orrery.data.sets import present
 from orrery.errors import DataError
 from orrery.models.word2vec.vectors import Vectors
 
+SET = "word-similarity"
 BATCH = 256
 MOST_FREQUENT = 300_000
 
@@ -21,6 +24,35 @@ class Answers:
     right: int
     asked: int
     skipped: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Google's analogies by section, and the rank correlation with WordSim-353 with its pairs used and skipped."""
+
+    analogies: tuple[Answers, ...]
+    similarity: float
+    pairs: int
+    skipped: int
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right answers among the questions that could be asked; NaN where none could."""
+        asked = sum(section.asked for section in self.analogies)
+        return sum(section.right for section in self.analogies) / asked if asked else float("nan")
+
+
+def measure(vectors: Vectors, folder: Path) -> Measured:
+    """Measure on the data set ``word-similarity`` in the folder of the data sets.
+
+    Raises:
+        DataError: the set is not there, or fewer than two of its pairs are known.
+    """
+    questions, scores = (present(folder, SET, name) for name in ("questions-words.txt", "EN-WS-353-ALL.txt"))
+    answers = answer_analogies(vectors, read_questions(questions.read_text(encoding="utf-8").splitlines()))
+    lines = (line.split() for line in scores.read_text(encoding="utf-8").splitlines())
+    similarity, used, skipped = judge_similarity(vectors, [(one, other, float(score)) for one, other, score in lines])
+    return Measured(tuple(answers), similarity, used, skipped)
 
 
 def read_questions(lines: Iterable[str]) -> Iterator[tuple[str, tuple[str, str, str, str]]]:

@@ -23,6 +23,8 @@ from orrery.loading.read import Stored, read
 from orrery.loading.weights import weights_of
 from orrery.models.decoder import Decoder
 from orrery.models.dropout import without_dropout
+from orrery.models.word2vec.files import read_binary, read_text, write_binary, write_text
+from orrery.models.word2vec.vectors import Vectors
 from orrery.nn.spec import to_json
 from orrery.text.chat.folder import DEFAULT
 from orrery.text.gguf import tells_apart_long_words, vocabulary
@@ -109,6 +111,27 @@ def export_gguf(stored: Stored, path: str | Path, kind: str | None = None) -> Ex
     notes = (note,) if tells_apart_long_words(stored.tokenizer) else ()
     form = f"GGUF, {architecture.name}, {kind}"
     return Exported(path, form, _count(weights_of(model)), path.stat().st_size, worst, notes)
+
+
+def export_word2vec(vectors: Vectors, path: str | Path, *, binary: bool = False) -> Exported:
+    """Write word vectors as the C program does, and compare what is read back: words and numbers, bit for bit.
+
+    Raises:
+        UsageError: something is there already.
+        ModelFileError: a word holds white space, which the format cannot say.
+        MachineError: the disk refuses.
+        RunError: what was read back differs.
+    """
+    path = Path(path)
+    write, read_back, form = (write_binary, read_binary, "binary") if binary else (write_text, read_text, "text")
+    with _aside(path, 4 * vectors.matrix.size) as fresh:
+        write(vectors, fresh)
+        found = read_back(fresh)
+        if found.words != vectors.words or found.matrix.tobytes() != vectors.matrix.tobytes():
+            raise _differs("a word or its vector", "")
+    words, width = vectors.matrix.shape
+    form = f"word2vec {form}, {words:,} words of width {width:,}"
+    return Exported(path, form, vectors.matrix.size, path.stat().st_size, 0.0)
 
 
 def _count(tensors: Mapping[str, Tensor]) -> int:

@@ -24,7 +24,6 @@ from orrery.training.building import (
 from orrery.training.config import FilesSettings, PairDataSettings, Pairs, Recipe
 from orrery.training.evaluate import Validation
 from orrery.training.loop import Parts
-from orrery.training.precision import find_device
 
 Ids = tuple[list[int], list[int]]
 NAME = "pairs"
@@ -45,7 +44,7 @@ def assemble_pairs(recipe: Recipe, data: PairDataSettings) -> Assembly:
     others, more = short_enough(encode(tokenizer, held_back), recipe.batches.length, "validation")
     source = PairBatches(pairs, ends, recipe.batches.size, recipe.seed)
     parts = Parts(
-        model=prepared(spec.build(), recipe.seed, find_device(recipe.training.device)),
+        model=prepared(spec.build(), recipe, tokenizer),
         objective=TeacherForced(recipe.objective.label_smoothing),
         source=source,
         validation=validation(recipe, others, ends),

@@ -10,7 +10,6 @@ from orrery.training.building import Assembly, family_config, fitting, make_toke
 from orrery.training.config import Recipe, ShardDataSettings
 from orrery.training.evaluate import Validation
 from orrery.training.loop import Parts
-from orrery.training.precision import find_device
 
 NAME = "shards"
 """What the shards are called in tables."""
@@ -32,7 +31,7 @@ def assemble_shards(recipe: Recipe, data: ShardDataSettings) -> Assembly:
     config = family_config(recipe.model, vocab_size=tokenizer.size)
     spec = fitting(decoder(read_spec(recipe.model, config)), tokenizer.size, recipe.batches.length)
     parts = Parts(
-        model=prepared(spec.build(), recipe.seed, find_device(recipe.training.device)),
+        model=prepared(spec.build(), recipe, tokenizer),
         objective=CausalLanguageModel(recipe.objective.label_smoothing),
         source=CropBatches(shards, recipe.batches.length, recipe.batches.size, recipe.seed),
         validation=validation(recipe, data, tokenizer.fingerprint),

@@ -20,7 +20,6 @@ from orrery.training.building import Assembly, family_config, fitting, make_toke
 from orrery.training.config import BatchSettings, DataSettings, Recipe, SplitSettings
 from orrery.training.evaluate import Validation
 from orrery.training.loop import Parts
-from orrery.training.precision import find_device
 from orrery.training.randomness import derive_seed
 
 Ids = NDArray[np.uint32]
@@ -44,7 +43,7 @@ def assemble_texts(recipe: Recipe, portions: Sequence[Portion], held_back: list[
     ids = [encode(tokenizer, portion.documents) for portion in portions]
     source = mixed_batches(recipe, portions, ids)
     parts = Parts(
-        model=prepared(spec.build(), recipe.seed, find_device(recipe.training.device)),
+        model=prepared(spec.build(), recipe, tokenizer),
         objective=CausalLanguageModel(recipe.objective.label_smoothing),
         source=source,
         validation=validation(recipe, tokenizer, held_back),

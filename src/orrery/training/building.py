@@ -13,14 +13,17 @@ from orrery.models.dropout import pattern_dropout, with_dropout
 from orrery.models.encoder_decoder import ConditionalDecoder, EncoderDecoder
 from orrery.models.initialise import initialise
 from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.models.word2vec.files import read_vectors
+from orrery.models.word_embeddings import initialise_embeddings
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.attention.materialised import materialised
 from orrery.nn.patches import PatchEmbedding
 from orrery.nn.spec import ModuleSpec, from_json
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
 from orrery.text.train import train_tokenizer
-from orrery.training.config import ModelSettings, TokenizerSettings
+from orrery.training.config import ModelSettings, Recipe, TokenizerSettings
 from orrery.training.loop import Parts
+from orrery.training.precision import find_device
 from orrery.training.randomness import derive_seed
 
 ConditionalSpec: TypeAlias = EncoderDecoder.Spec | SequenceToSequence.Spec
@@ -88,9 +91,12 @@ def fitting(found: Found, vocabulary: int, length: int) -> Found:
     return found
 
 
-def prepared(model: Writer, seed: int, device: str) -> Writer:
-    """Give a model fresh weights that depend on the seed alone, and the kernel to train it with."""
-    initialise(model, len(model.stack.blocks), derive_seed(seed, "weights"))
+def prepared(model: Writer, recipe: Recipe, tokenizer: Tokenizer) -> Writer:
+    """Give a model fresh weights that depend on the seed alone, its word vectors, and the kernel to train it with."""
+    initialise(model, len(model.stack.blocks), derive_seed(recipe.seed, "weights"))
+    if recipe.model.embeddings is not None:
+        initialise_embeddings(model, tokenizer, read_vectors(recipe.model.embeddings))
+    device = find_device(recipe.training.device)
     model.kernel = training_kernel(model.spec, device)  # type: ignore[arg-type]
     return model
 

@@ -54,13 +54,15 @@ def _what_data(values: Any) -> str:
 class ModelSettings(Section):
     """Which model: a family with its configuration in Hugging Face's names, or a spec file.
 
-    ``dropout`` replaces every dropout of the architecture by one rate on what the residuals add.
+    ``dropout`` replaces every dropout of the architecture by one rate on what the residuals add. ``embeddings`` is a
+    word2vec file or a run of word vectors, whose rows the tokens that are words begin with.
     """
 
     family: str | None = None
     config: dict[str, Any] = {}
     spec: Path | None = None
     dropout: Fraction | None = None
+    embeddings: Path | None = None
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "ModelSettings":

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +113,10 @@ def remove(path: Path) -> None:
 
 def surroundings() -> dict[str, Any]:
     """Return the command line, the versions and the machine of this process."""
-    import torch
-
     return {
         "command": sys.argv,
         "orrery": orrery.__version__,
-        "torch": torch.__version__,
+        "torch": version("torch"),
         "python": platform.python_version(),
         "system": platform.platform(),
         "processor": platform.processor() or platform.machine(),

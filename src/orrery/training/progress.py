@@ -8,6 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 UNITS = {
     "train/loss": "loss {:.4f}",
+    "loss": "after it {:.4f}",
     "val/loss": "val {:.4f}",
     "val/bpb": "bpb {:.4f}",
     "lr": "rate {:.2e}",

@@ -4,20 +4,30 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
 
 from orrery.errors import UsageError
-from orrery.training.config import Recipe
+from orrery.training.config import Recipe, Section
 
 PREFIX = "ORRERY_"
 # What may differ when a run is continued: how long, and how it is watched and kept, but not what is learned.
 FREE_ON_RESUME = ("training.steps", "evaluation.", "checkpoints.", "logging.", "expect", "name")
 
 
+AnyRecipe = TypeVar("AnyRecipe", bound=Section)
+
+
 def load_recipe(path: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Recipe:
+    """Read the recipe of a model at ``path``; see `load_as`."""
+    return load_as(Recipe, path, overrides, environment)
+
+
+def load_as(
+    schema: type[AnyRecipe], path: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> AnyRecipe:
     """Read the recipe at ``path`` with its overrides; flags win over the environment, and that over the file.
 
     ``overrides`` are words of a command line (``--training.steps 5`` or ``--training.steps=5``), environment
@@ -25,16 +35,21 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), environment: Mapping[
     naming the dotted key.
     """
     values = read_yaml(path)
-    for source in (from_environment(environment or {}), from_flags(overrides)):
+    for source in (from_environment(environment or {}), from_flags(overrides, schema)):
         for key, text in source:
             set_dotted(values, key, parse_value(key, text))
-    return check_recipe(values, str(path))
+    return check_as(schema, values, str(path))
 
 
 def check_recipe(values: Mapping[str, Any], source: str) -> Recipe:
+    """Build the recipe of a model from plain values; see `check_as`."""
+    return check_as(Recipe, values, source)
+
+
+def check_as(schema: type[AnyRecipe], values: Mapping[str, Any], source: str) -> AnyRecipe:
     """Build a recipe from plain values; raise ``UsageError`` naming the first bad dotted key."""
     try:
-        return Recipe.model_validate(values)
+        return schema.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         key = dotted_key(values, first["loc"], first.get("ctx", {}).get("key"))
@@ -93,7 +108,7 @@ def from_environment(environment: Mapping[str, str]) -> Iterable[tuple[str, str]
             yield name.removeprefix(PREFIX).lower().replace("__", "."), environment[name]
 
 
-def from_flags(words: Sequence[str]) -> Iterable[tuple[str, str]]:
+def from_flags(words: Sequence[str], schema: type[Section] = Recipe) -> Iterable[tuple[str, str]]:
     """Return the dotted keys of ``--a.b value`` and ``--a.b=value``."""
     rest = list(words)
     while rest:
@@ -101,7 +116,7 @@ def from_flags(words: Sequence[str]) -> Iterable[tuple[str, str]]:
         if not word.startswith("--") or word == "--":
             raise UsageError(f"unexpected argument {word!r}", "overrides look like --training.steps 5")
         key, equals, value = word.removeprefix("--").partition("=")
-        if "." not in key and key not in Recipe.model_fields:
+        if "." not in key and key not in schema.model_fields:
             raise UsageError(f"unknown flag --{key}", "see --help; a recipe's keys look like --training.steps 5")
         if not equals:
             if not rest:
@@ -138,12 +153,12 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def plain(recipe: Recipe) -> dict[str, Any]:
+def plain(recipe: Section) -> dict[str, Any]:
     """Return the resolved recipe as plain JSON values."""
     return recipe.model_dump(mode="json")
 
 
-def as_yaml(recipe: Recipe) -> str:
+def as_yaml(recipe: Section) -> str:
     """Return the resolved recipe as YAML text in the order of its definition."""
     return yaml.safe_dump(plain(recipe), sort_keys=False, allow_unicode=True)
 

@@ -5,6 +5,7 @@ Binary: the word, one space, the numbers as little-endian float32, then, as most
 """
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +17,12 @@ from numpy.typing import NDArray
 from orrery.errors import MachineError, ModelFileError
 from orrery.models.word2vec.vectors import Vectors
 
+VECTORS = "vectors.bin"
+"""The file's name in a folder; a run has it in ``final``."""
 LONGEST_WORD = 1_000
 LONGEST_LINE = 1_000_000
 LARGEST_WIDTH = 10_000
+_NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(inf|nan|infinity)", re.IGNORECASE)
 HINT = "is it a word2vec file, whole, and of this kind (text or binary)?"
 
 
@@ -34,6 +38,34 @@ def write_binary(vectors: Vectors, path: Path) -> None:
     with _whole_file(vectors, path) as file:
         for word, row in zip(vectors.words, vectors.matrix, strict=True):
             file.write(word.encode() + b" " + row.astype("<f4").tobytes() + b"\n")
+
+
+def read_vectors(path: Path) -> Vectors:
+    """Read a file of either form, or a folder with `VECTORS`: the row of the first word decides which form it is.
+
+    Raises `ModelFileError`.
+    """
+    path = find_vectors(path) or path
+    with _open(path) as file:
+        _, width = _header(file, path, 2)
+        row = file.readline(LONGEST_LINE).rstrip(b" \r\n").rsplit(b" ", width)[1:]
+    return read_text(path) if len(row) == width and all(map(_NUMBER.fullmatch, row)) else read_binary(path)
+
+
+def is_vectors(path: Path) -> bool:
+    """Return whether a file begins as these do: a line of two whole numbers."""
+    if not path.is_file():
+        return False
+    with _open(path) as file:
+        parts = file.readline(100).split()
+    return len(parts) == 2 and all(part.isdigit() for part in parts)
+
+
+def find_vectors(path: Path) -> Path | None:
+    """Return the file of word vectors that a path means: itself, or the one in a folder or run; or nothing."""
+    if path.is_file():
+        return path
+    return next((file for file in (path / "final" / VECTORS, path / VECTORS) if file.is_file()), None)
 
 
 def read_text(path: Path) -> Vectors:

@@ -5,17 +5,18 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orrery.errors import DataError, UsageError
-from orrery.kernels.compiled import HAVE_NUMBA
+from orrery.kernels.compiled import HAVE_NUMBA, release_compiler
 from orrery.models.word2vec.draws import Contexts, Ends, Ids, Targets, stream_key, subsample
 from orrery.models.word2vec.objectives import Objective
 from orrery.models.word2vec.vectors import Vectors
-from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
+from orrery.models.word2vec.vocabulary import Corpus, Text, Vocabulary
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +31,8 @@ LINE = 16
 class Settings:
     """The numbers of a training; those of the C program where it has them.
 
-    CBOW wants about three times the rate (0.075): its gradient carries the 1/n of the mean, which the C program
-    and gensim leave out (Irsoy et al. 2021).
+    The rate is that of skip-gram; CBOW wants about three times as much (0.075): its gradient carries the 1/n of the
+    mean, which the C program and gensim leave out (Irsoy et al. 2021). Recipes choose by the kind of model.
     """
 
     width: int = 100
@@ -73,38 +74,46 @@ class Work(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Where the training is: words of all epochs so far, of how many, and the epoch's mean loss until now."""
+    """Where the training is: words of all epochs so far, of how many, and the epoch's mean loss until now.
+
+    ``measured`` is there once, when an epoch has ended; see `Trained`.
+    """
 
     epoch: int
     words: int
     of: int
     loss: float
+    measured: float | None = None
 
 
 Draw = Callable[[Chunk], Work]
 Step = Callable[[Work], float]
-Runner = Callable[[Iterator[Chunk], Draw, Step, int], Iterator[tuple[Work, float]]]
+Stepped = tuple[int, float]
+"""How many examples a chunk had and the sum of their losses; the chunk itself is gone, it has megabytes."""
+Runner = Callable[[Iterator[Chunk], Draw, Step, int], Iterator[Stepped]]
 
 
 @dataclass(frozen=True)
 class Trained:
-    """Both tables of a training and the mean loss of an example in each epoch, in float64.
+    """Both tables of a training, and the mean loss of an example in and after each epoch, in float64.
 
-    The loss of an example is taken before its own step, so an epoch's mean also gains from what the text just
-    said; as the rate falls it gains less, and on a text that repeats itself the last means may rise a little.
+    ``losses`` are of the steps: each example's before its own step, but just after those of its neighbours, which
+    share its words. That lowers them, the more so the larger the rate: as the rate falls they may rise while the
+    model gets better. ``measured`` stand still: at rate 0, after the epoch, on the same part of the text each time.
     """
 
     vocabulary: Vocabulary
     vectors: NDArray[np.float32]
     weights: NDArray[np.float32]
     losses: tuple[float, ...]
+    measured: tuple[float, ...]
 
     def keep(self) -> Vectors:
         """Throw the classifier away and keep the embeddings."""
         return Vectors(self.vocabulary.words, self.vectors)
 
 
-def in_order(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> Iterator[tuple[Work, float]]:
+def in_order(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> Iterator[Stepped]:
     """Step the chunks one after another; the other workers draw ahead.
 
     The bytes are those of one worker, for any number of them: a draw depends on its chunk alone, and the
@@ -112,43 +121,53 @@ def in_order(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> I
     """
     if workers == 1:
         for chunk in chunks:
-            work = draw(chunk)
-            yield work, step(work)
+            yield _counted(draw(chunk), step)
         return
     waiting: deque[Future[Work]] = deque()
     with ThreadPoolExecutor(workers - 1) as pool:
         for chunk in chunks:
             waiting.append(pool.submit(draw, chunk))
             if len(waiting) > workers:
-                work = waiting.popleft().result()
-                yield work, step(work)
+                yield _counted(waiting.popleft().result(), step)
         while waiting:
-            work = waiting.popleft().result()
-            yield work, step(work)
+            yield _counted(waiting.popleft().result(), step)
 
 
-def hogwild(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> Iterator[tuple[Work, float]]:
+def hogwild(chunks: Iterator[Chunk], draw: Draw, step: Step, workers: int) -> Iterator[Stepped]:
     """Let every worker draw and step its own chunks on the shared tables, without locks (Niu et al. 2011).
 
     The fastest way; two runs differ, because updates that meet in one row may lose one another.
     """
-
-    def both(chunk: Chunk) -> tuple[Work, float]:
-        work = draw(chunk)
-        return work, step(work)
-
-    waiting: deque[Future[tuple[Work, float]]] = deque()
+    waiting: deque[Future[Stepped]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         for chunk in chunks:
-            waiting.append(pool.submit(both, chunk))
+            waiting.append(pool.submit(lambda chunk: _counted(draw(chunk), step), chunk))
             if len(waiting) > 2 * workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
 
 
+def _counted(work: Work, step: Step) -> Stepped:
+    return len(work.contexts.words), step(work)
+
+
+def compile_ahead(architecture: Architecture, objective: Callable[[Vocabulary], Objective]) -> None:
+    """Train on a text of two words, so that all is compiled, and give the compiler's memory back.
+
+    Called before a text is read, it keeps the compiler and the tables from being in memory together.
+    """
+    release_compiler()  # what its import touched, the loading of compiled code does not need
+    words = ["a", "b"] * 4
+    vocabulary = Vocabulary.count([words], 1)
+    train(
+        Corpus.of([words], vocabulary), vocabulary, architecture, objective(vocabulary), Settings(epochs=1, sample=0.0)
+    )
+    release_compiler()
+
+
 def train(
-    corpus: Corpus,
+    corpus: Text,
     vocabulary: Vocabulary,
     architecture: Architecture,
     objective: Objective,
@@ -163,7 +182,7 @@ def train(
     Raises:
         DataError: the window is larger than the text, or sub-sampling left no two neighbours.
     """
-    words = len(corpus.tokens)
+    words = corpus.words
     if settings.window >= words:
         raise DataError(
             f"a window of {settings.window} words to each side is larger than the text of {words} words",
@@ -179,11 +198,11 @@ def train(
         return Work(contexts, objective.targets(contexts.words, noise), chunk.rate)
 
     step = _step(objective, vectors, weights)
-    losses = []
+    losses, measured = [], []
     for epoch in range(settings.epochs):
         total, examples, seen = 0.0, 0, epoch * words
-        for work, loss in run(_chunks(corpus, epoch, settings), draw, step, settings.workers):
-            total, examples = total + loss, examples + len(work.contexts.words)
+        for count, loss in run(_chunks(corpus, epoch, settings), draw, step, settings.workers):
+            total, examples = total + loss, examples + count
             seen = min(seen + settings.chunk, (epoch + 1) * words)
             report(Progress(epoch, seen, settings.epochs * words, total / max(examples, 1)))
         if not examples:
@@ -192,11 +211,24 @@ def train(
                 "give sentences of several words, or a larger `sample`",
             )
         losses.append(total / examples)
-    return Trained(vocabulary, vectors[:, : settings.width], weights[:, : settings.width], tuple(losses))
+        measured.append(_measure(corpus, settings, draw, step))
+        report(Progress(epoch, seen, settings.epochs * words, losses[-1], measured[-1]))
+    width = settings.width
+    return Trained(vocabulary, vectors[:, :width], weights[:, :width], tuple(losses), tuple(measured))
 
 
-def _chunks(corpus: Corpus, epoch: int, settings: Settings) -> Iterator[Chunk]:
-    seen, words = epoch * len(corpus.tokens), settings.epochs * len(corpus.tokens)
+def _measure(corpus: Text, settings: Settings, draw: Draw, step: Step) -> float:
+    """Return the mean loss at rate 0 of one chunk in ten, of 20 at most, with draws that no epoch trains on."""
+    every = max(10, corpus.words // (20 * settings.chunk))
+    total, examples = 0.0, 0
+    for chunk in islice(_chunks(corpus, settings.epochs, settings), 0, None, every):
+        count, loss = _counted(draw(chunk._replace(rate=0.0)), step)
+        total, examples = total + loss, examples + count
+    return total / max(examples, 1)
+
+
+def _chunks(corpus: Text, epoch: int, settings: Settings) -> Iterator[Chunk]:
+    seen, words = epoch * corpus.words, settings.epochs * corpus.words
     for number, text in enumerate(corpus.chunks(settings.chunk)):
         rate = settings.rate + (settings.final_rate - settings.rate) * seen / words
         yield Chunk(text, (settings.seed, epoch, number), rate)

@@ -4,6 +4,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import BinaryIO, Protocol, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,19 @@ class Vocabulary:
         return np.minimum(1.0, np.sqrt(ratio) + ratio)
 
 
+@runtime_checkable
+class Text(Protocol):
+    """A corpus as a training sees it: how many words, and pieces of it in order, as often as asked."""
+
+    @property
+    def words(self) -> int:
+        """How many words, repeated ones each time."""
+
+    def chunks(self, words: int) -> "Iterator[Corpus]":
+        """Yield runs of whole sentences that have at least ``words`` words (the last may have fewer)."""
+
+
+@final
 @dataclass(frozen=True)
 class Corpus:
     """Word ids in one row, and where each sentence starts (with the end of the last one)."""
@@ -72,23 +86,61 @@ class Corpus:
 
     @classmethod
     def of(cls, sentences: Sentences, vocabulary: Vocabulary) -> "Corpus":
-        """Number the words; those outside the vocabulary vanish, and their neighbours become neighbours."""
-        ids = vocabulary.ids()
+        """Number the words of a text; see `numbered`."""
         tokens, starts = array("i"), array("q", [0])
-        for sentence in sentences:
-            tokens.extend(ids[word] for word in sentence if word in ids)
-            while len(tokens) - starts[-1] > LONGEST:
-                starts.append(starts[-1] + LONGEST)
-            if len(tokens) > starts[-1]:
-                starts.append(len(tokens))
+        for sentence in numbered(sentences, vocabulary):
+            tokens.extend(sentence)
+            starts.append(len(tokens))
         return cls(np.frombuffer(tokens, np.int32), np.frombuffer(starts, np.int64))
 
-    def chunks(self, words: int) -> Iterator["Corpus"]:
+    @property
+    def words(self) -> int:
+        """How many words, repeated ones each time."""
+        return len(self.tokens)
+
+    def chunks(self, words: int) -> "Iterator[Corpus]":
         """Yield runs of whole sentences that have at least ``words`` words (the last may have fewer)."""
-        first = 0
-        while first < len(self.starts) - 1:
-            last = int(np.searchsorted(self.starts, self.starts[first] + words))
-            last = min(last, len(self.starts) - 1)
-            begin, end = self.starts[first], self.starts[last]
-            yield Corpus(self.tokens[begin:end], self.starts[first : last + 1] - begin)
-            first = last
+        for starts in _runs(self.starts, words):
+            yield Corpus(self.tokens[starts[0] : starts[-1]], starts - starts[0])
+
+
+@final
+class StoredCorpus:
+    """Word ids in a file, of which one chunk at a time is in memory: four bytes a word stay on the disk."""
+
+    def __init__(self, file: BinaryIO, sentences: Sentences, vocabulary: Vocabulary) -> None:
+        """Write the numbered words of a text into an empty file, open for both ways; see `numbered`."""
+        self._file, self.words, starts = file, 0, array("q", [0])
+        for sentence in numbered(sentences, vocabulary):
+            file.write(array("i", sentence))
+            self.words += len(sentence)
+            starts.append(self.words)
+        file.flush()
+        self._starts = np.frombuffer(starts, np.int64)
+
+    def chunks(self, words: int) -> Iterator[Corpus]:
+        """Yield runs of whole sentences that have at least ``words`` words (the last may have fewer)."""
+        for starts in _runs(self._starts, words):
+            self._file.seek(4 * int(starts[0]))
+            yield Corpus(np.fromfile(self._file, np.int32, int(starts[-1] - starts[0])), starts - starts[0])
+
+
+def numbered(sentences: Sentences, vocabulary: Vocabulary) -> Iterator[list[int]]:
+    """Yield each sentence as ids, without those that have none, and a very long one in pieces.
+
+    Words outside the vocabulary vanish, and their neighbours become neighbours.
+    """
+    ids = vocabulary.ids()
+    for sentence in sentences:
+        known = [ids[word] for word in sentence if word in ids]
+        for start in range(0, len(known), LONGEST):
+            yield known[start : start + LONGEST]
+
+
+def _runs(starts: NDArray[np.int64], words: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the starts of each run of sentences with at least ``words`` words, and the run's end."""
+    first = 0
+    while first < len(starts) - 1:
+        last = min(int(np.searchsorted(starts, starts[first] + words)), len(starts) - 1)
+        yield starts[first : last + 1]
+        first = last

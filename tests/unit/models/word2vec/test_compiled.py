@@ -26,3 +26,32 @@ def test_the_cache_is_the_user_s(tmp_path, usable):
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.strip() == "6457827717110365317"
     assert usable == bool(list(cache.glob("orrery/numba/**/*.nbc")))
+
+
+RELEASE = """
+import numpy as np, sys
+from orrery.kernels.compiled import compiled, release_compiler
+from orrery.models.word2vec.draws import random_bits, skip_gram
+from orrery.models.word2vec.objectives import NegativeSampling
+from orrery.models.word2vec.train import compile_ahead
+
+def megabytes():
+    line = next(line for line in open("/proc/self/status") if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+compile_ahead(skip_gram, NegativeSampling)
+before = random_bits(np.uint64(5), 3)
+assert compiled(lambda x: x + 1)(3) == 4  # it still compiles
+full = megabytes()
+release_compiler()
+print(full - megabytes())
+assert random_bits(np.uint64(5), 3) == before
+assert compiled(lambda x: x + 2)(3) == 5
+assert "torch" not in sys.modules
+"""
+
+
+@pytest.mark.skipif(not HAVE_NUMBA or sys.platform != "linux", reason="needs numba and Linux")
+def test_the_compiler_s_memory_comes_back_and_it_still_compiles():
+    done = subprocess.run([sys.executable, "-c", RELEASE], capture_output=True, text=True, check=True)
+    assert float(done.stdout) > 30

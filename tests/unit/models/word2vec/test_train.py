@@ -1,9 +1,12 @@
 """Training: the same bytes for any number of workers, a loss that means something, errors that say what to do."""
 
 import itertools
+import json
+import lzma
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +16,13 @@ import pytest
 from orrery.errors import DataError, UsageError
 from orrery.kernels.compiled import HAVE_NUMBA
 from orrery.models.word2vec import train as module
-from orrery.models.word2vec.draws import cbow, skip_gram
+from orrery.models.word2vec.draws import cbow, skip_gram, stream_key, subsample
 from orrery.models.word2vec.objectives import FullSoftmax, HierarchicalSoftmax, NegativeSampling
+from orrery.models.word2vec.plain import descend_by_definition
+from orrery.models.word2vec.sentences import CutText
 from orrery.models.word2vec.train import Settings, hogwild, in_order, train
-from orrery.models.word2vec.vocabulary import Corpus, Vocabulary
-from word2vec_toy import KINDS, corpus
+from orrery.models.word2vec.vocabulary import Corpus, StoredCorpus, Vocabulary
+from word2vec_toy import KINDS, corpus, sentences
 
 SMALL = Settings(width=20, window=3, epochs=2, rate=0.05, sample=0.0, chunk=500, seed=7)
 LOGISTIC = list(itertools.product((skip_gram, cbow), (NegativeSampling, HierarchicalSoftmax)))
@@ -59,6 +64,7 @@ def test_words_of_one_kind_become_neighbours_and_the_loss_falls(architecture, ob
     settings = replace(SMALL, epochs=6, workers=2, rate=0.05 if architecture is skip_gram else 0.2)
     trained = train(text, vocabulary, architecture, objective(vocabulary), settings, run)
     assert list(trained.losses) == sorted(trained.losses, reverse=True)
+    assert trained.measured[-1] < trained.measured[0]
     vectors = trained.keep()
     kinds = [words.split() for words in KINDS.values()]
     inside = [vectors.similarity(a, b) for words in kinds for a, b in itertools.combinations(words, 2)]
@@ -122,11 +128,55 @@ def test_the_first_loss_is_that_of_a_model_that_knows_nothing():
     assert losses[NegativeSampling] > 5 * np.log(2)
 
 
+@needs_numba
+@pytest.mark.parametrize("run", [in_order, hogwild])
+def test_a_text_on_disk_leaves_the_same_bytes(run):
+    text, vocabulary = corpus(500)
+    kept = train(text, vocabulary, skip_gram, NegativeSampling(vocabulary), SMALL, run)
+    with tempfile.TemporaryFile() as file:
+        stored = StoredCorpus(file, sentences(500), vocabulary)
+        again = train(stored, vocabulary, skip_gram, NegativeSampling(vocabulary), SMALL, run)
+    assert kept.vectors.tobytes() == again.vectors.tobytes()
+    assert kept.losses == again.losses
+
+
+@pytest.mark.parametrize("objective", [NegativeSampling, HierarchicalSoftmax])
+def test_the_loss_after_an_epoch_is_that_of_the_tables_on_fresh_draws(objective):
+    """Recomputed by the plain definition from the tables that the training left."""
+    text, vocabulary = corpus(300)
+    settings, made = replace(SMALL, epochs=1, rate=0.2), objective(vocabulary)
+    trained = train(text, vocabulary, skip_gram, made, settings)
+    keep, window, noise = (stream_key(settings.seed, settings.epochs, 0, purpose) for purpose in range(3))
+    first = next(text.chunks(settings.chunk))
+    kept, bounds = subsample(first.tokens, first.starts, vocabulary.keep_rates(0.0), keep)
+    contexts = skip_gram(kept, bounds, settings.window, window)
+    targets = made.targets(contexts.words, noise)
+    tables = trained.vectors.astype(np.float64), trained.weights.astype(np.float64)
+    loss = descend_by_definition(made, *tables, contexts, targets, 0.0)
+    assert trained.measured == (pytest.approx(loss / len(contexts.words), rel=1e-4),)
+
+
+@pytest.mark.slow
+@needs_numba
+def test_the_loss_of_hierarchical_softmax_falls_on_a_novel(data_set):
+    """W5: after every epoch it is lower, though the loss of the steps rises when the rate has fallen."""
+    folder = data_set("eltec-novels")
+    with lzma.open(folder / "train.jsonl.xz", "rt", encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line in itertools.islice(lines, 3)]
+    cut = list(CutText(lambda: texts))
+    vocabulary = Vocabulary.count(cut)
+    objective = HierarchicalSoftmax(vocabulary)
+    trained = train(Corpus.of(cut, vocabulary), vocabulary, skip_gram, objective, Settings(epochs=5))
+    assert list(trained.measured) == sorted(trained.measured, reverse=True)
+    assert trained.measured[-1] < trained.measured[0] - 0.05
+
+
 def test_the_report_ends_at_the_last_word_and_the_rate_falls():
     text, vocabulary = corpus(200)
     seen = []
     train(text, vocabulary, skip_gram, NegativeSampling(vocabulary), SMALL, report=seen.append)
     assert seen[-1].words == seen[-1].of == 2 * len(text.tokens)
+    assert [progress.epoch for progress in seen if progress.measured is not None] == [0, 1]
     assert [progress.words for progress in seen] == sorted(progress.words for progress in seen)
     rates = [chunk.rate for epoch in (0, 1) for chunk in module._chunks(text, epoch, SMALL)]
     assert rates[0] == SMALL.rate

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.errors import DataError, ModelFileError
-from orrery.models.word2vec.files import read_binary, read_text, write_binary, write_text
+from orrery.models.word2vec.files import VECTORS, read_binary, read_text, read_vectors, write_binary, write_text
 from orrery.models.word2vec.vectors import Vectors
 
 BANKING = [0.286, 0.792, -0.177, -0.107, 0.109, -0.542, 0.349, 0.271]
@@ -193,3 +193,23 @@ def test_gensim_reads_ours_and_we_read_gensim_s(tmp_path, form):
     a, b, c = ours.words[:3]
     assert [word for word, _ in theirs.most_similar(a)] == [word for word, _ in ours.neighbours(a)]
     assert theirs.most_similar(positive=[b, c], negative=[a], topn=1)[0][0] == ours.analogy(a, b, c)[0][0]
+
+
+@given(st.integers(1, 4), st.integers(1, 6), st.integers(0, 2**32 - 1))
+def test_which_form_a_file_has_is_seen(tmp_path_factory, count, width, seed):
+    folder = tmp_path_factory.mktemp("form")
+    vectors = some(count, width, seed)
+    for name, (write, _) in FORMS.items():
+        write(vectors, folder / name)
+        found = read_vectors(folder / name)
+        assert found.words == vectors.words
+        assert found.matrix.tobytes() == vectors.matrix.tobytes()
+
+
+@pytest.mark.parametrize("place", ["final", "."])
+def test_a_folder_with_vectors(tmp_path, place):
+    (tmp_path / place).mkdir(exist_ok=True)
+    write_binary(some(), tmp_path / place / VECTORS)
+    assert read_vectors(tmp_path).words == some().words
+    with pytest.raises(ModelFileError, match="give the path"):
+        read_vectors(tmp_path / "nothing")

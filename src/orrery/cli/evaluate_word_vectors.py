@@ -1,0 +1,15 @@
+"""The task ``word-vectors`` of ``orrery evaluate``: Google's analogies and WordSim-353."""
+
+import sys
+
+
+def word_vectors(model: str, /) -> None:
+    """Print right answers of Google's analogies by section, and the rank correlation with WordSim-353.
+
+    Args:
+        model: A word2vec file, a run of word vectors, or a model, whose table of tokens is measured.
+    """
+    from orrery.cli.neighbours import print_measures
+    from orrery.loading.word_vectors import read_word_vectors
+
+    print_measures(read_word_vectors(model, lambda line: print(line, file=sys.stderr)))

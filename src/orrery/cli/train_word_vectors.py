@@ -1,0 +1,83 @@
+"""``orrery train`` for a recipe with ``kind: word2vec``: text in, word vectors out."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orrery.errors import UsageError
+from orrery.settings import runs_folder
+from orrery.training.recipes import as_yaml, load_as, read_yaml
+
+if TYPE_CHECKING:
+    from orrery.training.word_vector_recipe import WordVectorRecipe
+
+
+def makes_word_vectors(config: Path) -> bool:
+    """Return whether a recipe is one of word vectors."""
+    return bool(read_yaml(config).get("kind") == "word2vec")
+
+
+def train(
+    config: Path,
+    overrides: Sequence[str],
+    *,
+    resume: bool,
+    overwrite: bool,
+    dry_run: bool,
+    print_config: bool,
+    output: Path | None,
+) -> int:
+    """Carry out what the flags of ``orrery train`` ask of a recipe of word vectors."""
+    from orrery.training.word_vector_recipe import WordVectorRecipe
+
+    if resume:
+        message = "word vectors have no checkpoints to continue from: a training takes minutes"
+        raise UsageError(message, "start it again, with --overwrite if its folder is there")
+    recipe = load_as(WordVectorRecipe, config, overrides, os.environ)
+    folder = output or runs_folder() / recipe.name
+    if print_config:
+        print(as_yaml(recipe), end="")
+    elif dry_run:
+        print(plan(recipe, folder))
+    else:
+        run(recipe, folder, overwrite=overwrite)
+    return 0
+
+
+def run(recipe: "WordVectorRecipe", folder: Path, *, overwrite: bool) -> None:
+    """Train into the folder, and say where the vectors lie."""
+    from orrery.cli.train import conclusion
+    from orrery.training.folder import open_run_folder
+    from orrery.training.progress import find_reporter
+    from orrery.training.word_vectors import train_word_vectors
+
+    reporter = find_reporter()
+    with open_run_folder(folder, overwrite=overwrite) as opened:
+        try:
+            train_word_vectors(recipe, opened, reporter)
+            reporter.line(conclusion(recipe, opened.records()))
+            reporter.line(f"orrery neighbours {folder} WORD ... uses the vectors")
+        finally:
+            reporter.close()
+
+
+def plan(recipe: "WordVectorRecipe", folder: Path) -> str:
+    """Return what a run would do, line by line: words, tables, memory and folder."""
+    from orrery.cli.waiting import waiting
+    from orrery.models.word2vec.vocabulary import Vocabulary
+    from orrery.training.word_vectors import sentences_of
+
+    with waiting() as line:
+        line.now(f"counting the words of {recipe.data.train}")
+        vocabulary = Vocabulary.count(sentences_of(recipe), recipe.words.min_count)
+    different, epochs = len(vocabulary.words), recipe.training.epochs
+    rows = (
+        ("text", f"{vocabulary.total:,} words, {epochs} epochs, {vocabulary.total * epochs:,} words"),
+        ("vocabulary", f"{different:,} words seen at least {recipe.words.min_count} times"),
+        ("parameters", f"{2 * different * recipe.model.width:,} in two tables"),
+        ("memory", f"{8 * different * recipe.model.width:,} bytes of tables, about 110 million of the compiled pass"),
+        ("rate", f"{recipe.rate:g} falling to {min(recipe.training.final_rate, recipe.rate):g}"),
+        ("folder", str(folder)),
+    )
+    return "\n".join(f"{name:<14}{value}" for name, value in rows)
