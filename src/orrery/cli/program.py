@@ -31,7 +31,7 @@ VERBS = {
     "score": Verb("orrery.cli.score:score", "Show the log probability of each token of a text."),
     "translate": Verb("orrery.cli.translate:translate", "Translate a sentence, or lines, with an encoder-decoder."),
     "evaluate": Verb(
-        "orrery.cli.evaluate:evaluate", "Measure a model on a task: translation, perplexity, word vectors."
+        "orrery.cli.evaluate:evaluate", "Measure a model: perplexity, translation, word vectors."
     ),
     "neighbours": Verb("orrery.cli.neighbours:neighbours", "Show what is near a word: similarity, analogies, a map."),
     "show": Verb("orrery.cli.show:show", "Show the parts of a model and what they weigh, or what differs between two."),
