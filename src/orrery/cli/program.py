@@ -33,6 +33,7 @@ VERBS = {
     "parity": Verb("orrery.cli.parity:parity", "Compare two models layer by layer; say where they part."),
     "tokenizer": Verb("orrery.cli.tokenizer:app", "Train a tokenizer, see step by step what it does, compare several."),
     "data": Verb("orrery.cli.data:app", "Show, fetch, clean and prepare texts and named data sets."),
+    "lab": Verb("orrery.cli.lab:lab", "Run an experiment of the course: a question, a figure, claims over seeds."),
     "verify": Verb("orrery.cli.verify:verify", "Check golden numbers, and that every way through a model agrees."),
     "info": Verb("orrery.cli.info:info", "Versions, processor, memory and folders, for a bug report."),
 }
