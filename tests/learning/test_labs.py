@@ -1,6 +1,7 @@
 """Every lab keeps its claims with its quick setting, and fails where the thing that it is about is broken."""
 
 import ast
+import json
 import math
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from orrery.errors import UsageError
-from orrery.labs import alignment, bottleneck, contextual, gradients, lab, pairs, recall, scores
+from orrery.labs import alignment, bottleneck, contextual, gradients, lab, length, pairs, recall, scores
 from orrery.nn.recurrent.listening import Heard
 
 
@@ -64,7 +65,8 @@ def test_no_such_lab() -> None:
     assert "alignment" in error.value.hint
 
 
-def test_a_quick_lab_gives_the_same_numbers_again() -> None:
+def test_a_quick_lab_gives_the_same_numbers_again(monkeypatch) -> None:
+    monkeypatch.setattr(contextual, "QUICK_STEPS", 20)
     assert contextual.run(3, quick=True) == contextual.run(3, quick=True)
 
 
@@ -137,8 +139,6 @@ def test_without_attention_there_is_no_sense(monkeypatch) -> None:
 
 
 def test_the_sentences_are_the_slides(data_set) -> None:
-    import json
-
     slide = json.loads(data_set("course-slides/slides.json").read_text(encoding="utf-8"))["contextual"]
     ours = [text.replace(" .", ".").capitalize() for text in (contextual.EATEN, contextual.SWITCHED_ON)]
     assert [text.lower() for text in slide["same_word"]] == [text.lower() for text in ours]
@@ -162,6 +162,36 @@ def test_forget_gates_that_are_shut_are_found(monkeypatch) -> None:
 def test_the_factor_is_the_slope() -> None:
     assert gradients.factor([0.7**k for k in range(40)]) == pytest.approx(0.7)
     assert gradients.factor([0.0] * 40) == pytest.approx(1.0)
+
+
+# -- length
+
+
+@pytest.mark.slow
+def test_attention_keeps_long_sentences_level() -> None:
+    assert failed("length") == []
+
+
+@pytest.mark.slow
+def test_without_it_they_are_not(blurred) -> None:
+    claims = failed("length")
+    assert any("RNNsearch loses" in claim for claim in claims)
+
+
+def test_what_the_length_lab_holds() -> None:
+    def kept(enc: tuple[float, ...], search: tuple[float, ...]) -> list[bool]:
+        found = {
+            name: dict(zip(("2", "8", "10"), values, strict=True))
+            for name, values in (("rnnenc", enc), ("rnnsearch", search))
+        }
+        numbers = {"accuracy": found, "longest trained": 8, "beyond": 10}
+        return [margin > 0 for margin in length.margins(numbers).values()]
+
+    assert kept((1.0, 0.6, 0.4), (1.0, 1.0, 0.8)) == [True, True, True, True]
+    assert kept((0.8, 0.5, 0.4), (1.0, 1.0, 0.8)) == [False, True, True, True]
+    assert kept((1.0, 0.9, 0.4), (1.0, 1.0, 0.8)) == [True, False, True, True]
+    assert kept((1.0, 0.6, 0.4), (1.0, 0.9, 0.8)) == [True, True, False, True]
+    assert kept((1.0, 0.6, 0.7), (1.0, 1.0, 0.8)) == [True, True, True, False]
 
 
 # -- recall

@@ -18,7 +18,7 @@ from orrery.labs.pairs import FIRST, Backwards, accuracy, translator
 from orrery.objectives.seq2seq import TeacherForced
 
 WIDTH, STEPS, RATE = 32, 400, 0.01
-TASK, QUICK_TASK, QUICK_STEPS = Backwards(20, 64, 2, 10), Backwards(10, 64, 2, 6), 200
+TASK, QUICK_TASK, QUICK_STEPS = Backwards(20, 64, 2, 10), Backwards(10, 64, 2, 6), 350
 LEAST = 0.9
 
 

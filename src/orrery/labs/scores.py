@@ -22,7 +22,7 @@ from orrery.objectives.seq2seq import TeacherForced
 WIDTH, RATE = 32, 0.01
 TASK, STEPS, SOURCE = Backwards(20, 64, 2, 8), 400, 50
 QUICK_TASK, QUICK_STEPS = Backwards(10, 64, 2, 4), 200
-REPEATS = 200
+REPEATS = 100
 ENOUGH = 0.95
 MODELS = {
     "additive (Bahdanau)": ("rnnsearch", {}),
@@ -89,8 +89,8 @@ def score_time(scoring: Scoring, memory: int) -> float:
 @torch.no_grad()
 def step_time(model: SequenceToSequence) -> float:
     """Return the median seconds of a step of greedy decoding."""
-    _, state = model.start(torch.full((1, SOURCE), FIRST), 2)
-    return median_time(lambda: model.step(torch.full((1, 1), FIRST), state.truncate(torch.ones(1, dtype=torch.long))))
+    _, state = model.start(torch.full((1, SOURCE), FIRST), REPEATS + 1)
+    return median_time(lambda: model.step(torch.full((1, 1), FIRST), state))
 
 
 def median_time(act: Callable[[], object]) -> float:
