@@ -82,7 +82,7 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
     return {
         "the RNN's chain grows by an operation a word or more": growth["RNN"] - 1,
         "the LSTM's chain grows by an operation a word or more": growth["LSTM"] - 1,
-        "the Transformer's chain is the same for every length": -abs(growth["Transformer"]),
+        "the Transformer's chain is the same for every length": 0.0 - abs(growth["Transformer"]),
     }
 
 

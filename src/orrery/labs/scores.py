@@ -108,10 +108,10 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
     additive, dot, general, concat = (numbers[name] for name in MODELS)
     return {
         f"every score learns the task to {ENOUGH:.0%}": min(one["accuracy"] for one in numbers.values()) - ENOUGH,
-        "dot has no parameters": -float(dot["parameters"]),
+        "dot has no parameters": 0.0 - dot["parameters"],
         "general has fewer than concat": float(concat["parameters"] - general["parameters"] - 1),
         "the additive ones keep a hidden layer for every place": min(additive["kept"], concat["kept"]) - SOURCE * WIDTH,
-        "the multiplicative ones keep nothing": -float(max(dot["kept"], general["kept"])),
+        "the multiplicative ones keep nothing": 0.0 - float(max(dot["kept"], general["kept"])),
     }
 
 
