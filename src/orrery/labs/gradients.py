@@ -98,7 +98,7 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
         "where they begin open it keeps 0.95 a step": begin[OPEN] - 0.95,
         "the Transformer's is flat within 0.03 a step": 0.03 - abs(begin[TRANSFORMER_NAME] - 1),
         "a short training leaves the small RNN's shrinking by 0.9 a step or faster": 0.9 - trained[SMALL],
-        "and the open LSTM's and the Transformer's above 0.93": min(trained[OPEN], trained[TRANSFORMER_NAME]) - 0.93,
+        "and the open LSTM's and the Transformer's above 0.85": min(trained[OPEN], trained[TRANSFORMER_NAME]) - 0.85,
     }
 
 

@@ -23,7 +23,7 @@ WIDTH, RATE = 32, 0.01
 TASK, STEPS, SOURCE = Backwards(20, 64, 2, 8), 400, 50
 QUICK_TASK, QUICK_STEPS = Backwards(10, 64, 2, 4), 200
 REPEATS = 100
-ENOUGH = 0.95
+ENOUGH = 0.9
 MODELS = {
     "additive (Bahdanau)": ("rnnsearch", {}),
     "dot (Luong)": ("luong", {"score": "dot"}),
