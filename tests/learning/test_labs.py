@@ -1,0 +1,246 @@
+"""Every lab keeps its claims with its quick setting, and fails where the thing that it is about is broken."""
+
+import ast
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from orrery.errors import UsageError
+from orrery.labs import alignment, bottleneck, contextual, gradients, lab, length, pairs, recall, scores
+from orrery.nn.recurrent.listening import Heard
+
+
+def failed(name: str, seed: int = 0) -> list[str]:
+    """Return the claims that the quick lab does not keep."""
+    outcome = lab.carry_out(name, [seed], quick=True)
+    assert outcome.figure.startswith("<svg")
+    return outcome.failed
+
+
+@pytest.fixture
+def blurred(monkeypatch) -> None:
+    """Attention that looks everywhere alike."""
+
+    def mean(self, scoring, q_BD, show):
+        pattern_BS = show("pattern", self.seen_BS / self.seen_BS.sum(1, keepdim=True))
+        return show("mixed", torch.einsum("bs,bsm->bm", pattern_BS, self.memory_BSM))
+
+    monkeypatch.setattr(Heard, "attend", mean)
+
+
+@pytest.mark.parametrize("name", lab.LABS)
+def test_a_lab_asks_one_question(name: str) -> None:
+    source = Path(lab.__file__).with_name(f"{name}.py")
+    assert (ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").startswith(lab.LABS[name])
+
+
+def test_the_worst_seed_decides(monkeypatch) -> None:
+    class Fake:
+        def __init__(self, kept):
+            self.kept = kept
+
+        def run(self, seed, quick=False):
+            return {"kept": self.kept[seed]}
+
+        def margins(self, numbers):
+            return {"claim": numbers["kept"]}
+
+        def figure(self, runs):
+            return f"<svg>{len(runs)}</svg>"
+
+    for kept, failed in (((0.1, 0.0), []), ((0.1, -0.1), ["claim"]), ((0.1, math.nan), ["claim"])):
+        monkeypatch.setattr(lab, "load_lab", lambda name, kept=kept: Fake(kept))
+        outcome = lab.carry_out("any", range(2))
+        assert (outcome.failed, outcome.figure) == (failed, "<svg>2</svg>")
+    with pytest.raises(UsageError, match="at least one seed"):
+        lab.carry_out("any", [])
+
+
+def test_no_such_lab() -> None:
+    with pytest.raises(UsageError, match="nope") as error:
+        lab.load_lab("nope")
+    assert "alignment" in error.value.hint
+
+
+def test_a_quick_lab_gives_the_same_numbers_again(monkeypatch) -> None:
+    monkeypatch.setattr(contextual, "QUICK_STEPS", 20)
+    assert contextual.run(3, quick=True) == contextual.run(3, quick=True)
+
+
+# -- alignment
+
+
+def test_attention_runs_backwards() -> None:
+    assert failed("alignment") == []
+
+
+def test_a_blurred_attention_is_not_on_the_antidiagonal(blurred) -> None:
+    assert len(failed("alignment")) == 2
+
+
+def test_what_is_near_the_antidiagonal() -> None:
+    flipped = torch.eye(5).flip(0)[None]
+    assert alignment.near_antidiagonal(flipped) == 1
+    assert alignment.near_antidiagonal(flipped.roll(1, 2), distance=0) == 0
+    # Of 25 places 5 are on it and 4 on either side.
+    assert alignment.near_antidiagonal(torch.full((1, 5, 5), 0.2)) == pytest.approx(13 / 25)
+
+
+def test_pairs_are_backwards_and_no_word_comes_twice() -> None:
+    task = pairs.Backwards(9, 4, 2, 6)
+    batch = task.of_length(6, torch.Generator().manual_seed(0))
+    for source, ids, targets in zip(*(batch[name].tolist() for name in ("source", "ids", "targets")), strict=True):
+        assert len(set(source)) == 6
+        assert (ids, targets) == ([pairs.START, *source[::-1]], [*source[::-1], pairs.END])
+    assert task(torch.Generator().manual_seed(1))["source"].shape[1] in range(2, 7)
+
+
+# -- bottleneck
+
+
+def test_the_transformer_waits_for_no_word() -> None:
+    assert failed("bottleneck") == []
+
+
+def test_a_recurrence_in_the_transformers_place_is_found(monkeypatch) -> None:
+    monkeypatch.setitem(bottleneck.MODELS, "Transformer", bottleneck.MODELS["RNN"])
+    assert failed("bottleneck") == ["the Transformer's chain is the same for every length"]
+
+
+def test_the_longest_chain_is_counted_by_hand() -> None:
+    x = torch.ones(2, requires_grad=True)
+    short, long = x * 2, x.exp().exp().exp()
+    assert bottleneck.longest_chain(short + long) == 5  # x, three times exp, the sum
+    y = x
+    for _ in range(3000):
+        y = y * y
+    assert bottleneck.longest_chain(y) == 3001
+
+
+# -- contextual
+
+
+def test_the_sense_is_in_the_context() -> None:
+    assert failed("contextual") == []
+
+
+def test_without_attention_there_is_no_sense(monkeypatch) -> None:
+    def deaf(*arguments):
+        model = original(*arguments)
+        model.kernel = lambda q, k, v, **operands: v
+        return model
+
+    original = contextual.build
+    monkeypatch.setattr(contextual, "build", deaf)
+    assert "the contextual ones have a cosine below 0.8" in failed("contextual")
+
+
+def test_the_sentences_are_the_slides(data_set) -> None:
+    slide = json.loads(data_set("course-slides/slides.json").read_text(encoding="utf-8"))["contextual"]
+    ours = [text.replace(" .", ".").capitalize() for text in (contextual.EATEN, contextual.SWITCHED_ON)]
+    assert [text.lower() for text in slide["same_word"]] == [text.lower() for text in ours]
+    assert {contextual.EATEN, contextual.SWITCHED_ON} < set(contextual.sentences())
+
+
+# -- gradients
+
+
+@pytest.mark.slow
+def test_gradients_vanish_explode_or_stay() -> None:
+    assert failed("gradients") == []
+
+
+@pytest.mark.slow
+def test_forget_gates_that_are_shut_are_found(monkeypatch) -> None:
+    monkeypatch.setitem(gradients.FORGET, gradients.OPEN, 0.0)
+    assert any("begin open" in claim for claim in failed("gradients"))
+
+
+def test_the_factor_is_the_slope() -> None:
+    assert gradients.factor([0.7**k for k in range(40)]) == pytest.approx(0.7)
+    assert gradients.factor([0.0] * 40) == pytest.approx(1.0)
+
+
+# -- length
+
+
+@pytest.mark.slow
+def test_attention_keeps_long_sentences_level() -> None:
+    assert failed("length") == []
+
+
+@pytest.mark.slow
+def test_without_it_they_are_not(blurred) -> None:
+    claims = failed("length")
+    assert any("RNNsearch loses" in claim for claim in claims)
+
+
+def test_what_the_length_lab_holds() -> None:
+    def kept(enc: tuple[float, ...], search: tuple[float, ...]) -> list[bool]:
+        found = {
+            name: dict(zip(("2", "8", "10"), values, strict=True))
+            for name, values in (("rnnenc", enc), ("rnnsearch", search))
+        }
+        numbers = {"accuracy": found, "longest trained": 8, "beyond": 10}
+        return [margin > 0 for margin in length.margins(numbers).values()]
+
+    assert kept((1.0, 0.6, 0.4), (1.0, 1.0, 0.8)) == [True, True, True, True]
+    assert kept((0.8, 0.5, 0.4), (1.0, 1.0, 0.8)) == [False, True, True, True]
+    assert kept((1.0, 0.9, 0.4), (1.0, 1.0, 0.8)) == [True, False, True, True]
+    assert kept((1.0, 0.6, 0.4), (1.0, 0.9, 0.8)) == [True, True, False, True]
+    assert kept((1.0, 0.6, 0.7), (1.0, 1.0, 0.8)) == [True, True, True, False]
+
+
+# -- recall
+
+
+@pytest.mark.slow
+def test_the_transformer_alone_remembers_from_afar() -> None:
+    assert failed("recall") == []
+
+
+@pytest.mark.slow
+def test_words_of_another_row_are_not_recalled(monkeypatch) -> None:
+    def shuffled(self, rng):
+        batch = draw(self, rng)
+        return {**batch, "targets": batch["targets"].roll(1, 0)}
+
+    draw = recall.Delayed.__call__
+    monkeypatch.setattr(recall.Delayed, "__call__", shuffled)
+    monkeypatch.setattr(recall, "MODELS", {name: recall.MODELS[name] for name in ("RNN", "Transformer")})
+    assert len(failed("recall")) == 2
+
+
+def test_the_models_of_recall_are_of_one_size() -> None:
+    sizes = [recall.parameters(recall.build(family, 0, config)) for family, config in recall.MODELS.values()]
+    assert max(sizes) / min(sizes) < 1.03
+
+
+def test_the_word_of_k_steps_ago() -> None:
+    batch = recall.Delayed(2)(torch.Generator().manual_seed(0))
+    assert batch["targets"][:, :2].unique().tolist() == [-100]
+    assert torch.equal(batch["targets"][:, 2:], batch["ids"][:, :-2])
+
+
+# -- scores
+
+
+@pytest.mark.slow
+def test_the_scores_learn_alike_and_cost_differently() -> None:
+    assert failed("scores") == []
+
+
+@pytest.mark.slow
+def test_without_scores_the_task_is_not_learned(blurred) -> None:
+    assert any("learns the task" in claim for claim in failed("scores"))
+
+
+def test_what_scores_keep_is_counted_by_hand() -> None:
+    for name, kept in (("additive (Bahdanau)", scores.SOURCE * scores.WIDTH), ("dot (Luong)", 0)):
+        family, config = scores.MODELS[name]
+        model = scores.build(family, 0, {**pairs.translator(family, 13, scores.WIDTH), **config})
+        scoring = scores.scoring_of(model)
+        assert scores.kept(scoring, model.spec.reader.out_width(scores.WIDTH)) == kept
