@@ -78,7 +78,8 @@ def test_attention_runs_backwards() -> None:
 
 
 def test_a_blurred_attention_is_not_on_the_antidiagonal(blurred) -> None:
-    assert len(failed("alignment")) == 2
+    # Six words can be learned by heart; where the weight lies cannot.
+    assert any("of the weight" in claim for claim in failed("alignment"))
 
 
 def test_what_is_near_the_antidiagonal() -> None:
