@@ -27,7 +27,11 @@ TRANSFORMER = {
     "vocab_size": VOCABULARY, "n_embd": WIDTH, "n_layer": 2, "n_head": 4, "n_positions": LENGTHS[-1],
     "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
 }  # fmt: skip
-MODELS = {"RNN": ("elman_rnn", RECURRENT), "LSTM": ("lstm", RECURRENT), "Transformer": ("gpt2", TRANSFORMER)}
+MODELS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "RNN": ("elman_rnn", RECURRENT),
+    "LSTM": ("lstm", RECURRENT),
+    "Transformer": ("gpt2", TRANSFORMER),
+}
 
 
 def run(seed: int, quick: bool = False) -> Numbers:

@@ -53,9 +53,10 @@ def with_radius(model: Decoder, radius: float, seed: int) -> Decoder:
     """Make every recurrent matrix ``radius`` times an orthogonal one; among quiet words tanh is nearly linear."""
     rng = torch.Generator().manual_seed(seed)
     for engine in (module for module in model.modules() if isinstance(module, nn.RNN)):
-        engine.weight_hh_l0.copy_(radius * nn.init.orthogonal_(torch.empty(WIDTH, WIDTH), generator=rng))
-        engine.bias_hh_l0.zero_()
-        engine.bias_ih_l0.zero_()
+        weights = dict(engine.named_parameters())
+        weights["weight_hh_l0"].copy_(radius * nn.init.orthogonal_(torch.empty(WIDTH, WIDTH), generator=rng))
+        weights["bias_hh_l0"].zero_()
+        weights["bias_ih_l0"].zero_()
     model.embed.token.weight.mul_(QUIET)
     return model
 
@@ -64,8 +65,9 @@ def with_radius(model: Decoder, radius: float, seed: int) -> Decoder:
 def with_forget_bias(model: Decoder, bias: float) -> Decoder:
     """Set the bias of the forget gates, of which torch has two that are added."""
     for engine in (module for module in model.modules() if isinstance(module, nn.LSTM)):
-        engine.bias_ih_l0[WIDTH : 2 * WIDTH] = bias
-        engine.bias_hh_l0[WIDTH : 2 * WIDTH] = 0.0
+        weights = dict(engine.named_parameters())
+        weights["bias_ih_l0"][WIDTH : 2 * WIDTH] = bias
+        weights["bias_hh_l0"][WIDTH : 2 * WIDTH] = 0.0
     return model
 
 

@@ -6,6 +6,7 @@ about as many parameters, and as many steps to learn.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -23,7 +24,7 @@ TRANSFORMER = {
     "vocab_size": VOCABULARY, "n_embd": 26, "n_layer": 1, "n_head": 2, "n_positions": LENGTH,
     "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
 }  # fmt: skip
-MODELS = {
+MODELS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "RNN": ("elman_rnn", {**SHARED, "hidden_size": 64}),
     "LSTM": ("lstm", {**SHARED, "hidden_size": 33}),
     "GRU": ("gru", {**SHARED, "hidden_size": 38}),

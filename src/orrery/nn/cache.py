@@ -19,6 +19,8 @@ from orrery.nn.masks import UNUSED, Places
 Pair = tuple[Tensor, Tensor]
 State = tuple[Tensor, ...]
 """What a recurrence leaves to its next call, ``[B, ...]`` each."""
+Place = tuple[int, str]
+"""Whose state it is: a depth, and the role of the branch, of which a block may have several."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,13 @@ class Layer:
         """Return this depth's keys and values of the encoder's output, projected once a session."""
         return self.cache.recall(self.depth, project)
 
-    def resume(self, mask: str) -> State | None:
+    def resume(self, mask: str, role: str) -> State | None:
         """Return the state that this depth's recurrence left in an earlier call, if there was one."""
-        return self.cache.resume(mask, self.depth)
+        return self.cache.resume(mask, (self.depth, role))
 
-    def leave(self, mask: str, state: State) -> None:
+    def leave(self, mask: str, role: str, state: State) -> None:
         """Keep the state for the next call."""
-        self.cache.leave(mask, self.depth, state)
+        self.cache.leave(mask, (self.depth, role), state)
 
 
 class Cache(ABC):
@@ -68,11 +70,11 @@ class Cache(ABC):
         """Return one depth's keys and values of the encoder's output."""
 
     @abstractmethod
-    def resume(self, mask: str, depth: int) -> State | None:
+    def resume(self, mask: str, place: Place) -> State | None:
         """Return one depth's recurrent state, if an earlier call left one."""
 
     @abstractmethod
-    def leave(self, mask: str, depth: int, state: State) -> None:
+    def leave(self, mask: str, place: Place, state: State) -> None:
         """Keep one depth's recurrent state."""
 
     @property
@@ -102,11 +104,11 @@ class Uncached(Cache):
         """Project."""
         return project()
 
-    def resume(self, mask: str, depth: int) -> State | None:
+    def resume(self, mask: str, place: Place) -> State | None:
         """Return nothing: a full forward begins at the beginning."""
         return None
 
-    def leave(self, mask: str, depth: int, state: State) -> None:
+    def leave(self, mask: str, place: Place, state: State) -> None:
         """Forget it."""
 
     @property

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.nn.cache import Pair, State
+from orrery.nn.cache import Pair, Place, State
 from orrery.nn.cache_rows import RowCache
 from orrery.nn.cache_stored import join_memory
 from orrery.nn.masks import UNUSED, Places
@@ -19,7 +19,7 @@ class StateCache(RowCache):
     def __init__(self, rows: int, capacity: int, *, device: torch.device | None = None) -> None:
         self._capacity = capacity
         self.lengths_B = torch.zeros(rows, dtype=torch.long, device=device)
-        self.states: dict[int, State] = {}
+        self.states: dict[Place, State] = {}
         self.memory: dict[int, Pair] = {}
 
     @property
@@ -62,13 +62,13 @@ class StateCache(RowCache):
             f"the mask {mask!r} is a recurrence's and keeps no keys", "give the attention a mask of its own"
         )
 
-    def resume(self, mask: str, depth: int) -> State | None:
+    def resume(self, mask: str, place: Place) -> State | None:
         """Return the state of one depth."""
-        return self.states.get(depth)
+        return self.states.get(place)
 
-    def leave(self, mask: str, depth: int, state: State) -> None:
+    def leave(self, mask: str, place: Place, state: State) -> None:
         """Keep the state of one depth."""
-        self.states[depth] = state
+        self.states[place] = state
 
     def recall(self, depth: int, project: Callable[[], Pair]) -> Pair:
         """Project the encoder's output at the first call and keep the result."""
@@ -80,7 +80,7 @@ class StateCache(RowCache):
         """Return a cache of the given rows, in that order."""
         new = StateCache(0, self._capacity)
         new.lengths_B = self.lengths_B[rows]
-        new.states = {depth: tuple(part[rows] for part in state) for depth, state in self.states.items()}
+        new.states = {place: tuple(part[rows] for part in state) for place, state in self.states.items()}
         new.memory = {depth: (k[rows], v[rows]) for depth, (k, v) in self.memory.items()}
         return new
 
@@ -94,8 +94,8 @@ class StateCache(RowCache):
         assert isinstance(other, StateCache)
         new = StateCache(0, self._capacity)
         new.lengths_B = torch.cat([self.lengths_B, other.lengths_B])
-        for depth, state in self.states.items():
-            new.states[depth] = tuple(torch.cat(pair) for pair in zip(state, other.states[depth], strict=True))
+        for place, state in self.states.items():
+            new.states[place] = tuple(torch.cat(pair) for pair in zip(state, other.states[place], strict=True))
         new.memory = {depth: join_memory(pair, other.memory[depth]) for depth, pair in self.memory.items()}
         return new
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from orrery.errors import UsageError
-from orrery.nn.cache import Pair, State
+from orrery.nn.cache import Pair, Place, State
 from orrery.nn.cache_rows import RowCache
 from orrery.nn.masks import UNUSED
 
@@ -49,7 +49,7 @@ class Stored(RowCache):
             self.memory[depth] = project()
         return self.memory[depth]
 
-    def resume(self, mask: str, depth: int) -> State | None:
+    def resume(self, mask: str, place: Place) -> State | None:
         """Refuse: keys and values are kept here.
 
         Raises:
@@ -57,13 +57,13 @@ class Stored(RowCache):
         """
         raise UsageError(f"the mask {mask!r} keeps keys, not the state of a recurrence", "give the recurrence Past()")
 
-    def leave(self, mask: str, depth: int, state: State) -> None:
+    def leave(self, mask: str, place: Place, state: State) -> None:
         """Refuse as ``resume`` does.
 
         Raises:
             UsageError: always.
         """
-        self.resume(mask, depth)
+        self.resume(mask, place)
 
     def select(self, rows: Int[Tensor, "N"]) -> "Stored":
         """Return a cache of the given rows, in that order; a row may come several times (beams) or not at all."""

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from orrery.nn.cache import Pair, State
+from orrery.nn.cache import Pair, Place, State
 from orrery.nn.cache_rows import RowCache
 from orrery.nn.cache_sliding import SlidingCache
 from orrery.nn.cache_slots import SlotCache
@@ -62,13 +62,13 @@ class CacheByMask(RowCache):
         """Keep the encoder's output in the first cache."""
         return self._first.recall(depth, project)
 
-    def resume(self, mask: str, depth: int) -> State | None:
+    def resume(self, mask: str, place: Place) -> State | None:
         """Ask the cache of this mask."""
-        return self.caches[mask].resume(mask, depth)
+        return self.caches[mask].resume(mask, place)
 
-    def leave(self, mask: str, depth: int, state: State) -> None:
+    def leave(self, mask: str, place: Place, state: State) -> None:
         """Tell the cache of this mask."""
-        self.caches[mask].leave(mask, depth, state)
+        self.caches[mask].leave(mask, place, state)
 
     def select(self, rows: Int[Tensor, "N"]) -> "CacheByMask":
         """Return a cache of the given rows."""

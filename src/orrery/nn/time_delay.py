@@ -51,7 +51,9 @@ class TimeDelay(nn.Module):
         """Mix each token with those before it."""
         assert ctx.layer is not None
         runs = Runs.of(ctx.masks[self.mask], *x_BLD.shape[:2])
-        (before_BKD,) = ctx.layer.resume(self.mask) or (x_BLD.new_zeros(len(x_BLD), self.kept, x_BLD.shape[2]),)
+        (before_BKD,) = ctx.layer.resume(self.mask, self.role) or (
+            x_BLD.new_zeros(len(x_BLD), self.kept, x_BLD.shape[2]),
+        )
         if runs is None:
             seen_BTD = torch.cat([before_BKD, x_BLD], 1)
             y_BLD, after_BKD = self._mix(seen_BTD), seen_BTD[:, x_BLD.shape[1] :]
@@ -61,7 +63,7 @@ class TimeDelay(nn.Module):
             last_NK = runs.length_N[:, None] + torch.arange(self.kept, device=x_BLD.device)
             ended_NKD = seen_NTD.gather(1, last_NK[..., None].expand(-1, -1, x_BLD.shape[2]))
             after_BKD = before_BKD.index_copy(0, runs.row_N, ended_NKD)
-        ctx.layer.leave(self.mask, (after_BKD,))
+        ctx.layer.leave(self.mask, self.role, (after_BKD,))
         return ctx.tap(self, "hidden", y_BLD)
 
     def _mix(self, seen_BTD: Float[Tensor, "B T D"]) -> Float[Tensor, "B L D"]:

@@ -153,9 +153,10 @@ def test_a_stack_of_attentions_and_recurrences_keeps_a_cache_of_each_kind():
     cache = fitting({"past": Past(), "causal": Causal()}, 2, 30)
     assert isinstance(cache, CacheByMask)
     assert isinstance(cache.caches["past"], StateCache)
-    cache.leave("past", 0, (torch.ones(2, 4),))
-    assert torch.equal(cache.resume("past", 0)[0], torch.ones(2, 4))
+    cache.leave("past", (0, "a"), (torch.ones(2, 4),))
+    assert torch.equal(cache.resume("past", (0, "a"))[0], torch.ones(2, 4))
+    assert cache.resume("past", (0, "b")) is None  # another branch of the same block
     with pytest.raises(UsageError, match="not the state"):
-        cache.resume("causal", 0)
+        cache.resume("causal", (0, "a"))
     with pytest.raises(UsageError, match="keeps no keys"):
         cache.extend("past", 0, torch.ones(1), torch.ones(1))

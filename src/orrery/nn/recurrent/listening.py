@@ -71,14 +71,14 @@ class Listening(nn.Module, ABC):
         """Step through every row."""
         assert ctx.layer is not None
         heard, runs = self._hear(ctx, len(x_BLD)), Runs.of(ctx.masks[self.mask], *x_BLD.shape[:2])
-        before = ctx.layer.resume(self.mask) or self.begin(heard)
+        before = ctx.layer.resume(self.mask, self.role) or self.begin(heard)
         if runs is None:
             runs = Runs.of_real(torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device))
         began = tuple(part[runs.row_N] for part in before)
         seen: dict[str, list[Tensor]] = {}
         y_NTR, ended = self._loop(self.prepare(runs.split(x_BLD)), runs.length_N, began, heard.select(runs.row_N), seen)
         after = tuple(old.index_copy(0, runs.row_N, new) for old, new in zip(before, ended, strict=True))
-        ctx.layer.leave(self.mask, after)
+        ctx.layer.leave(self.mask, self.role, after)
         self._show(seen, runs, heard, ctx)
         return ctx.tap(self, "state", self.finish(x_BLD, runs.join(y_NTR)) * runs.real_BL[..., None])
 

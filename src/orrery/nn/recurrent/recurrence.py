@@ -60,7 +60,7 @@ class Recurrence(nn.Module, ABC):
         """Pass through every run of the batch."""
         assert ctx.layer is not None
         runs = Runs.of(ctx.masks[self.mask], *x_BLD.shape[:2])
-        before = ctx.layer.resume(self.mask) or self._zeros(x_BLD)
+        before = ctx.layer.resume(self.mask, self.role) or self._zeros(x_BLD)
         if runs is None:
             y_BLD, after = self._scan(x_BLD, None, before, ctx)
         else:
@@ -68,7 +68,7 @@ class Recurrence(nn.Module, ABC):
             y_NTD, ended = self._scan(runs.split(x_BLD), runs, began, ctx)
             y_BLD = runs.join(y_NTD)
             after = tuple(old.index_copy(0, runs.row_N, new) for old, new in zip(before, ended, strict=True))
-        ctx.layer.leave(self.mask, after)
+        ctx.layer.leave(self.mask, self.role, after)
         return ctx.tap(self, "state", y_BLD)
 
     def _scan(self, x_BLD: Tensor, runs: Runs | None, state: State, ctx: Context) -> tuple[Tensor, State]:
