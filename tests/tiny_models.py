@@ -25,13 +25,16 @@ CONFIGS = {
         "max_position_embeddings": 48,
         "vocab_size": TOKENIZER.size,
     },
-    "rnnsearch": {"hidden_size": 12, "max_position_embeddings": 48, "vocab_size": TOKENIZER.size},
 }
+"""Families that transformers has too."""
+
+OWN = {"rnnsearch": {"hidden_size": 12, "max_position_embeddings": 48, "vocab_size": TOKENIZER.size}}
+ALL = CONFIGS | OWN
 
 
 def tiny(family: str, dtype: torch.dtype = torch.float64, **config) -> Decoder:
     """Return a model of this family, random in every parameter, in eval mode."""
-    return randomised(load_family(family).spec({**CONFIGS[family], **config}).build(0).to(dtype).eval())
+    return randomised(load_family(family).spec({**ALL[family], **config}).build(0).to(dtype).eval())
 
 
 def randomised(model: Model) -> Model:
@@ -45,5 +48,5 @@ def randomised(model: Model) -> Model:
 
 def saved(folder: Path, family: str, dtype: torch.dtype = torch.float32, **config) -> Path:
     """Save a tiny model and return its folder."""
-    save_model(folder, tiny(family, dtype, **config), family, {**CONFIGS[family], **config}, TOKENIZER)
+    save_model(folder, tiny(family, dtype, **config), family, {**ALL[family], **config}, TOKENIZER)
     return folder
