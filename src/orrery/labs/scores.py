@@ -21,7 +21,7 @@ from orrery.objectives.seq2seq import TeacherForced
 
 WIDTH, RATE = 32, 0.01
 TASK, STEPS, SOURCE = Backwards(20, 64, 2, 8), 400, 50
-QUICK_TASK, QUICK_STEPS = Backwards(10, 64, 2, 4), 200
+QUICK_TASK, QUICK_STEPS = Backwards(10, 64, 2, 8), 300
 REPEATS = 100
 ENOUGH = 0.9
 MODELS = {
