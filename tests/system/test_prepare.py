@@ -92,7 +92,7 @@ def test_two_in_one_folder_are_refused(corpus, tmp_path):
     assert f"in use by process {first.pid}" in second.stderr
 
 
-@pytest.mark.skipif(not CAN_MOUNT, reason="mounting needs rights")
+@pytest.mark.skipif(not CAN_MOUNT, reason="a full disk is a small one mounted here, which needs root")
 def test_a_full_disk_is_an_error_and_what_is_written_stays(corpus, tmp_path):
     (tmp_path / "out").mkdir()
     script = 'mount -t tmpfs -o size=1m tmpfs "$FOLDER"; "$@"; code=$?; cp -r "$FOLDER" "$FOLDER.copy"; exit $code'
@@ -119,7 +119,7 @@ def test_a_folder_that_cannot_be_written_is_refused(corpus, tmp_path):
     assert "is a file" in found.stderr
     (tmp_path / "closed").mkdir(mode=0o500)
     if os.access(tmp_path / "closed", os.W_OK):
-        pytest.skip("this user may write everywhere")
+        pytest.skip("root may write into every folder: run the tests as another user")
     found = subprocess.run(
         command(corpus, "text.txt", tmp_path / "closed" / "out"), capture_output=True, text=True, check=False
     )

@@ -19,7 +19,8 @@ def browser() -> Iterator[Any]:
     path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if path is None:
         pytest.skip(f"needs a browser: none of {', '.join(BROWSERS)} is installed")
-    sync_api = pytest.importorskip("playwright.sync_api")
+    from playwright import sync_api
+
     with sync_api.sync_playwright() as playwright:
         # Chromium has no sandbox of its own for the superuser, as whom CI runs.
         words = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []

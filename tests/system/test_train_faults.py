@@ -33,7 +33,7 @@ def newest(folder: Path) -> int:
     return read_checkpoint(CheckpointStore(folder).path(CheckpointStore(folder).steps()[0])).step
 
 
-@pytest.mark.skipif(not CAN_MOUNT, reason="mounting needs rights")
+@pytest.mark.skipif(not CAN_MOUNT, reason="a full disk is a small one mounted here, which needs root")
 def test_a_full_disk_keeps_the_old_checkpoint_and_says_how_much_is_missing(tmp_path: Path) -> None:
     # The mount goes with its shell, so a copy of what it held is made inside.
     (tmp_path / "run").mkdir()
@@ -57,7 +57,7 @@ def test_a_limit_of_file_sizes_is_an_error_not_a_death(tmp_path: Path) -> None:
     assert not list((tmp_path / "checkpoints").glob("*.tmp-*"))
 
 
-@pytest.mark.skipif(not CAN_MOUNT, reason="mounting needs rights")
+@pytest.mark.skipif(not CAN_MOUNT, reason="a full disk is a small one mounted here, which needs root")
 def test_a_read_only_folder_fails_before_the_first_step(tmp_path: Path) -> None:
     script = 'mount -t tmpfs -o ro tmpfs "$FOLDER"; "$@"'
     found = shell(f"unshare -m bash -c '{script}' bash \"$@\"", tmp_path)

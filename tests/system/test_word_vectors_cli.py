@@ -11,7 +11,6 @@ import yaml
 
 from orrery.cli.evaluate_word_vectors import word_vectors
 from orrery.cli.program import run
-from orrery.kernels.compiled import HAVE_NUMBA
 from orrery.loading.load import load
 from orrery.models.word2vec.files import read_binary, read_text, read_vectors, write_text
 from orrery.models.word2vec.vectors import Vectors
@@ -26,7 +25,6 @@ RECIPE = {
     "model": {"width": 16, "window": 3},
     "training": {"epochs": 2, "rate": 0.05},
 }
-needs_numba = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba")
 
 
 @pytest.fixture
@@ -46,7 +44,6 @@ def vectors(tmp_path_factory):
     return str(path)
 
 
-@needs_numba
 def test_a_recipe_leaves_vectors_metrics_and_itself(place, capsys):
     assert run(["train", "toy.yaml"]) == 0
     folder = place / "runs" / "toy"
@@ -68,7 +65,6 @@ def test_a_recipe_leaves_vectors_metrics_and_itself(place, capsys):
     assert capsys.readouterr().out.startswith("cat")
 
 
-@needs_numba
 @pytest.mark.parametrize(
     "flags",
     [

@@ -1,5 +1,6 @@
 """Next-token prediction: cross entropy with label smoothing, computed without ever holding all logits."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -16,21 +17,22 @@ TERM = "next_token"
 LOGITS_AT_ONCE = 2**22
 
 
-class CausalLanguageModel:
-    """Predict each next token: ``-log p(target)`` in nats, summed over the targets that are not -100.
+class TokenObjective(ABC):
+    """``-log p(target)`` in nats, summed over the targets that are not -100; a final one says what is predicted from.
 
     With label smoothing ``e`` the target distribution is ``q(v) = (1 - e) [v = target] + e / V`` and a token
     costs ``-sum_v q(v) log p(v)``. Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4 (``e =
-    0.1``).
-
-    A batch has ``ids`` and ``targets`` [B L], and where the source packs or pads also ``positions``,
-    ``documents`` and ``real``, which the model receives. The model offers ``hidden`` and ``head``.
+    0.1``). The model offers ``hidden`` and ``head``.
 
     Differs from Vaswani et al.'s code, which shares ``e`` among the other ``V - 1`` tokens.
     """
 
     def __init__(self, label_smoothing: float = 0.0) -> None:
         self.label_smoothing = label_smoothing
+
+    @abstractmethod
+    def hidden(self, model: nn.Module, batch: Batch) -> Float[Tensor, "B L D"]:
+        """Return the stream from which the head predicts the targets."""
 
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         """Return the batch as it is: nothing is drawn."""
@@ -42,11 +44,22 @@ class CausalLanguageModel:
 
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Term]:
         """Return the summed cross entropy of the batch and its number of targets."""
-        context = {name: batch[name] for name in ("positions", "documents", "real") if name in batch}
-        x_BLD = model.hidden(batch["ids"], **context)  # type: ignore[operator]
-        targets_BL = batch["targets"]
+        x_BLD, targets_BL = self.hidden(model, batch), batch["targets"]
         total = head_cross_entropy(model, x_BLD.flatten(0, 1), targets_BL.flatten(), self.label_smoothing)
         return {TERM: Term(total, (targets_BL != IGNORED).sum())}
+
+
+class CausalLanguageModel(TokenObjective):
+    """Predict each next token from those before it.
+
+    A batch has ``ids`` and ``targets`` [B L], and where the source packs or pads also ``positions``,
+    ``documents`` and ``real``, which the model receives.
+    """
+
+    def hidden(self, model: nn.Module, batch: Batch) -> Float[Tensor, "B L D"]:
+        """Read the ids."""
+        context = {name: batch[name] for name in ("positions", "documents", "real") if name in batch}
+        return model.hidden(batch["ids"], **context)  # type: ignore[operator]
 
 
 def head_cross_entropy(

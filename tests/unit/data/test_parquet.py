@@ -3,15 +3,12 @@
 import io
 import random
 import sys
-from importlib.util import find_spec
 
 import pytest
 
 from orrery.data.corpora import read_corpus, read_rows
 from orrery.data.readers import parquet
 from orrery.errors import DataError, MachineError
-
-needs_arrow = pytest.mark.skipif(find_spec("pyarrow") is None, reason="needs pyarrow: pip install 'orrery[data]'")
 
 
 @pytest.fixture
@@ -39,7 +36,6 @@ def test_without_the_library_the_command_that_installs_it_is_named(tmp_path, mon
         texts(tmp_path / "a.parquet")
 
 
-@needs_arrow
 @pytest.mark.parametrize("options", [{}, {"row_group_size": 7}, {"compression": "zstd"}, {"use_dictionary": False}])
 def test_rows_are_read_in_order(options, save):
     written = [f"é {number}\n\x00" for number in range(3000)]
@@ -50,7 +46,6 @@ def test_rows_are_read_in_order(options, save):
     assert list(read_rows(file, ["label"]))[-1] == {"label": 2999}
 
 
-@needs_arrow
 def test_every_kind_of_text_column_is_a_text(save):
     import pyarrow
 
@@ -59,7 +54,6 @@ def test_every_kind_of_text_column_is_a_text(save):
         assert texts(save({"text": column})) == ["a", "b", "a"]
 
 
-@needs_arrow
 def test_bad_rows_are_named_and_counted(save):
     import pyarrow
 
@@ -77,7 +71,6 @@ def test_bad_rows_are_named_and_counted(save):
     assert texts(file, invalid="replace") == ["a", "\ufffdb"]
 
 
-@needs_arrow
 def test_a_missing_column_names_those_there_are(save):
     with pytest.raises(DataError, match=r"no column 'text' \(hint: it has 2 columns: body, label"):
         texts(save({"body": ["x"], "label": [1]}))
@@ -87,7 +80,6 @@ def test_a_missing_column_names_those_there_are(save):
         texts(save({"text": []}))
 
 
-@needs_arrow
 def test_damaged_files_are_told(save, tmp_path):
     content = save({"text": [f"{number} word" for number in range(500)]}, use_dictionary=False).read_bytes()
     middle = content[:100] + bytes(200) + content[300:]
@@ -108,7 +100,6 @@ class Recording(io.FileIO):
         return content
 
 
-@needs_arrow
 def test_a_row_group_as_large_as_the_file_is_not_held_in_memory(save, monkeypatch):
     import pyarrow
 

@@ -6,8 +6,6 @@ import sys
 
 import pytest
 
-from orrery.kernels.compiled import HAVE_NUMBA
-
 PROGRAM = """
 import numpy as np
 from orrery.models.word2vec.draws import random_bits
@@ -15,7 +13,6 @@ print(random_bits(np.uint64(1234567), 0))
 """
 
 
-@pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba")
 @pytest.mark.parametrize("usable", [True, False])
 def test_the_cache_is_the_user_s(tmp_path, usable):
     cache = tmp_path / "cache"
@@ -51,7 +48,7 @@ assert "torch" not in sys.modules
 """
 
 
-@pytest.mark.skipif(not HAVE_NUMBA or sys.platform != "linux", reason="needs numba and Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not say what a process holds")
 def test_the_compiler_s_memory_comes_back_and_it_still_compiles():
     done = subprocess.run([sys.executable, "-c", RELEASE], capture_output=True, text=True, check=True)
     assert float(done.stdout) > 30
