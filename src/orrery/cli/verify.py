@@ -84,7 +84,7 @@ def show(report: "Report", console: Console) -> None:
     if report.not_run:
         console.print("not run:")
     for reason, names in _by_reason(report.not_run).items():
-        console.print(f"  {', '.join(names)}: {reason}", markup=False, highlight=False)
+        console.print(f"  {', '.join(_together(names))}: {reason}", markup=False, highlight=False)
 
 
 def _by_reason(not_run: dict[str, str]) -> dict[str, list[str]]:
@@ -93,6 +93,18 @@ def _by_reason(not_run: dict[str, str]) -> dict[str, list[str]]:
     for name, reason in not_run.items():
         found.setdefault(reason, []).append(name)
     return found
+
+
+def _together(names: list[str]) -> list[str]:
+    """Return checks by name; one that did not run for more than three families stands there once, with their number."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(name.partition(" (")[0], []).append(name)
+    return [
+        name
+        for check, each in found.items()
+        for name in (each if len(each) <= 3 else [f"{check} ({len(each)} families)"])
+    ]
 
 
 def _matrix(checks: "list[Evidence]") -> Table:
