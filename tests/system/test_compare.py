@@ -11,7 +11,12 @@ from demo_toy import write_ring
 from orrery.cli.compare import BASE
 from orrery.cli.program import run
 from orrery.labs import compare as lab
+from orrery.labs.compare_texts import read
+from orrery.labs.demo_floors import model_bits_per_byte
 from orrery.loading.load import load
+from orrery.models.ngram import TokenNgram
+from orrery.training.loop import Trainer
+from orrery.training.recipes import load_recipe
 
 SMALL = ["--text", "ring", "--parameters", "30000", "--tokenizer", "{kind: character}", "--batches.length", "16"]
 SMALL += ["--batches.size", "2", "--data.split", "{every: 20}", "--training.precision", "float32"]
@@ -57,21 +62,19 @@ def test_every_model_learns_the_same_text(place, capsys):
 def test_the_bits_are_those_of_the_saved_model(place):
     assert run(["compare", *SMALL, "--steps", "2", "--models", "gru"]) == 0
     lm = load("runs/compare/gru", "cpu", "float32", say=lambda line: None)
-    plan = lab.Plan(lab.load_recipe(Path("runs/compare/gru/config.yaml")), ["gru"], 30_000, steps=2)
-    texts = lab.read(plan, Path("runs/compare"))
-    again = lab.model_bits_per_byte(lm.model, texts.held_back_ids, 16, texts.size)
+    texts = read(load_recipe(Path("runs/compare/gru/config.yaml")), Path("runs/compare/tokenizer"))
+    again = model_bits_per_byte(lm.model, texts.held_back_ids, 16, texts.size)
     assert models()[0]["bits_per_byte"] == pytest.approx(again, abs=1e-6)
 
 
 def test_the_counts_are_measured_on_the_same_tokens(place):
     assert run(["compare", *SMALL, "--steps", "1", "--models", "ngram"]) == 0
-    plan = lab.Plan(lab.load_recipe(BASE, SMALL_RECIPE), ["ngram"], 30_000, steps=1)
-    texts, entry = lab.read(plan, Path("runs/compare")), models()[0]
+    texts, entry = read(load_recipe(BASE, SMALL_RECIPE), Path("runs/compare/tokenizer")), models()[0]
     order = int(entry["description"].removeprefix("counts of 1 to ").split()[0])
     end = texts.tokenizer.special("end")
     train = [end, *np.concatenate(texts.train_ids)]
     held_back = [end, *np.concatenate(texts.held_back_ids)]
-    probabilities = lab.TokenNgram(order, texts.tokenizer.size).fit(train).probabilities(held_back)[1:]
+    probabilities = TokenNgram(order, texts.tokenizer.size).fit(train).probabilities(held_back)[1:]
     assert len(probabilities) == texts.held_back_tokens
     assert entry["bits_per_byte"] == pytest.approx(-np.log2(probabilities).sum() / texts.size)
     assert entry["perplexity"] == pytest.approx(np.exp(-np.log(probabilities).mean()))
@@ -106,14 +109,14 @@ def failing(learn, name):
 
 def stop_after(monkeypatch, step, family):
     """Let the signal arrive after a step, as Ctrl-C does."""
-    update = lab.Trainer._update
+    update = Trainer._update
 
     def signalled(trainer):
         update(trainer)
         if trainer.recipe.name == family and trainer.progress.step == step:
             trainer.signals.received = 2
 
-    monkeypatch.setattr(lab.Trainer, "_update", signalled)
+    monkeypatch.setattr(Trainer, "_update", signalled)
 
 
 def test_minutes_become_steps(place):

@@ -12,7 +12,7 @@ from orrery.settings import runs_folder
 from orrery.training.recipes import load_recipe
 
 if TYPE_CHECKING:
-    from orrery.labs.compare import Plan
+    from orrery.labs.compare_plan import Plan
 
 BASE = Path(__file__).parents[1] / "labs" / "compare.yaml"
 
@@ -75,7 +75,7 @@ def make_plan(
     if given and parameters is not None:
         raise UsageError("recipes have their own number of parameters", "leave --parameters out, or the recipes")
     base = given[0] if given else load_recipe(BASE, overrides, os.environ)
-    from orrery.labs.compare import Plan
+    from orrery.labs.compare_plan import Plan
     from orrery.labs.contenders import MODELS
 
     chosen = ("" if given else ",".join(MODELS)) if models is None else models
