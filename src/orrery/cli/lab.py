@@ -53,7 +53,7 @@ def show(outcome: "Outcome") -> None:
     rows = [flat(numbers) for numbers in outcome.runs.values()]
     print_table(
         ("", *(f"seed {seed}" for seed in outcome.runs)),
-        [(key, *(f"{row[key]:.4g}" for row in rows)) for key in rows[0]],
+        [(key, *(readable(row[key]) for row in rows)) for key in rows[0]],
     )
     print()
     verdicts = {True: "does NOT hold", False: "holds"}
@@ -61,6 +61,11 @@ def show(outcome: "Outcome") -> None:
         ("claim", "", "margin"),
         [(claim, verdicts[claim in outcome.failed], f"{margin:.3g}") for claim, margin in outcome.margins.items()],
     )
+
+
+def readable(number: float) -> str:
+    """Return a count whole, another number with four figures."""
+    return f"{number:,}" if isinstance(number, int) else f"{number:.4g}"
 
 
 def flat(numbers: object, path: str = "") -> dict[str, float]:
@@ -71,4 +76,4 @@ def flat(numbers: object, path: str = "") -> dict[str, float]:
             for name, part in numbers.items()
             for key, value in flat(part, f"{path}, {name}" if path else str(name)).items()
         }
-    return {path: float(numbers)} if isinstance(numbers, int | float) else {}
+    return {path: numbers} if isinstance(numbers, int | float) else {}

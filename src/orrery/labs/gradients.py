@@ -80,7 +80,8 @@ def run(seed: int, quick: bool = False) -> Numbers:
         found["begin"][name] = gradient_by_distance(model.eval(), ids_BL)
         fit(model, CausalLanguageModel(), TASK, QUICK_STEPS if quick else STEPS, RATE, seed)
         found["trained"][name] = gradient_by_distance(model, ids_BL)
-    return found
+    factors = {when: {name: factor(norms) for name, norms in curves.items()} for when, curves in found.items()}
+    return {**found, "factor a step": factors}
 
 
 def factor(norms: Sequence[float]) -> float:

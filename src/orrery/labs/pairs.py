@@ -1,8 +1,10 @@
-"""A language without grammar: sentences of different words, to be written backwards."""
+"""Two languages to translate from, each with one rule: the order is turned around, or it is free."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from orrery.models.sequence_to_sequence import SequenceToSequence
@@ -13,8 +15,8 @@ START, END, FIRST = 1, 2, 3
 
 
 @dataclass(frozen=True)
-class Backwards:
-    """Pairs of a sentence and the same sentence from its end; no word comes twice, so it is clear where to look."""
+class Pairs(ABC):
+    """Draws batches of ``rows`` pairs; those of a training have from ``shortest`` to ``longest`` words."""
 
     words: int
     rows: int
@@ -32,9 +34,7 @@ class Backwards:
 
     def of_length(self, length: int, rng: torch.Generator) -> Batch:
         """Draw a batch of sentences of this length."""
-        draws = torch.rand(self.rows, self.words, generator=rng)
-        source_BS = FIRST + draws.argsort(1)[:, :length]
-        target_BL = source_BS.flip(1)
+        source_BS, target_BL = self.draw(length, rng)
         start_B1, end_B1 = (torch.full((self.rows, 1), token) for token in (START, END))
         return {
             "source": source_BS,
@@ -42,6 +42,38 @@ class Backwards:
             "ids": torch.cat([start_B1, target_BL], 1),
             "targets": torch.cat([target_BL, end_B1], 1),
         }
+
+    @abstractmethod
+    def draw(self, length: int, rng: torch.Generator) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B L"]]:
+        """Draw sentences of this length and their translations."""
+
+
+class Backwards(Pairs):
+    """Sentences to be written from their end; no word comes twice, so it is clear where to look."""
+
+    def draw(self, length: int, rng: torch.Generator) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B L"]]:
+        """Draw different words."""
+        source_BS = FIRST + torch.rand(self.rows, self.words, generator=rng).argsort(1)[:, :length]
+        return source_BS, source_BS.flip(1)
+
+
+@dataclass(frozen=True)
+class FreeOrder(Pairs):
+    """From a language of free word order into one where each part of speech has its place, as Latin into English.
+
+    The words of a part of speech follow each other in the vocabulary. A sentence has any of the ``parts``, none twice,
+    in any order; its translation has them in theirs. Where to look next is a question of what the words are, and
+    counting the places does not help.
+    """
+
+    parts: int
+
+    def draw(self, length: int, rng: torch.Generator) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B L"]]:
+        """Draw parts of speech, then a word of each."""
+        each = self.words // self.parts
+        part_BS = torch.rand(self.rows, self.parts, generator=rng).argsort(1)[:, :length]
+        source_BS = FIRST + each * part_BS + torch.randint(each, part_BS.shape, generator=rng)
+        return source_BS, source_BS.sort(1).values
 
 
 @torch.no_grad()
@@ -61,8 +93,8 @@ def accuracy(model: SequenceToSequence, batch: Batch) -> float:
     return float((write(model, batch["source"], targets_BL.shape[1]) == targets_BL).float().mean())
 
 
-def translator(family: str, vocabulary: int, width: int) -> dict[str, object]:
-    """Return the configuration of a small recurrent encoder-decoder."""
+def translator(family: str, vocabulary: int, width: int, **more: object) -> dict[str, object]:
+    """Return the configuration of a small recurrent encoder-decoder; ``more`` belongs to it."""
     layers = {"num_layers": 1} if family in ("luong", "sutskever") else {}
     ends = {"decoder_start_token_id": START, "max_position_embeddings": 128}
-    return {"vocab_size": vocabulary, "hidden_size": width, **ends, **layers}
+    return {"vocab_size": vocabulary, "hidden_size": width, **ends, **layers, **more}
