@@ -88,6 +88,15 @@ def test_a_sentence_a_file_and_standard_input(model: str, capsys, monkeypatch: p
     assert capsys.readouterr().out == found
 
 
+def test_the_alignment_of_a_sentence_is_drawn_and_that_of_a_set_measured(model: str, capsys) -> None:
+    assert run(["translate", model, "abc", "--alignment", "abc.svg"]) == 0
+    assert Path("abc.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert run(["translate", model, "-", "--alignment", "abc.svg"]) == 2
+    assert "one sentence" in capsys.readouterr().err
+    assert run(["evaluate", model, "alignment", "--source", "test.en", "--target", "test.de"]) == 0
+    assert "60 sentences, from word to word (0 steps)" in capsys.readouterr().out
+
+
 def test_a_test_set_is_scored_and_its_translations_are_kept(model: str, capsys) -> None:
     flags = ["--source", "test.en", "--target", "test.de", "--num-beams", "2", "--output", "written.txt"]
     assert run(["evaluate", model, "translation", *flags]) == 0

@@ -10,6 +10,7 @@ from orrery.errors import UsageError
 
 TASKS = {
     "translation": "orrery.cli.evaluate_translation:translation",
+    "alignment": "orrery.cli.evaluate_alignment:alignment",
     "perplexity": "orrery.cli.evaluate_perplexity:perplexity",
     "word-vectors": "orrery.cli.evaluate_word_vectors:word_vectors",
 }
@@ -22,16 +23,19 @@ def evaluate(model: str, task: str, /, *settings: Annotated[str, Parameter(allow
     --source FILE --target FILE, or --set NAME (multi30k-en-de/test_2016_flickr); --num-beams, --length-penalty,
     --max-new-tokens, --batch-size; --output FILE for the translations.
 
+    alignment: how attention runs through the sources from word to word: forward, staying, back.
+    --source FILE --target FILE, or --set NAME.
+
     perplexity: nats a token, perplexity and bits a byte of a text under a decoder.
     --file FILE or --set NAME (tiny-shakespeare); --length, --batch-size.
 
-    Both: --device, --dtype.
+    All three: --device, --dtype.
 
     word-vectors: Google's analogies by section, and the rank correlation with WordSim-353.
 
     Args:
         model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
-        task: translation, perplexity or word-vectors.
+        task: translation, alignment, perplexity or word-vectors.
         settings: Those of the task.
     """
     if task not in TASKS:

@@ -2,12 +2,15 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from orrery.cli.searching import BEAMS, Search
 from orrery.errors import UsageError
+
+if TYPE_CHECKING:
+    from orrery.data.records import Pair
 
 
 def translation(
@@ -34,16 +37,12 @@ def translation(
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
-    files = source is not None and target is not None
-    if files == (named is not None) or (source is None) != (target is None):
-        raise UsageError("give --source and --target, or --set", "--set multi30k-en-de/test_2016_flickr")
     from orrery.cli.translate import counting, one_line
     from orrery.cli.waiting import waiting
-    from orrery.data.corpora import read_pairs
     from orrery.loading.load import load
     from orrery.tasks.translation import evaluate_translation
 
-    pairs = list(read_pairs(named or str(source), target))
+    pairs = named_pairs(source, target, named)
     lm = load(model, device, dtype)
     with waiting() as line:
         found = evaluate_translation(
@@ -60,3 +59,17 @@ def translation(
     print(f"{len(pairs):,} sentences, {found.sentences_per_second:,.1f} a second, {search.num_beams} beams")
     for bucket in found.buckets:
         print(bucket)
+
+
+def named_pairs(source: Path | None, target: Path | None, named: str | None) -> "list[Pair]":
+    """Return the pairs of two files or of a named set.
+
+    Raises:
+        UsageError: neither is given, or both.
+    """
+    files = source is not None and target is not None
+    if files == (named is not None) or (source is None) != (target is None):
+        raise UsageError("give --source and --target, or --set", "--set multi30k-en-de/test_2016_flickr")
+    from orrery.data.corpora import read_pairs
+
+    return list(read_pairs(named or str(source), target))

@@ -22,6 +22,7 @@ def translate(
     *,
     file: Path | None = None,
     search: Search = BEAMS,
+    alignment: Path | None = None,
     device: str = "auto",
     dtype: str = "auto",
 ) -> None:
@@ -35,6 +36,7 @@ def translate(
         text: A sentence, or - for the lines of standard input.
         file: A UTF-8 file to translate line by line.
         search: How translations are searched for.
+        alignment: An SVG file for the picture of what each word of the one translation looked at.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
@@ -42,6 +44,8 @@ def translate(
         raise UsageError(f"unknown option {text}", "see 'orrery translate --help'; a text that begins so: --file")
     if (text is None) == (file is None):
         raise UsageError("give either a text or --file, not both and not neither", "orrery translate MODEL TEXT")
+    if alignment is not None and text in (None, STDIN):
+        raise UsageError("--alignment draws one sentence", "give it as TEXT")
     lines = [text] if text not in (None, STDIN) else read_lines(file)
     from orrery.cli.waiting import waiting
     from orrery.loading.load import load
@@ -55,6 +59,8 @@ def translate(
         )
     for answer in written:
         print(one_line(answer))
+    if alignment is not None:
+        alignment.write_text(lm.align(lines[0], written[0]).figure() + "\n", encoding="utf-8")
 
 
 def read_lines(file: Path | None) -> list[str]:

@@ -15,6 +15,7 @@ from orrery.generation.generate import Generation, Limits, generate, too_long
 from orrery.generation.samplers import sampler
 from orrery.generation.scoring import Score, score
 from orrery.generation.search import Hypothesis, LengthPenalty, beam_search, refuse_with_beams
+from orrery.inspection.alignment import Alignment, align
 from orrery.inspection.recorder import Edit
 from orrery.inspection.trace import Trace, trace
 from orrery.loading.read import Stored
@@ -369,6 +370,15 @@ class LanguageModel:
             ids = [self.model.spec.start, *self._encode(target or "", None, self.context - 1)]
             rows.append(self._targets([ids]))
         return trace(self.model, *rows, keep=keep, edit=edit, tokens=[self._spell(id) for id in ids])
+
+    def align(self, source: str, target: str) -> Alignment:
+        """Return which words of the source each word of the target looked at: ``lm.align(a, b).figure()``.
+
+        Raises:
+            UsageError: a text is blank or too long, or the model has no attention over its source.
+        """
+        ids = [self.tokenizer.encode(text) for text in (source, target)]
+        return align(self.trace(source, target=target), self.tokenizer, *ids)
 
     def save(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
         """Write the Hugging Face layout, in the dtype that the model has now.

@@ -1,0 +1,39 @@
+"""``orrery evaluate MODEL alignment``."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from orrery.cli.evaluate_translation import named_pairs
+
+
+def alignment(
+    model: str,
+    /,
+    *,
+    source: Path | None = None,
+    target: Path | None = None,
+    named: Annotated[str | None, Parameter(name="--set")] = None,
+    device: str = "auto",
+    dtype: str = "auto",
+) -> None:
+    """Measure how the attention of a model runs through its sources while it is given their translations.
+
+    Args:
+        model: An encoder-decoder that looks at its source.
+        source: The sentences that are read, one a line.
+        target: Their translations.
+        named: A named set, such as multi30k-en-de/test_2016_flickr, in the place of both.
+        device: auto, cpu or cuda.
+        dtype: auto, stored, float32, bfloat16, float16 or float64.
+    """
+    from orrery.cli.waiting import waiting
+    from orrery.loading.load import load
+    from orrery.tasks.alignment import evaluate_alignment
+
+    pairs = named_pairs(source, target, named)
+    lm = load(model, device, dtype)
+    with waiting() as line:
+        found = evaluate_alignment(lm, pairs, done=lambda count: line.now(f"{count:,} of {len(pairs):,} sentences"))
+    print(f"{len(pairs):,} sentences, {found}")
