@@ -26,6 +26,9 @@ Architecture = Callable[[Ids, Ends, int, np.uint64], Contexts]
 LINE = 16
 """Numbers in a cache line of 64 bytes: rows are padded to whole lines with zeros, which stay zero."""
 
+MEASURED = 200_000
+"""The most words on which the loss of an epoch is measured."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -41,7 +44,7 @@ class Settings:
     rate: float = 0.025
     final_rate: float = 0.0001
     sample: float = 1e-3
-    chunk: int = 10_000
+    chunk: int = 4_000
     workers: int = 1
     seed: int = 1337
 
@@ -218,8 +221,8 @@ def train(
 
 
 def _measure(corpus: Text, settings: Settings, draw: Draw, step: Step) -> float:
-    """Return the mean loss at rate 0 of one chunk in ten, of 20 at most, with draws that no epoch trains on."""
-    every = max(10, corpus.words // (20 * settings.chunk))
+    """Return the mean loss at rate 0 of one chunk in ten, 200,000 words at most, with draws that no epoch trains on."""
+    every = max(10, corpus.words // MEASURED)
     total, examples = 0.0, 0
     for chunk in islice(_chunks(corpus, settings.epochs, settings), 0, None, every):
         count, loss = _counted(draw(chunk._replace(rate=0.0)), step)
