@@ -53,6 +53,18 @@ def test_a_recurrent_encoder_decoder_has_wider_embeddings_and_uniform_gates():
     assert not state.bias.detach().any()
 
 
+def test_the_words_of_the_original_transformer_enter_with_variance_one():
+    model = load_family("transformer").spec({"vocab_size": 3000, "d_model": 64, "num_heads": 4}).build(0)
+    initialise(model, depth=6, seed=0)
+    table = model.embed.token.weight.detach()
+    assert abs(float(model.encoder.enter(table).std()) - 1) < 0.02
+    for family, louder in (("bart", True), ("bart", False), ("t5", False)):
+        config = {"vocab_size": 3000, "d_model": 48} | ({"scale_embedding": louder} if family == "bart" else {})
+        model = load_family(family).spec({**load_family(family).TINY, **config}).build(0)
+        initialise(model, depth=6, seed=0)
+        assert abs(float(model.embed.token.weight.detach().std()) * (48**0.5 if louder else 50) - 1) < 0.02, family
+
+
 def test_a_recurrence_reads_words_as_large_as_torch_draws_them():
     config = {"vocab_size": 300, "hidden_size": 64, "num_layers": 2}
     for family, tied, expected in (("elman_rnn", False, 1.0), ("lstm", False, 1.0), ("gru", True, 0.02)):
