@@ -65,9 +65,8 @@ def line_chart(
     for number, curve in enumerate(series.values()):
         hue = number % len(_HUES)
         parts += [f'<polyline class="l s{hue}" points="{path}"/>' for path in _unbroken(curve, across, upward)]
-    if len(series) > 1:
-        parts.append(_legend(list(series)))
-    return _svg(WIDTH, HEIGHT, title, parts)
+    legend, below = _legend(list(series))
+    return _svg(WIDTH, HEIGHT + below, title, [*parts, legend])
 
 
 def bar_chart(values: Mapping[str, Number], *, title: str, x_label: str) -> str:
@@ -156,9 +155,8 @@ def scatter(
     for (number, label), (x, y) in zip(named, places, strict=True):
         parts.append(f'<circle class="f{number % len(_HUES)}" r="3" cx="{_n(x)}" cy="{_n(y)}"/>')
         parts.append(_label(_short(label, 20), x, y, boxes))
-    if len(groups) > 1:
-        parts.append(_legend(list(groups)))
-    return _svg(WIDTH, HEIGHT, title, parts)
+    legend, below = _legend(list(groups))
+    return _svg(WIDTH, HEIGHT + below, title, [*parts, legend])
 
 
 class _Axis:
@@ -233,16 +231,20 @@ def _unbroken(curve: Sequence[tuple[Number, Number]], across: _Axis, upward: _Ax
     return [" ".join(points) for points in stretches if points]
 
 
-def _legend(names: Sequence[str]) -> str:
-    """Return names beside their hues, in the upper right corner."""
-    x = WIDTH - _RIGHT - 34 - 7 * _longest(names, 28)
+def _legend(names: Sequence[str]) -> tuple[str, int]:
+    """Return names beside their hues, in rows below the figure where no curve runs through them, and their height."""
+    if len(names) < 2:
+        return "", 0
+    each = 44 + 7 * _longest(names, 28)
+    columns = max(1, (WIDTH - _LEFT - _RIGHT) // each)
     parts = []
-    for row, name in enumerate(names):
-        y = _TOP + 16 + 18 * row
-        hue = row % len(_HUES)
+    for number, name in enumerate(names):
+        row, column = divmod(number, columns)
+        x, y = _LEFT + column * each, HEIGHT + 12 + 18 * row
+        hue = number % len(_HUES)
         parts.append(f'<line class="l s{hue}" x1="{x}" x2="{x + 20}" y1="{y - 4}" y2="{y - 4}"/>')
         parts.append(_text(x + 26, y, _short(name, 28)))
-    return "".join(parts)
+    return "".join(parts), 18 * -(-len(names) // columns) + 8
 
 
 def _label(text: str, x: Number, y: Number, boxes: list[tuple[Number, Number, Number, Number]]) -> str:
