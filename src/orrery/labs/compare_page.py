@@ -25,7 +25,8 @@ def summary(found: Comparison) -> str:
 def budget(found: Comparison) -> str:
     """Return what each model was given, in words."""
     steps, minutes = found.settings["steps"], found.settings["minutes"]
-    return f"{steps:,} steps each" if steps is not None else f"{minutes:g} minutes each"
+    count, unit = (f"{steps:,}", "step") if steps is not None else (f"{minutes:g}", "minute")
+    return f"{count} {unit} each" if count == "1" else f"{count} {unit}s each"
 
 
 def table(found: Comparison) -> str:
