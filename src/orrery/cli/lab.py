@@ -63,12 +63,12 @@ def show(outcome: "Outcome") -> None:
     )
 
 
-def readable(number: float) -> str:
+def readable(number: int | float) -> str:
     """Return a count whole, another number with four figures."""
     return f"{number:,}" if isinstance(number, int) else f"{number:.4g}"
 
 
-def flat(numbers: object, path: str = "") -> dict[str, float]:
+def flat(numbers: object, path: str = "") -> dict[str, int | float]:
     """Return the numbers of a tree by their path; lists, which are for the figure, are left out."""
     if isinstance(numbers, dict):
         return {
