@@ -60,7 +60,11 @@ def translate(
     for answer in written:
         print(one_line(answer))
     if alignment is not None:
-        alignment.write_text(lm.align(lines[0], written[0]).figure() + "\n", encoding="utf-8")
+        from orrery.checkpoints.disk import machine_errors, write_text
+
+        with machine_errors(alignment):
+            alignment.parent.mkdir(parents=True, exist_ok=True)
+            write_text(alignment, lm.align(lines[0], written[0]).figure() + "\n")
 
 
 def read_lines(file: Path | None) -> list[str]:

@@ -16,7 +16,7 @@ TOLD = 100
 
 
 @dataclass(frozen=True)
-class Course:
+class Walk:
     """How the looked-at places follow each other, from a target word to the next.
 
     Attributes:
@@ -48,9 +48,7 @@ class Course:
         return f"from word to word ({self.steps:,} steps): {shares}; Kendall's tau-b {self.agreement:.3f}"
 
 
-def evaluate_alignment(
-    lm: LanguageModel, pairs: Sequence[Pair], *, done: Callable[[int], None] | None = None
-) -> Course:
+def evaluate_alignment(lm: LanguageModel, pairs: Sequence[Pair], *, done: Callable[[int], None] | None = None) -> Walk:
     """Align each pair, its translation given, and return how the places follow each other.
 
     Raises:
@@ -59,22 +57,22 @@ def evaluate_alignment(
     """
     if not pairs:
         raise DataError("there are 0 pairs to align", "give two files of as many lines")
-    courses = []
+    walks = []
     for number, pair in enumerate(pairs):
         if pair.source.strip() and pair.target.strip():
-            courses.append(lm.align(pair.source, pair.target).places)
+            walks.append(lm.align(pair.source, pair.target).places)
         if done is not None and (number + 1) % TOLD == 0:
             done(number + 1)
-    return course(courses)
+    return walk(walks)
 
 
-def course(sentences: Iterable[Sequence[int]]) -> Course:
+def walk(sentences: Iterable[Sequence[int]]) -> Walk:
     """Return how places follow each other in some sentences."""
     steps, taus = [], []
     for places in sentences:
         steps += [after - before for before, after in pairwise(places)]
         taus += [tau for tau in (kendall(places),) if tau is not None]
-    return Course(
+    return Walk(
         steps=len(steps),
         stays=sum(step == 0 for step in steps),
         forward=sum(step > 0 for step in steps),

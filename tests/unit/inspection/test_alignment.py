@@ -1,4 +1,4 @@
-"""Alignment of words: sums over a word's tokens, of the very patterns that the model used; the course of the places."""
+"""Alignment of words: sums over a word's tokens, of the very patterns that the model used; the walk over the places."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +14,7 @@ from orrery.inspection.alignment import words_of
 from orrery.loading.language_model import LanguageModel
 from orrery.loading.read import Stored
 from orrery.tasks import alignment
-from orrery.tasks.alignment import Course, course, evaluate_alignment, kendall
+from orrery.tasks.alignment import Walk, evaluate_alignment, kendall, walk
 from orrery.text.train import train_tokenizer
 from tiny_models import randomised
 
@@ -86,11 +86,11 @@ def test_what_cannot_be_aligned_says_so() -> None:
         evaluate_alignment(lm("rnnsearch"), [])
 
 
-def test_the_course_is_counted_step_by_step() -> None:
-    found = course([[0, 1, 1, 3, 2], [9, 4, 5], [2], [1, 1]])
+def test_the_walk_is_counted_step_by_step() -> None:
+    found = walk([[0, 1, 1, 3, 2], [9, 4, 5], [2], [1, 1]])
     assert (found.steps, found.forward, found.stays, found.local, found.far) == (7, 3, 2, 1, 1)
     assert found.agreement == pytest.approx((kendalltau(range(5), [0, 1, 1, 3, 2])[0] + -1 / 3) / 2)
-    assert str(Course(4, 1, 2, 1, 0, 0.5)).startswith(
+    assert str(Walk(4, 1, 2, 1, 0, 0.5)).startswith(
         "from word to word (4 steps): forward 50.0%, stays 25.0%, back by up to 3 words 25.0%, further back 0.0%"
     )
 
@@ -114,4 +114,4 @@ def test_pairs_are_read_one_by_one_and_blank_ones_left_out(monkeypatch) -> None:
     assert (found.steps, told) == (1 + 2 * 2 + 1, [2, 4])
     # As text: where every word looks at one place there is no agreement, and NaN is not itself.
     aligned = [model.align("ab c", text).places for text in ("b a", "c ab a", "c ab a", "c b")]
-    assert str(found) == str(course(aligned))
+    assert str(found) == str(walk(aligned))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from orrery.data.python_docs import collect
-from orrery.kernels.compiled import HAVE_NUMBA
 from orrery.models.word2vec.draws import skip_gram
 from orrery.models.word2vec.objectives import NegativeSampling
 from orrery.models.word2vec.train import Settings, train
@@ -21,7 +20,6 @@ raise exception · encode decode · input output · minimum maximum · he she ·
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba")
 def test_twenty_pairs_beat_random_pairs_by_fifteen_hundredths():
     lines = [re.findall(r"[a-z]+", line) for _, text in collect() for line in re.split(r"\n\s*\n", text.lower())]
     vocabulary = Vocabulary.count(lines, 5)

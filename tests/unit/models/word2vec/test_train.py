@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from orrery.errors import DataError, UsageError
-from orrery.kernels.compiled import HAVE_NUMBA
 from orrery.models.word2vec import train as module
 from orrery.models.word2vec.draws import cbow, skip_gram, stream_key, subsample
 from orrery.models.word2vec.objectives import FullSoftmax, HierarchicalSoftmax, NegativeSampling
@@ -26,10 +25,8 @@ from word2vec_toy import KINDS, corpus, sentences
 
 SMALL = Settings(width=20, window=3, epochs=2, rate=0.05, sample=0.0, chunk=500, seed=7)
 LOGISTIC = list(itertools.product((skip_gram, cbow), (NegativeSampling, HierarchicalSoftmax)))
-needs_numba = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba")
 
 
-@needs_numba
 @pytest.mark.parametrize(("architecture", "objective"), LOGISTIC)
 def test_the_same_bytes_for_one_two_and_four_workers(architecture, objective):
     text, vocabulary = corpus()
@@ -44,7 +41,6 @@ def test_the_same_bytes_for_one_two_and_four_workers(architecture, objective):
     assert other.vectors.tobytes() != runs[0].vectors.tobytes()
 
 
-@needs_numba
 @pytest.mark.parametrize(("architecture", "objective"), LOGISTIC)
 def test_hogwild_with_one_worker_is_the_serial_algorithm(architecture, objective):
     text, vocabulary = corpus(500)
@@ -55,7 +51,6 @@ def test_hogwild_with_one_worker_is_the_serial_algorithm(architecture, objective
     assert one.losses == other.losses
 
 
-@needs_numba
 @pytest.mark.parametrize("run", [in_order, hogwild])
 @pytest.mark.parametrize(("architecture", "objective"), LOGISTIC)
 def test_words_of_one_kind_become_neighbours_and_the_loss_falls(architecture, objective, run):
@@ -128,7 +123,6 @@ def test_the_first_loss_is_that_of_a_model_that_knows_nothing():
     assert losses[NegativeSampling] > 5 * np.log(2)
 
 
-@needs_numba
 @pytest.mark.parametrize("run", [in_order, hogwild])
 def test_a_text_on_disk_leaves_the_same_bytes(run):
     text, vocabulary = corpus(500)
@@ -157,7 +151,6 @@ def test_the_loss_after_an_epoch_is_that_of_the_tables_on_fresh_draws(objective)
 
 
 @pytest.mark.slow
-@needs_numba
 def test_the_loss_of_hierarchical_softmax_falls_on_a_novel(data_set):
     """W5: after every epoch it is lower, though the loss of the steps rises when the rate has fallen."""
     folder = data_set("eltec-novels")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from orrery.kernels.compiled import HAVE_NUMBA
 from orrery.models.word2vec import definition
 from orrery.models.word2vec.draws import Contexts, Targets
 from orrery.models.word2vec.huffman import HuffmanPaths
@@ -149,7 +148,6 @@ def without_repeats(targets):
     return Targets(targets.rows[places], np.cumsum([len(k) for k in kept]), targets.labels[places])
 
 
-@pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba")
 @pytest.mark.parametrize(("dtype", "bound"), [(np.float64, 1e-12), (np.float32, 1e-5)])
 @pytest.mark.parametrize("objective", [NegativeSampling(VOCABULARY, 3), HierarchicalSoftmax(VOCABULARY)])
 def test_the_kernel_equals_the_definition(objective, dtype, bound):
@@ -164,7 +162,6 @@ def test_the_kernel_equals_the_definition(objective, dtype, bound):
     np.testing.assert_allclose(weights, w, atol=bound)
 
 
-@pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba")
 @pytest.mark.parametrize("size", [1e-3, 30.0, 1e3])
 def test_the_kernel_s_loss_is_right_for_scores_of_any_size(size):
     from orrery.kernels.word2vec import descend
