@@ -16,7 +16,7 @@ from orrery.errors import UsageError
 from orrery.families import Family, load_family, model_type, rules_of
 from orrery.loading.card import model_card
 from orrery.loading.files import CARD, CONFIG, GENERATION, WEIGHTS
-from orrery.loading.weights import weights_of
+from orrery.loading.weights import refuse_buffers, weights_of
 from orrery.models.dropout import without_dropout
 from orrery.text.chat.folder import write_templates
 
@@ -62,11 +62,12 @@ def save_model(
         chat: chat templates by name; ``default`` becomes chat_template.jinja.
 
     Raises:
-        UsageError: the model is not what the configuration describes.
+        UsageError: the model is not what the configuration describes, or has a tensor that the file cannot hold.
         MachineError: the disk refuses.
     """
     folder = Path(folder)
     rules = load_family(family)
+    refuse_buffers(model)
     ours = weights_of(model)
     if without_dropout(rules.spec(config)) != without_dropout(getattr(model, "spec", None)):
         raise UsageError(f"this model is not what its {family} configuration says", "save the configuration it has")

@@ -213,6 +213,35 @@ def test_the_card_of_an_image_encoder_without_a_head():
     assert 'pipeline_tag: "image-feature-extraction"' in model_card("vit", bare, {})
 
 
+class Wrapped(torch.nn.Module):
+    """A linear map with a low-rank addition, as an adapter leaves it."""
+
+    def __init__(self, linear):
+        super().__init__()
+        self.base, self.down = linear, torch.nn.Linear(linear.in_features, 2, bias=False)
+        self.up = torch.nn.Linear(2, linear.out_features, bias=False)
+
+    def forward(self, x):
+        return self.base(x) + self.up(self.down(x))
+
+
+@pytest.mark.parametrize(("family", "part"), [("llama", "q"), ("gpt2", "q"), ("gpt2", "v")])
+def test_saving_a_wrapped_projection_is_refused_by_name_and_writes_nothing(tmp_path, family, part):
+    model = tiny(family)
+    attention = model.stack.blocks[1].attention.branch
+    setattr(attention, part, Wrapped(getattr(attention, part)))
+    with pytest.raises(UsageError, match=rf"blocks\.1\.attention\.branch\.{part}\.base\.weight"):
+        save_model(tmp_path / "model", model, family, CONFIGS[family])
+    assert not (tmp_path / "model").exists()
+
+
+def test_saving_a_buffer_is_refused_by_name(tmp_path):
+    model = tiny("llama")
+    model.head.register_buffer("scale", torch.ones(3))
+    with pytest.raises(UsageError, match=r"no parameters.*head\.scale"):
+        save_model(tmp_path / "model", model, "llama", CONFIGS["llama"])
+
+
 READ_BY_THE_ARCHITECTURE = {
     "roberta": {"pad_token_id": 1},
     "t5": {"pad_token_id": 0},
