@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import orrery
-from orrery.checkpoints.disk import machine_errors, write_text
+from orrery.checkpoints.disk import machine_errors, remove, write_text
 from orrery.checkpoints.lock import NAME as LOCK
 from orrery.checkpoints.lock import folder_lock
 from orrery.errors import UsageError
@@ -101,14 +100,6 @@ def open_run_folder(path: Path, *, resume: bool = False, overwrite: bool = False
             probe.write_bytes(b"can this folder be written?")
             probe.unlink()
         yield RunFolder(path)
-
-
-def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def surroundings() -> dict[str, Any]:
