@@ -39,7 +39,7 @@ class Output(ABC):
         with machine_errors(self.given):
             _status(self.given)  # a name that no file can have
         self.path = Path(os.path.realpath(path))
-        self.inputs = {str(name): Path(os.path.realpath(name)) for name in inputs if name and _exists(name)}
+        self.inputs = {str(name): Path(os.path.realpath(name)) for name in inputs if name and is_path(name)}
         with machine_errors(self.given):
             _put_back(self.path)
             self.check()
@@ -168,12 +168,12 @@ class OutputFolder(Output):
         for name, path in self.inputs.items():
             if self.path in path.parents:
                 raise UsageError(f"{name}, which this command reads, lies in {self.given}", "choose another folder")
-        if not self.overwrite:
-            way = "add --overwrite to replace it, or choose another folder" if self.ours else "choose another folder"
-            raise UsageError(f"{self.given} is not empty: it has {', '.join(found[:3])}", way)
         if others := [name for name in found if name not in self.ours]:
-            message = f"{self.given} holds {', '.join(others[:3])}, which this command does not write"
-            raise UsageError(message, "nothing else than its own output is replaced: choose another folder")
+            message = f"{self.given} is not empty: it has {', '.join(others[:3])}, which this command does not write"
+            raise UsageError(message, "choose another folder, a new or an empty one")
+        if not self.overwrite:
+            message = f"{self.given} is not empty: it has {', '.join(found[:3])}"
+            raise UsageError(message, "add --overwrite to replace it, or choose another folder")
 
     def put(self, fresh: Path) -> None:
         """Take the place of the old folder, which is then at ``fresh``."""
@@ -189,10 +189,10 @@ def refuse_same(one: Output, other: Output) -> None:
         raise UsageError(f"{one.given} and {other.given} are the same file", "give them two names")
 
 
-def _exists(path: str | Path) -> bool:
-    """Say whether this is a path to something; a name with a NUL, or too long a one, is none."""
+def is_path(name: str | Path) -> bool:
+    """Say whether something has this name: one with a NUL, or too long a one, is no path at all."""
     try:
-        return os.path.exists(path)
+        return os.path.exists(name)
     except ValueError:
         return False
 

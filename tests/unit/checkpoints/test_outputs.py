@@ -175,7 +175,7 @@ def test_a_folder_is_replaced_whole_and_only_where_it_holds_nothing_else(tmp_pat
     assert tree(tmp_path) == {"out": None, "out/one": b"new", "out/two": b"new"}
     (folder / "notes.txt").write_text("mine")
     before = tree(tmp_path)
-    with pytest.raises(UsageError, match=r"holds notes\.txt"):
+    with pytest.raises(UsageError, match=r"has notes\.txt"):
         OutputFolder(folder, ("one", "two"), overwrite=True)
     assert tree(tmp_path) == before
 
