@@ -57,7 +57,7 @@ def test_decoding_by_blocks_is_decoding_the_whole(content, size, tmp_path_factor
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(large_text, "BLOCK", size)
         if foreign_coding(content):
-            with pytest.raises(DataError, match="UTF-(16|32).*, not UTF-8"):
+            with pytest.raises(DataError, match=r"UTF-(16|32).*, not UTF-8"):
                 list(decoded(file, "replace"))
             return
         assert "".join(decoded(file, "replace")) == content.decode("utf-8", "replace")
