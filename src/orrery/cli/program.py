@@ -11,6 +11,7 @@ from cyclopts.config import Env
 
 import orrery
 from orrery.cli.console import close_output, report
+from orrery.cli.streams import prepare_streams
 
 
 class Verb(NamedTuple):
@@ -83,6 +84,7 @@ def main() -> None:
     """Run the program on ``sys.argv`` and exit; SIGTERM unwinds like an exception and exits with 143."""
     # Before torch is loaded: its threads spin while they wait for each other, and with one of two cores taken by
     # another program a training of 11,000 tokens a second falls to 300. Sleeping costs nothing that could be measured.
+    prepare_streams()
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     signal.signal(signal.SIGTERM, _terminate)
     sys.exit(run(sys.argv[1:]))
