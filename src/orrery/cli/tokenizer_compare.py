@@ -33,6 +33,7 @@ def compare(
     parallel: Annotated[tuple[Path, Path] | None, Parameter(negative="")] = None,
     sentences: Annotated[int, COUNT_OR_NONE] = 3,
     json: Path | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Cut one text with every kind of tokenizer: pieces, bytes a token, tokens a word, unknowns.
 
@@ -53,12 +54,17 @@ def compare(
         A text chooses the pair whose source it is.
     json
         Write all of it to this file as well.
+    overwrite
+        Replace the file of --json.
     """
+    from orrery.checkpoints.outputs import OutputFile
     from orrery.cli.tokenizer_parallel import compare_parallel
     from orrery.errors import UsageError
 
     if sentences < 0:
         raise UsageError(f"--sentences {sentences} is no number of pairs", "give 0 or more")
+    inputs = [*texts, *(tokenizer or ()), corpus, *(parallel or ())]
+    target = OutputFile(json, inputs=inputs, overwrite=overwrite) if json is not None else None
     if parallel is not None:
         if tokenizer or corpus:
             raise UsageError("--parallel trains its own tokenizers on its own text", "leave --tokenizer, --corpus away")
@@ -69,9 +75,8 @@ def compare(
         raise UsageError("nothing to compare", "give a text, a file, or --parallel SOURCE TARGET")
     else:
         result = _compare_texts(texts, tokenizer or [], corpus, vocabulary)
-    if json is not None:
-        json.parent.mkdir(parents=True, exist_ok=True)
-        json.write_text(json_format.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    if target is not None:
+        target.write(json_format.dumps(result, indent=2, ensure_ascii=False) + "\n")
 
 
 def measures_row(name: str, measures: "Measures") -> tuple[str, ...]:

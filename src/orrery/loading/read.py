@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from orrery.checkpoints import manifest
+from orrery.checkpoints import manifest, succession
 from orrery.checkpoints.store import FOLDER as CHECKPOINT
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError
@@ -79,6 +79,7 @@ def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> 
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "does not exist"
         raise ModelFileError(f"{folder} {what}", "give a run, a checkpoint or a Hugging Face folder")
+    succession.finish(folder)
     if _has_model(folder):
         return folder
     if _has_model(folder / FINAL):

@@ -149,6 +149,19 @@ def plain(recipe: Section) -> dict[str, Any]:
     return recipe.model_dump(mode="json")
 
 
+def words_of(recipe: Section) -> list[str]:
+    """Return every text among the values of a recipe: the paths that it names are among them."""
+    texts: list[str] = []
+    rest: list[Any] = [plain(recipe)]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, Mapping | list):
+            rest.extend(value.values() if isinstance(value, Mapping) else value)
+        elif isinstance(value, str):
+            texts.append(value)
+    return texts
+
+
 def as_yaml(recipe: Section) -> str:
     """Return the resolved recipe as YAML text in the order of its definition."""
     return yaml.safe_dump(plain(recipe), sort_keys=False, allow_unicode=True)
