@@ -18,8 +18,13 @@ from orrery.loading.card import model_card
 from orrery.loading.files import CARD, CONFIG, GENERATION, WEIGHTS
 from orrery.loading.weights import refuse_buffers, weights_of
 from orrery.models.dropout import without_dropout
+from orrery.text.chat.folder import FILE as TEMPLATE
+from orrery.text.chat.folder import OTHERS as TEMPLATES
 from orrery.text.chat.folder import write_templates
+from orrery.text.tokenizer import FILES as TOKENIZER_FILES
 
+MODEL_FILES = (CARD, CONFIG, GENERATION, WEIGHTS, *TOKENIZER_FILES, TEMPLATE, TEMPLATES)
+"""What `save_model` leaves in a folder."""
 _CONTROL = {"bos_token_id": "start", "eos_token_id": "end", "pad_token_id": "pad"}
 
 

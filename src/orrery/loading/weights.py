@@ -1,15 +1,12 @@
 """Tensors into a model: built without memory, filled without copies, tied weights kept tied."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from orrery.checkpoints.rules import Rule, to_ours
 from orrery.errors import ModelFileError, UsageError
-from orrery.models.assemblies import AssemblySpec
-from orrery.nn.spec import ModuleSpec
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -29,18 +26,6 @@ def refuse_buffers(model: nn.Module) -> None:
             f"{len(buffers)} of the model's tensors are no parameters, which a file cannot hold: {buffers[0]}",
             "save the model that its configuration describes",
         )
-
-
-def check_whole(spec: Any) -> AssemblySpec:
-    """Return the spec if it is that of a whole model.
-
-    Raises:
-        ModelFileError: it is not.
-    """
-    if not isinstance(spec, AssemblySpec):
-        kind = spec.kind if isinstance(spec, ModuleSpec) else type(spec).__name__
-        raise ModelFileError(f"{kind} is not a whole model", "a whole model is a kind such as models.decoder.Decoder")
-    return spec
 
 
 def check_fit(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
