@@ -6,6 +6,7 @@ from typing import Any
 
 from orrery.errors import ModelFileError
 from orrery.families._config import Config
+from orrery.nn.positions.longrope import LongRope
 from orrery.nn.positions.rotary import Dynamic, Linear, Llama3, Rotary, Scaling, Unscaled, Yarn
 
 DEFAULTS: Mapping[str, Any] = {"rope_theta": 10_000.0, "rope_scaling": None, "rope_parameters": None}
@@ -58,11 +59,26 @@ def from_settings(
             f"{family}: rotary scaling {kind!r} has the unknown keys {', '.join(unknown)}",
             "they could change the numbers; remove them if you know that they do not",
         )
-    return Rotary.Spec(
-        width=int(head_width * given.get("partial_rotary_factor", share)),
-        base=float(given.get("rope_theta", base)),
-        scaling=read(given, int(given.get("original_max_position_embeddings") or context)),
-    )
+    width = int(head_width * given.get("partial_rotary_factor", share))
+    if kind == "longrope":
+        _check_factors(family, given, width // 2)
+    return Rotary.Spec(width=width, base=float(given.get("rope_theta", base)), scaling=read(given, context))
+
+
+def _check_factors(family: str, given: Mapping[str, Any], pairs: int) -> None:
+    """Refuse a LongRoPE without one positive factor, short and long, for each pair of channels that turn.
+
+    Raises:
+        ModelFileError: names the list, its length and the pairs.
+    """
+    for key in ("short_factor", "long_factor"):
+        factors = given.get(key)
+        numbers = factors if isinstance(factors, list | tuple) else ()
+        if len(numbers) != pairs or not all(type(x) in (int, float) and x > 0 for x in numbers):
+            found = f"{len(numbers)} numbers" if numbers else repr(factors)[:40]
+            raise ModelFileError(
+                f"{family}: {key} is {found}, but {pairs} pairs of channels turn", "longrope has one factor a pair"
+            )
 
 
 def yarn_temperature(factor: float, weight: float = 1.0) -> float:
@@ -70,8 +86,13 @@ def yarn_temperature(factor: float, weight: float = 1.0) -> float:
     return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
 
 
-def _yarn(given: Mapping[str, Any], trained: int) -> Scaling:
-    temperature, factor = given.get("attention_factor"), float(given["factor"])
+def _trained(given: Mapping[str, Any], context: int) -> int:
+    """Return the length that a model was trained with before its context was stretched."""
+    return int(given.get("original_max_position_embeddings") or context)
+
+
+def _yarn(given: Mapping[str, Any], context: int) -> Scaling:
+    trained, temperature, factor = _trained(given, context), given.get("attention_factor"), float(given["factor"])
     rotated, everywhere = given.get("mscale"), given.get("mscale_all_dim")
     if temperature is None and rotated and everywhere:  # DeepSeek: the scores take the temperature of all channels
         temperature = yarn_temperature(factor, rotated) / yarn_temperature(factor, everywhere)
@@ -85,16 +106,31 @@ def _yarn(given: Mapping[str, Any], trained: int) -> Scaling:
     )
 
 
-def _llama3(given: Mapping[str, Any], trained: int) -> Scaling:
+def _llama3(given: Mapping[str, Any], context: int) -> Scaling:
     low, high = (float(given[f"{end}_freq_factor"]) for end in ("low", "high"))
-    return Llama3(factor=float(given["factor"]), low_frequency=low, high_frequency=high, trained=trained)
+    return Llama3(
+        factor=float(given["factor"]), low_frequency=low, high_frequency=high, trained=_trained(given, context)
+    )
+
+
+def _longrope(given: Mapping[str, Any], context: int) -> Scaling:
+    trained, temperature = _trained(given, context), given.get("attention_factor")
+    factor = context / trained if given.get("factor") is None else float(given["factor"])
+    if temperature is None:  # as much as the entropy of a pattern over more tokens grows (Ding et al. 2024)
+        temperature = math.sqrt(1 + math.log(factor) / math.log(trained)) if factor > 1 else 1.0
+    short, long = (tuple(map(float, given[f"{length}_factor"])) for length in ("short", "long"))
+    return LongRope(short=short, long=long, trained=trained, temperature=float(temperature))
 
 
 _Reader = Callable[[Mapping[str, Any], int], Scaling]
 _READERS: dict[str, tuple[set[str], _Reader]] = {
-    "default": (set(), lambda given, trained: Unscaled()),
-    "linear": ({"factor"}, lambda given, trained: Linear(factor=float(given["factor"]))),
-    "dynamic": ({"factor"}, lambda given, trained: Dynamic(factor=float(given["factor"]), trained=trained)),
+    "default": (set(), lambda given, context: Unscaled()),
+    "linear": ({"factor"}, lambda given, context: Linear(factor=float(given["factor"]))),
+    "dynamic": (
+        {"factor"},
+        lambda given, context: Dynamic(factor=float(given["factor"]), trained=_trained(given, context)),
+    ),
     "yarn": ({"factor", "beta_fast", "beta_slow", "attention_factor", "truncate", "mscale", "mscale_all_dim"}, _yarn),
     "llama3": ({"factor", "low_freq_factor", "high_freq_factor"}, _llama3),
+    "longrope": ({"factor", "short_factor", "long_factor", "attention_factor"}, _longrope),
 }
