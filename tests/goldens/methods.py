@@ -105,7 +105,7 @@ def trained(family: str, smoothing: float, settings: dict[str, Any]) -> dict[str
 
 
 def mean_loss(family: str, w: Weights, batches: list[int], smoothing: float) -> Tensor:
-    """Return ``-sum_v q(v) log p(v)``, ``q = (1 - e) [v = target] + e / V``, its mean over all targets of the batches."""
+    """Return ``-sum_v q(v) log p(v)``, ``q = (1 - e) [v = target] + e / V``: its mean over all targets."""
     costs = []
     for number in batches:
         sources = [(s,) for s in questions.lesson(number, "source")] if family in READERS else [()] * 3
