@@ -21,7 +21,7 @@ def evaluate(model: str, task: str, /, *settings: Annotated[str, Parameter(allow
 
     translation: BLEU with its signature, chrF, sentences a second, BLEU by the length of the source.
     --source FILE --target FILE, or --set NAME (multi30k-en-de/test_2016_flickr); --num-beams, --length-penalty,
-    --max-new-tokens, --batch-size; --output FILE for the translations.
+    --max-new-tokens, --batch-size; --output FILE for the translations, --overwrite to replace it.
 
     alignment: how attention runs through the sources from word to word: forward, staying, back.
     --source FILE --target FILE, or --set NAME.

@@ -7,19 +7,20 @@ from typing import Any
 
 import yaml
 
-from orrery.checkpoints import manifest
+from orrery.checkpoints import manifest, succession
 from orrery.checkpoints.store import FOLDER as CHECKPOINT
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError
 from orrery.families import current_names, load_family, rules_of
 from orrery.loading import hub
-from orrery.loading.architecture import describes_a_model, own, published
+from orrery.loading.architecture import own, published
 from orrery.loading.files import CONFIG, GENERATION, Weights, open_weights, read_json
-from orrery.loading.limits import check_size
 from orrery.loading.weights import check_fit, fill, from_theirs
 from orrery.models.assemblies import Assembly, AssemblySpec, vocabulary_of
 from orrery.models.empty import build_empty
 from orrery.models.encoder_decoder import ConditionalDecoder
+from orrery.models.limits import check_size
+from orrery.models.soundness import describes_a_model
 from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.chat.folder import read_templates
 
@@ -78,6 +79,7 @@ def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> 
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "does not exist"
         raise ModelFileError(f"{folder} {what}", "give a run, a checkpoint or a Hugging Face folder")
+    succession.finish(folder)
     if _has_model(folder):
         return folder
     if _has_model(folder / FINAL):

@@ -204,8 +204,8 @@ class Tokenizer:
             f"{_NAMES[role]}_token": token for role, token in self.roles.items() if role in _NAMES
         }
         config |= {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
-        _write(folder / "tokenizer.json", self._content)
-        _write(folder / "tokenizer_config.json", json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+        _write(folder / FILES[0], self._content)
+        _write(folder / FILES[1], json.dumps(config, indent=2, ensure_ascii=False) + "\n")
 
     def _known_roles(self) -> dict[str, str]:
         present = {
@@ -226,6 +226,10 @@ class Tokenizer:
                     "the ids come from another tokenizer, or from a model with a larger vocabulary",
                 )
         return checked
+
+
+FILES = ("tokenizer.json", "tokenizer_config.json")
+"""What `Tokenizer.save` leaves in a folder."""
 
 
 def load_tokenizer(path: str | Path) -> Tokenizer:

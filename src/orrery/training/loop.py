@@ -283,6 +283,8 @@ class Trainer:
         if self.ranks.rank == 0:
             self.folder.sync()
             self.store.save(self._checkpoint(), best)
+            self.folder.take_over()
+            self.store.folder = self.folder.checkpoints
 
     def _checkpoint(self) -> Checkpoint:
         """Return all that continues the run from here."""

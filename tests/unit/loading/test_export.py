@@ -68,11 +68,11 @@ def test_what_exists_is_never_overwritten(tmp_path, stored):
     for write in (export_gguf, export_hf):
         with pytest.raises(UsageError, match="x exists already") as caught:
             write(stored, tmp_path / "x")
-        assert caught.value.hint == "remove it, or choose another name"
+        assert "choose another name" in caught.value.hint
     assert (tmp_path / "x").read_text() == "mine"
     (tmp_path / "empty").mkdir()
     export_hf(stored, tmp_path / "empty")
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="not empty"):
         export_hf(stored, tmp_path / "empty")
 
 
