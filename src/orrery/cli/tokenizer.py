@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from orrery.cli.tokenizer_chat import chat
 from orrery.cli.tokenizer_compare import compare
 from orrery.cli.tokenizer_show import show
 from orrery.text.kinds import Kind
@@ -12,7 +13,7 @@ from orrery.text.kinds import Kind
 app = App(name="tokenizer", help="Train a tokenizer, look at one, or compare several.")
 app.command(show)
 app.command(compare)
-app.command("orrery.cli.tokenizer_chat:chat", name="chat")
+app.command(chat)
 
 
 @app.command
