@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from orrery.cli.console import printable, report
+from orrery.cli.numbers import ABOVE_ZERO, COUNT, NOT_NEGATIVE, SEED, SHARE
 from orrery.cli.stopping import dealt_with
 from orrery.errors import DataError, OrreryError, UsageError
 
@@ -23,14 +24,14 @@ def chat(
     *,
     template: str | None = None,
     system: str | None = None,
-    max_new_tokens: int = 256,
-    temperature: float = 0.8,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    min_p: float | None = None,
-    repetition_penalty: float | None = None,
+    max_new_tokens: Annotated[int, COUNT] = 256,
+    temperature: Annotated[float, NOT_NEGATIVE] = 0.8,
+    top_k: Annotated[int | None, COUNT] = None,
+    top_p: Annotated[float | None, SHARE] = None,
+    min_p: Annotated[float | None, SHARE] = None,
+    repetition_penalty: Annotated[float | None, ABOVE_ZERO] = None,
     stop: Annotated[list[str] | None, Parameter(negative=())] = None,
-    seed: int = 1337,
+    seed: Annotated[int, SEED] = 1337,
     device: str = "auto",
     dtype: str = "auto",
 ) -> None:
@@ -106,7 +107,7 @@ def _lines(person: bool) -> Iterator[str]:
             print(f"\n{COMMANDS}", file=sys.stderr)
             continue
         except UnicodeDecodeError as error:
-            raise DataError(f"the input is not UTF-8: {error.reason}", "convert it to UTF-8") from error
+            raise DataError(f"the input is not {sys.stdin.encoding}: {error.reason}", "convert it to UTF-8") from error
         if not line:
             return
         if line.strip():

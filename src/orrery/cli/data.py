@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from orrery.cli.numbers import COUNT_OR_NONE
+
 if TYPE_CHECKING:
     from orrery.data.sets import DataSet
 
@@ -20,7 +22,7 @@ def show(
     target: str | None = None,
     /,
     *,
-    count: Annotated[int | None, Parameter(name="--examples")] = None,
+    count: Annotated[int | None, COUNT_OR_NONE, Parameter(name="--examples")] = None,
     column: str = "text",
 ) -> None:
     """Show every named data set, one of them with its files, or what a file, folder or part of a set holds.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from orrery.cli.numbers import SHARE
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def clean(
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     exact: bool = False,
-    near: float | None = None,
+    near: Annotated[float | None, SHARE] = None,
     filters: str | None = None,
     drop_matching: str | None = None,
     report: Path | None = None,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from orrery.cli.numbers import COUNT, COUNT_OR_NONE
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -27,10 +29,10 @@ def prepare(
     tokenizer: Path,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     column: str = "text",
-    every: int = 20,
+    every: Annotated[int, COUNT] = 20,
     invalid: Literal["error", "replace"] = "error",
-    skip_bad: int = 0,
-    shard_tokens: int = 1 << 26,
+    skip_bad: Annotated[int, COUNT_OR_NONE] = 0,
+    shard_tokens: Annotated[int, COUNT] = 1 << 26,
 ) -> None:
     """Write a corpus as token shards, train-00000.tokens and so on, with their index.json.
 

@@ -4,8 +4,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from orrery.cli.numbers import COUNT
 from orrery.cli.tables import print_table
 from orrery.errors import DataError, UsageError
 
@@ -18,7 +19,7 @@ def neighbours(
     vectors: str,
     /,
     *words: str,
-    n: int = 10,
+    n: Annotated[int, COUNT] = 10,
     similarity: tuple[str, str] | None = None,
     analogy: tuple[str, str, str] | None = None,
     map: Path | None = None,

@@ -15,9 +15,11 @@ def main() -> None:
     # another program a training of 11,000 tokens a second falls to 300. Sleeping costs nothing that could be measured.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from orrery.cli.program import run
+    from orrery.cli.streams import prepare_streams
 
     stopping.STOPS.during()
     try:
+        prepare_streams()
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # while an error was being told
         code = 130

@@ -5,8 +5,10 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from orrery.cli.numbers import COUNT
 from orrery.cli.tokenizer_compare import compare
 from orrery.cli.tokenizer_show import show
+from orrery.errors import DataError
 from orrery.text.kinds import Kind
 
 app = App(name="tokenizer", help="Train a tokenizer, look at one, or compare several.")
@@ -22,7 +24,7 @@ def train(
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     kind: Kind = "byte_bpe",
-    vocabulary: int | None = None,
+    vocabulary: Annotated[int | None, COUNT] = None,
     lowercase: Annotated[bool, Parameter(negative="")] = False,
     column: str = "text",
     overwrite: bool = False,
@@ -57,6 +59,9 @@ def train(
     target = OutputFolder(output, FILES, inputs=[source], overwrite=overwrite)
     texts = read_texts(source, Reading(column))
     tokenizer = train_tokenizer(kind, watched(texts, "blocks", len), vocabulary, lowercase=lowercase)
+    if vocabulary is not None and tokenizer.size < vocabulary:
+        message = f"{source} gives a {kind} tokenizer {tokenizer.size:,} ids, and --vocabulary asks for {vocabulary:,}"
+        raise DataError(message, f"give --vocabulary {tokenizer.size}, leave it away, or give more text")
     with target.aside() as fresh:
         tokenizer.save(fresh)
     print(f"{output / 'tokenizer.json'}: {kind} tokenizer, {tokenizer.size:,} ids, {tokenizer.fingerprint[:12]}")

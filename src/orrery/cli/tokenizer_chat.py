@@ -2,16 +2,25 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from orrery.cli.console import printable
+from orrery.cli.numbers import COUNT
 
 if TYPE_CHECKING:
     from orrery.text.chat.origins import Part
     from orrery.text.tokenizer import Tokenizer
 
 
-def chat(model: Path, messages: Path, /, *, template: str | None = None, prompt: bool = False, line: int = 1) -> None:
+def chat(
+    model: Path,
+    messages: Path,
+    /,
+    *,
+    template: str | None = None,
+    prompt: bool = False,
+    line: Annotated[int, COUNT] = 1,
+) -> None:
     """Print a rendered conversation: control tokens in brackets, the template's text, the messages' text, the ids.
 
     Parameters

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from orrery.cli.numbers import COUNT, COUNT_OR_NONE
 from orrery.cli.tables import print_table
 from orrery.cli.tokenizer_show import visible
 from orrery.cli.waiting import Waiting, waiting
@@ -28,9 +29,9 @@ def compare(
     *texts: str,
     tokenizer: Annotated[list[Path] | None, Parameter(negative="")] = None,
     corpus: str | None = None,
-    vocabulary: int = 4096,
+    vocabulary: Annotated[int, COUNT] = 4096,
     parallel: Annotated[tuple[Path, Path] | None, Parameter(negative="")] = None,
-    sentences: int = 3,
+    sentences: Annotated[int, COUNT_OR_NONE] = 3,
     json: Path | None = None,
     overwrite: bool = False,
 ) -> None:
@@ -68,6 +69,8 @@ def compare(
         if tokenizer or corpus:
             raise UsageError("--parallel trains its own tokenizers on its own text", "leave --tokenizer, --corpus away")
         result = compare_parallel(*parallel, texts, vocabulary, sentences)
+    elif tokenizer and corpus:
+        raise UsageError("--corpus is text to train on, and --tokenizer names trained ones", "leave one of them away")
     elif not texts:
         raise UsageError("nothing to compare", "give a text, a file, or --parallel SOURCE TARGET")
     else:

@@ -91,9 +91,14 @@ def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool, config
 def conclusion(recipe: "Recipe | WordVectorRecipe", records: list[dict[str, Any]]) -> str:
     """Say what the last record holds of the recipe's expectation."""
     expected = recipe.expect
-    found = next((r[expected.metric] for r in reversed(records) if expected.metric in r), None) if expected else None
-    if expected is None or found is None:
-        return f"{recipe.name}: nothing was expected, or not measured yet"
+    if expected is None:
+        return f"{recipe.name}: nothing was expected"
+    measured = [record[expected.metric] for record in records if expected.metric in record]
+    if not measured:
+        return f"{recipe.name}: {expected.metric} is not measured yet"
+    found = measured[-1]
+    if not isinstance(found, int | float):
+        return f"{recipe.name}: {expected.metric} is no finite number, expected at most {expected.bound}: missed"
     verdict = "met" if found <= expected.bound else "missed"
     return f"{recipe.name}: {expected.metric} {found:.4f}, expected at most {expected.bound}: {verdict}"
 

@@ -101,6 +101,12 @@ def locate(source: str | Path, column: str = COLUMN) -> tuple[Path, list[Path], 
 
     Raises `DataError` where nothing is there to read.
     """
+    try:
+        column.encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"no column is called {column!r}: it is not UTF-8", "give its name as the file has it"
+        ) from None
     name, _, part = str(source).partition("/")
     if name not in sets.SETS or Path(source).exists():
         return *_files(Path(source)), column

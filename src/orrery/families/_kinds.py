@@ -48,7 +48,8 @@ _POSITIVE = (
     "vocab_size", "type_vocab_size", "hidden_size", "d_model", "d_kv", "dim", "n_embd", "num_attention_heads",
     "num_hidden_groups", "n_group", "conv_groups", "decoder_sparse_step", "no_rope_layer_interval",
     "global_attn_every_n_layers", "sliding_window_pattern", "relative_attention_*", "rotary_dim",
-    "partial_rotary_factor", "window_size",
+    "partial_rotary_factor", "window_size", "head_dim", "attention_head_size", "num_key_value_heads", "num_kv_heads",
+    "intermediate_size", "ffn_hidden_size", "n_inner",
     "attention_multiplier", "logits_scaling", "query_pre_attn_scalar", "rope_theta", "rope_local_base_freq",
 )  # fmt: skip
 """Numbers that may not be zero, unless that is the default: something is divided by them, or nothing is left."""

@@ -13,13 +13,14 @@ from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError
 from orrery.families import current_names, load_family, rules_of
 from orrery.loading import hub
-from orrery.loading.architecture import describes_a_model, own, published
+from orrery.loading.architecture import own, published
 from orrery.loading.files import CONFIG, GENERATION, Weights, open_weights, read_json
-from orrery.loading.limits import check_size
 from orrery.loading.weights import check_fit, fill, from_theirs
 from orrery.models.assemblies import Assembly, AssemblySpec, vocabulary_of
 from orrery.models.empty import build_empty
 from orrery.models.encoder_decoder import ConditionalDecoder
+from orrery.models.limits import check_size
+from orrery.models.soundness import describes_a_model
 from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.chat.folder import read_templates
 

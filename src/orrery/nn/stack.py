@@ -12,7 +12,7 @@ from orrery.nn.attention.kernels import Kernel
 from orrery.nn.block import Block
 from orrery.nn.cache import Cache, Layer
 from orrery.nn.context import Context, Taps
-from orrery.nn.masks import WHOLE, BoundMask, Mask, Places, SameDocument, bind
+from orrery.nn.masks import WHOLE, BoundMask, Mask, Need, Places, SameDocument, bind
 from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Call, PositionScheme, PositionSpec
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec, traverse
@@ -71,6 +71,7 @@ class Stack(nn.Module):
         self.enter = spec.enter.build(entry)
         self.positions = nn.ModuleDict({name: part.build(entered) for name, part in spec.positions.items()})
         self.masks = dict(spec.masks)
+        self.needs = frozenset[Need]().union(*(mask.needs for mask in self.masks.values()))
         self.start = spec.start.build(entered)
         self.order = range(len(spec.blocks)) if spec.order is None else spec.order
         self.blocks = nn.ModuleList(block.build(width) for block in spec.blocks)

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import orrery
-from orrery.checkpoints import succession
+from orrery.checkpoints import strict_json, succession
 from orrery.checkpoints.disk import machine_errors, remove, write_text
 from orrery.checkpoints.lock import NAME as LOCK
 from orrery.checkpoints.lock import folder_lock
 from orrery.checkpoints.outputs import is_path
 from orrery.checkpoints.store import is_ours
-from orrery.errors import UsageError
+from orrery.errors import ModelFileError, UsageError
 
 METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL = (
     "metrics.jsonl",
@@ -82,10 +82,22 @@ class RunFolder:
                 os.fsync(file.fileno())
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the records of ``metrics.jsonl``; a last line that was cut by a kill is left out."""
+        """Return the records of ``metrics.jsonl``; a last line that was cut by a kill is left out.
+
+        Raises:
+            ModelFileError: it holds anything else than records of a run.
+        """
         path = self.path / METRICS
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-        return [json.loads(line) for line in lines]
+        if not path.exists():
+            return []
+        try:
+            found = [strict_json.parse(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+        except (OSError, ValueError, RecursionError) as error:
+            raise _spoilt(path, str(error)) from error
+        for number, record in enumerate(found, start=1):
+            if not isinstance(record, dict) or type(record.get("step")) is not int:
+                raise _spoilt(path, f"line {number} is no object with a step")
+        return found
 
     def rewind(self, step: int, pending: bool) -> None:
         """Drop the records after ``step``, and that of ``step`` itself if pending: they will come again."""
@@ -99,6 +111,11 @@ class RunFolder:
             # First what tells a run from a folder of other things.
             write_text(self.path / RUN, json.dumps({**surroundings(), **facts}, indent=1) + "\n")
             write_text(self.path / CONFIG, config)
+
+
+def _spoilt(path: Path, reason: str) -> ModelFileError:
+    hint = "a run writes this file itself: restore it, or remove it to go on without the curve so far"
+    return ModelFileError(f"{path} holds no metrics of a run: {reason}", hint)
 
 
 @contextmanager
