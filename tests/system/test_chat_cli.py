@@ -115,10 +115,13 @@ def test_ctrl_c_stops_the_answer_and_keeps_what_was_shown(monkeypatch, capsys):
         return Generation([1], "half whole", "end", 1.0)
 
     conversation = Conversation(reply)
-    monkeypatch.setattr(sys, "stdin", Lines("nothing\nstop\ngo\n"))
+    monkeypatch.setattr(sys, "stdin", Lines("nothing\nstop\ngo\n", person=True))
     chat_module._talk(conversation)
     assert [message["content"] for message in conversation.messages] == ["stop", "half ", "go", "half whole"]
     assert capsys.readouterr().err.count("(stopped)") == 2
+    monkeypatch.setattr(sys, "stdin", Lines("stop\ngo\n"))  # a script is not asked what it wants next
+    with pytest.raises(KeyboardInterrupt):
+        chat_module._talk(Conversation(reply))
 
 
 def test_a_line_that_is_not_utf_8_is_named(monkeypatch):

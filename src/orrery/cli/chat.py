@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from orrery.cli.console import printable, report
 from orrery.cli.numbers import ABOVE_ZERO, COUNT, NOT_NEGATIVE, SEED, SHARE
+from orrery.cli.stopping import dealt_with
 from orrery.errors import DataError, OrreryError, UsageError
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ def chat(
 ) -> None:
     """Talk with a model: each line of the input is a turn, each answer ends at the template's end-of-turn token.
 
-    Answers go to stdout, everything else to stderr, so that questions can be piped in. Ctrl-C stops an answer, not
-    the program. What you write is ordinary text: no line of it can become a control token.
+    Answers go to stdout, everything else to stderr, so that questions can be piped in. At a terminal Ctrl-C stops
+    an answer, not the program. What you write is ordinary text: no line of it can become a control token.
 
     Args:
         model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
@@ -85,7 +86,7 @@ def _talk(talk: "Conversation") -> None:
         try:
             if line == "/quit":
                 return
-            _obey(talk, line) if line.startswith("/") else _answer(talk, line)
+            _obey(talk, line) if line.startswith("/") else _answer(talk, line, person)
         except OrreryError as error:
             if not person:
                 raise
@@ -102,6 +103,7 @@ def _lines(person: bool) -> Iterator[str]:
         except KeyboardInterrupt:
             if not person:
                 raise
+            dealt_with()
             print(f"\n{COMMANDS}", file=sys.stderr)
             continue
         except UnicodeDecodeError as error:
@@ -124,10 +126,13 @@ def _obey(talk: "Conversation", line: str) -> None:
         raise UsageError(f"no command {line.strip()[:80]!r}", f"{COMMANDS}; a space before the / makes it a question")
 
 
-def _answer(talk: "Conversation", line: str) -> None:
+def _answer(talk: "Conversation", line: str, person: bool) -> None:
     answer = talk.ask(line, lambda piece: print(printable(piece), end="", flush=True))
     print(flush=True)
     if answer is None:
+        if not person:
+            raise KeyboardInterrupt
+        dealt_with()
         print("(stopped)", file=sys.stderr)
     elif answer.finish_reason == "length":
         print("(cut off by --max-new-tokens)", file=sys.stderr)

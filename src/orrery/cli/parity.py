@@ -12,7 +12,7 @@ from orrery.cli.tables import print_table
 if TYPE_CHECKING:
     from orrery.loading.parity import Parity
 
-_LAYERS = re.compile(r"(encoder\.)?(embedded|blocks\.\d+\.resid_post|final)|logits")
+_LAYERS = re.compile(r"(encoder\.)?(embedded|blocks\.\d+\.resid_post|final|memory)|logits")
 
 
 def parity(

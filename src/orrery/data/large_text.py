@@ -7,7 +7,7 @@ from pathlib import Path
 
 from orrery.data import formats
 from orrery.data.corpora import PYTHON_DOCS, Document, locate, name_of, read_corpus
-from orrery.data.files import Faults, Invalid, open_binary
+from orrery.data.files import Faults, Invalid, open_text
 from orrery.errors import DataError
 from orrery.text import chunks
 
@@ -67,7 +67,7 @@ def decoded(file: Path, invalid: Invalid) -> Iterator[str]:
     Raises `DataError` with the offset of the first byte that is not UTF-8, unless ``invalid`` is "replace".
     """
     decoder = codecs.getincrementaldecoder("utf-8")("strict" if invalid == "error" else "replace")
-    with open_binary(file) as stream:
+    with open_text(file) as stream:
         offset = 0
         while True:
             content = stream.read(BLOCK)

@@ -26,12 +26,13 @@ class Family(Protocol):
         DEFAULTS: every key of ``config.json`` that the family uses, with what an absent key means.
         TINY: a configuration of a few thousand parameters, on which the laws and the documentation run.
 
-    Two more are optional, and read with ``current_names`` and ``model_type``:
+    Three more are optional, and read with ``current_names``, ``model_type`` and ``library_of``:
 
     - ``OLD``: what files of earlier years call their tensors, or a function from a configuration to it: a mapping
       from a regular expression, searched in the name, to what takes its place, or to ``None`` for a tensor that no
       forward pass reads (a buffer; a head that the configuration does not name). They are applied in their order.
     - ``MODEL_TYPE``: the family's name in ``config.json``, where no file of Python may be called so.
+    - ``LIBRARY``: who reads its files, where it is not transformers.
     """
 
     ARCHITECTURE: str
@@ -85,6 +86,11 @@ def _current(name: str, old: Mapping[str, str | None]) -> str | None:
 def model_type(name: str) -> str:
     """Return what ``config.json`` calls the family of this name: ``xlm-roberta`` for ``xlm_roberta``."""
     return getattr(load_family(name), "MODEL_TYPE", name)
+
+
+def library_of(name: str) -> str:
+    """Return the library that the files of a family are for, as the hub calls it."""
+    return getattr(load_family(name), "LIBRARY", "transformers")
 
 
 def names() -> list[str]:

@@ -49,6 +49,7 @@ CHECKS = (
     Check("golden: G13 Noam rate", "golden", "golden:check_noam", "once"),
     Check("golden: G10 mixture of data", "golden", "mixtures:check", "once"),
     Check("golden: sizes of published models", "golden", "sizes:check", "once"),
+    Check("outputs", "outputs", "outputs:check", images=True),
     Check("stream", "stream", "stream:check", "once"),
     Check("cache", "cache", "cache:check"),
     Check("padding", "padding", "padding:check"),
@@ -68,7 +69,6 @@ LATER = {
     "adapter: applied == merged": "no adapters are there yet",
     "batching: alone == in any batch": "no batching engine is there yet",
     "ranks: 1 process == N processes": "needs several processes; the tests of training run it",
-    "checkpoint: logits equal the published reference": "needs the extra 'oracle'; tests/parity runs it",
     "resume: killed at any moment": "kills processes; the tests of training run it",
 }
 """Laws that this program cannot check here, and why."""

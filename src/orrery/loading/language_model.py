@@ -21,7 +21,7 @@ from orrery.inspection.recorder import Edit
 from orrery.inspection.trace import Trace, trace
 from orrery.loading.read import Stored
 from orrery.loading.save import save_model
-from orrery.models.assemblies import Assembly, vocabulary_of
+from orrery.models.assemblies import Assembly, target_vocabulary_of, vocabulary_of
 from orrery.models.decoder import Decoder
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import ConditionalDecoder
@@ -373,7 +373,8 @@ class LanguageModel:
         ids = self._prompt(text, None, self.context)
         rows = [self._inputs([ids], None)[0]]
         if isinstance(self.model, ConditionalDecoder):
-            ids = [self.model.spec.start, *self._encode(target or "", None, self.context - 1)]
+            written = self._encode(target or "", None, self.context - 1, self._target_vocabulary)
+            ids = [self.model.spec.start, *written]
             rows.append(self._targets([ids]))
         return trace(self.model, *rows, keep=keep, edit=edit, tokens=[self._spell(id) for id in ids])
 
@@ -471,6 +472,13 @@ class LanguageModel:
         message = f"the model gives {measured} though each of its weights is finite"
         raise RunError(message, "16-bit numbers overflow: try --dtype float32")
 
+    @property
+    def _target_vocabulary(self) -> int:
+        """The number of tokens that an encoder-decoder writes; its source may have another vocabulary."""
+        size = target_vocabulary_of(self.model.spec)
+        assert size is not None
+        return size
+
     def _prompt(self, text: str, truncate: Truncate, keep: int) -> list[int]:
         """Return a text's ids, the beginning of a text for an empty one."""
         ids = self._encode(text, truncate, keep)
@@ -481,8 +489,11 @@ class LanguageModel:
             raise UsageError("the text is empty", "give at least one character")
         return starts[:1]
 
-    def _encode(self, text: str, truncate: Truncate, keep: int) -> list[int]:
-        """Return a text's ids, refused or cut where they pass the context; the length in bytes is looked at first."""
+    def _encode(self, text: str, truncate: Truncate, keep: int, vocabulary: int | None = None) -> list[int]:
+        """Return a text's ids, refused or cut where they pass the context; the length in bytes is looked at first.
+
+        They are of ``vocabulary``, by default the one that the model reads.
+        """
         if len(text) > self.context * LONGEST_TOKEN:
             if truncate is None:
                 raise UsageError(
@@ -491,7 +502,7 @@ class LanguageModel:
                 )
             text = text[-self.context * LONGEST_TOKEN :]
         ids = self.tokenizer.encode(text)
-        check_ids(torch.tensor(ids, dtype=torch.long), self._vocabulary)
+        check_ids(torch.tensor(ids, dtype=torch.long), vocabulary or self._vocabulary)
         if truncate == "left":
             return ids[-keep:]
         if len(ids) > self.context:
@@ -500,12 +511,7 @@ class LanguageModel:
 
     def _inputs(self, input_ids: Ids, attention_mask: Ids | None) -> tuple[Tensor, Tensor | None]:
         """Return ids and mask as checked tensors on the model's device."""
-        ids_BL = torch.as_tensor(input_ids, dtype=torch.long)
-        if ids_BL.dim() != 2 or ids_BL.numel() == 0:
-            raise UsageError(f"input_ids of shape {list(ids_BL.shape)}", "give rows of at least one token: [B, L]")
-        check_ids(ids_BL, self._vocabulary)
-        if ids_BL.shape[1] > self.context:
-            raise too_long(ids_BL.shape[1], self.context)
+        ids_BL = self._checked("input_ids", input_ids, self._vocabulary)
         if attention_mask is None:
             return ids_BL.to(self.device), None
         mask_BL = torch.as_tensor(attention_mask)
@@ -523,7 +529,18 @@ class LanguageModel:
                 "an encoder-decoder predicts targets, and there are none",
                 f"give decoder_input_ids; every row begins with {self.model.spec.start}",  # type: ignore[union-attr]
             )
-        return self._inputs(decoder_input_ids, None)[0]
+        targets_BL = self._checked("decoder_input_ids", decoder_input_ids, self._target_vocabulary)
+        return targets_BL.to(self.device)
+
+    def _checked(self, name: str, ids: Ids, vocabulary: int) -> Tensor:
+        """Return rows of ids as a tensor: of the vocabulary that they belong to, and no longer than the context."""
+        ids_BL = torch.as_tensor(ids, dtype=torch.long)
+        if ids_BL.dim() != 2 or ids_BL.numel() == 0:
+            raise UsageError(f"{name} of shape {list(ids_BL.shape)}", "give rows of at least one token: [B, L]")
+        check_ids(ids_BL, vocabulary)
+        if ids_BL.shape[1] > self.context:
+            raise too_long(ids_BL.shape[1], self.context)
+        return ids_BL
 
     def _special(self, role: str) -> int | None:
         """Return the id of a control token, or nothing where the tokenizer has none."""

@@ -6,12 +6,26 @@ import torch
 from torch import Tensor, nn
 
 from orrery.checkpoints.rules import Rule, to_ours
-from orrery.errors import ModelFileError
+from orrery.errors import ModelFileError, UsageError
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
     """Return a model's parameters by name, a tied one once under its first name: what a file holds."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def refuse_buffers(model: nn.Module) -> None:
+    """Refuse a model with numbers that are no parameters, which a file would lack.
+
+    Raises:
+        UsageError: it has buffers that belong to its state.
+    """
+    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    if buffers := [name for name in model.state_dict() if name not in parameters]:
+        raise UsageError(
+            f"{len(buffers)} of the model's tensors are no parameters, which a file cannot hold: {buffers[0]}",
+            "save the model that its configuration describes",
+        )
 
 
 def check_fit(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from orrery.models.calls import default_kernel, real_of, tie
+from orrery.models.calls import check_start, default_kernel, real_of, tie
 from orrery.models.places import placed
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache import UNCACHED, Cache
@@ -190,6 +190,9 @@ class ConditionalDecoder(nn.Module, ABC):
         """Read the sources (right-padded rows) and return the logits after the start token, or after ``prompt``.
 
         ``capacity`` counts the target's tokens, the start token among them.
+
+        Raises:
+            UsageError: the start token is none that the model writes.
         """
         real = None if lengths is None else real_of(source, lengths)
         read = self.read(source, real=real, kernel=kernel)
@@ -198,6 +201,7 @@ class ConditionalDecoder(nn.Module, ABC):
         state = EncoderDecoderState(read, cache)
         begin = prompt
         if begin is None:
+            check_start(self.first, self.target.token.num_embeddings)
             begin = torch.full((len(source), 1), self.first, dtype=torch.long, device=source.device)
         logits_BNV, state = self.step(begin, state, kernel=kernel)
         return logits_BNV[:, -1], state

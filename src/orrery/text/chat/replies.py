@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orrery.text.chat.said import Anchor, Keep, Marking, Seen, answers, contents
+from orrery.text.chat.said import Anchor, Keep, Marking, Seen, answers, contents, named
 
 Conversation = Sequence[dict[str, Any]]
 Attempt = Callable[[Sequence[tuple[Conversation, bool]]], list[str | None]]
@@ -30,12 +30,6 @@ class _Shorter:
     plain: Seen | None
     """With another answer of one word."""
 
-    @property
-    def prompt(self) -> str:
-        """What the template writes to ask for an answer."""
-        known = self.asked and self.bare and self.asked.text.startswith(self.bare.text)
-        return self.asked.text[len(self.bare.text) :] if known and self.asked and self.bare else ""
-
 
 class Replies:
     """The replies of one conversation.
@@ -52,7 +46,7 @@ class Replies:
 
     def spans(self, text: str, prompt: bool) -> list[Span] | None:
         """Return where the replies stand in a rendered text, in order; None where that cannot be told."""
-        attempts = (self._spans(text, prompt, keep) for keep in (answers, contents))
+        attempts = (self._spans(text, prompt, keep) for keep in (answers, named, contents))
         return next((spans for spans in attempts if spans is not None), None)
 
     def _spans(self, text: str, prompt: bool, keep: Keep) -> list[Span] | None:
@@ -81,54 +75,79 @@ class Replies:
 
     def _span(self, whole: Seen, place: int, shorter: _Shorter) -> Span | None:
         first, last = whole.first(place), whole.last(place)
-        if first is not None and last is not None and whole.holds_others(place, first, last):
+        if first is None or last is None:
+            return self._span_without_words(whole, place, shorter)
+        if whole.holds_others(place, first, last) or (shorter.last and shorter.last.count(place) < whole.count(place)):
             return None
-        anchor = whole.anchor(place)
-        start = self._start(whole, place, anchor, shorter)
-        if start is None:
-            return None
-        words = start if last is None else last
-        skipped = None if last is not None else words - anchor.place
-        turn = shorter.turn and _tail(shorter.turn, place, anchor, skipped).removesuffix(shorter.prompt)
-        final = shorter.last and _tail(shorter.last, place, anchor, skipped)
-        tails = [tail for tail in (turn, final) if isinstance(tail, str)]
-        end = self._end(whole.text[words : whole.following(words)], tails)
-        return None if end is None else (start, words + end)
-
-    def _start(self, whole: Seen, place: int, anchor: Anchor, shorter: _Shorter) -> int | None:
-        """Return where a reply begins: after as much as its prompt writes, too."""
-        first = whole.first(place)
         prompt = shorter.asked or shorter.bare
-        if prompt is None:
-            return first
-        between = whole.text[anchor.place : whole.following(anchor.place) if first is None else first]
-        asked = prompt.after(anchor)
+        anchor = whole.anchor(first, place)
+        asked = "" if prompt is None else prompt.after(anchor)
         if asked is None:
             return None
+        asks = self._asks(shorter)
+        start = first if prompt is None else self._start(whole.text[anchor.place : first], asked, anchor, shorter, asks)
+        rests = [seen.rest(place) for seen in (shorter.turn, shorter.last) if seen is not None]
+        tails = [rest.removesuffix(asks) for rest in rests if rest is not None]
+        end = self._end(whole.text[last : whole.following(last)], tails, asked.removesuffix(asks))
+        return None if start is None or end is None else (start, last + end)
+
+    def _span_without_words(self, whole: Seen, place: int, shorter: _Shorter) -> Span | None:
+        """Return the span of an answer with no text of its own, such as the call of a tool without arguments."""
+        if shorter.asked is None:
+            return None
+        anchor = shorter.asked.anchor()
+        begin, asked = whole.find(anchor), shorter.asked.after(anchor) or ""
+        after = whole.after(anchor) or ""
+        if begin is None or not after.startswith(asked):
+            return None
+        turn = shorter.turn and (shorter.turn.after(anchor) or "").removesuffix(self._asks(shorter))
+        final = shorter.last and shorter.last.after(anchor)
+        for tail in (turn, final):
+            if tail and tail.startswith(asked) and after.startswith(tail):
+                return begin + len(asked), begin + len(asked) + self._closed(tail[len(asked) :])
+        return None
+
+    def _asks(self, shorter: _Shorter) -> str:
+        """Return what the template writes to ask for an answer."""
+        if shorter.asked is None or shorter.bare is None:
+            return ""
+        return shorter.asked.text[self._common(shorter.asked.text, shorter.bare.text) :]
+
+    def _start(self, between: str, asked: str, anchor: Anchor, shorter: _Shorter, asks: str) -> int | None:
+        """Return where a reply begins: after as much as its prompt writes, too."""
         same = self._common(between, asked)
         if same < min(len(between), len(asked)):
             same = self._boundary(between[:same])
             if not same:
                 return None
-        if not shorter.prompt and shorter.plain is not None:
-            same += self._header(between, same, shorter.plain, place, anchor)
+        if not asks and shorter.plain is not None:
+            same += self._header(between, same, shorter.plain, anchor)
         return anchor.place + same
 
-    def _header(self, between: str, same: int, plain: Seen, place: int, anchor: Anchor) -> int:
+    def _header(self, between: str, same: int, plain: Seen, anchor: Anchor) -> int:
         """Return the length of what a template that writes no prompts puts before every answer, such as its role."""
-        other = (plain.after(anchor) or "")[: -len(plain.text[plain.first(place) :])]
+        begin = plain.find(anchor)
+        other = "" if begin is None else plain.text[begin : plain.following(begin)]
         header = between[same : self._common(between, other)]
         return len(header) if header.strip() else 0
 
-    def _end(self, after: str, tails: Sequence[str]) -> int | None:
-        """Return how much of the text after a reply's words is still the reply: its end token, closing brackets."""
+    def _end(self, after: str, tails: Sequence[str], other: str) -> int | None:
+        """Return how much of the text after a reply's words is still the reply: its end token, closing brackets.
+
+        ``other`` is how the message before it ends; so does an answer that ends in another way when it is the last.
+        """
         if not tails:
             return None
         fitting = [tail for tail in tails if after.startswith(tail)]
         closed = [tail for tail in fitting if self._control.search(tail)]
         written = next(iter([*closed, *fitting]), None)
         if written is None:
-            written = after[: max(self._common(after, tail) for tail in tails)]
+            common = max(self._common(after, tail) for tail in tails)
+            written = after[:common] + (other if after[common:].startswith(other) else "")
+        return self._closed(written)
+
+    def _closed(self, written: str) -> int:
+        """Return the length of a text through its last control token; without one, without white space at its end."""
         ends = [found.end() for found in self._control.finditer(written)]
         return ends[-1] if ends else len(written.rstrip())
 
@@ -146,11 +165,3 @@ class Replies:
         ends = [found.end() for found in self._control.finditer(text)]
         spaces = [place + 1 for place, character in enumerate(text) if character.isspace()]
         return max([0, *ends, *spaces])
-
-
-def _tail(seen: Seen, place: int, anchor: Anchor, skipped: int | None) -> str:
-    """Return what follows a message's words; of one without words, what follows its beginning."""
-    if skipped is None:
-        last = seen.last(place)
-        return "" if last is None else seen.text[last:]
-    return (seen.after(anchor) or "")[skipped:]

@@ -53,32 +53,38 @@ class Seen:
         ends = [mark.place for mark in self.marks if mark.message == message and not mark.opens]
         return ends[-1] if ends else None
 
+    def rest(self, message: int) -> str | None:
+        """Return the text after a message's words; None where nothing of it stands in the text."""
+        last = self.last(message)
+        return None if last is None else self.text[last:]
+
     def holds_others(self, message: int, first: int, last: int) -> bool:
         """Say whether words of another message stand between two places."""
         return any(first < mark.place < last and mark.message != message for mark in self.marks)
 
-    def anchor(self, message: int) -> Anchor:
-        """Return the last end before a message's words, else the beginning of the text.
-
-        Where none of its words stands in the text, the end of the message before it.
-        """
-        first = self.first(message)
+    def anchor(self, place: int | None = None, message: int = -1) -> Anchor:
+        """Return the last end of words before a place (the end of the text) which are not those of a message."""
         ends = [mark for mark in self.marks if not mark.opens and mark.message != message]
-        if first is None:
-            before = max([mark.message for mark in ends if mark.message < message], default=-1)
-            ends = [mark for mark in ends if mark.message == before]
-        else:
-            ends = [mark for mark in ends if mark.place <= first]
+        ends = ends if place is None else [mark for mark in ends if mark.place <= place]
         if not ends:
             return Anchor(0, -1, 0)
         return Anchor(ends[-1].place, ends[-1].message, sum(mark.message == ends[-1].message for mark in ends))
 
+    def count(self, message: int) -> int:
+        """Return how many stretches of a message's words stand in the text."""
+        return sum(mark.opens and mark.message == message for mark in self.marks)
+
+    def find(self, anchor: Anchor) -> int | None:
+        """Return where an anchor of another rendering stands; None where this one lacks it."""
+        if anchor.message < 0:
+            return 0
+        ends = [mark.place for mark in self.marks if not mark.opens and mark.message == anchor.message]
+        return ends[anchor.count - 1] if len(ends) >= anchor.count else None
+
     def after(self, anchor: Anchor) -> str | None:
         """Return the text after an anchor of another rendering; None where this one lacks it."""
-        ends = [mark.place for mark in self.marks if not mark.opens and mark.message == anchor.message]
-        if anchor.message < 0:
-            return self.text
-        return self.text[ends[anchor.count - 1] :] if len(ends) >= anchor.count else None
+        place = self.find(anchor)
+        return None if place is None else self.text[place:]
 
     def following(self, place: int) -> int:
         """Return where the next words begin, of whichever message; else the end of the text."""
@@ -96,7 +102,7 @@ class Marking:
     def mark(self, messages: Sequence[Mapping[str, Any]], keep: Keep) -> list[dict[str, Any]]:
         """Return the messages with marks around each text, and around the names of a tool's arguments."""
         return [
-            {name: self._put(inner, place, (name,), keep) for name, inner in message.items()}
+            {name: self._put(inner, self._index(messages, place), (name,), keep) for name, inner in message.items()}
             for place, message in enumerate(messages)
         ]
 
@@ -110,6 +116,12 @@ class Marking:
             place += len(piece)
             marks.append(Mark(place, int(index), end == "1"))
         return Seen("".join(pieces[::3]), marks)
+
+    @staticmethod
+    def _index(messages: Sequence[Mapping[str, Any]], place: int) -> int:
+        # Equal questions stay equal: templates look for the last one by comparing them.
+        message = messages[place]
+        return place if message["role"] == "assistant" else messages.index(message)
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -155,6 +167,11 @@ def identifiers(path: Path) -> bool:
 def answers(path: Path) -> bool:
     """Keep all but contents, reasoning and arguments: templates look names up and write them in other messages."""
     return branched(path) or not {"content", *REASONING, "arguments"} & {*path}
+
+
+def named(path: Path) -> bool:
+    """Keep as `answers` does, but mark the names of functions, too."""
+    return answers(path) and path[-2:] != ("function", "name")
 
 
 def contents(path: Path) -> bool:
