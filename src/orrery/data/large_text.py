@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orrery.data import formats
-from orrery.data.corpora import PYTHON_DOCS, Document, locate, read_corpus
+from orrery.data.corpora import PYTHON_DOCS, Document, locate, name_of, read_corpus
 from orrery.data.files import Faults, Invalid, open_text
 from orrery.errors import DataError
 from orrery.text import chunks
@@ -52,7 +52,7 @@ def read_blocks(source: str | Path, reading: Reading, last_cut: Cut = chunks.las
         return
     root, files, column = locate(source, reading.column)
     for file in files:
-        name = file.relative_to(root).as_posix()
+        name = name_of(file, root)
         if formats.is_plain_text(file):
             yield from _blocks(name, decoded(file, reading.invalid), last_cut)
         else:
