@@ -22,7 +22,7 @@ from orrery.loading.load import load
 from orrery.training.assemble_text import assemble_texts, encode, joined, read_documents, read_portions
 from orrery.training.building import Assembly
 from orrery.training.config import DataSettings, Recipe
-from orrery.training.folder import RUN, RunFolder, open_run_folder
+from orrery.training.folder import RUN, RunFolder, entries, open_run_folder
 from orrery.training.loop import Trainer
 from orrery.training.progress import Reporter
 from orrery.training.recipes import config_hash, words_of
@@ -222,7 +222,7 @@ def card(findings: Findings) -> dict[str, object]:
 def demo_folder(folder: Path, recipe: Recipe, overwrite: bool) -> Iterator[RunFolder]:
     """Open the folder for a new demo; an earlier one is replaced with ``overwrite``, anything else is refused."""
     ours = made_by_demo(folder)
-    if folder.is_dir() and not ours and any(entry.name != "lock" for entry in folder.iterdir()):
+    if folder.is_dir() and not ours and entries(folder):
         message = f"{folder} holds something that no demo wrote"
         raise UsageError(message, "choose another folder with --output, or move this one away")
     if ours and not overwrite:

@@ -1,5 +1,6 @@
 """The language model as a user meets it: text in, text, scores, numbers and the inside out."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orrery.errors import ModelFileError, UsageError
+from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.generation.batched import in_batches
 from orrery.generation.generate import Generation, Limits, generate, too_long
 from orrery.generation.samplers import sampler
@@ -124,6 +125,8 @@ class LanguageModel:
             UsageError: a prompt longer than the context, or a setting outside its range.
         """
         settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+        if num_beams < 1:
+            raise UsageError(f"num_beams = {num_beams} is not possible", "it must be at least 1, which is no search")
         if num_beams > 1:
             refuse_with_beams(**settings, repetition_penalty=repetition_penalty, stop=stop, stream=stream)
             found = self.search(
@@ -301,6 +304,7 @@ class LanguageModel:
 
         Raises:
             UsageError: the text is longer than the context, or the model does not write from left to right.
+            ModelFileError: a weight is no number, and so is the score.
         """
         if not isinstance(self.model, Decoder):
             raise UsageError("only a decoder gives each token a probability from those before it", "load a decoder")
@@ -309,7 +313,9 @@ class LanguageModel:
         start = self._special("end") if start is None else start
         if len(ids) + (start is not None) > self.context:
             raise too_long(len(ids) + (start is not None), self.context)
-        return score(self.logits, ids, self._spell, start)
+        found = score(self.logits, ids, self._spell, start)
+        self.refuse_no_number(found.total)
+        return found
 
     def logits(
         self, input_ids: Ids, attention_mask: Ids | None = None, decoder_input_ids: Ids | None = None
@@ -449,6 +455,22 @@ class LanguageModel:
         if size is None:
             raise UsageError("this model reads images, not tokens", "call its .model with [B, channels, rows, columns]")
         return size
+
+    def refuse_no_number(self, measured: float) -> None:
+        """Refuse a measure that is no number, and say where it comes from.
+
+        Raises:
+            ModelFileError: a weight is not finite; it is named.
+            RunError: every weight is, so the arithmetic has overflowed.
+        """
+        if math.isfinite(measured):
+            return
+        for name, weight in self.model.named_parameters():
+            if not torch.isfinite(weight).all():
+                message = f"{self._stored.folder}: {name} has numbers that are none (NaN or infinite)"
+                raise ModelFileError(message, "get the file again from its source, or take an earlier checkpoint")
+        message = f"the model gives {measured} though each of its weights is finite"
+        raise RunError(message, "16-bit numbers overflow: try --dtype float32")
 
     @property
     def _target_vocabulary(self) -> int:

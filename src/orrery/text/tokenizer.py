@@ -13,6 +13,7 @@ from orrery.text import chunks, published
 from orrery.text.engine import Span, engine_of
 from orrery.text.frames import Frame, Framed
 from orrery.text.pieces import Pieces, byte_fallback, pieces_of
+from orrery.text.streams import Stream
 from orrery.text.validation import parse_tokenizer
 
 Special = bool | Literal["around"]
@@ -72,6 +73,9 @@ class Tokenizer:
         if special:
             refuse_surrogates(text)
             return self._engine.encode_control(text)
+        if not self.cuttable:
+            refuse_surrogates(text)
+            return self._engine.encode_batch([text])[0]
         ids: list[int] = []
         for part in self.encode_parts(text):
             ids += part
@@ -93,6 +97,22 @@ class Tokenizer:
     def parts(self, text: str) -> Iterator[str]:
         """Yield parts of ``text`` whose ids, joined, are its ids: short ones, if the tokenizer is ``cuttable``."""
         return chunks.cut(text) if self.cuttable else iter([text])
+
+    def begin(self) -> Stream | None:
+        """Return the encoding of a text that comes part by part, cut anywhere; None where no such is known.
+
+        The texts of its parts are not checked for surrogates: they are of a decoded file.
+        """
+        return self._engine.begin()
+
+    def last_cut(self, text: str) -> int | None:
+        """Return the last place inside the beginning of a text at which it may be cut, or None.
+
+        Where the parts of a ``cuttable`` tokenizer meet; anywhere, if the parts go to what `begin` returns.
+        """
+        if self.cuttable:
+            return chunks.last_cut(text)
+        return len(text) - 1 if len(text) > 1 and self._engine.begin() else None
 
     def encode_with_ends(self, text: str) -> tuple[list[int], list[int]]:
         """Return the ids of ``text`` and, for each, the character of ``text`` at which it ends."""
