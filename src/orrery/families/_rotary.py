@@ -12,11 +12,12 @@ from orrery.nn.positions.rotary import Dynamic, Linear, Llama3, Rotary, Scaling,
 DEFAULTS: Mapping[str, Any] = {"rope_theta": 10_000.0, "rope_scaling": None, "rope_parameters": None}
 """The keys that this reader uses; a family adds them to its own."""
 
+_WHERE = "rope_parameters (or rope_scaling)"
 _COMMON = {"rope_type", "type", "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"}
 
 
 def rotary(
-    config: Config, head_width: int, context: int, *, share: float = 1.0, kinds: Container[str] | None = None
+    config: Config, head_width: int, context: int, *, share: float | None = None, kinds: Container[str] | None = None
 ) -> Rotary.Spec:
     """Return the rotary spec of a configuration.
 
@@ -24,7 +25,7 @@ def rotary(
         config: the family's view of it.
         head_width: channels of a head.
         context: the length the model is meant for.
-        share: of a head's channels that turn, where the rotary settings do not say.
+        share: of a head's channels that turn, where the rotary settings do not say; by default all do, always.
         kinds: the scalings that the family has; by default all that are known.
 
     Raises:
@@ -41,7 +42,7 @@ def from_settings(
     head_width: int,
     context: int,
     *,
-    share: float = 1.0,
+    share: float | None = None,
     kinds: Container[str] | None = None,
 ) -> Rotary.Spec:
     """Return the same from one set of settings, for a family that has several; ``base`` counts where they name none.
@@ -52,17 +53,28 @@ def from_settings(
     kind = given.get("rope_type", given.get("type", "default"))
     known = [name for name in _READERS if kinds is None or name in kinds]
     if kind not in known:
-        raise ModelFileError(f"{family}: rotary scaling {kind!r} is not known", f"known: {', '.join(known)}")
+        raise ModelFileError(
+            f"{family}: {_WHERE}: rope_type = {kind!r}, a rotary scaling, is not known", f"known: {', '.join(known)}"
+        )
     keys, read = _READERS[kind]
     if unknown := sorted(set(given) - keys - _COMMON):
         raise ModelFileError(
-            f"{family}: rotary scaling {kind!r} has the unknown keys {', '.join(unknown)}",
+            f"{family}: {_WHERE}: rope_type {kind!r} has the unknown keys {', '.join(unknown)}",
             "they could change the numbers; remove them if you know that they do not",
         )
-    width = int(head_width * given.get("partial_rotary_factor", share))
+    width = _turning(family, given, head_width, share)
+    if kind == "dynamic" and width <= 2:
+        raise ModelFileError(
+            f"{family}: {_WHERE}: rope_type 'dynamic' divides by the channels that turn, less two: here {width} do",
+            "choose wider heads, or another scaling",
+        )
     if kind == "longrope":
         _check_factors(family, given, width // 2)
-    return Rotary.Spec(width=width, base=float(given.get("rope_theta", base)), scaling=read(given, context))
+    return Rotary.Spec(
+        width=width,
+        base=float(given.get("rope_theta", base)),
+        scaling=read(given, context),
+    )
 
 
 def _check_factors(family: str, given: Mapping[str, Any], pairs: int) -> None:
@@ -81,6 +93,41 @@ def _check_factors(family: str, given: Mapping[str, Any], pairs: int) -> None:
             )
 
 
+def check_nested(family: str, settings: Mapping[str, Any]) -> None:
+    """Refuse, in one of several sets of rotary settings, what the reference looks for outside of them.
+
+    Raises:
+        ModelFileError: the ramp of YaRN is not to be rounded, which the reference then does all the same.
+    """
+    if not settings.get("truncate", True):
+        raise ModelFileError(
+            f"{family}: {_WHERE}: truncate = {settings['truncate']!r} inside the settings of a kind of layer",
+            "transformers does not read it there; leave it out",
+        )
+
+
+def _turning(family: str, given: Mapping[str, Any], head_width: int, share: float | None) -> int:
+    """Return how many channels of a head turn.
+
+    Raises:
+        ModelFileError: a part of each head in a family that turns whole ones, or channels that do not pair.
+    """
+    part = given.get("partial_rotary_factor", share)
+    if share is None and part not in (None, 1):
+        raise ModelFileError(
+            f"{family}: {_WHERE}: partial_rotary_factor = {part!r}, but this family turns whole heads",
+            "transformers reads past this setting or fails; remove it if the model was trained so",
+        )
+    width = int(head_width * (1 if part is None else part))
+    if width % 2 or not 0 < width <= head_width:
+        raise ModelFileError(
+            f"{family}: {width} channels of a head turn, of {head_width} (head_dim = {head_width}, that is "
+            f"hidden_size by num_attention_heads where it is not given; partial_rotary_factor = {part!r})",
+            "rotary positions turn channels two by two: choose an even number of them, and no more than there are",
+        )
+    return width
+
+
 def yarn_temperature(factor: float, weight: float = 1.0) -> float:
     """Return YaRN's factor on queries and keys, ``0.1 weight ln(factor) + 1`` (Peng et al. 2023, section 3.4)."""
     return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
@@ -92,7 +139,8 @@ def _trained(given: Mapping[str, Any], context: int) -> int:
 
 
 def _yarn(given: Mapping[str, Any], context: int) -> Scaling:
-    trained, temperature, factor = _trained(given, context), given.get("attention_factor"), float(given["factor"])
+    trained, temperature = _trained(given, context), given.get("attention_factor")
+    factor = context / trained if given["factor"] is None else float(given["factor"])
     rotated, everywhere = given.get("mscale"), given.get("mscale_all_dim")
     if temperature is None and rotated and everywhere:  # DeepSeek: the scores take the temperature of all channels
         temperature = yarn_temperature(factor, rotated) / yarn_temperature(factor, everywhere)
@@ -102,7 +150,7 @@ def _yarn(given: Mapping[str, Any], context: int) -> Scaling:
         fast=float(given.get("beta_fast") or 32),
         slow=float(given.get("beta_slow") or 1),
         temperature=None if temperature is None else float(temperature),
-        truncate=given.get("truncate", True),
+        truncate=bool(given.get("truncate", True)),
     )
 
 
@@ -126,10 +174,8 @@ _Reader = Callable[[Mapping[str, Any], int], Scaling]
 _READERS: dict[str, tuple[set[str], _Reader]] = {
     "default": (set(), lambda given, context: Unscaled()),
     "linear": ({"factor"}, lambda given, context: Linear(factor=float(given["factor"]))),
-    "dynamic": (
-        {"factor"},
-        lambda given, context: Dynamic(factor=float(given["factor"]), trained=_trained(given, context)),
-    ),
+    # Whatever original length is given: the reference stretches the context itself.
+    "dynamic": ({"factor"}, lambda given, context: Dynamic(factor=float(given["factor"]), trained=context)),
     "yarn": ({"factor", "beta_fast", "beta_slow", "attention_factor", "truncate", "mscale", "mscale_all_dim"}, _yarn),
     "llama3": ({"factor", "low_freq_factor", "high_freq_factor"}, _llama3),
     "longrope": ({"factor", "short_factor", "long_factor", "attention_factor"}, _longrope),

@@ -15,7 +15,7 @@ from orrery.errors import ModelFileError
 from orrery.families import _deepseek
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.feedforward.routers import AsScored, Choice, GroupLimited, SoftmaxRouter, TopK
+from orrery.nn.feedforward.routers import AsScored, Choice, SoftmaxRouter, TopK
 
 ARCHITECTURE = "DeepseekV2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -61,14 +61,14 @@ TINY = {
 }
 _FIXED = {"scoring_func": "softmax", "moe_layer_freq": 1}
 _IGNORED = (
-    "num_key_value_heads", "head_dim", "qk_head_dim", "pretraining_tp", "ep_size", "aux_loss_alpha", "seq_aux",
-    "output_router_logits", "router_aux_loss_coef", "auto_map", "norm_topk_prob",
+    "num_key_value_heads", "ep_size", "aux_loss_alpha", "seq_aux",
+    "output_router_logits", "router_aux_loss_coef", "norm_topk_prob",
 )  # fmt: skip
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    c = Config("deepseek_v2", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
+    c = _deepseek.check(Config("deepseek_v2", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED))
     weighing = AsScored(scale=float(c["routed_scaling_factor"]))
     router = SoftmaxRouter.Spec(experts=c["n_routed_experts"], choice=_choice(c), weighing=weighing)
     return _deepseek.decoder(c, router, interleaved=True, bias=c["mlp_bias"])
@@ -84,7 +84,7 @@ def _choice(c: Config) -> Choice:
     if method == "group_limited_greedy" and not (c["n_group"] and c["topk_group"]):
         raise ModelFileError(f"{c.family}: {method} without n_group and topk_group", "add both, or choose greedy")
     if method == "group_limited_greedy":
-        return GroupLimited(chosen=chosen, groups=c["n_group"], kept=c["topk_group"])
+        return _deepseek.groups(c)
     raise ModelFileError(f"{c.family}: topk_method {method!r} is not known", "known: greedy, group_limited_greedy")
 
 

@@ -46,7 +46,7 @@ _FIXED_ATTENTION = {
 _ALIASES = {"hidden_size": "d_model", "num_attention_heads": "n_heads", "num_hidden_layers": "n_layers"}
 _IGNORED = (
     "resid_pdrop", "emb_pdrop", "learned_pos_emb", "init_device", "init_config", "embedding_fraction", "norm_type",
-    "verbose", "tokenizer_name", "auto_map",
+    "verbose", "tokenizer_name",
 )  # fmt: skip
 _IGNORED_ATTENTION = ("attn_impl", "alibi_bias_max")
 

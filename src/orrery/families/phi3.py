@@ -46,8 +46,10 @@ TINY = {
     "max_position_embeddings": 48,
     "sliding_window": 9,
 }
-_FIXED = {"attention_bias": False}
-_IGNORED = ("embd_pdrop", "auto_map")
+_FIXED = {
+    "attention_bias": False, "mlp_bias": False, "lm_head_bias": False, "full_attn_mod": 1, "interpolate_factor": 1,
+}  # fmt: skip
+_IGNORED = ("embd_pdrop",)
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

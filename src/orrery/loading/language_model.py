@@ -1,5 +1,6 @@
 """The language model as a user meets it: text in, text, scores, numbers and the inside out."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orrery.errors import ModelFileError, UsageError
+from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.generation.batched import in_batches
 from orrery.generation.generate import Generation, Limits, generate, too_long
 from orrery.generation.samplers import sampler
@@ -124,6 +125,8 @@ class LanguageModel:
             UsageError: a prompt longer than the context, or a setting outside its range.
         """
         settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+        if num_beams < 1:
+            raise UsageError(f"num_beams = {num_beams} is not possible", "it must be at least 1, which is no search")
         if num_beams > 1:
             refuse_with_beams(**settings, repetition_penalty=repetition_penalty, stop=stop, stream=stream)
             found = self.search(
@@ -161,8 +164,7 @@ class LanguageModel:
         Arguments are those of ``generate``; ``seed`` is one number, to which a row's number is added, or one a row;
         ``stream`` is called with the row's number and the piece.
         """
-        strings = [stop] if isinstance(stop, str) else list(stop)
-        limits = Limits(max_new_tokens, self.context, self.end, strings)
+        limits = Limits(max_new_tokens, self.context, self.end, _strings(stop))
         return self._write(lambda: self._prompts(texts, truncate, max_new_tokens), limits, seed, stream, sampling)
 
     def search(
@@ -276,7 +278,8 @@ class LanguageModel:
         self,
         messages: Sequence[Message],
         *,
-        template: ChatTemplate | None = None,
+        template: ChatTemplate | str | Path | None = None,
+        variables: Mapping[str, Any] | None = None,
         max_new_tokens: int = 256,
         stop: str | Sequence[str] = (),
         seed: int = 1337,
@@ -285,12 +288,12 @@ class LanguageModel:
     ) -> Generation:
         """Return the assistant's answer to a conversation; it ends at the template's end-of-turn token.
 
-        Arguments are those of ``generate``; ``template`` is one from ``chat_template``. Errors as in ``chat_ids``.
+        Arguments are those of ``generate``; ``template`` is one from ``chat_template`` or what it takes, ``variables``
+        what a Jinja template takes besides, such as ``{"tools": [...]}``. Errors as in ``chat_ids``.
         """
-        chat = self.chat_template() if template is None else template
-        ids = chat.render(messages, prompt=True).ids
-        strings = [stop] if isinstance(stop, str) else list(stop)
-        limits = Limits(max_new_tokens, self.context, self.end | chat.end, strings)
+        chat = template if isinstance(template, ChatTemplate) else self.chat_template(template)
+        ids = chat.render(messages, prompt=True, **(variables or {})).ids
+        limits = Limits(max_new_tokens, self.context, self.end | chat.end, _strings(stop))
         show = None if stream is None else lambda row, piece: stream(piece)
         return self._write(lambda: [ids], limits, seed, show, sampling)[0]
 
@@ -301,6 +304,7 @@ class LanguageModel:
 
         Raises:
             UsageError: the text is longer than the context, or the model does not write from left to right.
+            ModelFileError: a weight is no number, and so is the score.
         """
         if not isinstance(self.model, Decoder):
             raise UsageError("only a decoder gives each token a probability from those before it", "load a decoder")
@@ -309,7 +313,9 @@ class LanguageModel:
         start = self._special("end") if start is None else start
         if len(ids) + (start is not None) > self.context:
             raise too_long(len(ids) + (start is not None), self.context)
-        return score(self.logits, ids, self._spell, start)
+        found = score(self.logits, ids, self._spell, start)
+        self.refuse_no_number(found.total)
+        return found
 
     def logits(
         self,
@@ -460,6 +466,22 @@ class LanguageModel:
             raise UsageError("this model reads images, not tokens", "call its .model with [B, channels, rows, columns]")
         return size
 
+    def refuse_no_number(self, measured: float) -> None:
+        """Refuse a measure that is no number, and say where it comes from.
+
+        Raises:
+            ModelFileError: a weight is not finite; it is named.
+            RunError: every weight is, so the arithmetic has overflowed.
+        """
+        if math.isfinite(measured):
+            return
+        for name, weight in self.model.named_parameters():
+            if not torch.isfinite(weight).all():
+                message = f"{self._stored.folder}: {name} has numbers that are none (NaN or infinite)"
+                raise ModelFileError(message, "get the file again from its source, or take an earlier checkpoint")
+        message = f"the model gives {measured} though each of its weights is finite"
+        raise RunError(message, "16-bit numbers overflow: try --dtype float32")
+
     @property
     def _target_vocabulary(self) -> int:
         """The number of tokens that an encoder-decoder writes; its source may have another vocabulary."""
@@ -561,3 +583,11 @@ def _one_each(name: str, given: Ids, ids_BL: Tensor) -> Tensor:
             "give one number for each token",
         )
     return found
+
+
+def _strings(stop: str | Sequence[str]) -> list[str]:
+    """Return the strings that end an answer. Raises `UsageError` for anything else."""
+    found = [stop] if isinstance(stop, str) else stop
+    if not isinstance(found, list | tuple) or not all(isinstance(string, str) for string in found):
+        raise UsageError(f"stop={stop!r} is neither a text nor a list of texts", 'give stop="\\n\\n", for example')
+    return list(found)
