@@ -84,7 +84,7 @@ def _block(c: Config) -> Block.Spec:
     """Return one residual of two branches, with two norms or one, or two residuals.
 
     Raises:
-        ModelFileError: two norms side by side, and no branches side by side; the reference fails there too.
+        ModelFileError: the new architecture with one branch behind the other, which the reference cannot run either.
     """
     bias, norm, dropout = c["bias"], LayerNorm.Spec(eps=c["layer_norm_epsilon"]), c["hidden_dropout"]
     attention = _llama.attention(
@@ -97,13 +97,12 @@ def _block(c: Config) -> Block.Spec:
     hidden = c["ffn_hidden_size"] or 4 * c["hidden_size"]
     feed_forward = MLP.Spec(hidden=hidden, activation=c.activation("activation"), bias=bias)
     branches = {"feed_forward": feed_forward, "attention": attention}  # the order in which the reference adds
-    norms = (c["num_ln_in_parallel_attn"] or 2) if c["new_decoder_architecture"] else 1
-    if norms == 2 and not c["parallel_attn"]:
+    if c["new_decoder_architecture"] and not c["parallel_attn"]:
         raise ModelFileError(
-            "falcon: parallel_attn = false, but new_decoder_architecture has a norm for each of two parallel branches",
-            "set num_ln_in_parallel_attn to 1 for branches behind each other, or parallel_attn to true",
+            "falcon: parallel_attn = false is not supported with new_decoder_architecture, whose branches are parallel",
+            "set one of the two to what the weights were trained with; transformers cannot run both",
         )
-    if norms == 2:
+    if c["new_decoder_architecture"] and (c["num_ln_in_parallel_attn"] or 2) == 2:
         normed = {name: Normed.Spec(norm=norm, branch=branch) for name, branch in branches.items()}
         return _parts.parallel(normed, dropout=dropout)
     if c["parallel_attn"]:
