@@ -15,7 +15,7 @@ WIDER = {**SMALL, "hidden_size": 32}
 SHAPED = {key: value for key, value in SMALL.items() if key != "intermediate_size"}
 GROUPED = {**SMALL, "num_key_value_heads": 2}
 THETA = {"rope_theta": 500.0}
-YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "rope_theta": 500.0}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1024, "rope_theta": 500.0}
 LLAMA3 = {
     "rope_type": "llama3",
     "factor": 8.0,
@@ -271,6 +271,7 @@ PLAIN: Cases = {
             "yarn with its own temperature",
             {
                 **GROUPED,
+                "head_dim": 16,
                 "tie_word_embeddings": True,
                 "rope_parameters": {**YARN, "attention_factor": 0.7, "beta_fast": 24, "beta_slow": 2},
             },

@@ -26,7 +26,12 @@ VERSIONS = {
 }
 
 
-METHODS = {"_training": methods.training, "_sampling": methods.sampling, "_search": methods.search}
+METHODS = {
+    "_training": methods.training,
+    "_sampling": methods.sampling,
+    "_search": methods.search,
+    "_tables": methods.tables,
+}
 
 
 def made(family: str) -> list[dict[str, Any]]:

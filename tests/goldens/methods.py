@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 import torch
+import transformers
 from torch import Tensor
 from transformers.generation import logits_process as processors
 
@@ -142,6 +143,19 @@ def update(p: Tensor, g: Tensor, memory: dict[str, Tensor], t: int, rate: float,
     memory["v"] = b * memory.get("v", torch.zeros_like(g)) + (1 - b) * g**2
     m, v = memory["m"] / (1 - a**t), memory["v"] / (1 - b**t)
     p -= rate * (m / (v.sqrt() + how["eps"]) + decay * p)
+
+
+def tables() -> list[dict[str, Any]]:
+    """Return the positions that transformers' constructors make."""
+    small = {"vocab_size": 61, "d_model": 24, "encoder_layers": 1, "decoder_layers": 1, "max_position_embeddings": 24}
+    small |= {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "decoder_start_token_id": 5}
+    found = []
+    for family in ("marian", "pegasus"):
+        settings = transformers.AutoConfig.for_model(family, **small, pad_token_id=0)
+        model = transformers.AutoModelForSeq2SeqLM.from_config(settings)
+        table = model.model.encoder.embed_positions.weight.detach().double()
+        found.append({"family": family, "by": NAME, "config": small, "found": questions.summary([[table]])["sums"]})
+    return found
 
 
 SETTINGS: list[dict[str, float]] = [

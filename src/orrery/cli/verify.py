@@ -28,7 +28,7 @@ def verify(
     family: str | None = None,
     everything: Annotated[bool, Parameter(name="--all", negative="")] = False,
 ) -> int:
-    """Check the golden numbers of the course and the laws that every model family obeys.
+    """Check golden outputs of the reference, golden numbers of the course, and the laws that every family obeys.
 
     Exits with 1 if a check fails. What cannot run here is listed with its reason and counts as nothing.
 
@@ -39,7 +39,7 @@ def verify(
     family
         Only the laws of this model family.
     everything
-        Also what needs a C++ compiler or takes minutes.
+        Also every training precision, and what needs a C++ compiler.
     """
     if json is not None and (json.is_dir() or not json.parent.is_dir()):
         raise UsageError(f"{json} cannot be written: its folder is not there, or it is one", "name a file")

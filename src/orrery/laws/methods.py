@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from orrery.families import load_family
 from orrery.generation.samplers import draw, sampler
 from orrery.generation.search import LengthPenalty, beam_search, exhaustive
 from orrery.laws import questions
@@ -19,12 +20,15 @@ from orrery.laws.evidence import FLOAT64, Evidence, exactly_equal, within
 from orrery.laws.outputs import apart, built, padded
 from orrery.laws.runs import recipe, scratch
 from orrery.models.encoder_decoder import ConditionalDecoder
+from orrery.nn.masks import Places
+from orrery.nn.positions.scheme import Call
 from orrery.nn.residual import Dropout
 from orrery.objectives.causal import IGNORED, CausalLanguageModel
 from orrery.objectives.protocols import Batch
 from orrery.objectives.seq2seq import TeacherForced
 
 DRAWS = 4000
+SINGLE = 1e-6
 
 
 def golden(name: str) -> list[dict[str, Any]]:
@@ -39,6 +43,7 @@ def check() -> Iterator[Evidence]:
     yield from trained()
     yield from sampled()
     yield from searched()
+    yield from tabulated()
     yield within("dropout: kept channels, and their size", "outputs", "", dropped(), 5.0)
 
 
@@ -164,6 +169,16 @@ def searched() -> Iterator[Evidence]:
             yield evidence(f"{of}, scores == {case['by']}", value=value)
             wrong = sum(a.ids != ids for a, ids in zip(found, expected["ids"], strict=True))
             yield exactly_equal(f"{of}, answers that differ", "outputs", "", wrong)
+
+
+def tabulated() -> Iterator[Evidence]:
+    """Compare the sinusoids that a new model begins with, which a file would overwrite; they are float32."""
+    for case in golden("tables"):
+        spec: Any = load_family(case["family"]).spec(case["config"])
+        scheme, places = spec.encoder.positions["absolute"].build(spec.width), Places(torch.arange(spec.context)[None])
+        bound = scheme.bind(Call(places, {}, spec.context, torch.float64))
+        value = apart(questions.summary([[bound.table_BLD[0].detach().double()]])["sums"], case["found"])
+        yield within(f"positions of a new model == {case['by']}", "outputs", case["family"], value, SINGLE)
 
 
 def dropped() -> float:
