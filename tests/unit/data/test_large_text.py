@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.data import large_text
+from orrery.data.codings import foreign_coding
 from orrery.data.corpora import read_corpus
 from orrery.data.large_text import Reading, decoded, read_blocks, read_texts
 from orrery.errors import DataError
@@ -28,6 +29,10 @@ def joined(blocks):
     return documents
 
 
+def nowhere(text):
+    return None
+
+
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(large_text, "BLOCK", 16)
@@ -44,7 +49,7 @@ def test_blocks_are_the_documents_of_the_corpus(small, tmp_path):
     blocks = list(read_blocks(tmp_path, Reading()))
     assert joined(blocks) == [(document.name, document.text) for document in read_corpus(tmp_path)]
     assert max(len(block.text) for block in blocks) < 60
-    whole = list(read_blocks(tmp_path / "a.txt.gz", Reading(), cuttable=False))
+    whole = list(read_blocks(tmp_path / "a.txt.gz", Reading(), last_cut=nowhere))
     assert [(block.text, block.last) for block in whole] == [(WORDS, True)]
     assert "".join(read_texts(tmp_path / "b", Reading())) == WORDS * 9
 
@@ -55,6 +60,10 @@ def test_decoding_by_blocks_is_decoding_the_whole(content, size, tmp_path_factor
     file.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(large_text, "BLOCK", size)
+        if foreign_coding(content):
+            with pytest.raises(DataError, match=r"UTF-(16|32).*, not UTF-8"):
+                list(decoded(file, "replace"))
+            return
         assert "".join(decoded(file, "replace")) == content.decode("utf-8", "replace")
         try:
             text = content.decode()
@@ -106,4 +115,4 @@ def test_a_text_without_a_place_to_cut_is_read_whole_up_to_a_limit(small, tmp_pa
         list(read_blocks(tmp_path / "a.txt", Reading()))
     (tmp_path / "b.txt").write_text("x " * 300)
     with pytest.raises(DataError, match=r"b.txt: more than 400 characters, and this tokenizer can only read"):
-        list(read_blocks(tmp_path / "b.txt", Reading(), cuttable=False))
+        list(read_blocks(tmp_path / "b.txt", Reading(), last_cut=nowhere))
