@@ -303,8 +303,8 @@ ENDS = (
     Break(
         "T5's scale of its head",
         "families/t5.py",
-        'Scale.Spec(factor=c["d_model"] ** -0.5) if scaled',
-        'Scale.Spec(factor=c["d_model"] ** -1.0) if scaled',
+        'Scale.Spec(factor=c["d_model"] ** -0.5)',
+        'Scale.Spec(factor=c["d_model"] ** -1.0)',
     ),
     Break(
         "parallel branches one after the other",

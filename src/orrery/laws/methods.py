@@ -28,6 +28,8 @@ from orrery.objectives.protocols import Batch
 from orrery.objectives.seq2seq import TeacherForced
 
 DRAWS = 4000
+LISTED = 4
+"""The tokens of answers that an exhaustive search lists."""
 SINGLE = 1e-6
 
 
@@ -161,8 +163,14 @@ def searched() -> Iterator[Evidence]:
     model: Any = Bigram(questions.table())
     for case in golden("search"):
         limits, penalty = Limits(case["tokens"], 20, end=(0,)), LengthPenalty(case["alpha"])
-        everything = exhaustive(model, [1], limits, penalty=penalty)[: len(case["best"]["scores"])]
+        everything = exhaustive(model, [1], Limits(LISTED, 20, end=(0,)), penalty=penalty)[
+            : len(case["best"]["scores"])
+        ]
         beams = beam_search(model, [[1]], limits, case["width"], penalty=penalty, answers=case["width"])[0]
+        prompts = [[token] for token in range(1, 7)]
+        alone = beam_search(model, prompts, limits, case["width"], penalty=penalty)
+        value = apart([best[0].score for best in alone], case["first"])
+        yield evidence(f"{case['name']}: one answer a prompt, scores == {case['by']}", value=value)
         for name, found in (("best", everything), ("beams", beams)):
             expected, of = case[name], f"{case['name']}: {name}"
             value = apart([answer.score for answer in found], expected["scores"])
