@@ -175,8 +175,14 @@ def searched() -> Iterator[Evidence]:
             expected, of = case[name], f"{case['name']}: {name}"
             value = apart([answer.score for answer in found], expected["scores"])
             yield evidence(f"{of}, scores == {case['by']}", value=value)
-            wrong = sum(a.ids != ids for a, ids in zip(found, expected["ids"], strict=True))
+            pairs = zip(_ordered([a.score for a in found], [a.ids for a in found]), _ordered(**expected), strict=True)
+            wrong = sum(a != b for a, b in pairs)
             yield exactly_equal(f"{of}, answers that differ", "outputs", "", wrong)
+
+
+def _ordered(scores: list[float], ids: list[list[int]]) -> list[list[int]]:
+    """Return answers, the best first, those of one score by their tokens: the same steps in another order are a tie."""
+    return [answer for _, answer in sorted(zip((-round(score, 9) for score in scores), ids, strict=True))]
 
 
 def tabulated() -> Iterator[Evidence]:
