@@ -16,7 +16,7 @@ import transformers
 
 import orrery.laws
 from orrery.families import names
-from tests.goldens import formulas, methods, transformers_models
+from tests.goldens import formulas, methods, presets, transformers_models
 
 FOLDER = Path(orrery.laws.__file__).parent / "reference"
 VERSIONS = {
@@ -31,6 +31,7 @@ METHODS = {
     "_sampling": methods.sampling,
     "_search": methods.search,
     "_tables": methods.tables,
+    "_presets": presets.cases,
 }
 
 

@@ -44,7 +44,6 @@ def test_a_break_is_seen_and_named(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 @pytest.mark.timeout(3000)
 def test_nearly_every_break_is_seen(tmp_path):
     code, found, said = tried(tmp_path)

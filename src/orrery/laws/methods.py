@@ -12,13 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from orrery.accounting import presets
 from orrery.families import load_family
 from orrery.generation.samplers import draw, sampler
 from orrery.generation.search import LengthPenalty, beam_search, exhaustive
 from orrery.laws import questions
 from orrery.laws.evidence import FLOAT64, Evidence, exactly_equal, within
-from orrery.laws.outputs import apart, built, padded
+from orrery.laws.formula import numbers
+from orrery.laws.outputs import apart, asked, built, compared, padded
 from orrery.laws.runs import recipe, scratch
+from orrery.loading.weights import fill, weights_of
 from orrery.models.encoder_decoder import ConditionalDecoder
 from orrery.nn.masks import Places
 from orrery.nn.positions.scheme import Call
@@ -46,6 +49,7 @@ def check() -> Iterator[Evidence]:
     yield from sampled()
     yield from searched()
     yield from tabulated()
+    yield from preset_outputs()
     yield within("dropout: kept channels, and their size", "outputs", "", dropped(), 5.0)
 
 
@@ -193,6 +197,15 @@ def tabulated() -> Iterator[Evidence]:
         bound = scheme.bind(Call(places, {}, spec.context, torch.float64))
         value = apart(questions.summary([[bound.table_BLD[0].detach().double()]])["sums"], case["found"])
         yield within(f"positions of a new model == {case['by']}", "outputs", case["family"], value, SINGLE)
+
+
+def preset_outputs() -> Iterator[Evidence]:
+    """Compare tiny models of the presets whose architecture no family has."""
+    for case in golden("presets"):
+        model: Any = getattr(presets, case["name"])(**case["sizes"]).build(0).to(torch.float64).eval()
+        fill(model, {name: numbers(name, tensor.shape) for name, tensor in weights_of(model).items()})
+        for part, value in compared(asked(model, dict), case["found"]).items():
+            yield within(f"preset {case['name']}: {part} == {case['by']}", "outputs", "", value, FLOAT64)
 
 
 def dropped() -> float:
