@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator
 
 from orrery.text.sentencepiece.file import NORMAL, USER, Model
-from orrery.text.sentencepiece.segments import Cutter, Cutting, Segment, Spelled, Spelling
+from orrery.text.sentencepiece.segments import Cutter, Segment, Spelled, Spelling
 
 PENALTY = 10.0
 """What an unknown character costs below the least score of a piece."""
@@ -37,13 +37,17 @@ class Unigram(Cutter):
                 self._begun.setdefault(text[:end], None)
             self._begun[text] = (id, score)
 
-    def begin(self) -> Cutting:
+    def begin(self) -> Spelling:
         """Return the cutting of a new text, in memory for the longest stretch over which ways do not meet."""
         return Spelling(self._model, _Ways(self._begun, self._model.unknown, penalty(self._model)))
 
-    def cut(self, text: str) -> Spelled:
+    def ids(self, text: str) -> list[int]:
         """Return the ids of a whole text."""
         return self.begin().push(text, final=True)
+
+    def cut(self, text: str) -> Spelled:
+        """Return the ids of a whole text, and where they stand."""
+        return self.begin().spell(text, final=True)
 
 
 def scored(model: Model) -> Iterator[tuple[int, float, str]]:
