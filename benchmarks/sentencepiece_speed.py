@@ -1,7 +1,7 @@
 """Our Unigram training and our running of SentencePiece models beside the `sentencepiece` library, in turns.
 
-.venv/bin/python benchmarks/sentencepiece_speed.py train [--rounds 1] [--text FILE --held FILE] [-o FILE.json]
-.venv/bin/python benchmarks/sentencepiece_speed.py encode [--rounds 5] [-o FILE.json]
+.venv/bin/python benchmarks/sentencepiece_speed.py train [--sets NAME ...] [--text FILE --held FILE] [-o FILE.json]
+.venv/bin/python benchmarks/sentencepiece_speed.py encode --rounds 5 [-o FILE.json]
 
 `train` fits both on the same lines and measures lines that were held back: eltec-novels (20 MB with 8,192 ids; all
 54 MB with 32,000), the German side of multi30k (8,000 ids), or a text of your own; one thread each, median seconds,
@@ -37,6 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("train", "encode"))
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--sets", nargs="*", choices=SETS)
     parser.add_argument("--text", type=Path)
     parser.add_argument("--held", type=Path)
     parser.add_argument("-o", "--output", type=Path)
@@ -46,11 +47,7 @@ def main() -> None:
     elif given.text:
         result = {given.text.name: training(*map(lines_of, (given.text, given.held)), 8_000, given.rounds)}
     else:
-        result = {
-            "eltec-novels, 20 MB, 8192 ids": training(novels("", 20e6), novels("/val", 1e9), 8_192, given.rounds),
-            "eltec-novels, whole, 32000 ids": training(novels("", 1e9), novels("/val", 1e9), 32_000, given.rounds),
-            "multi30k, German, 8000 ids": training(captions("train"), captions("val"), 8_000, given.rounds),
-        }
+        result = {name: training(*SETS[name](), given.rounds) for name in given.sets or SETS}
     result = {"processors": os.cpu_count(), "load": [round(one, 1) for one in os.getloadavg()], **result}
     print(json.dumps(result, indent=1))
     if given.output:
@@ -71,6 +68,13 @@ def novels(part: str, most: float) -> list[str]:
 def captions(split: str) -> list[str]:
     (document,) = read_corpus(data_folder() / f"multi30k-en-de/{split}.de.gz")
     return list(filter(None, document.text.splitlines()))
+
+
+SETS: dict[str, Callable[[], tuple[list[str], list[str], int]]] = {
+    "eltec-novels, 20 MB, 8192 ids": lambda: (novels("", 20e6), novels("/val", 1e9), 8_192),
+    "eltec-novels, whole, 32000 ids": lambda: (novels("", 1e9), novels("/val", 1e9), 32_000),
+    "multi30k, German, 8000 ids": lambda: (captions("train"), captions("val"), 8_000),
+}
 
 
 def lines_of(file: Path) -> list[str]:
