@@ -27,7 +27,7 @@ tier_in = $(if $(wildcard $(1)),$(call tier,$(2) $(1)))
 UNTYPED := export JAXTYPING_DISABLE=1;
 TYPED := tests --ignore=tests/compile
 
-.PHONY: help demo test quick test-slow checks docs clean
+.PHONY: help demo test quick test-slow mutants checks docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo "make quick       unit, architecture and property tests, in two minutes"
 	@echo "make test        every test that is not slow"
 	@echo "make test-slow   the slow tier, and the property tests with 200 examples each"
+	@echo "make mutants     break the program on purpose and list what no test notices: an hour on two cores"
 	@echo "make checks      format, lint, types, import contracts, documentation"
 	@echo "make docs        the documentation, into docs/_build/html"
 	@echo "make clean       remove .venv and everything built"
@@ -58,6 +59,9 @@ test-slow: $(TEST)
 	$(UNTYPED) $(call tier_in,tests/compile,-m slow)
 	$(call tier_in,tests/properties,-n $(WORKERS) -m "not slow and not alone")
 
+mutants: $(TEST)
+	$(BIN)/python tests/mutation/run.py --workers $(WORKERS)
+
 checks: $(TEST)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -70,7 +74,7 @@ docs: $(TEST)
 	$(BIN)/sphinx-build -W --keep-going docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) dist build docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist build docs/_build .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 # torch has its own call: a build with a local label satisfies the plain pin, and nothing later can replace it.
 $(CORE): pyproject.toml $(PIN) | $(BIN)/python

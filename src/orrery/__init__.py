@@ -3,8 +3,9 @@
 What users touch resolves on first use, so that ``import orrery`` costs milliseconds and never imports torch.
 """
 
-from importlib import import_module
-from typing import Any
+TYPE_CHECKING = False  # as type checkers understand it, without typing: until the program is in, Ctrl-C is a traceback
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -15,7 +16,9 @@ _ATTRIBUTES = {
 _MODULES = frozenset({"data", "errors", "generation", "inspection", "settings", "text", "training"})
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    from importlib import import_module
+
     if name in _ATTRIBUTES:
         return getattr(import_module(_ATTRIBUTES[name]), name)
     if name in _MODULES:

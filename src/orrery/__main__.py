@@ -1,6 +1,6 @@
 """``python -m orrery`` is the program ``orrery``."""
 
-from orrery.cli.program import main
+from orrery.cli.start import main
 
 if __name__ == "__main__":
     main()

@@ -172,6 +172,7 @@ def assert_parity(
         check_padding(both, ids, bound)
         if takes_positions(both):
             check_positions(both, ids, bound)
+            check_holes(both, ids, bound)
         check_cache(both, ids, expected, bound)
         check_greedy(both, ids)
     check_gradients(both, ids, bound)
@@ -211,6 +212,21 @@ def check_positions(both: Pair, ids: Tensor, bound: float) -> None:
     positions = torch.arange(14)[None] + torch.tensor([[0], [5], [11]])
     expected = both.reference(ids, position_ids=positions).logits
     assert_close("explicit positions", both, ids, both.ours(ids, positions=positions), expected, bound)
+
+
+def check_holes(both: Pair, ids: Tensor, bound: float) -> None:
+    """Hide tokens inside the rows: with the positions given, a window counts what is hidden, as the reference does."""
+    if not both.wide and _reference_overflows(both):
+        return
+    real = torch.ones(3, 14, dtype=torch.bool)
+    real[0, 4:6], real[1, [2, 7, 8, 9]], real[2, :3] = False, False, False
+    positions = torch.arange(14).expand(3, -1)
+    if both.config.get("alibi"):  # Falcon then counts real tokens, whatever positions it is given
+        positions = (real.long().cumsum(1) - 1).clamp(min=0)
+    expected = both.reference(ids, attention_mask=real.long(), position_ids=positions).logits
+    for name, kernel in both.kernels.items():
+        found = both.ours(ids, real=real, positions=positions, kernel=kernel)
+        assert_close(f"holes ({name})", both, ids, found, expected, bound, real)
 
 
 def check_cache(both: Pair, ids: Tensor, expected: Tensor, bound: float) -> None:

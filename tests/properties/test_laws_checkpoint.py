@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.checkpoints.rules import fused, rename, to_ours, to_theirs
-from orrery.errors import ModelFileError
+from orrery.errors import ModelFileError, UsageError
 
 RULES = (
     rename("token", "embed"),
@@ -53,6 +53,22 @@ def test_errors_name_the_tensors(change, message):
     with pytest.raises(ModelFileError, match=message) as caught:
         to_ours(theirs, RULES, {name: tensor.shape for name, tensor in ours.items()})
     assert caught.value.exit_code == 4
+
+
+@given(wrapped=st.sampled_from(["embed", *(f"blocks.{i}.{x}" for i in range(2) for x in ("up", "q", "k", "v"))]))
+def test_a_tensor_that_no_rule_takes_is_refused_by_name(wrapped):
+    """A LoRA keeps what it wraps under another name: the file would lack it, and whatever is fused with it."""
+    names = ["embed", *(f"blocks.{i}.{x}" for i in range(2) for x in ("up", "q", "k", "v"))]
+    ours = {name: torch.ones(3, 3) for name in names}
+    to_theirs(ours, RULES)
+    ours[f"{wrapped}.base"] = ours.pop(wrapped)
+    with pytest.raises(UsageError, match=rf"without a place in the file: .*{wrapped}\.base"):
+        to_theirs(ours, RULES)
+
+
+def test_two_tensors_for_one_name_are_refused():
+    with pytest.raises(UsageError, match="1 for one name: token"):
+        to_theirs({"embed": torch.ones(1), "other": torch.ones(1)}, (*RULES, rename("token", "other")))
 
 
 def test_a_tensor_of_ours_without_a_rule_is_named():

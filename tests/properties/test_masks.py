@@ -12,7 +12,7 @@ from orrery.nn.masks import UNUSED, Both, Causal, Everything, Places, Prefix, Sa
 RULES = {
     Everything(): lambda q, k: k["position"] != UNUSED,
     Causal(): lambda q, k: k["position"] <= q["position"],
-    Prefix(): lambda q, k: k["position"] != UNUSED and (k["prefix"] or k["position"] <= q["position"]),
+    Prefix(): lambda q, k: k["position"] <= q["position"] or k["position"] < q["prefix"],
     SameDocument(): lambda q, k: k["document"] == q["document"],
     Window(length=3): lambda q, k: k["position"] > q["position"] - 3,
 }
@@ -35,15 +35,15 @@ MASKS = [
 
 def places(tokens, rng):
     """Return random places of two rows."""
-    positions, documents, prefix = (torch.randint(top, (2, tokens), generator=rng) for top in (7, 3, 2))
-    return Places(positions, documents, prefix.bool())
+    positions, documents, prefix = (torch.randint(top, (2, tokens), generator=rng) for top in (7, 3, 5))
+    return Places(positions, documents, prefix)
 
 
 def at(places, b, i):
     return {
         "position": int(places.positions[b, i]),
         "document": int(places.documents[b, i]),
-        "prefix": bool(places.prefix[b, i]),
+        "prefix": int(places.prefix[b, i]),
     }
 
 

@@ -39,11 +39,27 @@ def test_it_keeps_the_first_of_each_kind_and_says_why(corpus, tmp_path, capsys):
     assert "in.jsonl:3: the same text as document 1" in shown
 
 
-def test_it_may_clean_a_file_onto_itself_and_finds_nothing_the_second_time(corpus):
-    for _ in range(2):
-        assert program.run(["data", "clean", str(corpus), "-o", str(corpus), "--exact", "--near", "0.8"]) == 0
-        assert len(rows(corpus)) == 4
+def test_it_finds_nothing_the_second_time(corpus, tmp_path):
+    source = corpus
+    for name in ("once.jsonl", "twice.jsonl"):
+        assert program.run(["data", "clean", str(source), "-o", str(tmp_path / name), "--exact", "--near", "0.8"]) == 0
+        source = tmp_path / name
+        assert len(rows(source)) == 4
+
+
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
+def test_it_never_writes_over_what_it_reads(overwrite, corpus, capsys):
+    before = corpus.read_bytes()
+    assert program.run(["data", "clean", str(corpus), "-o", str(corpus), "--exact", *overwrite]) == 2
+    assert "is read by this command" in capsys.readouterr().err
+    assert corpus.read_bytes() == before
     assert [path.name for path in corpus.parent.iterdir()] == [corpus.name]
+
+
+def test_report_and_output_are_two_files(corpus, tmp_path, capsys):
+    words = ["data", "clean", str(corpus), "-o", str(tmp_path / "a"), "--report", str(tmp_path / "a"), "--exact"]
+    assert program.run(words) == 2
+    assert "the same file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -59,7 +75,7 @@ def test_it_may_clean_a_file_onto_itself_and_finds_nothing_the_second_time(corpu
 def test_a_failure_leaves_nothing_behind(words, told, code, corpus, tmp_path, capsys):
     out = tmp_path / "out.jsonl"
     out.write_text("what was there")
-    assert program.run(["data", "clean", str(corpus), "-o", str(out), *words]) == code
+    assert program.run(["data", "clean", str(corpus), "-o", str(out), "--overwrite", *words]) == code
     assert told in capsys.readouterr().err
     assert out.read_text() == "what was there"
     assert len(list(tmp_path.iterdir())) == 2

@@ -58,11 +58,15 @@ def test_a_model_below_every_floor_passes_and_leaves_a_page_and_a_model(demo) ->
 
 
 def test_a_failed_check_is_exit_1_and_a_demo_replaces_a_demo(demo) -> None:
-    code, out, err = demo("--training.steps", "2", "--seed", "5")
+    before = Path(FOLDER, "report.json").read_text()
+    code, _, err = demo("--training.steps", "2", "--seed", "5")
+    assert (code, "--overwrite" in err) == (2, True)
+    assert Path(FOLDER, "report.json").read_text() == before
+    code, out, err = demo("--training.steps", "2", "--seed", "5", "--overwrite")
     report = json.loads(Path(FOLDER, "report.json").read_text())
     assert (code, report["passed"], report["run"]["seed"]) == (1, False, 5)
     assert err.splitlines()[-2].startswith("error: a check failed: below byte")
-    assert "an earlier demo there is replaced" in out
+    assert out.startswith("Orrery's demo writes into")
     assert "checks failed" in Path(FOLDER, "report.html").read_text()
 
 
@@ -74,8 +78,11 @@ def test_what_no_demo_wrote_is_left_alone(demo, place: Path) -> None:
     assert (code, "holds something that no demo wrote" in err) == (2, True)
     assert [entry.name for entry in mine.iterdir()] == ["thesis.txt"]
     assert demo("--output", "over", "--training.steps", "2")[0] == 1
-    assert run(["train", "over/config.yaml", "--output", "over", "--overwrite", "--training.steps", "3"]) == 0
-    assert demo("--output", "over")[0] == 2
+    again = ["--output", "over", "--overwrite", "--training.steps", "3"]
+    assert run(["train", "over/config.yaml", *again]) == 2  # its own recipe is an input
+    shutil.copy("over/config.yaml", "again.yaml")
+    assert run(["train", "again.yaml", *again]) == 0
+    assert demo("--output", "over", "--overwrite")[0] == 2
 
 
 def test_refusals(demo, place: Path) -> None:

@@ -7,7 +7,7 @@ from tests.parity.oracle import REFERENCED
 
 from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.cli.program import run
-from orrery.families import load_family, model_type
+from orrery.families import load_family, model_type, names
 from orrery.loading import reference
 from orrery.loading.parity import compare
 from orrery.loading.save import save_model
@@ -15,7 +15,7 @@ from orrery.loading.weights import weights_of
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.spec import to_json
-from tiny_models import CONFIGS, saved, tiny
+from tiny_models import CONFIGS, randomised, saved, tiny
 
 NORM = "model.layers.1.input_layernorm.weight"
 
@@ -143,6 +143,31 @@ def test_encoders_and_encoder_decoders(tmp_path, model):
         found = compare(folder, folder)
         assert (found.first, found.steps[0].key) == (None, first)
     assert run(["parity", str(folders[1]), "--against", str(model)]) == 2
+
+
+@pytest.mark.parametrize("family", sorted(set(names()) - REFERENCED))
+def test_families_that_transformers_lacks_are_compared_too(tmp_path, family, capsys):
+    rules = load_family(family)
+    for name in "ab":
+        save_model(tmp_path / name, randomised(rules.spec(rules.TINY).build()), family, rules.TINY)
+    code, found = called(capsys, tmp_path / "a", "--against", tmp_path / "b")
+    assert code == 0, found.err
+    assert "equal: " in found.out
+    changed(tmp_path / "b", "embed.token.weight", lambda tensor: tensor.add_(1))
+    code, found = called(capsys, tmp_path / "a", "--against", tmp_path / "b")
+    assert code == 1
+    assert "weights that differ: 1, " in found.out
+    assert called(capsys, tmp_path / "a", "--against", tmp_path / "b", "--with", "transformers")[0] == 2
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [((61, 97), (61, 97)), ((61, 97), (97, 61))])
+def test_two_vocabularies_are_compared_on_what_both_models_know(tmp_path, ours, theirs):
+    rules = load_family("marian")
+    for name, (source, target) in (("a", ours), ("b", theirs)):
+        config = {**rules.TINY, "vocab_size": source, "decoder_vocab_size": target}
+        save_model(tmp_path / name, randomised(rules.spec(config).build()), "marian", config)
+    found = compare(tmp_path / "a", tmp_path / "b")
+    assert (found.first is None) == (ours == theirs)
 
 
 def test_errors(tmp_path, model, capsys):

@@ -15,7 +15,7 @@ def run(*words):
 
 def test_train_and_show(tmp_path, capsys):
     (tmp_path / "text.txt").write_text("low lower lowest low low\n" * 20)
-    run("train", tmp_path / "text.txt", "--vocabulary", 270, "-o", tmp_path / "tokenizer")
+    run("train", tmp_path / "text.txt", "--vocabulary", 264, "-o", tmp_path / "tokenizer")
     assert "byte_bpe tokenizer" in capsys.readouterr().out
     run("show", tmp_path / "tokenizer", "low lowest")
     output = capsys.readouterr().out
@@ -67,8 +67,8 @@ def test_no_tokenizer_command_imports_torch(tmp_path):
     (tmp_path / "text.txt").write_text("some text")
     program = (
         "import sys; from orrery.cli.tokenizer import app\nfolder = sys.argv[1]\n"
-        "app(['train', folder + '/text.txt', '-o', folder], result_action='return_value')\n"
-        "app(['show', folder, 'text'], result_action='return_value')\n"
+        "app(['train', folder + '/text.txt', '-o', folder + '/made'], result_action='return_value')\n"
+        "app(['show', folder + '/made', 'text'], result_action='return_value')\n"
         "import orrery.cli.data; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, capture_output=True)

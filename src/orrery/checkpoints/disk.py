@@ -1,5 +1,6 @@
 """Durable file operations: bytes reach the disk before names do, and a full disk is a clear error."""
 
+import ctypes
 import errno
 import os
 import shutil
@@ -7,10 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from orrery.errors import MachineError
+from orrery.errors import MachineError, UsageError
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 NO_RIGHTS = {errno.EACCES, errno.EPERM, errno.EROFS}
+NO_PATH = {
+    errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.ELOOP,
+    errno.EINVAL, errno.EBUSY, errno.ENXIO, errno.ENODEV, errno.EXDEV, errno.ETXTBSY, errno.EOPNOTSUPP,
+}  # fmt: skip
+_HERE, _EXCHANGE = -100, 2
+"""AT_FDCWD and RENAME_EXCHANGE of renameat2(2)."""
 
 
 def fsync_file(path: Path) -> None:
@@ -28,9 +35,39 @@ def fsync_folder(path: Path) -> None:
         fsync_file(path)
 
 
+def fsync_tree(path: Path) -> None:
+    """Wait until a file, or a folder with all in it, is on the disk."""
+    if not path.is_dir():
+        fsync_file(path)
+        return
+    for folder, _, names in os.walk(path):
+        for name in names:
+            fsync_file(Path(folder, name))
+        fsync_folder(Path(folder))
+
+
 def replace(source: Path, target: Path) -> None:
     """Give ``source`` the name ``target`` in one step."""
     os.replace(source, target)
+
+
+def exchange(one: Path, other: Path, between: Path) -> None:
+    """Let two paths change their places: in one step where the system can, else by way of the path ``between``."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is not None and rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return
+    remove(between)
+    os.rename(other, between)
+    os.rename(one, other)
+    os.rename(between, one)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def remove_tree(path: Path) -> None:
@@ -57,22 +94,39 @@ def free_bytes(path: Path) -> int:
 
 @contextmanager
 def machine_errors(path: Path, needed: int = 0) -> Iterator[None]:
-    """Turn a disk's refusals into ``MachineError``: no room (with the bytes), no rights, broken."""
+    """Turn the refusals of a disk at ``path`` into errors that say what to do.
+
+    Raises:
+        MachineError: no room (with the bytes), no rights, broken.
+        UsageError: a path that cannot be: below a file, too long, a link to itself, in a place that takes no files.
+    """
     try:
         yield
     except OSError as error:
         if error.errno in NO_ROOM:
             raise no_room(path, needed) from error
+        if not _is_about(error, path):
+            raise
         if error.errno in NO_RIGHTS:
             message = f"cannot write in {path}: {error.strerror}"
-            raise MachineError(message, "choose a folder with write permission, with --output") from error
+            raise MachineError(message, "choose a folder with write permission") from error
         if error.errno == errno.EIO:
             raise MachineError(f"the disk failed at {path}: {error.strerror}", "check the disk") from error
+        if error.errno in NO_PATH and error.filename is not None:
+            raise UsageError(f"cannot write {path}: {error.strerror}", "choose another name or folder") from error
         raise
+
+
+def _is_about(error: OSError, path: Path) -> bool:
+    """Say whether an error may come from writing at ``path``: it names no file, or one on the way there or below."""
+    if not isinstance(error.filename, str | bytes):
+        return True
+    named, whole = Path(os.path.realpath(os.fsdecode(error.filename))), Path(os.path.realpath(path))
+    return whole.parent == named.parent or named.is_relative_to(whole) or whole.is_relative_to(named)
 
 
 def no_room(path: Path, needed: int) -> MachineError:
     """Return the error of a disk, quota or file-size limit too small for ``needed`` bytes at ``path``."""
-    existing = next(parent for parent in (path, *path.parents) if parent.exists())
+    existing = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
     message = f"no room to write {path}: {needed:,} bytes needed, {free_bytes(existing):,} free"
     return MachineError(message, "free some space, raise the file-size limit, or lower checkpoints.keep")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from orrery.checkpoints.layouts import ROWS, TURNED, Layout
-from orrery.errors import ModelFileError
+from orrery.errors import ModelFileError, UsageError
 
 
 @dataclass(frozen=True)
@@ -108,24 +108,47 @@ def to_ours(theirs: Mapping[str, Tensor], rules: Sequence[Rule], shapes: Mapping
 
 
 def to_theirs(ours: Mapping[str, Tensor], rules: Sequence[Rule]) -> dict[str, Tensor]:
-    """Return their tensors from ours: the inverse of ``to_ours``."""
-    pairs = (
-        (their_name, rule.join([ours[name] for name in our_names]))
-        for rule in rules
-        for their_name, our_names in rule.places(ours)
-    )
-    return dict(pairs)
+    """Return their tensors from ours: the inverse of ``to_ours``.
+
+    Raises:
+        UsageError: a tensor that no rule takes, a part without which a rule cannot make its tensor, or two tensors for
+            one name: a file would lack them in silence.
+    """
+    theirs: dict[str, Tensor] = {}
+    taken: set[str] = set()
+    missing: list[str] = []
+    doubled: list[str] = []
+    for rule in rules:
+        for their_name, our_names in rule.places(ours):
+            if lacking := [name for name in our_names if name not in ours]:
+                missing += lacking
+                continue
+            if their_name in theirs:
+                doubled.append(their_name)
+            taken.update(our_names)
+            theirs[their_name] = rule.join([ours[name] for name in our_names])
+    homeless = [name for name in ours if name not in taken]
+    if lines := _named({"without a place in the file": homeless, "missing": missing, "for one name": doubled}):
+        raise UsageError(
+            f"the family's files cannot hold this model; tensors {lines}",
+            "something was added to or taken from it: save the model that its configuration describes",
+        )
+    return theirs
 
 
 def _refuse(faults: Mapping[str, list[str]]) -> None:
     """Raise one error that names ten faults of each kind, with the count."""
-    lines = [
+    if lines := _named(faults):
+        raise ModelFileError(
+            f"the weights do not fit the configuration; tensors {lines}",
+            "config.json and the weights must come from the same model",
+        )
+
+
+def _named(faults: Mapping[str, list[str]]) -> str:
+    """Return ten names of each kind of fault, with the count."""
+    return "; ".join(
         f"{len(names)} {kind}: {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
         for kind, names in faults.items()
         if names
-    ]
-    if lines:
-        raise ModelFileError(
-            "the weights do not fit the configuration; tensors " + "; ".join(lines),
-            "config.json and the weights must come from the same model",
-        )
+    )

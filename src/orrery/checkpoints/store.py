@@ -20,6 +20,11 @@ FOLDER = re.compile(r"step-(\d{6,})")
 LEFTOVER = re.compile(r"step-\d{6,}\.(tmp|old)-\d+-[0-9a-f]+")
 
 
+def is_ours(name: str) -> bool:
+    """Say whether a name in the folder of the checkpoints is one that a store gives."""
+    return bool(FOLDER.fullmatch(name) or LEFTOVER.fullmatch(name) or re.match(r"(latest|best)(\.tmp-|$)", name))
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """All that continues a run: weights and optimizer by name, the loop's state and the model's spec."""

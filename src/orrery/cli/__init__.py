@@ -1,13 +1,11 @@
 """The program ``orrery``: one module per verb, imported only when that verb runs."""
 
-from typing import Any
-
 __all__ = ["main"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "main":
-        from orrery.cli.program import main
+        from orrery.cli.start import main
 
         return main
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,11 +3,13 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from orrery.cli.console import printable, report
+from orrery.cli.numbers import ABOVE_ZERO, COUNT, NOT_NEGATIVE, SEED, SHARE
+from orrery.cli.stopping import dealt_with
 from orrery.errors import DataError, OrreryError, UsageError
 
 if TYPE_CHECKING:
@@ -22,21 +24,21 @@ def chat(
     *,
     template: str | None = None,
     system: str | None = None,
-    max_new_tokens: int = 256,
-    temperature: float = 0.8,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    min_p: float | None = None,
-    repetition_penalty: float | None = None,
+    max_new_tokens: Annotated[int, COUNT] = 256,
+    temperature: Annotated[float, NOT_NEGATIVE] = 0.8,
+    top_k: Annotated[int | None, COUNT] = None,
+    top_p: Annotated[float | None, SHARE] = None,
+    min_p: Annotated[float | None, SHARE] = None,
+    repetition_penalty: Annotated[float | None, ABOVE_ZERO] = None,
     stop: Annotated[list[str] | None, Parameter(negative=())] = None,
-    seed: int = 1337,
+    seed: Annotated[int, SEED] = 1337,
     device: str = "auto",
     dtype: str = "auto",
 ) -> None:
     """Talk with a model: each line of the input is a turn, each answer ends at the template's end-of-turn token.
 
-    Answers go to stdout, everything else to stderr, so that questions can be piped in. Ctrl-C stops an answer, not
-    the program. What you write is ordinary text: no line of it can become a control token.
+    Answers go to stdout, everything else to stderr, so that questions can be piped in. At a terminal Ctrl-C stops
+    an answer, not the program. What you write is ordinary text: no line of it can become a control token.
 
     Args:
         model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
@@ -58,7 +60,7 @@ def chat(
 
     lm = load(model, device, dtype)
     form = lm.chat_template(template)
-    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+    sampling: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
     talk = Conversation(
         lambda messages, show: lm.reply(
             messages,
@@ -84,7 +86,7 @@ def _talk(talk: "Conversation") -> None:
         try:
             if line == "/quit":
                 return
-            _obey(talk, line) if line.startswith("/") else _answer(talk, line)
+            _obey(talk, line) if line.startswith("/") else _answer(talk, line, person)
         except OrreryError as error:
             if not person:
                 raise
@@ -101,10 +103,11 @@ def _lines(person: bool) -> Iterator[str]:
         except KeyboardInterrupt:
             if not person:
                 raise
+            dealt_with()
             print(f"\n{COMMANDS}", file=sys.stderr)
             continue
         except UnicodeDecodeError as error:
-            raise DataError(f"the input is not UTF-8: {error.reason}", "convert it to UTF-8") from error
+            raise DataError(f"the input is not {sys.stdin.encoding}: {error.reason}", "convert it to UTF-8") from error
         if not line:
             return
         if line.strip():
@@ -123,10 +126,13 @@ def _obey(talk: "Conversation", line: str) -> None:
         raise UsageError(f"no command {line.strip()[:80]!r}", f"{COMMANDS}; a space before the / makes it a question")
 
 
-def _answer(talk: "Conversation", line: str) -> None:
+def _answer(talk: "Conversation", line: str, person: bool) -> None:
     answer = talk.ask(line, lambda piece: print(printable(piece), end="", flush=True))
     print(flush=True)
     if answer is None:
+        if not person:
+            raise KeyboardInterrupt
+        dealt_with()
         print("(stopped)", file=sys.stderr)
     elif answer.finish_reason == "length":
         print("(cut off by --max-new-tokens)", file=sys.stderr)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from orrery.cli.numbers import ABOVE_ZERO, COUNT
 from orrery.cli.tables import print_table
 from orrery.errors import UsageError
 from orrery.settings import runs_folder
@@ -21,9 +22,9 @@ def compare(
     *words: Annotated[str, Parameter(allow_leading_hyphen=True)],
     text: str | None = None,
     models: str | None = None,
-    parameters: int | None = None,
-    minutes: float | None = None,
-    steps: int | None = None,
+    parameters: Annotated[int | None, COUNT] = None,
+    minutes: Annotated[float | None, ABOVE_ZERO] = None,
+    steps: Annotated[int | None, COUNT] = None,
     output: Path | None = None,
     resume: bool = False,
 ) -> int:

@@ -10,8 +10,13 @@ from typing import Any
 
 from orrery.errors import MachineError, OrreryError, RunError, UsageError
 
-# The disk is full, over quota, read-only, closed to this user, or refuses a file of this size.
-_MACHINE_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EFBIG})
+# The disk is full, over quota, or refuses a file of this size; read-only, or closed to this user.
+_ROOM_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_RIGHTS_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_PATH_ERRNOS = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EEXIST, errno.ENOTEMPTY}
+    | {errno.EINVAL, errno.ENXIO, errno.ESPIPE, errno.EXDEV, errno.EBADF}
+)
 _INTERRUPTED = 130
 _KEPT = "\n\t"
 _LONGEST = 2000
@@ -56,20 +61,32 @@ def judge(error: BaseException) -> Verdict:
         return Verdict("interrupted", "", _INTERRUPTED)
     if isinstance(error, BrokenPipeError):
         return Verdict("", "", RunError.exit_code)
-    if isinstance(error, OSError) and error.errno in _MACHINE_ERRNOS:
-        return _machine(error)
+    if isinstance(error, OSError) and error.errno is not None:
+        return _path(error) if error.errno in _PATH_ERRNOS else _machine(error)
     if _is_memory(error):
         hint = "use a smaller batch, context or model, or free memory on this machine"
         return Verdict(f"out of memory: {error}", hint, RunError.exit_code)
     return _usage(error) or _defect(error)
 
 
+def _path(error: OSError) -> Verdict:
+    """Tell of a path that cannot be what it should be, wherever it came from."""
+    return Verdict(
+        f"{error.strerror}{_where(error)}", "check the path, and each folder on its way", UsageError.exit_code
+    )
+
+
 def _machine(error: OSError) -> Verdict:
-    where = f": {error.filename}" if error.filename else ""
-    hint = "make room or choose another folder; nothing already saved was touched"
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        hint = "choose a folder that this user may write, or change its rights"
-    return Verdict(f"{error.strerror}{where}", hint, MachineError.exit_code)
+    hint = "check the machine: its disks, limits and network"
+    if error.errno in _ROOM_ERRNOS:
+        hint = "make room or choose another folder; nothing already saved was touched"
+    if error.errno in _RIGHTS_ERRNOS:
+        hint = "choose a file or folder that this user may read or write, or change its rights"
+    return Verdict(f"{error.strerror}{_where(error)}", hint, MachineError.exit_code)
+
+
+def _where(error: OSError) -> str:
+    return f": {os.fsdecode(error.filename)}" if isinstance(error.filename, str | bytes) else ""
 
 
 def _is_memory(error: BaseException) -> bool:
@@ -118,7 +135,7 @@ def _defect(error: BaseException) -> Verdict:
 
 def _discard_output() -> None:
     """Send what is still buffered nowhere: the interpreter flushes stdout once more on its way out."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def printable(text: str) -> str:

@@ -1,17 +1,18 @@
 """`orrery data clean`: a corpus in, the documents worth training on out, and why the others were dropped."""
 
 import json
-import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from orrery.cli.numbers import SHARE
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
+    from orrery.checkpoints.outputs import OutputFile
     from orrery.data.filters import Filtered, Rule
 
 PATIENCE, PAUSE = 2.0, 10.0
@@ -24,11 +25,12 @@ def clean(
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     exact: bool = False,
-    near: float | None = None,
+    near: Annotated[float | None, SHARE] = None,
     filters: str | None = None,
     drop_matching: str | None = None,
     report: Path | None = None,
     column: str = "text",
+    overwrite: bool = False,
 ) -> None:
     """Leave out duplicates and debris; write the rest as JSON lines of name and text.
 
@@ -54,15 +56,22 @@ def clean(
         A .jsonl file for the name, rule and reason of every document dropped.
     column
         Column of .jsonl files that holds the text.
+    overwrite
+        Replace the files that are there.
     """
+    from orrery.checkpoints.outputs import OutputFile, refuse_same
     from orrery.cli.progress import watched
     from orrery.data.corpora import read_corpus
     from orrery.data.filters import Filtered
 
     rules = _rules(exact, near, filters, drop_matching)
+    target = OutputFile(output, inputs=[source], overwrite=overwrite)
+    dropped = OutputFile(report, inputs=[source], overwrite=overwrite) if report else None
+    if dropped is not None:
+        refuse_same(target, dropped)
     with ExitStack() as files:
-        kept = files.enter_context(_new_lines(output))
-        told = files.enter_context(_new_lines(report)) if report else lambda row: None
+        kept = _rows_into(target, files)
+        told = _rows_into(dropped, files) if dropped else lambda row: None
         filtered = Filtered(
             watched(read_corpus(source, column=column), "documents", lambda document: len(document.text)),
             rules,
@@ -94,17 +103,10 @@ def _rules(exact: bool, near: float | None, filters: str | None, drop_matching: 
     return rules
 
 
-@contextmanager
-def _new_lines(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Yield what writes a line of JSON to a file that appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(temporary, "w", encoding="utf-8") as stream:
-            yield lambda row: print(json.dumps(row, ensure_ascii=False), file=stream)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _rows_into(output: "OutputFile", files: ExitStack) -> Callable[[dict[str, Any]], None]:
+    """Return what writes a line of JSON to a file that gets its name when ``files`` are closed without an error."""
+    stream = files.enter_context(output.lines())
+    return lambda row: print(json.dumps(row, ensure_ascii=False), file=stream)
 
 
 def _show(filtered: "Filtered") -> None:

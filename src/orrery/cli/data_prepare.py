@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from orrery.cli.numbers import COUNT, COUNT_OR_NONE
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -27,10 +29,10 @@ def prepare(
     tokenizer: Path,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     column: str = "text",
-    every: int = 20,
+    every: Annotated[int, COUNT] = 20,
     invalid: Literal["error", "replace"] = "error",
-    skip_bad: int = 0,
-    shard_tokens: int = 1 << 26,
+    skip_bad: Annotated[int, COUNT_OR_NONE] = 0,
+    shard_tokens: Annotated[int, COUNT] = 1 << 26,
 ) -> None:
     """Write a corpus as token shards, train-00000.tokens and so on, with their index.json.
 
@@ -44,7 +46,7 @@ def prepare(
     tokenizer
         A tokenizer.json, or a folder that holds one.
     output
-        Folder to write to.
+        Folder to write to: a new or an empty one, or one with this preparation begun.
     column
         Column of .jsonl files that holds the text.
     every
@@ -56,16 +58,20 @@ def prepare(
     shard_tokens
         Number of tokens a shard.
     """
+    from orrery.checkpoints.lock import NAME as LOCK
+    from orrery.checkpoints.outputs import OutputFolder
     from orrery.data.large_text import Reading
     from orrery.data.prepare import prepare
+    from orrery.data.shard_index import NAME, Index
     from orrery.errors import UsageError
     from orrery.text import load_tokenizer
 
     for name, number in (("every", every), ("shard-tokens", shard_tokens)):
         if number < 1:
             raise UsageError(f"--{name} is {number}", "give a number of at least 1")
-    if output.exists() and not output.is_dir():
-        raise UsageError(f"{output} is a file", "give --output a folder, which may not exist yet")
+    if Index.read(output) is None:
+        begun = [file.name for file in output.glob(f"{NAME}.tmp-*")]
+        OutputFolder(output, (LOCK, *begun), inputs=[source, tokenizer], overwrite=True)
     reading = Reading(column, invalid, skip_bad)
     loaded = load_tokenizer(tokenizer)
     try:

@@ -22,16 +22,18 @@ _WHY = {"model": "", "check": "must be above the model", "aim": "to aim at"}
 def demo(
     *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
     output: Path | None = None,
+    overwrite: bool = False,
     print_config: bool = False,
 ) -> None:
     """Train a small model on Python's own documentation, measure it, let it write, and look inside.
 
-    Needs no network and no data set. Leaves a run folder with the model and report.html, a page for any browser. An
-    earlier demo in the folder is replaced, anything else is left alone. Exit code 1 if a check fails.
+    Needs no network and no data set. Leaves a run folder with the model and report.html, a page for any browser.
+    Exit code 1 if a check fails.
 
     Args:
         overrides: Keys of the recipe with new values, such as --training.steps 1000 or --data.train FOLDER.
         output: The run's folder; by default runs/demo.
+        overwrite: Replace an earlier demo in the folder; it stays until the new one has its first checkpoint.
         print_config: Print the recipe as it is resolved, and stop.
     """
     recipe = load_recipe(RECIPE, overrides, os.environ)
@@ -42,8 +44,8 @@ def demo(
     from orrery.training.progress import find_reporter
 
     folder = output or runs_folder() / recipe.name
-    print(f"Orrery's demo writes into {folder}; an earlier demo there is replaced.", flush=True)
-    findings = lab.demo(recipe, folder, lambda line: print(line, flush=True), find_reporter)
+    print(f"Orrery's demo writes into {folder}.", flush=True)
+    findings = lab.demo(recipe, folder, lambda line: print(line, flush=True), find_reporter, overwrite=overwrite)
     show(findings)
     print(f"\nThe page with curves, samples and attention: {folder / lab.PAGE}")
     print(f'Go on with: orrery generate {folder} "The list"')

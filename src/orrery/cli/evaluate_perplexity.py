@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from orrery.cli.numbers import COUNT
 from orrery.errors import UsageError
 
 
@@ -14,8 +15,8 @@ def perplexity(
     *,
     file: Path | None = None,
     named: Annotated[str | None, Parameter(name="--set")] = None,
-    length: int | None = None,
-    batch_size: int = 16,
+    length: Annotated[int | None, COUNT] = None,
+    batch_size: Annotated[int, COUNT] = 16,
     device: str = "auto",
     dtype: str = "auto",
 ) -> None:

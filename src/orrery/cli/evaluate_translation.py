@@ -22,6 +22,7 @@ def translation(
     named: Annotated[str | None, Parameter(name="--set")] = None,
     search: Search = BEAMS,
     output: Path | None = None,
+    overwrite: bool = False,
     device: str = "auto",
     dtype: str = "auto",
 ) -> None:
@@ -34,14 +35,18 @@ def translation(
         named: A named set, such as multi30k-en-de/test_2016_flickr, in the place of both.
         search: How translations are searched for.
         output: A file for the translations, one a line.
+        overwrite: Replace the file of --output.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
+    from orrery.checkpoints.outputs import OutputFile
     from orrery.cli.translate import counting, one_line
     from orrery.cli.waiting import waiting
     from orrery.loading.load import load
     from orrery.tasks.translation import evaluate_translation
 
+    inputs = [model, source, target]
+    answers = OutputFile(output, inputs=inputs, overwrite=overwrite) if output is not None else None
     pairs = named_pairs(source, target, named)
     lm = load(model, device, dtype)
     with waiting() as line:
@@ -51,9 +56,8 @@ def translation(
             done=counting(line.now, len(pairs)),
             **asdict(search),
         )
-    if output is not None:
-        lines = "".join(one_line(answer) + "\n" for answer in found.hypotheses)
-        output.write_text(lines, encoding="utf-8", newline="\n")
+    if answers is not None:
+        answers.write("".join(one_line(answer) + "\n" for answer in found.hypotheses))
     print(found.bleu)
     print(found.chrf)
     print(f"{len(pairs):,} sentences, {found.sentences_per_second:,.1f} a second, {search.num_beams} beams")

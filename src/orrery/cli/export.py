@@ -20,12 +20,13 @@ def export(
     *,
     type: Annotated[Literal["f32", "f16", "bf16", "q8_0", "q4_0"] | None, Parameter(name="--type")] = None,
     binary: bool = False,
+    overwrite: bool = False,
 ) -> None:
     """Write a model for other programs; success is told only after what was written was read back and compared.
 
     gguf is one file for llama.cpp and what is built on it, and takes the families and byte-level BPE tokenizers that
     llama.cpp has; hf is a folder for transformers, with every weight as it is; word2vec is the file of the C program,
-    from word vectors or from the table a model reads its tokens from. What exists is never overwritten.
+    from word vectors or from the table a model reads its tokens from.
 
     Args:
         model: A run, a checkpoint, or a Hugging Face folder; for word2vec also a file of word vectors.
@@ -33,23 +34,32 @@ def export(
         output: The file or folder to write.
         type: How gguf stores matrices; where not given, as the model does, float64 as f32.
         binary: Write word2vec's binary form, a third of the size, instead of text.
+        overwrite: Replace the file that is there, or a folder that holds an exported model and nothing else.
     """
     if format != "gguf" and type is not None:
         raise UsageError(f"--type belongs to gguf; {format} writes the numbers as they are", "leave --type away")
     if format != "word2vec" and binary:
         raise UsageError("--binary belongs to word2vec", "leave --binary away")
+    from orrery.checkpoints.outputs import OutputFile, OutputFolder
     from orrery.loading.export import export_gguf, export_hf, export_word2vec
     from orrery.loading.read import read
+    from orrery.loading.save import MODEL_FILES
     from orrery.loading.word_vectors import read_word_vectors
 
     def say(line: str) -> None:
         print(line, file=sys.stderr)
 
+    # Refused before anything is read.
+    if format == "hf":
+        OutputFolder(output, MODEL_FILES, inputs=[model], overwrite=overwrite)
+    else:
+        OutputFile(output, inputs=[model], overwrite=overwrite)
     if format == "word2vec":
-        _print(export_word2vec(read_word_vectors(model, say), output, binary=binary))
-        return
-    stored = read(model, say)
-    _print(export_hf(stored, output) if format == "hf" else export_gguf(stored, output, type))
+        _print(export_word2vec(read_word_vectors(model, say), output, binary=binary, overwrite=overwrite))
+    elif format == "hf":
+        _print(export_hf(read(model, say), output, overwrite=overwrite))
+    else:
+        _print(export_gguf(read(model, say), output, type, overwrite=overwrite))
 
 
 def _print(done: "Exported") -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from orrery.cli.console import printable
+from orrery.cli.numbers import ABOVE_ZERO, COUNT, NOT_NEGATIVE, NUMBER, SEED, SHARE
 
 if TYPE_CHECKING:
     from orrery.loading.language_model import LanguageModel
@@ -24,17 +25,17 @@ def generate(
     prompt: str,
     /,
     *,
-    max_new_tokens: int = 64,
-    temperature: float | None = None,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    min_p: float | None = None,
-    repetition_penalty: float | None = None,
-    num_beams: int = 1,
-    length_penalty: float = 0.6,
+    max_new_tokens: Annotated[int, COUNT] = 64,
+    temperature: Annotated[float | None, NOT_NEGATIVE] = None,
+    top_k: Annotated[int | None, COUNT] = None,
+    top_p: Annotated[float | None, SHARE] = None,
+    min_p: Annotated[float | None, SHARE] = None,
+    repetition_penalty: Annotated[float | None, ABOVE_ZERO] = None,
+    num_beams: Annotated[int, COUNT] = 1,
+    length_penalty: Annotated[float, NUMBER] = 0.6,
     stop: Annotated[list[str] | None, Parameter(negative=())] = None,
     truncate: Literal["left"] | None = None,
-    seed: int = 1337,
+    seed: Annotated[int, SEED] = 1337,
     device: str = "auto",
     dtype: str = "auto",
 ) -> None:

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 
-def import_(model: str, out: Path, /, *, allow_pickle: bool = False) -> None:
+def import_(model: str, out: Path, /, *, allow_pickle: bool = False, overwrite: bool = False) -> None:
     """Write a model anew as safetensors, read it back, and compare every tensor.
 
     A pickle can run any code. It is opened only with --allow-pickle, by another process without network and with
@@ -14,20 +14,23 @@ def import_(model: str, out: Path, /, *, allow_pickle: bool = False) -> None:
         model: A Hugging Face folder, the file of weights in one, hf:org/name@revision, or a word2vec file.
         out: The new folder.
         allow_pickle: Convert .bin and .pt files.
+        overwrite: Replace an import that is in the folder, which holds nothing else.
     """
+    from orrery.checkpoints.outputs import OutputFolder
     from orrery.loading import hub
-    from orrery.loading.importing import import_model
+    from orrery.loading.importing import IMPORTED, import_model
     from orrery.loading.word_vectors import import_word2vec
-    from orrery.models.word2vec.files import is_vectors
+    from orrery.models.word2vec.files import VECTORS, is_vectors
 
     def say(line: str) -> None:
         print(line, file=sys.stderr)
 
+    OutputFolder(out, (*IMPORTED, VECTORS), inputs=[model], overwrite=overwrite)  # refused before anything is fetched
     source = hub.fetch(model, say) if model.startswith(hub.PREFIX) else Path(model)
     if is_vectors(source):
-        words, width = import_word2vec(source, out).matrix.shape
+        words, width = import_word2vec(source, out, overwrite=overwrite).matrix.shape
         say(f"{out}: {words:,} words of width {width:,}, read back equal bit for bit")
         print(out)
         return
-    import_model(source, out, allow_pickle=allow_pickle, say=say)
+    import_model(source, out, allow_pickle=allow_pickle, overwrite=overwrite, say=say)
     print(out)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from orrery.checkpoints.outputs import OutputFolder
+from orrery.cli.numbers import SEED_EACH
 from orrery.cli.tables import print_table
 from orrery.errors import RunError, UsageError
-from orrery.labs.lab import LABS, carry_out
+from orrery.labs.lab import FILES, LABS, carry_out
 from orrery.settings import runs_folder
 
 if TYPE_CHECKING:
@@ -18,9 +20,10 @@ if TYPE_CHECKING:
 def lab(
     name: str | None = None,
     *,
-    seeds: Annotated[tuple[int, ...], Parameter(negative="", consume_multiple=True)] = (0, 1, 2),
+    seeds: Annotated[tuple[int, ...], SEED_EACH] = (0, 1, 2),
     quick: Annotated[bool, Parameter(negative="")] = False,
     output: Path | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Run an experiment with several seeds, draw its figure, and hold what it claims; without a name list them all.
 
@@ -31,16 +34,19 @@ def lab(
         seeds: One run for each, such as --seeds 0 1 2.
         quick: Smaller models and fewer steps: under a minute a seed.
         output: The folder; by default runs/lab-NAME.
+        overwrite: Replace what an earlier call left in the folder.
     """
     if name is None:
         print_table(("lab", "question"), list(LABS.items()))
         return
     if name not in LABS:
         raise UsageError(f"there is no lab {name!r}", f"there are: {', '.join(LABS)}")
+    folder = output or runs_folder() / f"lab-{name}"
+    target = OutputFolder(folder, FILES, overwrite=overwrite)
     print(LABS[name], flush=True)
     outcome = carry_out(name, seeds, quick=quick, say=lambda line: print(line, file=sys.stderr, flush=True))
-    folder = output or runs_folder() / f"lab-{name}"
-    outcome.write(folder)
+    with target.aside() as fresh:
+        outcome.write(fresh)
     show(outcome)
     print(f"\nThe figure: {folder / 'figure.svg'}; the numbers: {folder / 'numbers.json'}")
     if outcome.failed:

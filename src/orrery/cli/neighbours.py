@@ -4,8 +4,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from orrery.cli.numbers import COUNT
 from orrery.cli.tables import print_table
 from orrery.errors import DataError, UsageError
 
@@ -18,12 +19,13 @@ def neighbours(
     vectors: str,
     /,
     *words: str,
-    n: int = 10,
+    n: Annotated[int, COUNT] = 10,
     similarity: tuple[str, str] | None = None,
     analogy: tuple[str, str, str] | None = None,
     map: Path | None = None,
     concordance: str | None = None,
     evaluate: bool = False,
+    overwrite: bool = False,
 ) -> None:
     """Print the nearest words of each word, by the cosine of their vectors.
 
@@ -39,13 +41,16 @@ def neighbours(
         map: Write an SVG map of the words and their nearest.
         concordance: Print places of the words in a text: a file, a folder or a named set.
         evaluate: Print right answers of Google's analogies and the rank correlation with WordSim-353.
+        overwrite: Replace the file of --map.
     """
+    from orrery.checkpoints.outputs import OutputFile
     from orrery.loading.word_vectors import read_word_vectors
 
     if n < 1:
         raise UsageError(f"--n {n} shows nothing", "give 1 or more")
     if not words and (map or concordance or not (similarity or analogy or evaluate)):
         raise UsageError("no word is given", "orrery neighbours VECTORS WORD ...; see also --analogy, --evaluate")
+    picture = OutputFile(map, inputs=[vectors, concordance], overwrite=overwrite) if map else None
     found = read_word_vectors(vectors, lambda line: print(line, file=sys.stderr))
     if similarity:
         one, other = (spelling(found, word) for word in similarity)
@@ -56,8 +61,9 @@ def neighbours(
     if evaluate:
         print_measures(found)
     known = [spelling(found, word) for word in words]
-    if map:
-        write_map(found, known, n, map)
+    if picture:
+        picture.write(draw_map(found, known, n))
+        print(picture.given)
     if concordance:
         print_places(concordance, words, n)
     if not (map or concordance):
@@ -99,9 +105,8 @@ def print_measures(vectors: "Vectors") -> None:
     print_table(("measure", "value", "of", "skipped"), rows)
 
 
-def write_map(vectors: "Vectors", words: Sequence[str], n: int, path: Path) -> None:
-    """Write the words, each with its nearest in one hue, on the plane of their largest variance."""
-    from orrery.checkpoints.disk import machine_errors, write_text
+def draw_map(vectors: "Vectors", words: Sequence[str], n: int) -> str:
+    """Return the words, each with its nearest in one hue, on the plane of their largest variance, as SVG."""
     from orrery.figures import scatter
 
     groups: dict[str, list[str]] = {}
@@ -115,11 +120,7 @@ def write_map(vectors: "Vectors", words: Sequence[str], n: int, path: Path) -> N
     points = {name: {word: (float(places[word][0]), float(places[word][1])) for word in group}
               for name, group in groups.items()}  # fmt: skip
     title = f"{', '.join(words)}: the nearest words"
-    figure = scatter(points, title=title, x_label="first principal component", y_label="second")
-    with machine_errors(path, len(figure)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, figure)
-    print(path)
+    return scatter(points, title=title, x_label="first principal component", y_label="second")
 
 
 def print_places(source: str, words: Sequence[str], n: int) -> None:

@@ -12,7 +12,7 @@ from orrery.cli.tables import print_table
 if TYPE_CHECKING:
     from orrery.loading.parity import Parity
 
-_LAYERS = re.compile(r"(encoder\.)?(embedded|blocks\.\d+\.resid_post|final)|logits")
+_LAYERS = re.compile(r"(encoder\.)?(embedded|blocks\.\d+\.resid_post|final|memory)|logits")
 
 
 def parity(
@@ -23,6 +23,7 @@ def parity(
     reader: Annotated[Literal["orrery", "transformers"], Parameter(name="--with")] = "orrery",
     dtype: Literal["float64", "float32", "bfloat16", "float16"] = "float32",
     json: Path | None = None,
+    overwrite: bool = False,
 ) -> int:
     """Run two models on the same random tokens and compare them layer by layer.
 
@@ -34,15 +35,18 @@ def parity(
         reader: Who reads the second one; transformers needs the extra 'oracle'.
         dtype: What both compute in.
         json: File for every difference, also those inside the layers.
+        overwrite: Replace the file of --json.
     """
+    from orrery.checkpoints.outputs import OutputFile
     from orrery.loading.parity import compare
 
+    target = OutputFile(json, inputs=[model, against], overwrite=overwrite) if json is not None else None
     other = None
     if reader == "transformers":
         from orrery.loading.reference import look as other  # type: ignore[assignment]
     found = compare(model, against, dtype, other=other)
-    if json is not None:
-        json.write_text(json_format.dumps(_as_json(found), indent=1) + "\n", encoding="utf-8")
+    if target is not None:
+        target.write(json_format.dumps(_as_json(found), indent=1) + "\n")
     _print(found)
     return int(found.first is not None)
 

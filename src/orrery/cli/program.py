@@ -1,16 +1,17 @@
 """The table of verbs, and the one way in: parse, run, turn every failure into two lines and an exit code."""
 
-import os
-import signal
-import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cyclopts
 from cyclopts.config import Env
 
 import orrery
 from orrery.cli.console import close_output, report
+from orrery.cli.start import main
+from orrery.cli.stopping import cause
+
+__all__ = ["VERBS", "Verb", "build", "main", "run"]
 
 
 class Verb(NamedTuple):
@@ -73,23 +74,11 @@ def run(arguments: Sequence[str]) -> int:
         code = build(words)(words)
         close_output()
         return int(code)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except BaseException as error:
-        return report(error, debug=debug)
-
-
-def main() -> None:
-    """Run the program on ``sys.argv`` and exit; SIGTERM unwinds like an exception and exits with 143."""
-    # Before torch is loaded: its threads spin while they wait for each other, and with one of two cores taken by
-    # another program a training of 11,000 tokens a second falls to 300. Sleeping costs nothing that could be measured.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    signal.signal(signal.SIGTERM, _terminate)
-    sys.exit(run(sys.argv[1:]))
-
-
-def _terminate(number: int, frame: Any) -> None:
-    sys.exit(128 + number)
+        stop = cause(error)
+        if not isinstance(stop, SystemExit):
+            return report(stop, debug=debug)
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
 
 
 def _without_debug(words: list[str]) -> tuple[list[str], bool]:

@@ -5,16 +5,20 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from orrery.cli.numbers import COUNT, NUMBER
+
+_LENGTH_PENALTY = "0 favours short answers; the Transformer's paper used 0.6."
+
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Search:
     """How translations are searched for."""
 
-    num_beams: Annotated[int, Parameter(help="Hypotheses followed a sentence; 1 is greedy.")] = 4
-    length_penalty: Annotated[float, Parameter(help="0 favours short answers; the Transformer's paper used 0.6.")] = 0.6
-    max_new_tokens: Annotated[int, Parameter(help="The most tokens of an answer.")] = 128
-    batch_size: Annotated[int, Parameter(help="Sentences translated at once.")] = 64
+    num_beams: Annotated[int, COUNT, Parameter(help="Hypotheses followed a sentence; 1 is greedy.")] = 4
+    length_penalty: Annotated[float, NUMBER, Parameter(help=_LENGTH_PENALTY)] = 0.6
+    max_new_tokens: Annotated[int, COUNT, Parameter(help="The most tokens of an answer.")] = 128
+    batch_size: Annotated[int, COUNT, Parameter(help="Sentences translated at once.")] = 64
 
 
 BEAMS = Search()

@@ -5,14 +5,17 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from orrery.cli.numbers import COUNT
+from orrery.cli.tokenizer_chat import chat
 from orrery.cli.tokenizer_compare import compare
 from orrery.cli.tokenizer_show import show
+from orrery.errors import DataError
 from orrery.text.kinds import Kind
 
 app = App(name="tokenizer", help="Train a tokenizer, look at one, or compare several.")
 app.command(show)
 app.command(compare)
-app.command("orrery.cli.tokenizer_chat:chat", name="chat")
+app.command(chat)
 
 
 @app.command
@@ -22,9 +25,10 @@ def train(
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     kind: Kind = "byte_bpe",
-    vocabulary: int | None = None,
+    vocabulary: Annotated[int | None, COUNT] = None,
     lowercase: Annotated[bool, Parameter(negative="")] = False,
     column: str = "text",
+    overwrite: bool = False,
 ) -> None:
     """Train a tokenizer on a corpus and write tokenizer.json.
 
@@ -33,7 +37,7 @@ def train(
     source
         python-docs, a named data set, a text or .jsonl file, or a folder of them.
     output
-        Folder to write to.
+        Folder to write to: a new or an empty one.
     kind
         byte_bpe: frequent pairs of bytes merged, any text comes back exactly; char_bpe: the same on characters;
         wordpiece: pairs merged by likelihood, spaces dropped; unigram: the likeliest pieces; word: one id a word;
@@ -44,12 +48,21 @@ def train(
         Turn every text into lower case first (not for byte_bpe, which gives back what it reads).
     column
         Column that holds the text, in JSON lines, CSV and Parquet.
+    overwrite
+        Replace the tokenizer in the folder, which holds nothing else.
     """
+    from orrery.checkpoints.outputs import OutputFolder
     from orrery.cli.progress import watched
     from orrery.data.large_text import Reading, read_texts
+    from orrery.text.tokenizer import FILES
     from orrery.text.train import train_tokenizer
 
+    target = OutputFolder(output, FILES, inputs=[source], overwrite=overwrite)
     texts = read_texts(source, Reading(column))
     tokenizer = train_tokenizer(kind, watched(texts, "blocks", len), vocabulary, lowercase=lowercase)
-    tokenizer.save(output)
+    if vocabulary is not None and tokenizer.size < vocabulary:
+        message = f"{source} gives a {kind} tokenizer {tokenizer.size:,} ids, and --vocabulary asks for {vocabulary:,}"
+        raise DataError(message, f"give --vocabulary {tokenizer.size}, leave it away, or give more text")
+    with target.aside() as fresh:
+        tokenizer.save(fresh)
     print(f"{output / 'tokenizer.json'}: {kind} tokenizer, {tokenizer.size:,} ids, {tokenizer.fingerprint[:12]}")

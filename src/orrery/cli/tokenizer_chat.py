@@ -2,16 +2,25 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from orrery.cli.console import printable
+from orrery.cli.numbers import COUNT
 
 if TYPE_CHECKING:
     from orrery.text.chat.origins import Part
     from orrery.text.tokenizer import Tokenizer
 
 
-def chat(model: Path, messages: Path, /, *, template: str | None = None, prompt: bool = False, line: int = 1) -> None:
+def chat(
+    model: Path,
+    messages: Path,
+    /,
+    *,
+    template: str | None = None,
+    prompt: bool = False,
+    line: Annotated[int, COUNT] = 1,
+) -> None:
     """Print a rendered conversation: control tokens in brackets, the template's text, the messages' text, the ids.
 
     Parameters
@@ -19,7 +28,7 @@ def chat(model: Path, messages: Path, /, *, template: str | None = None, prompt:
     model
         A folder with tokenizer.json, and with chat_template.jinja where --template is not given.
     messages
-        A .json file with a list of messages, or a .jsonl file with a conversation a line.
+        A .json file with a list of messages or {"messages": [...], "tools": [...]}, or a .jsonl file of such lines.
     template
         chatml, gemma, llama-2, llama-3, mistral, zephyr, or a Jinja file.
     prompt
@@ -34,9 +43,9 @@ def chat(model: Path, messages: Path, /, *, template: str | None = None, prompt:
 
     tokenizer = load_tokenizer(model)
     form = choose_template(template, tokenizer) if template is not None else load_chat_template(model, tokenizer)
-    conversation = read_conversation(messages, line)
-    rendered = form.render(conversation, prompt)
-    parts = origins(form, conversation, prompt)
+    conversation, variables = read_conversation(messages, line)
+    rendered = form.render(conversation, prompt, **variables)
+    parts = origins(form, conversation, prompt, **variables)
     for part in parts:
         print(_shown(part, form.tokenizer))
     if any(part.origin == "text" for part in parts):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from orrery.cli.numbers import COUNT, COUNT_OR_NONE
 from orrery.cli.tables import print_table
 from orrery.cli.tokenizer_show import visible
 from orrery.cli.waiting import Waiting, waiting
@@ -28,10 +29,11 @@ def compare(
     *texts: str,
     tokenizer: Annotated[list[Path] | None, Parameter(negative="")] = None,
     corpus: str | None = None,
-    vocabulary: int = 4096,
+    vocabulary: Annotated[int, COUNT] = 4096,
     parallel: Annotated[tuple[Path, Path] | None, Parameter(negative="")] = None,
-    sentences: int = 3,
+    sentences: Annotated[int, COUNT_OR_NONE] = 3,
     json: Path | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Cut one text with every kind of tokenizer: pieces, bytes a token, tokens a word, unknowns.
 
@@ -52,23 +54,29 @@ def compare(
         A text chooses the pair whose source it is.
     json
         Write all of it to this file as well.
+    overwrite
+        Replace the file of --json.
     """
+    from orrery.checkpoints.outputs import OutputFile
     from orrery.cli.tokenizer_parallel import compare_parallel
     from orrery.errors import UsageError
 
     if sentences < 0:
         raise UsageError(f"--sentences {sentences} is no number of pairs", "give 0 or more")
+    inputs = [*texts, *(tokenizer or ()), corpus, *(parallel or ())]
+    target = OutputFile(json, inputs=inputs, overwrite=overwrite) if json is not None else None
     if parallel is not None:
         if tokenizer or corpus:
             raise UsageError("--parallel trains its own tokenizers on its own text", "leave --tokenizer, --corpus away")
         result = compare_parallel(*parallel, texts, vocabulary, sentences)
+    elif tokenizer and corpus is not None:
+        raise UsageError("--corpus is text to train on, and --tokenizer names trained ones", "leave one of them away")
     elif not texts:
         raise UsageError("nothing to compare", "give a text, a file, or --parallel SOURCE TARGET")
     else:
         result = _compare_texts(texts, tokenizer or [], corpus, vocabulary)
-    if json is not None:
-        json.parent.mkdir(parents=True, exist_ok=True)
-        json.write_text(json_format.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    if target is not None:
+        target.write(json_format.dumps(result, indent=2, ensure_ascii=False) + "\n")
 
 
 def measures_row(name: str, measures: "Measures") -> tuple[str, ...]:

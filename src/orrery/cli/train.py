@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from orrery.cli import train_word_vectors
 from orrery.settings import runs_folder
-from orrery.training.recipes import as_yaml, load_recipe
+from orrery.training.recipes import as_yaml, load_recipe, words_of
 
 if TYPE_CHECKING:
     from orrery.training.building import Assembly
@@ -35,7 +35,7 @@ def train(
         config: The recipe, a YAML file.
         overrides: Keys of the recipe with new values, such as --training.steps 500.
         resume: Continue from the newest sound checkpoint of the folder.
-        overwrite: Replace the run that is in the folder.
+        overwrite: Replace the run that is in the folder; it stays until the new one has its first checkpoint.
         dry_run: Print the plan (sizes, memory, precision) and stop before the first step.
         print_config: Print the recipe as it is resolved from file, environment and flags, and stop.
         output: The run's folder; by default runs/ and the recipe's name.
@@ -55,23 +55,30 @@ def train(
 
         print(plan(recipe, assemble(recipe), folder))
         return 0
-    return run(recipe, folder, resume=resume, overwrite=overwrite)
+    return run(recipe, folder, resume=resume, overwrite=overwrite, config=config)
 
 
-def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> int:
+def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool, config: Path | None = None) -> int:
     """Hold the folder, assemble, train; return 0 or, after a signal, 128 and its number."""
+    from orrery.checkpoints.succession import NEW
     from orrery.training.distributed import find_ranks
     from orrery.training.folder import RunFolder, open_run_folder
     from orrery.training.loop import Trainer
     from orrery.training.progress import find_reporter
 
     ranks = find_ranks()
+    inputs: list[str | Path] = [*words_of(recipe), *([config] if config else [])]
     if ranks.rank:
-        outcome = Trainer(make_parts(recipe), recipe, RunFolder(folder), ranks).run()
+        ranks.any(False)  # the first rank has opened the folder
+        place = folder / NEW if overwrite else folder
+        outcome = Trainer(make_parts(recipe), recipe, RunFolder(place), ranks).run()
     else:
         reporter = find_reporter()
-        with open_run_folder(folder, resume=resume, overwrite=overwrite) as opened:
+        with open_run_folder(folder, resume=resume, overwrite=overwrite, inputs=inputs) as opened:
             try:
+                ranks.any(False)
+                if opened.replaces is not None:
+                    reporter.line(f"the run in {folder} stays until the first checkpoint; till then: {opened.path}")
                 outcome = Trainer(make_parts(recipe), recipe, opened, ranks, reporter).run()
                 records = opened.records()
                 for line in (*epochs(records), conclusion(recipe, records)):
@@ -84,9 +91,14 @@ def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> int
 def conclusion(recipe: "Recipe | WordVectorRecipe", records: list[dict[str, Any]]) -> str:
     """Say what the last record holds of the recipe's expectation."""
     expected = recipe.expect
-    found = next((r[expected.metric] for r in reversed(records) if expected.metric in r), None) if expected else None
-    if expected is None or found is None:
-        return f"{recipe.name}: nothing was expected, or not measured yet"
+    if expected is None:
+        return f"{recipe.name}: nothing was expected"
+    measured = [record[expected.metric] for record in records if expected.metric in record]
+    if not measured:
+        return f"{recipe.name}: {expected.metric} is not measured yet"
+    found = measured[-1]
+    if not isinstance(found, int | float):
+        return f"{recipe.name}: {expected.metric} is no finite number, expected at most {expected.bound}: missed"
     verdict = "met" if found <= expected.bound else "missed"
     return f"{recipe.name}: {expected.metric} {found:.4f}, expected at most {expected.bound}: {verdict}"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from orrery.errors import UsageError
 from orrery.settings import runs_folder
-from orrery.training.recipes import as_yaml, load_as, read_yaml
+from orrery.training.recipes import as_yaml, load_as, read_yaml, words_of
 
 if TYPE_CHECKING:
     from orrery.training.word_vector_recipe import WordVectorRecipe
@@ -41,11 +41,11 @@ def train(
     elif dry_run:
         print(plan(recipe, folder))
     else:
-        run(recipe, folder, overwrite=overwrite)
+        run(recipe, folder, overwrite=overwrite, config=config)
     return 0
 
 
-def run(recipe: "WordVectorRecipe", folder: Path, *, overwrite: bool) -> None:
+def run(recipe: "WordVectorRecipe", folder: Path, *, overwrite: bool, config: Path) -> None:
     """Train into the folder, and say where the vectors lie."""
     from orrery.cli.train import conclusion
     from orrery.training.folder import open_run_folder
@@ -53,7 +53,7 @@ def run(recipe: "WordVectorRecipe", folder: Path, *, overwrite: bool) -> None:
     from orrery.training.word_vectors import train_word_vectors
 
     reporter = find_reporter()
-    with open_run_folder(folder, overwrite=overwrite) as opened:
+    with open_run_folder(folder, overwrite=overwrite, inputs=[config, *words_of(recipe)]) as opened:
         try:
             train_word_vectors(recipe, opened, reporter)
             reporter.line(conclusion(recipe, opened.records()))

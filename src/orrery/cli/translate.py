@@ -23,6 +23,7 @@ def translate(
     file: Path | None = None,
     search: Search = BEAMS,
     alignment: Path | None = None,
+    overwrite: bool = False,
     device: str = "auto",
     dtype: str = "auto",
 ) -> None:
@@ -37,6 +38,7 @@ def translate(
         file: A UTF-8 file to translate line by line.
         search: How translations are searched for.
         alignment: An SVG file for the picture of what each word of the one translation looked at.
+        overwrite: Replace the file of --alignment.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
@@ -46,6 +48,9 @@ def translate(
         raise UsageError("give either a text or --file, not both and not neither", "orrery translate MODEL TEXT")
     if alignment is not None and text in (None, STDIN):
         raise UsageError("--alignment draws one sentence", "give it as TEXT")
+    from orrery.checkpoints.outputs import OutputFile
+
+    picture = None if alignment is None else OutputFile(alignment, inputs=[model], overwrite=overwrite)
     lines = [text] if text not in (None, STDIN) else read_lines(file)
     from orrery.cli.waiting import waiting
     from orrery.loading.load import load
@@ -59,12 +64,8 @@ def translate(
         )
     for answer in written:
         print(one_line(answer))
-    if alignment is not None:
-        from orrery.checkpoints.disk import machine_errors, write_text
-
-        with machine_errors(alignment):
-            alignment.parent.mkdir(parents=True, exist_ok=True)
-            write_text(alignment, lm.align(lines[0], written[0]).figure() + "\n")
+    if picture is not None:
+        picture.write(lm.align(lines[0], written[0]).figure() + "\n")
 
 
 def read_lines(file: Path | None) -> list[str]:

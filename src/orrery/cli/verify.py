@@ -13,8 +13,6 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from orrery.errors import UsageError
-
 GOLDEN = "golden"
 
 if TYPE_CHECKING:
@@ -27,6 +25,7 @@ def verify(
     json: Path | None = None,
     family: str | None = None,
     everything: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    overwrite: bool = False,
 ) -> int:
     """Check the golden numbers of the course and the laws that every model family obeys.
 
@@ -40,9 +39,12 @@ def verify(
         Only the laws of this model family.
     everything
         Also what needs a C++ compiler or takes minutes.
+    overwrite
+        Replace the file of --json.
     """
-    if json is not None and (json.is_dir() or not json.parent.is_dir()):
-        raise UsageError(f"{json} cannot be written: its folder is not there, or it is one", "name a file")
+    from orrery.checkpoints.outputs import OutputFile
+
+    target = OutputFile(json, overwrite=overwrite) if json is not None else None
     from orrery.laws.registry import verify as run
 
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 120)
@@ -50,8 +52,8 @@ def verify(
     with _progress(console) as say:
         report = run(family, everything=everything, say=say)
     show(report, console)
-    if json is not None:
-        json.write_text(json_format.dumps(report.as_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    if target is not None:
+        target.write(json_format.dumps(report.as_json(), indent=1, allow_nan=False) + "\n")
     failed = sum(not evidence.passed for evidence in report.checks)
     verdict = f"{failed} of {len(report.checks)} checks FAILED" if failed else f"all {len(report.checks)} checks passed"
     console.print(f"{verdict} in {time.perf_counter() - started:.1f} s")

@@ -6,9 +6,11 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
+from orrery.data.codings import foreign_coding
 from orrery.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -17,8 +19,8 @@ Invalid = Literal["error", "replace"]
 
 _OPEN: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".xz": lzma.open}
 _MARK = b"\xef\xbb\xbf"
-_UTF16_MARKS = b"\xff\xfe", b"\xfe\xff"
-_FROM_UTF16 = "convert it: `iconv -f UTF-16 -t UTF-8 FILE > NEW`"
+HEAD = 4096
+"""Bytes that tell how a file writes its letters."""
 
 
 class Line(NamedTuple):
@@ -74,17 +76,26 @@ def open_binary(file: Path) -> Iterator[BinaryIO]:
         raise DataError(f"{file}: a folder, not a file", "name a file in it") from None
 
 
+@contextmanager
+def open_text(file: Path) -> Iterator[BinaryIO]:
+    """Open a file as `open_binary` does. Raises `DataError` for UTF-16 and UTF-32, with the command that converts."""
+    with open_binary(file) as stream:
+        head = cast(BufferedReader, stream).peek(HEAD)[:HEAD]
+        coding = foreign_coding(head)
+        if coding:
+            raise DataError(f"{file}: {coding}, not UTF-8", f"convert it: `iconv -f {coding} -t UTF-8 FILE > NEW`")
+        yield stream
+
+
 def read_lines(file: Path) -> Iterator[Line]:
     """Yield the lines of a file, one in memory at a time, without a byte order mark at its start.
 
     Only LF ends a line: U+2028, form feeds and lone CRs stay inside it, as in ``wc -l``. Raises `DataError`
-    for UTF-16, which would otherwise be read as letters with NULs between them.
+    as `open_text` does.
     """
     offset = 0
-    with open_binary(file) as stream:
+    with open_text(file) as stream:
         for number, content in enumerate(stream, start=1):
-            if number == 1 and content.startswith(_UTF16_MARKS):
-                raise DataError(f"{file}: UTF-16, not UTF-8", _FROM_UTF16)
             marked = len(_MARK) if number == 1 and content.startswith(_MARK) else 0
             yield Line(file, number, offset + marked, content[marked:])
             offset += len(content)
@@ -110,6 +121,4 @@ def decode(content: bytes, where: str, invalid: Invalid, offset: int = 0) -> str
 
 
 def _advice(content: bytes, bad: int) -> str:
-    if content.startswith(_UTF16_MARKS):
-        return f"it is UTF-16, {_FROM_UTF16}"
     return "few bytes are bad: mend them" if bad < len(content) / 1000 else "it is perhaps not UTF-8: convert it"

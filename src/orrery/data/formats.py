@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from orrery.data.files import Faults, decode, open_binary
-from orrery.data.readers import bio, conllu, jsonl, parquet, tables
+from orrery.data.files import Faults, decode, open_text
+from orrery.data.readers import bio, conllu, html, json_records, parquet, tables
 from orrery.data.readers.columns import text_of
 from orrery.data.records import Document, Sentence
 from orrery.errors import DataError
@@ -16,8 +16,9 @@ R = TypeVar("R")
 COMPRESSED = (".gz", ".xz")
 TEXT = (".txt", ".md", ".rst")
 ROWS: dict[str, Callable[[Path, tuple[str, ...], Faults], Rows]] = {
-    ".jsonl": jsonl.read_rows,
-    ".ndjson": jsonl.read_rows,
+    ".jsonl": json_records.read_lines_of_objects,
+    ".ndjson": json_records.read_lines_of_objects,
+    ".json": json_records.read_list_of_objects,
     ".csv": tables.read_csv,
     ".tsv": tables.read_tsv,
     ".tab": tables.read_tsv,
@@ -28,7 +29,9 @@ SENTENCES: dict[str, Callable[[Path, Faults], Iterator[Sentence]]] = {
     ".conll": bio.read_sentences,
     ".bio": bio.read_sentences,
 }
-SUFFIXES = (*TEXT, *ROWS, *SENTENCES)
+WHOLE: dict[str, Callable[[Path, Faults], str]] = dict.fromkeys((".html", ".htm", ".xhtml"), html.read_text)
+SUFFIXES = (*TEXT, *WHOLE, *(suffix for suffix in ROWS if suffix != ".json"), *SENTENCES)
+"""What is read of a folder. A .json file beside others more often describes them than holds their text."""
 
 _REFUSED = {
     ".zip": "unpack it: `unzip FILE`",
@@ -59,8 +62,8 @@ def format_of(file: Path) -> str:
 
 
 def is_plain_text(file: Path) -> bool:
-    """Whether the whole file is one document."""
-    return format_of(file) not in (*ROWS, *SENTENCES)
+    """Whether the whole file is one document, as it stands."""
+    return format_of(file) not in (*ROWS, *SENTENCES, *WHOLE)
 
 
 def read_rows(file: Path, wanted: tuple[str, ...], faults: Faults) -> Rows:
@@ -80,8 +83,10 @@ def read_documents(file: Path, name: str, column: str, faults: Faults) -> Iterat
         yield from _of_rows(file, name, column, faults)
     elif suffix in SENTENCES:
         yield from _of_sentences(read_sentences(file, faults), name)
+    elif suffix in WHOLE:
+        yield Document(name, WHOLE[suffix](file, faults))
     else:
-        with open_binary(file) as stream:
+        with open_text(file) as stream:
             yield Document(name, decode(stream.read(), str(file), faults.invalid))
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orrery.data import formats
-from orrery.data.corpora import PYTHON_DOCS, Document, locate, read_corpus
-from orrery.data.files import Faults, Invalid, open_binary
+from orrery.data.corpora import PYTHON_DOCS, Document, locate, name_of, read_corpus
+from orrery.data.files import Faults, Invalid, open_text
 from orrery.errors import DataError
 from orrery.text import chunks
 
@@ -52,7 +52,7 @@ def read_blocks(source: str | Path, reading: Reading, last_cut: Cut = chunks.las
         return
     root, files, column = locate(source, reading.column)
     for file in files:
-        name = file.relative_to(root).as_posix()
+        name = name_of(file, root)
         if formats.is_plain_text(file):
             yield from _blocks(name, decoded(file, reading.invalid), last_cut)
         else:
@@ -71,7 +71,7 @@ def decoded(file: Path, invalid: Invalid) -> Iterator[str]:
     Raises `DataError` with the offset of the first byte that is not UTF-8, unless ``invalid`` is "replace".
     """
     decoder = codecs.getincrementaldecoder("utf-8")("strict" if invalid == "error" else "replace")
-    with open_binary(file) as stream:
+    with open_text(file) as stream:
         offset = 0
         while True:
             content = stream.read(BLOCK)

@@ -3,9 +3,29 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orrery.families._registry import Family, current_names, load_family, model_type, names, register, rules_of
+    from orrery.families._registry import (
+        Family,
+        current_names,
+        library_of,
+        load_family,
+        model_type,
+        names,
+        register,
+        rules_of,
+        spec_of,
+    )
 
-__all__ = ["Family", "current_names", "load_family", "model_type", "names", "register", "rules_of"]
+__all__ = [
+    "Family",
+    "current_names",
+    "library_of",
+    "load_family",
+    "model_type",
+    "names",
+    "register",
+    "rules_of",
+    "spec_of",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError, UsageError
+from orrery.families import _bare
 from orrery.nn.spec import ModuleSpec
 
 _registered: dict[str, str] = {}
@@ -26,12 +27,13 @@ class Family(Protocol):
         DEFAULTS: every key of ``config.json`` that the family uses, with what an absent key means.
         TINY: a configuration of a few thousand parameters, on which the laws and the documentation run.
 
-    Two more are optional, and read with ``current_names`` and ``model_type``:
+    Three more are optional, and read with ``current_names``, ``model_type`` and ``library_of``:
 
     - ``OLD``: what files of earlier years call their tensors, or a function from a configuration to it: a mapping
       from a regular expression, searched in the name, to what takes its place, or to ``None`` for a tensor that no
       forward pass reads (a buffer; a head that the configuration does not name). They are applied in their order.
     - ``MODEL_TYPE``: the family's name in ``config.json``, where no file of Python may be called so.
+    - ``LIBRARY``: who reads its files, where it is not transformers.
     """
 
     ARCHITECTURE: str
@@ -46,8 +48,18 @@ class Family(Protocol):
 
 def rules_of(family: Family, config: Mapping[str, Any]) -> tuple[Rule, ...]:
     """Return a family's rules for a configuration; some layouts depend on it (the number of heads, the head)."""
+    rules = _whole_rules(family, config)
+    return _bare.unprefixed(rules) if _bare.is_bare(family.ARCHITECTURE, config) else rules
+
+
+def _whole_rules(family: Family, config: Mapping[str, Any]) -> tuple[Rule, ...]:
     weights = family.WEIGHTS
     return tuple(weights(config) if callable(weights) else weights)
+
+
+def spec_of(family: Family, config: Mapping[str, Any]) -> ModuleSpec:
+    """Return the architecture of a ``config.json`` with the head that its class has, or none."""
+    return _bare.without_head(family.ARCHITECTURE, config, family.spec(config))
 
 
 def current_names(family: Family, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -59,10 +71,13 @@ def current_names(family: Family, config: Mapping[str, Any], tensors: Mapping[st
     given = getattr(family, "OLD", {})
     old: Mapping[str, str | None] = given(config) if callable(given) else given
     found: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():
-        current = _current(name, old)
+    known = {name: now for name in tensors if (now := _current(name, old)) is not None}
+    place = _bare.placing(family.ARCHITECTURE, config, _whole_rules(family, config), known.values())
+    for name, now in known.items():
+        current = place(now)
         if current is None:
             continue
+        tensor = tensors[name]
         if current in found and not (tensor.is_meta or torch.equal(found[current], tensor)):
             raise ModelFileError(
                 f"{name} is {current} under an old name, and the file has two different ones",
@@ -85,6 +100,11 @@ def _current(name: str, old: Mapping[str, str | None]) -> str | None:
 def model_type(name: str) -> str:
     """Return what ``config.json`` calls the family of this name: ``xlm-roberta`` for ``xlm_roberta``."""
     return getattr(load_family(name), "MODEL_TYPE", name)
+
+
+def library_of(name: str) -> str:
+    """Return the library that the files of a family are for, as the hub calls it."""
+    return getattr(load_family(name), "LIBRARY", "transformers")
 
 
 def names() -> list[str]:

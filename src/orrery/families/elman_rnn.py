@@ -12,6 +12,7 @@ from orrery.models.decoder import Decoder
 from orrery.nn.recurrent.rnn import ElmanRNN
 
 ARCHITECTURE = "ElmanRNNLanguageModel"
+LIBRARY = "orrery"
 DEFAULTS = _recurrent.DEFAULTS
 TINY = _recurrent.TINY
 WEIGHTS = _recurrent.WEIGHTS

@@ -12,6 +12,7 @@ from orrery.models.decoder import Decoder
 from orrery.nn.recurrent.gru import GRU
 
 ARCHITECTURE = "GRULanguageModel"
+LIBRARY = "orrery"
 DEFAULTS = _recurrent.DEFAULTS
 TINY = _recurrent.TINY
 WEIGHTS = _recurrent.WEIGHTS

@@ -17,6 +17,7 @@ from orrery.nn.recurrent.feeding import FeedingLSTM
 from orrery.nn.recurrent.readers import StackedLSTM
 
 ARCHITECTURE = "LuongAttention"
+LIBRARY = "orrery"
 DEFAULTS = {**_translation.DEFAULTS, "num_layers": 4, "score": "general"}
 TINY = {**_translation.TINY, "num_layers": 2}
 

@@ -22,6 +22,7 @@ from orrery.nn.stack import Stack
 from orrery.nn.time_delay import TimeDelay
 
 ARCHITECTURE = "NPLMLanguageModel"
+LIBRARY = "orrery"
 DEFAULTS: Mapping[str, Any] = {
     "vocab_size": 16383,
     "hidden_size": 100,

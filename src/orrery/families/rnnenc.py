@@ -15,6 +15,7 @@ from orrery.nn.recurrent.readers import SummaryGRU
 from orrery.nn.recurrent.searching import SearchingGRU
 
 ARCHITECTURE = "RNNEncoderDecoder"
+LIBRARY = "orrery"
 DEFAULTS = _translation.DEFAULTS
 TINY = _translation.TINY
 

@@ -16,6 +16,7 @@ from orrery.nn.recurrent.readers import BothWaysGRU
 from orrery.nn.recurrent.searching import SearchingGRU
 
 ARCHITECTURE = "RNNsearch"
+LIBRARY = "orrery"
 DEFAULTS = _translation.DEFAULTS
 TINY = _translation.TINY
 PARTS = ("first", "word", "context", "state", "readout", "scoring.q", "scoring.k", "scoring.v")

@@ -15,6 +15,7 @@ from orrery.nn.recurrent.feeding import UnrolledLSTM
 from orrery.nn.recurrent.readers import Backwards, StackedLSTM
 
 ARCHITECTURE = "SutskeverSeq2Seq"
+LIBRARY = "orrery"
 DEFAULTS = {**_translation.DEFAULTS, "num_layers": 4}
 TINY = {**_translation.TINY, "num_layers": 2}
 

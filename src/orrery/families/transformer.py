@@ -31,6 +31,7 @@ from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack, repeat
 
 ARCHITECTURE = "Transformer"
+LIBRARY = "orrery"
 DEFAULTS: Mapping[str, Any] = {
     "vocab_size": 37000,
     "d_model": 512,

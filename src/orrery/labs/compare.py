@@ -69,15 +69,24 @@ def strayed(entry: Entry, plan: Plan) -> str:
 
 @contextmanager
 def compare_folder(folder: Path, resume: bool) -> Iterator[None]:
-    """Hold the folder; only ``--resume`` may find something in it."""
+    """Hold the folder; only ``--resume`` may find something in it, and that a comparison."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file", "choose another folder with --output")
+    refuse_others(folder, resume)
     with folder_lock(folder):
-        others = sorted(entry.name for entry in folder.iterdir() if entry.name != LOCK)
-        if others and not resume:
-            message = f"{folder} is not empty: it has {', '.join(others[:3])}"
-            raise UsageError(message, "add --resume to go on with it, or choose another folder with --output")
+        refuse_others(folder, resume)
         yield
+
+
+def refuse_others(folder: Path, resume: bool) -> None:
+    """Raise ``UsageError`` for a folder with something in it that is not a comparison to go on with."""
+    found = sorted(entry.name for entry in folder.iterdir() if entry.name != LOCK) if folder.exists() else []
+    begun = RESULT in found or all(name == TOKENIZER or name.startswith(f"{RESULT}.tmp-") for name in found)
+    message = f"{folder} is not empty: it has {', '.join(found[:3])}"
+    if not begun:
+        raise UsageError(f"{message}, and no comparison", "choose another folder with --output")
+    if found and not resume:
+        raise UsageError(message, "add --resume to go on with it, or choose another folder with --output")
 
 
 def earlier(folder: Path, plan: Plan) -> list[Entry]:

@@ -1,7 +1,6 @@
 """The demo: from the text on this machine to a trained model, its measure, its writing and its inside."""
 
 import json
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,10 +21,11 @@ from orrery.loading.load import load
 from orrery.training.assemble_text import assemble_texts, encode, joined, read_documents, read_portions
 from orrery.training.building import Assembly
 from orrery.training.config import DataSettings, Recipe
-from orrery.training.folder import RUN, RunFolder, open_run_folder
+from orrery.training.folder import RUN, RunFolder, entries, open_run_folder
 from orrery.training.loop import Trainer
 from orrery.training.progress import Reporter
-from orrery.training.recipes import config_hash
+from orrery.training.recipes import config_hash, words_of
+from orrery.training.signals import pass_on
 
 REPORT, PAGE = "report.json", "report.html"
 PROMPTS = ("The list", "Return a list of", "If the file does not exist,")
@@ -51,14 +51,17 @@ class Stages:
         self.say(f"{name:<11}{'; '.join(told)} ({self.seconds[name]:.1f} s)")
 
 
-def demo(recipe: Recipe, folder: Path, say: Callable[[str], None], watch: Watch) -> Findings:
+def demo(
+    recipe: Recipe, folder: Path, say: Callable[[str], None], watch: Watch, *, overwrite: bool = False
+) -> Findings:
     """Run the whole demo in ``folder`` and leave the page and the JSON file there.
 
     Args:
         recipe: what to train, on which text; a family, and a split that holds whole documents back.
-        folder: replaced if an earlier demo wrote it.
+        folder: a new or an empty one, or that of an earlier demo, which needs ``overwrite``.
         say: told a line after each stage.
         watch: makes what shows the training, once that begins.
+        overwrite: replace an earlier demo, which stays until the new one has its first checkpoint.
 
     Raises:
         UsageError: the folder holds something else, or the recipe names no family.
@@ -66,7 +69,7 @@ def demo(recipe: Recipe, folder: Path, say: Callable[[str], None], watch: Watch)
     """
     if recipe.model.family is None:
         raise UsageError("the demo saves its model in its family's layout", "give the recipe a model.family")
-    with demo_folder(folder, recipe) as run_folder:
+    with demo_folder(folder, recipe, overwrite) as run_folder:
         findings = tour(recipe, run_folder, Stages(say), watch)
         with machine_errors(folder):
             write_text(folder / REPORT, json.dumps(findings.as_json() | mark(recipe), indent=1) + "\n")
@@ -118,11 +121,10 @@ def learn(recipe: Recipe, assembly: Assembly, folder: RunFolder, watch: Watch) -
     reporter = watch()
     try:
         trainer = Trainer(parts, recipe, folder, reporter=reporter)
-        outcome = trainer.run()
+        trainer.run()
     finally:
         reporter.close()
-    if outcome.signal is not None:
-        raise KeyboardInterrupt if outcome.signal == signal.SIGINT else SystemExit(128 + outcome.signal)
+    pass_on(trainer.signals.received)
     chosen = trainer.precision
     return f"{chosen.dtype} ({chosen.path}) on {chosen.device}, {chosen.threads} threads"
 
@@ -216,15 +218,16 @@ def card(findings: Findings) -> dict[str, object]:
 
 
 @contextmanager
-def demo_folder(folder: Path, recipe: Recipe) -> Iterator[RunFolder]:
-    """Open the folder for a new demo; what an earlier one left there is replaced, anything else is refused."""
+def demo_folder(folder: Path, recipe: Recipe, overwrite: bool) -> Iterator[RunFolder]:
+    """Open the folder for a new demo; an earlier one is replaced with ``overwrite``, anything else is refused."""
     ours = made_by_demo(folder)
-    if folder.is_dir() and not ours and any(entry.name != "lock" for entry in folder.iterdir()):
+    if folder.is_dir() and not ours and entries(folder):
         message = f"{folder} holds something that no demo wrote"
         raise UsageError(message, "choose another folder with --output, or move this one away")
-    with open_run_folder(folder, overwrite=ours) as run_folder:
-        (folder / PAGE).unlink(missing_ok=True)
-        write_text(folder / REPORT, json.dumps(mark(recipe)) + "\n")
+    if ours and not overwrite:
+        raise UsageError(f"{folder} holds an earlier demo", "add --overwrite to replace it, or choose another --output")
+    with open_run_folder(folder, overwrite=ours, inputs=words_of(recipe), beside=(REPORT, PAGE)) as run_folder:
+        write_text(run_folder.path / REPORT, json.dumps(mark(recipe)) + "\n")
         yield run_folder
 
 

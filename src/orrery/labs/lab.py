@@ -9,6 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from orrery.errors import UsageError
 
+FILES = ("numbers.json", "figure.svg")
+"""What a lab leaves in its folder."""
 Numbers = dict[str, Any]
 """What a lab measured with one seed, as JSON has it."""
 
@@ -57,11 +59,11 @@ class Outcome:
         return [claim for claim, margin in self.margins.items() if not margin >= 0]
 
     def write(self, folder: Path) -> None:
-        """Write ``figure.svg`` and ``numbers.json`` into the folder."""
+        """Write `FILES` into the folder."""
         folder.mkdir(parents=True, exist_ok=True)
         found = {"lab": self.name, "quick": self.quick, "margins": dict(self.margins), "seeds": dict(self.runs)}
-        (folder / "numbers.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        (folder / "figure.svg").write_text(self.figure + "\n", encoding="utf-8")
+        (folder / FILES[0]).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        (folder / FILES[1]).write_text(self.figure + "\n", encoding="utf-8")
 
 
 def load_lab(name: str) -> Lab:

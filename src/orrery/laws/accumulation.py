@@ -1,79 +1,110 @@
-"""The law of accumulation: any split of a batch into micro-batches gives the same gradient."""
+"""The law of accumulation: any split of a batch into micro-batches and ranks gives the same gradient."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, deviation, within
-from orrery.laws.models import Subject, random_ids, tiny, trained
+from orrery.laws.models import Subject, Writer, tiny, trained, translates
+from orrery.laws.runs import IGNORED, examples, objective_of
 from orrery.objectives.protocols import Batch, Objective
 
 SINGLE = 1e-6
-ROWS, COLUMNS = 7, 11
-IGNORED = -100
+PRECISIONS = (("float64", torch.float64, FLOAT64, (1, 3)), ("float32", torch.float32, SINGLE, (3,)))
 
 
 def check(family: str) -> Iterator[Evidence]:
     """Compare the gradients of splits with those of the whole batch, and the whole with the plain definition.
 
     Raises:
-        CannotRunError: the objective is not part of this installation.
+        CannotRunError: training is not part of this installation.
     """
     evidence = partial(within, law="accumulation", family=family)
-    objective = causal_objective()
-    for name, dtype, bound in (("float64", torch.float64, FLOAT64), ("float32", torch.float32, SINGLE)):
-        model, batch = tiny(family, dtype), ragged_batch()
-        whole = gradients(model, objective, [batch])
-        for sizes in ((1,) * ROWS, (3, 4), (5, 1, 1)):
-            found = gradients(model, objective, split(batch, sizes))
-            value = max(deviation(a, b) for a, b in zip(found, whole, strict=True))
-            yield evidence(f"micro-batches {sizes} == whole batch, {name}", value=value, bound=bound)
-        value = max(deviation(a, b) for a, b in zip(whole, definition(model, batch), strict=True))
+    objective, batch = objective_of(family), examples(family, 0)
+    for name, dtype, bound, sizes in PRECISIONS:
+        model = subject(family, dtype)
+        whole = gradients(model, objective, batch, None)
+        for size in sizes:
+            value = worst(gradients(model, objective, batch, size), whole)
+            yield evidence(f"micro-batches of {size} == whole batch, {name}", value=value, bound=bound)
+        value = worst(whole, definition(model, batch))
         yield evidence(f"whole batch == mean over all targets, {name}", value=value, bound=bound)
+    model = subject(family, torch.float64)
+    shares = [gradients(model, objective, batch, 1, OneOf(rank, 2)) for rank in range(2)]
+    value = worst([a + b for a, b in zip(*shares, strict=True)], gradients(model, objective, batch, None))
+    yield evidence("two ranks == one, float64", value=value, bound=FLOAT64)
 
 
-def causal_objective() -> Objective:
-    """Return next-token prediction."""
+def subject(family: str, dtype: torch.dtype) -> Subject:
+    """Return the tiny model as training calls it: an encoder-decoder reads the batch's own sources."""
+    model = tiny(family, dtype)
+    return model.model if isinstance(model, Writer) and translates(family) else model
+
+
+def worst(found: list[Tensor], expected: list[Tensor]) -> float:
+    """Return the largest deviation of any parameter's gradient."""
+    return max(deviation(a, b) for a, b in zip(found, expected, strict=True))
+
+
+class OneOf:
+    """One of several ranks, computed alone: its rows are its own, and what would be summed stays its share."""
+
+    def __init__(self, rank: int, world: int) -> None:
+        self.rank, self.world = rank, world
+
+    def rows(self, count: int) -> range:
+        """Return a contiguous share of the rows."""
+        return range(count * self.rank // self.world, count * (self.rank + 1) // self.world)
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the share."""
+        return values
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Leave the share."""
+
+    def any(self, flag: bool) -> bool:
+        """Return the flag."""
+        return flag
+
+
+def gradients(
+    model: Subject, objective: Objective, batch: Batch, micro_batch: int | None, rank: OneOf | None = None
+) -> list[Tensor]:
+    """Return the gradients that a step of training leaves on the parameters.
+
+    Raises:
+        CannotRunError: the training loop is not there.
+    """
     try:
-        from orrery.objectives.causal import CausalLanguageModel
+        from orrery.training.precision import Precision
+        from orrery.training.step import accumulate
     except ImportError as error:
-        raise CannotRunError("the causal objective is not there", "it comes with training") from error
-    return CausalLanguageModel()
-
-
-def ragged_batch() -> Batch:
-    """Return right-padded rows of very unequal lengths: a mean of means would be far off."""
-    ids = random_ids(ROWS, COLUMNS + 1)
-    real = torch.arange(COLUMNS) < torch.tensor([11, 1, 2, 10, 1, 7, 3])[:, None]
-    return {"ids": ids[:, :-1], "targets": ids[:, 1:].masked_fill(~real, IGNORED), "real": real}
-
-
-def split(batch: Batch, sizes: tuple[int, ...]) -> list[Batch]:
-    """Cut a batch into micro-batches of these sizes."""
-    parts = {name: tensor.split(sizes) for name, tensor in batch.items()}
-    return [{name: parts[name][i] for name in batch} for i in range(len(sizes))]
-
-
-def gradients(model: Subject, objective: Objective, parts: list[Batch]) -> list[Tensor]:
-    """Add up the gradients of ``weight * sum / global count`` over micro-batches."""
-    parts = [objective.prepare(part, torch.Generator()) for part in parts]
-    counts = [objective.counts(part) for part in parts]
-    totals = {name: sum(count[name] for count in counts) for name in counts[0]}
-    added = [torch.zeros_like(parameter) for parameter in trained(model)]
-    for part in parts:
-        terms = objective.loss(model, part)
-        loss = torch.stack([term.weight * term.sum / totals[name] for name, term in terms.items()]).sum()
-        found = torch.autograd.grad(loss, trained(model), allow_unused=True)
-        added = [a if b is None else a + b for a, b in zip(added, found, strict=True)]
-    return added
+        raise CannotRunError("the training loop is not there", "it comes with training") from error
+    model.zero_grad(set_to_none=True)
+    with torch.random.fork_rng(devices=[]):
+        accumulate(
+            model,
+            objective,
+            objective.prepare(batch, torch.Generator()),
+            micro_batch=micro_batch,
+            seed=(0, 0),
+            ranks=rank or OneOf(0, 1),
+            precision=Precision("float32", "plain", "cpu", torch.get_num_threads()),
+        )
+    found = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained(model)]
+    model.zero_grad(set_to_none=True)
+    return found
 
 
 def definition(model: Subject, batch: Batch) -> list[Tensor]:
     """Return the gradients of the mean cross entropy over all targets, through the logits of the whole batch."""
-    logits = model(batch["ids"], real=batch["real"])
+    call = {name: batch[name] for name in ("real", "positions", "documents", "source_real") if name in batch}
+    inputs = [batch[name] for name in ("source", "ids") if name in batch]
+    logits = model(*inputs, **call)
     loss = F.cross_entropy(logits.flatten(0, 1), batch["targets"].flatten(), ignore_index=IGNORED)
     found = torch.autograd.grad(loss, trained(model), allow_unused=True)
     return [torch.zeros_like(p) if g is None else g for p, g in zip(trained(model), found, strict=True)]

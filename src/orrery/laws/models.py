@@ -103,7 +103,7 @@ def _image(eyes: Encoder) -> Tensor:
 @lru_cache(maxsize=256)
 def tiny(family: str, dtype: torch.dtype = torch.float64) -> Subject:
     """Return the family's tiny model in evaluation mode; norms and biases are random too, so none can hide."""
-    model = _spec(family).build(0).to(dtype).eval()
+    model = spec_of(family).build(0).to(dtype).eval()
     rng = torch.Generator().manual_seed(7)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -117,9 +117,21 @@ def require_tokens(family: str) -> None:
     Raises:
         CannotRunError: it does.
     """
-    spec = _spec(family)
+    if image_size(family) is not None:
+        raise CannotRunError("inapplicable", "it is stated on tokens; golden outputs look at images")
+
+
+def image_size(family: str) -> tuple[int, ...] | None:
+    """Return the channels, rows and columns of the images that an encoder reads, or nothing where it reads tokens."""
+    spec = spec_of(family)
     if isinstance(spec, Encoder.Spec) and isinstance(spec.embed, PatchEmbedding.Spec):
-        raise CannotRunError("inapplicable", "the laws are stated on tokens; tests/parity looks at images")
+        return (spec.embed.channels, *spec.embed.image)
+    return None
+
+
+def translates(family: str) -> bool:
+    """Say whether a family writes while it looks at tokens that it has read."""
+    return isinstance(spec_of(family), EncoderDecoder.Spec | SequenceToSequence.Spec)
 
 
 def require(family: str, *kinds: str, why: str) -> None:
@@ -128,13 +140,13 @@ def require(family: str, *kinds: str, why: str) -> None:
     Raises:
         CannotRunError: the family is of none of the ``kinds``.
     """
-    if not any(isinstance(_spec(family), _KINDS[kind]) for kind in kinds):
+    if not any(isinstance(spec_of(family), _KINDS[kind]) for kind in kinds):
         raise CannotRunError("inapplicable", why)
 
 
 def kernels_of(family: str) -> dict[str, Kernel]:
     """Return the kernels that can compute a family's attention: a cap on the scores leaves only the definition."""
-    spec = _spec(family)
+    spec = spec_of(family)
     able = {"sdpa": not caps_scores(spec), "materialised": keeps_pattern(spec) and _attends(spec)}
     return {name: kernel for name, kernel in KERNELS.items() if able.get(name, True)}
 
@@ -145,7 +157,8 @@ def _attends(spec: ModuleSpec) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _spec(family: str) -> ModuleSpec:
+def spec_of(family: str) -> ModuleSpec:
+    """Return the architecture of a family's tiny model."""
     rules = load_family(family)
     return rules.spec(rules.TINY)
 

@@ -8,16 +8,17 @@ import torch
 from torch import Tensor
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
-from orrery.laws.models import kernels_of, random_ids, real_of, tiny
+from orrery.laws.models import kernels_of, random_ids, real_of, tiny, translates
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.masks import BoundMask
 
 LENGTHS = (9, 5, 1)
 ROW = 9
+WRITTEN = 4
 
 
 def check(family: str) -> Iterator[Evidence]:
-    """Compare padded rows with the same rows alone, on every kernel."""
+    """Compare padded rows with the same rows alone, on every kernel; where there are sources, these too."""
     evidence = partial(within, law="padding", family=family)
     for name, kernel in kernels_of(family).items():
         for side in ("left", "right"):
@@ -26,6 +27,12 @@ def check(family: str) -> Iterator[Evidence]:
         value = padded(family, "left", kernel, torch.float32)
         yield evidence(f"left-padded == unpadded, {name}, float32", value=value, bound=FLOAT32)
         yield evidence(f"a fully masked row is zero, {name}", value=fully_masked(family, kernel), bound=0)
+        for side in ("left", "right") if translates(family) else ():
+            value = padded_sources(family, side, kernel)
+            yield evidence(f"{side}-padded sources == unpadded, {name}", value=value, bound=FLOAT64)
+    if translates(family):
+        value = answers_to_padded_sources(family)
+        yield evidence("tokens written to padded sources == unpadded, step by step", value=value, bound=FLOAT64)
 
 
 @torch.no_grad()
@@ -36,6 +43,30 @@ def padded(family: str, side: str, kernel: Kernel, dtype: torch.dtype) -> float:
     logits = model(ids, real=real, kernel=kernel)
     rows = zip(ids, real, logits, strict=True)
     return max(deviation(found[keep], model(row[keep][None])[0]) for row, keep, found in rows)
+
+
+@torch.no_grad()
+def padded_sources(family: str, side: str, kernel: Kernel) -> float:
+    """Return the worst deviation over targets whose sources have nine, five and one token."""
+    model, source, target = tiny(family).model, random_ids(len(LENGTHS), ROW), random_ids(len(LENGTHS), WRITTEN, seed=2)
+    real = real_of(LENGTHS, ROW, side)
+    logits = model(source, target, source_real=real, kernel=kernel)
+    rows = zip(source, real, target, logits, strict=True)
+    return max(deviation(found, model(row[keep][None], own[None])[0]) for row, keep, own, found in rows)
+
+
+@torch.no_grad()
+def answers_to_padded_sources(family: str) -> float:
+    """Return the worst deviation over steps that answer sources of nine, five and one token."""
+    model, source = tiny(family).model, random_ids(len(LENGTHS), ROW)
+    logits, state = model.start(source, WRITTEN, torch.tensor(LENGTHS))
+    target, found = torch.full((len(source), 1), model.first), [logits]
+    for _ in range(WRITTEN - 1):
+        target = torch.cat([target, found[-1].argmax(-1, keepdim=True)], 1)
+        stepped, state = model.step(target[:, -1:], state)
+        found.append(stepped[:, -1])
+    rows = zip(source, LENGTHS, target, torch.stack(found, 1), strict=True)
+    return max(deviation(answers, model(row[None, :length], own[None])[0]) for row, length, own, answers in rows)
 
 
 @torch.no_grad()

@@ -1,7 +1,7 @@
-"""A decoding session with its minutes: what every row was told, so that every answer can be checked."""
+"""A decoding session with its minutes: what every row was told and answered, so that all of it can be checked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -16,51 +16,61 @@ Rows = Sequence[Sequence[int]]
 
 @dataclass
 class Transcript:
-    """A state, the tokens of each of its rows, and the largest deviation from a full forward of a row alone."""
+    """A state, and of each row the tokens it was told and the answer after each; the prompt has one answer, its last.
+
+    The answers are compared with one full forward of each row alone, which gives all of them: a token that a later one
+    changes would be a look into the future, and differ as well.
+    """
 
     model: Subject
     state: DecodingState
     rows: list[list[int]]
-    worst: float = 0.0
+    answers: list[list[Tensor]] = field(default_factory=list)
+    found: float = 0.0
 
     @classmethod
     def start(cls, model: Subject, rows: Rows, cache: RowCache) -> "Transcript":
         """Read prompts of unequal lengths."""
         ids, lengths = rectangle(rows)
         logits, state = model.start(ids, cache.capacity, lengths, cache=cache)
-        transcript = cls(model, state, [list(row) for row in rows])
-        transcript._compare(logits[:, None], [1] * len(rows))
-        return transcript
+        return cls(model, state, [list(row) for row in rows], [[row] for row in logits])
 
     def step(self, rows: Rows) -> None:
         """Tell each row some more tokens, perhaps none."""
         ids, lengths = rectangle(rows)
         logits, self.state = self.model.step(ids, self.state, lengths)
-        for have, more in zip(self.rows, rows, strict=True):
+        for have, said, more, answers in zip(self.rows, self.answers, rows, logits, strict=True):
             have.extend(more)
-        self._compare(logits, [len(more) for more in rows])
+            said.extend(answers[: len(more)])
 
     def select(self, rows: Sequence[int]) -> None:
         """Keep some rows, in an order, perhaps several times."""
         self.state = self.state.select(torch.tensor(rows))
         self.rows = [list(self.rows[row]) for row in rows]
+        self.answers = [list(self.answers[row]) for row in rows]
 
     def join(self, other: "Transcript") -> None:
         """Append the rows of another session."""
         self.state = self.state.join(other.state)
-        self.rows = self.rows + other.rows
-        self.worst = max(self.worst, other.worst)
+        self.rows, self.answers = self.rows + other.rows, self.answers + other.answers
+        self.found = max(self.found, other.found)
 
     def truncate(self, lengths: Sequence[int]) -> None:
-        """Forget the end of each row."""
+        """Forget the end of each row; what it answered so far is compared before it is forgotten."""
+        self.found = self.worst
         self.state = self.state.truncate(torch.tensor(lengths))
         self.rows = [row[:length] for row, length in zip(self.rows, lengths, strict=True)]
+        self.answers = [[] for _ in self.rows]
 
-    def _compare(self, logits_BNV: Tensor, counts: Sequence[int]) -> None:
-        for row, answers_NV, count in zip(self.rows, logits_BNV, counts, strict=True):
-            expected_LV = self.model(torch.tensor([row]))[0]
-            found = deviation(answers_NV[:count], expected_LV[len(row) - count :])
-            self.worst = max(self.worst, found if found == found else float("inf"))
+    @property
+    def worst(self) -> float:
+        """Return the largest deviation of any answer from a full forward; infinite where one is no number."""
+        compared = [self._compare(row, said) for row, said in zip(self.rows, self.answers, strict=True) if said]
+        return max([self.found, *(value if value == value else float("inf") for value in compared)])
+
+    def _compare(self, row: list[int], said: list[Tensor]) -> float:
+        expected_LV = self.model(torch.tensor([row]))[0]
+        return deviation(torch.stack(said), expected_LV[len(row) - len(said) :])
 
 
 def rectangle(rows: Rows) -> tuple[Tensor, Tensor]:

@@ -1,21 +1,18 @@
 """From a name or a path to an architecture, without reading a weight."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from orrery.checkpoints.store import SPEC
-from orrery.errors import ModelFileError, OrreryError, UsageError
-from orrery.families import load_family, names
+from orrery.errors import ModelFileError, UsageError
+from orrery.families import load_family, names, spec_of
 from orrery.loading.files import CONFIG, read_json
-from orrery.loading.limits import check_numbers
-from orrery.loading.weights import check_whole
 from orrery.models.assemblies import AssemblySpec
+from orrery.models.limits import check_numbers
+from orrery.models.soundness import check_whole, describes_a_model
 from orrery.nn.spec import from_json
-
-_UNBUILDABLE = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RuntimeError)
-"""What Python and torch raise for numbers and words that no code expected."""
 
 
 def published(config: Mapping[str, Any], path: Path) -> AssemblySpec:
@@ -27,7 +24,7 @@ def published(config: Mapping[str, Any], path: Path) -> AssemblySpec:
     rules = load_family(config.get("model_type"))
     check_numbers(config, path)
     with describes_a_model(path):
-        return check_whole(rules.spec(config))
+        return check_whole(spec_of(rules, config))
 
 
 def own(path: Path) -> AssemblySpec:
@@ -38,6 +35,7 @@ def own(path: Path) -> AssemblySpec:
     """
     content = read_json(path)
     with describes_a_model(path):
+        check_numbers(content, path)
         return check_whole(from_json(content))
 
 
@@ -74,7 +72,7 @@ def of_family(name: str, config: Path | None = None) -> AssemblySpec:
             "name the family that it is of",
         )
     with describes_a_model(config):
-        return check_whole(family.spec(content))
+        return check_whole(spec_of(family, content))
 
 
 def is_family(name: str) -> bool:
@@ -84,17 +82,3 @@ def is_family(name: str) -> bool:
 
 def _plain(name: Any) -> str:
     return str(name).replace("-", "_")
-
-
-@contextmanager
-def describes_a_model(path: Path) -> Iterator[None]:
-    """Turn what Python and torch raise for senseless settings into one error that names the file."""
-    try:
-        yield
-    except OrreryError:
-        raise
-    except _UNBUILDABLE as error:
-        raise ModelFileError(
-            f"{path} describes no model that can be built: {type(error).__name__}: {error}",
-            "correct the setting; config.json and weights of one published model fit each other",
-        ) from error

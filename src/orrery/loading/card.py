@@ -7,8 +7,11 @@ from typing import Any
 from torch import nn
 
 import orrery
+from orrery.families import library_of
 from orrery.models.encoder import Encoder
-from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.models.encoder_decoder import ConditionalDecoder
+from orrery.models.vision import Captioner
+from orrery.nn.patches import PatchEmbedding
 
 _CONTINUES = "text-generation"
 _TASKS: Mapping[str, str] = {
@@ -18,6 +21,9 @@ _TASKS: Mapping[str, str] = {
     "span": "question-answering",
 }
 """What the hub calls the task of an encoder's main head; with any other or none it gives vectors."""
+
+_SEEING: Mapping[str, str] = {"sequence": "image-classification"}
+"""The same of an encoder that reads images."""
 
 _UNKNOWN = "not recorded"
 _SECTIONS = (
@@ -40,7 +46,7 @@ def model_card(family: str, model: nn.Module, facts: Mapping[str, Any]) -> str:
     """
     parameters = sum(parameter.numel() for parameter in model.parameters())
     task = pipeline_tag(model)
-    header = {"library_name": "transformers", "pipeline_tag": task, "tags": ["orrery", family]}
+    header = {"library_name": library_of(family), "pipeline_tag": task, "tags": ["orrery", family]}
     if "license" in facts:
         header["license"] = facts["license"]
     front = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in header.items())
@@ -54,11 +60,14 @@ def model_card(family: str, model: nn.Module, facts: Mapping[str, Any]) -> str:
 
 def pipeline_tag(model: nn.Module) -> str:
     """Return what the hub calls the task of a model, by its assembly and its main head."""
-    if isinstance(model, EncoderDecoder):
-        return "text2text-generation"
-    if isinstance(model, Encoder):
-        return _TASKS.get(next(iter(model.heads), ""), "feature-extraction")
-    return _CONTINUES
+    if isinstance(model, ConditionalDecoder):
+        return "image-to-text" if isinstance(model, Captioner) else "text2text-generation"
+    if not isinstance(model, Encoder):
+        return _CONTINUES
+    main = next(iter(model.heads), "")
+    if isinstance(model.embed, PatchEmbedding):
+        return _SEEING.get(main, "image-feature-extraction")
+    return _TASKS.get(main, "feature-extraction")
 
 
 def _default_limits(task: str, facts: Mapping[str, Any]) -> str:

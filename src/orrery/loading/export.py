@@ -1,9 +1,6 @@
 """A model out, as a Hugging Face folder or as GGUF: written aside, read back, compared, only then given its name."""
 
-import os
-import shutil
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +10,14 @@ import torch
 from torch import Tensor
 
 from orrery.checkpoints import gguf
-from orrery.checkpoints.disk import fsync_folder, machine_errors, replace
+from orrery.checkpoints.outputs import OutputFile, OutputFolder
 from orrery.checkpoints.rules import to_theirs
 from orrery.errors import RunError, UsageError
 from orrery.families import load_family
 from orrery.loading.gguf_architectures import ARCHITECTURES, Architecture, stated, written_tensors
 from orrery.loading.language_model import LanguageModel
 from orrery.loading.read import Stored, read
+from orrery.loading.save import MODEL_FILES
 from orrery.loading.weights import weights_of
 from orrery.models.decoder import Decoder
 from orrery.models.dropout import without_dropout
@@ -53,17 +51,18 @@ class Exported:
     notes: tuple[str, ...] = ()
 
 
-def export_hf(stored: Stored, folder: str | Path) -> Exported:
+def export_hf(stored: Stored, folder: str | Path, *, overwrite: bool = False) -> Exported:
     """Write the Hugging Face layout, and compare what is read back: weights by bytes, architecture, tokenizer.
 
     Raises:
-        UsageError: something is there already, or the model has no family.
+        UsageError: the rule of `outputs` refuses the folder, or the model has no family.
         MachineError: the disk refuses.
         RunError: what was read back differs.
     """
     folder = Path(folder)
     tensors = weights_of(stored.model)
-    with _aside(folder, sum(tensor.nbytes for tensor in tensors.values())) as fresh:
+    target = OutputFolder(folder, MODEL_FILES, inputs=[stored.folder], overwrite=overwrite)
+    with target.aside(sum(tensor.nbytes for tensor in tensors.values())) as fresh:
         LanguageModel(stored).save(fresh)
         again = read(fresh)
         _compare_bytes(tensors, weights_of(again.model))
@@ -78,16 +77,17 @@ def export_hf(stored: Stored, folder: str | Path) -> Exported:
     return Exported(folder, f"Hugging Face layout, {stored.family}", _count(tensors), size, 0.0)
 
 
-def export_gguf(stored: Stored, path: str | Path, kind: str | None = None) -> Exported:
+def export_gguf(stored: Stored, path: str | Path, kind: str | None = None, *, overwrite: bool = False) -> Exported:
     """Write a GGUF file, and compare what is read back: every fact, and every weight within what its kind allows.
 
     Args:
         stored: the model; its family, settings and tokenizer must be ones that llama.cpp has.
         path: of the file.
         kind: of the matrices: f32, f16, bf16, q8_0 or q4_0; by default the model's own, with float64 as f32.
+        overwrite: replace a file that is there.
 
     Raises:
-        UsageError: something is there already, or GGUF cannot say this model.
+        UsageError: the rule of `outputs` refuses the path, or GGUF cannot say this model.
         ModelFileError: the model has no tokenizer, or numbers that are not finite.
         MachineError: the package gguf is missing, or the disk refuses.
         RunError: what was read back differs.
@@ -103,7 +103,8 @@ def export_gguf(stored: Stored, path: str | Path, kind: str | None = None) -> Ex
     tensors = _tensors(model, architecture)
     gguf.check_storable(tensors, kind)
     facts = _facts(stored, model.spec, architecture, tensors)
-    with _aside(path, sum(tensor.nbytes for tensor in tensors.values())) as fresh:
+    target = OutputFile(path, inputs=[stored.folder], overwrite=overwrite)
+    with target.aside(sum(tensor.nbytes for tensor in tensors.values())) as fresh:
         gguf.write_gguf(fresh, architecture.name, facts, tensors, kind)
         worst = _compare(gguf.read_gguf(fresh), facts, tensors, kind)
     assert stored.tokenizer is not None
@@ -113,18 +114,18 @@ def export_gguf(stored: Stored, path: str | Path, kind: str | None = None) -> Ex
     return Exported(path, form, _count(weights_of(model)), path.stat().st_size, worst, notes)
 
 
-def export_word2vec(vectors: Vectors, path: str | Path, *, binary: bool = False) -> Exported:
+def export_word2vec(vectors: Vectors, path: str | Path, *, binary: bool = False, overwrite: bool = False) -> Exported:
     """Write word vectors as the C program does, and compare what is read back: words and numbers, bit for bit.
 
     Raises:
-        UsageError: something is there already.
+        UsageError: the rule of `outputs` refuses the path.
         ModelFileError: a word holds white space, which the format cannot say.
         MachineError: the disk refuses.
         RunError: what was read back differs.
     """
     path = Path(path)
     write, read_back, form = (write_binary, read_binary, "binary") if binary else (write_text, read_text, "text")
-    with _aside(path, 4 * vectors.matrix.size) as fresh:
+    with OutputFile(path, overwrite=overwrite).aside(4 * vectors.matrix.size) as fresh:
         write(vectors, fresh)
         found = read_back(fresh)
         if found.words != vectors.words or found.matrix.tobytes() != vectors.matrix.tobytes():
@@ -195,33 +196,6 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from _leaves(item, f"{path}.{key}" if path else str(key))
     else:
         yield path, value
-
-
-@contextmanager
-def _aside(path: Path, needed: int) -> Iterator[Path]:
-    """Give a path to write to, and once nothing failed move what is there to where it belongs.
-
-    Raises:
-        UsageError: something is there already.
-        MachineError: the disk refuses.
-    """
-    _refuse_existing(path)
-    fresh = path.with_name(f".{path.name}.tmp-{os.getpid()}")
-    try:
-        with machine_errors(path, needed):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            yield fresh
-            _refuse_existing(path)
-            replace(fresh, path)
-            fsync_folder(path.parent)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True) if fresh.is_dir() else fresh.unlink(missing_ok=True)
-
-
-def _refuse_existing(path: Path) -> None:
-    empty = path.is_dir() and not any(path.iterdir())
-    if (path.exists() or path.is_symlink()) and not empty:
-        raise UsageError(f"{path} exists already", "remove it, or choose another name")
 
 
 def _compare_bytes(ours: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:

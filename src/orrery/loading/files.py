@@ -2,45 +2,22 @@
 
 import math
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 
-from orrery.checkpoints import strict_json
+from orrery.checkpoints.json_file import read_json, refuse
 from orrery.checkpoints.tensors import Entry, TensorFile
 from orrery.errors import ModelFileError
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
-JSON_LIMIT, INDEX_LIMIT = 4_000_000, 12_000_000
-"""Bytes: a label for each of 21,000 classes takes a million, the index of 92,000 tensors nine."""
+INDEX_LIMIT = 12_000_000
+"""Bytes: the index of 92,000 tensors takes nine million."""
 _SHARD = re.compile(r"\w[\w.-]*")
-
-
-def read_json(path: Path, limit: int = JSON_LIMIT) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        ModelFileError: the file is missing, no regular file, too long, not UTF-8, not JSON, not an object, has a key
-            twice, or a number that is none.
-    """
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
-            refuse(path, f"is no regular file of at most {limit:,} bytes")
-        content = strict_json.parse(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ModelFileError(f"{path} is missing", "is the folder complete?") from error
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{path} is not JSON: {error}", "get the file again from its source") from error
-    if not isinstance(content, dict):
-        refuse(path, "holds no JSON object")
-    return content
 
 
 class Weights(Mapping[str, Tensor]):
@@ -132,8 +109,3 @@ def _open_shards(folder: Path) -> list[TensorFile]:
         if wrong := sorted(file.keys() ^ expected[file.path.name]):
             raise ModelFileError(f"{file.path} and its index differ in {wrong[0]!r}", "get both again from one source")
     return files
-
-
-def refuse(path: Path, reason: str) -> NoReturn:
-    """Raise the error of a file that is not what its name says."""
-    raise ModelFileError(f"{path} {reason}", "get the file again from its source")

@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from orrery.checkpoints.disk import machine_errors
+from orrery.checkpoints.outputs import OutputFolder
 from orrery.checkpoints.tensors import TensorFile
 from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.loading.files import INDEX, PICKLES, WEIGHTS, Weights, open_weights, pickles_in, read_index
 from orrery.loading.read import Stored, read, read_published
-from orrery.loading.save import save_model
+from orrery.loading.save import MODEL_FILES, save_model
 from orrery.loading.weights import weights_of
 
 PICKLE, PICKLE_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
@@ -24,38 +24,45 @@ TOKENIZER_FILES = (
     "merges.txt", "vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "source.spm", "target.spm",
     "chat_template.jinja",
 )  # fmt: skip
+IMPORTED = tuple(dict.fromkeys((*MODEL_FILES, *TOKENIZER_FILES)))
+"""What an import may leave in its folder."""
 _PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "SYSTEMROOT", "TMPDIR")
 """What the process that opens a pickle sees of the environment: no keys."""
 
 
 def import_model(
-    source: Path, out: Path, *, allow_pickle: bool = False, say: Callable[[str], None] = lambda line: None
+    source: Path,
+    out: Path,
+    *,
+    allow_pickle: bool = False,
+    overwrite: bool = False,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Stored:
     """Write a model anew as safetensors, read it back, and compare every tensor.
 
     Args:
         source: a Hugging Face folder, or one file of weights inside one.
-        out: the new folder.
+        out: the new folder, which gets its name only when all in it was read back equal.
+        overwrite: replace an import that is there.
         allow_pickle: whether weights may come from a pickle, which another process opens.
         say: told what is done.
 
     Raises:
-        UsageError: ``out`` holds something already, or a pickle is not allowed.
+        UsageError: the rule of `outputs` refuses ``out``, or a pickle is not allowed.
         ModelFileError: the files are damaged, or a pickle holds more than tensors.
         RunError: what was written is not what was read.
     """
     folder = source.parent if source.is_file() else source
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} is not empty", "name a new folder")
-    with machine_errors(out), TemporaryDirectory(prefix="orrery-import-") as scratch:
+    target = OutputFolder(out, IMPORTED, inputs=[folder], overwrite=overwrite)
+    with target.aside() as fresh, TemporaryDirectory(prefix="orrery-import-") as scratch:
         weights = _weights(source, folder, out, Path(scratch), allow_pickle, say)
         stored = read_published(folder, weights)
         assert stored.family is not None
         assert stored.config is not None
         generation = stored.generation or None
-        save_model(out, stored.model, stored.family, stored.config, stored.tokenizer, None, generation, stored.chat)
-        _copy_tokenizer(folder, out)
-    _compare(stored, out)
+        save_model(fresh, stored.model, stored.family, stored.config, stored.tokenizer, None, generation, stored.chat)
+        _copy_tokenizer(folder, fresh)
+        _compare(stored, fresh, out)
     say(f"{out}: {len(weights_of(stored.model)):,} tensors, read back equal bit for bit")
     return stored
 
@@ -122,9 +129,9 @@ def _copy_tokenizer(folder: Path, out: Path) -> None:
             shutil.copyfile(folder / name, out / name)
 
 
-def _compare(stored: Stored, out: Path) -> None:
-    """Read back what was written."""
-    before, after = weights_of(stored.model), weights_of(read(out).model)
+def _compare(stored: Stored, fresh: Path, out: Path) -> None:
+    """Read back what was written, before it gets its name."""
+    before, after = weights_of(stored.model), weights_of(read(fresh).model)
     wrong = [n for n, tensor in before.items() if tensor.dtype != after[n].dtype or not torch.equal(tensor, after[n])]
     if wrong:
-        raise RunError(f"{out}: {wrong[0]} came back with other numbers", "do not use this folder; report the model")
+        raise RunError(f"{out}: {wrong[0]} came back with other numbers", "nothing was written; report the model")

@@ -16,11 +16,9 @@ from orrery.loading.architecture import of_folder
 from orrery.loading.placement import DTYPES
 from orrery.loading.read import locate, read
 from orrery.loading.weights import weights_of
-from orrery.models.assemblies import AssemblySpec, vocabulary_of
+from orrery.models.assemblies import AssemblySpec, target_vocabulary_of, vocabulary_of
 from orrery.models.encoder import Encoder
-from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.models.vision import Captioner
-from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.patches import PatchEmbedding
 
 BOUNDS = {"float64": 1e-9, "float32": 1e-5, "bfloat16": 5e-2, "float16": 1e-2}
@@ -106,30 +104,21 @@ def inputs(specs: Sequence[AssemblySpec], seed: int) -> list[Tensor]:
     Raises:
         UsageError: they take different things.
     """
-    kinds = [(isinstance(spec, EncoderDecoder.Spec | Captioner.Spec), _images(spec)) for spec in specs]
+    kinds = [(target_vocabulary_of(spec) is not None, _images(spec)) for spec in specs]
     if kinds[0] != kinds[1]:
         raise UsageError("these two models do not take the same input", "compare models of one kind")
     writes, image = kinds[0]
     length = min(LONGEST, *(spec.context for spec in specs))
     rng = torch.Generator().manual_seed(seed)
     if image is None:
-        known = min(vocabulary for spec in specs if (vocabulary := vocabulary_of(spec)) is not None)
+        known = min(filter(None, map(vocabulary_of, specs)))
         given = [torch.randint(known, (ROWS, length), generator=rng)]
     else:
         given = [torch.randn(ROWS, *image, generator=rng)]
     if writes:
-        known = min(_written(spec).vocabulary for spec in specs)
+        known = min(filter(None, map(target_vocabulary_of, specs)))
         given.append(torch.randint(known, (ROWS, length), generator=rng))
     return given
-
-
-def _written(spec: AssemblySpec) -> TokenEmbedding.Spec:
-    """Return the embedding of what a model writes beside what it reads."""
-    assert isinstance(spec, EncoderDecoder.Spec | Captioner.Spec)
-    if isinstance(spec, EncoderDecoder.Spec) and spec.target is None:
-        return spec.embed
-    assert spec.target is not None
-    return spec.target
 
 
 def _images(spec: AssemblySpec) -> tuple[int, ...] | None:

@@ -13,13 +13,18 @@ from orrery.checkpoints.disk import fsync_file, fsync_folder, machine_errors
 from orrery.checkpoints.rules import to_theirs
 from orrery.checkpoints.tensors import write_tensors
 from orrery.errors import UsageError
-from orrery.families import load_family, model_type, rules_of
+from orrery.families import Family, load_family, model_type, rules_of, spec_of
 from orrery.loading.card import model_card
 from orrery.loading.files import CARD, CONFIG, GENERATION, WEIGHTS
-from orrery.loading.weights import weights_of
+from orrery.loading.weights import refuse_buffers, weights_of
 from orrery.models.dropout import without_dropout
+from orrery.text.chat.folder import FILE as TEMPLATE
+from orrery.text.chat.folder import OTHERS as TEMPLATES
 from orrery.text.chat.folder import write_templates
+from orrery.text.tokenizer import FILES as TOKENIZER_FILES
 
+MODEL_FILES = (CARD, CONFIG, GENERATION, WEIGHTS, *TOKENIZER_FILES, TEMPLATE, TEMPLATES)
+"""What `save_model` leaves in a folder."""
 _CONTROL = {"bos_token_id": "start", "eos_token_id": "end", "pad_token_id": "pad"}
 
 
@@ -62,17 +67,16 @@ def save_model(
         chat: chat templates by name; ``default`` becomes chat_template.jinja.
 
     Raises:
-        UsageError: the model is not what the configuration describes.
+        UsageError: the model is not what the configuration describes, or has a tensor that the file cannot hold.
         MachineError: the disk refuses.
     """
     folder = Path(folder)
     rules = load_family(family)
+    refuse_buffers(model)
     ours = weights_of(model)
-    if without_dropout(rules.spec(config)) != without_dropout(getattr(model, "spec", None)):
+    if without_dropout(spec_of(rules, config)) != without_dropout(getattr(model, "spec", None)):
         raise UsageError(f"this model is not what its {family} configuration says", "save the configuration it has")
-    # A family may read a control token's id (RoBERTa numbers its places after the padding's): it is never replaced.
-    read = {key: value for key, value in rules.DEFAULTS.items() if key in _CONTROL}
-    control = _control_tokens({**read, **config}, tokenizer)
+    control = _control_tokens({**_read_control(rules, config), **config}, tokenizer)
     # All three are written, absent ones as null: transformers would fill in ids of the published vocabulary.
     written = {
         "architectures": [rules.ARCHITECTURE],
@@ -125,6 +129,17 @@ def _dtype(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str
     dtypes = {tensor.dtype for tensor in tensors.values()}
     key = "torch_dtype" if "torch_dtype" in config else "dtype"
     return {key: str(dtypes.pop()).removeprefix("torch.")} if len(dtypes) == 1 else {}
+
+
+def _read_control(rules: Family, config: Mapping[str, Any]) -> dict[str, int]:
+    """Return the control tokens that the configuration leaves to the family and that the architecture depends on.
+
+    RoBERTa numbers its places after the padding's id, and a target of BART may begin with that of a text: these ids
+    are never replaced. A default that nothing reads belongs to the published vocabulary and is not this model's.
+    """
+    spec = rules.spec(config)
+    left = {key: id for key, id in rules.DEFAULTS.items() if key in _CONTROL and key not in config and id is not None}
+    return {key: id for key, id in left.items() if rules.spec({**config, key: id + 1}) != spec}
 
 
 def _control_tokens(config: Mapping[str, Any], tokenizer: SavesItself | None) -> dict[str, Any]:

@@ -1,15 +1,12 @@
 """Tensors into a model: built without memory, filled without copies, tied weights kept tied."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from orrery.checkpoints.rules import Rule, to_ours
-from orrery.errors import ModelFileError
-from orrery.models.assemblies import AssemblySpec
-from orrery.nn.spec import ModuleSpec
+from orrery.errors import ModelFileError, UsageError
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -17,16 +14,18 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
-def check_whole(spec: Any) -> AssemblySpec:
-    """Return the spec if it is that of a whole model.
+def refuse_buffers(model: nn.Module) -> None:
+    """Refuse a model with numbers that are no parameters, which a file would lack.
 
     Raises:
-        ModelFileError: it is not.
+        UsageError: it has buffers that belong to its state.
     """
-    if not isinstance(spec, AssemblySpec):
-        kind = spec.kind if isinstance(spec, ModuleSpec) else type(spec).__name__
-        raise ModelFileError(f"{kind} is not a whole model", "a whole model is a kind such as models.decoder.Decoder")
-    return spec
+    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    if buffers := [name for name in model.state_dict() if name not in parameters]:
+        raise UsageError(
+            f"{len(buffers)} of the model's tensors are no parameters, which a file cannot hold: {buffers[0]}",
+            "save the model that its configuration describes",
+        )
 
 
 def check_fit(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
@@ -85,6 +84,12 @@ def from_theirs(model: nn.Module, theirs: Mapping[str, Tensor], rules: tuple[Rul
                 f"config.json ties {their_names[copy]} to {their_names[first]}, but the file has two different ones",
                 "set tie_word_embeddings to false in config.json",
             )
+    lacking = [their_names.get(name, "") for name in own if name.endswith("vocabulary.weight")]
+    if absent := [name for name in lacking if name and name not in theirs]:
+        raise ModelFileError(
+            f"config.json gives the head a matrix of its own, but the file has no {absent[0]}",
+            "if the head is the embedding table, set tie_word_embeddings to true in config.json",
+        )
     return to_ours(theirs, rules, {name: tensor.shape for name, tensor in own.items()})
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from orrery.checkpoints import succession
 from orrery.errors import ModelFileError
 from orrery.models.word2vec.files import VECTORS, find_vectors, read_vectors
 from orrery.models.word2vec.vectors import Vectors
@@ -20,6 +21,7 @@ def read_word_vectors(path: str | Path, say: Callable[[str], None] = lambda line
         ModelFileError: nothing is there, it is damaged, or the model has no tokenizer.
         UsageError: the model reads no tokens.
     """
+    succession.finish(Path(path))
     if find_vectors(Path(path)):
         return read_vectors(Path(path))
     # Only here: files of word vectors need no torch.
@@ -32,17 +34,20 @@ def read_word_vectors(path: str | Path, say: Callable[[str], None] = lambda line
     return vectors_of(stored.model, stored.tokenizer)
 
 
-def import_word2vec(source: Path, out: Path) -> Vectors:
+def import_word2vec(source: Path, out: Path, *, overwrite: bool = False) -> Vectors:
     """Write a word2vec file, of either form, as the binary one of a new folder, and compare what is read back.
 
     Raises:
-        UsageError: the folder has vectors already.
+        UsageError: the rule of `outputs` refuses the folder.
         ModelFileError: the file is damaged.
         MachineError: the disk refuses.
         RunError: what was read back differs.
     """
+    from orrery.checkpoints.outputs import OutputFolder
     from orrery.loading.export import export_word2vec
 
+    target = OutputFolder(out, (VECTORS,), inputs=[source], overwrite=overwrite)
     vectors = read_vectors(source)
-    export_word2vec(vectors, out / VECTORS, binary=True)
+    with target.aside() as fresh:
+        export_word2vec(vectors, fresh / VECTORS, binary=True)
     return vectors

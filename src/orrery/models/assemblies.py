@@ -18,3 +18,10 @@ def vocabulary_of(spec: AssemblySpec) -> int | None:
     if isinstance(spec, Captioner.Spec) or isinstance(spec.embed, PatchEmbedding.Spec):
         return None
     return spec.embed.vocabulary
+
+
+def target_vocabulary_of(spec: AssemblySpec) -> int | None:
+    """Return how many tokens a model tells apart in the targets that it writes beside its source, if it does so."""
+    if isinstance(spec, Decoder.Spec | Encoder.Spec):
+        return None
+    return vocabulary_of(spec) if spec.target is None else spec.target.vocabulary

@@ -1,32 +1,14 @@
-"""What the assemblies share about a call: where its tokens stand, and which kernel can compute them all."""
+"""What the assemblies share: which tokens of padded rows are real, and which kernel can compute them all."""
 
 import torch
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
 from orrery.nn.attention.multihead import MultiHeadAttention, NoSinks, Scoring
-from orrery.nn.cache import UNCACHED, Cache
 from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Places
 from orrery.nn.spec import ModuleSpec, Value, traverse
-
-
-def places_of(
-    tokens: Shaped[Tensor, "B L *D"],
-    real: Bool[Tensor, "B L"] | None,
-    positions: Int[Tensor, "#B L"] | None,
-    documents: Int[Tensor, "B L"] | None,
-    cache: Cache = UNCACHED,
-) -> tuple[Places, bool]:
-    """Return where the tokens stand, counted from the real ones by default, and whether the rows are whole."""
-    whole = cache is UNCACHED and real is None and positions is None and documents is None
-    if positions is None:
-        positions = cache.next_positions(tokens.shape[1], tokens.device)
-        if real is not None:
-            positions = (positions[:, :1] + real.long().cumsum(1) - 1).masked_fill(~real, 0)
-    return Places(positions, documents), whole
 
 
 def real_of(tokens_BN: Int[Tensor, "B N"], lengths_B: Int[Tensor, "B"] | None) -> Bool[Tensor, "B N"] | None:
@@ -51,6 +33,19 @@ def keeps_pattern(spec: Value) -> bool:
     sinks = any(isinstance(p, MultiHeadAttention.Spec) and p.sinks != NoSinks.Spec() for _, p in traverse(spec))
     biases = any(isinstance(part, ModuleSpec) and part.learns_bias for _, part in traverse(spec))
     return not (caps_scores(spec) or sinks or biases)
+
+
+def check_start(start: int, vocabulary: int) -> None:
+    """Refuse a start token outside the vocabulary of the targets, which configurations may leave at a default.
+
+    Raises:
+        UsageError: it is.
+    """
+    if not 0 <= start < vocabulary:
+        raise UsageError(
+            f"targets begin with token {start}, but the model writes {vocabulary} tokens",
+            "set decoder_start_token_id in the configuration",
+        )
 
 
 def tie(table: nn.Embedding, head: LanguageModelHead) -> None:

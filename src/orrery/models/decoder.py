@@ -8,22 +8,25 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.models.calls import default_kernel, places_of, real_of, tie
+from orrery.models.calls import default_kernel, real_of, tie
+from orrery.models.places import placed
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache import UNCACHED, Cache
 from orrery.nn.caches import RowCache, fitting
 from orrery.nn.context import Context, Taps
 from orrery.nn.embeddings import TokenEmbedding
-from orrery.nn.heads import LanguageModelHead
+from orrery.nn.heads import Headless, LanguageModelHead
+from orrery.nn.masks import Need
 from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
 
 
 @dataclass(frozen=True)
 class DecoderState:
-    """What a decoder remembers: its cache."""
+    """What a decoder remembers: its cache, and the length of each row's prefix where a mask has one."""
 
     cache: RowCache
+    prefix: Int[Tensor, "B"] | None = None
 
     @property
     def lengths(self) -> Int[Tensor, "B"]:
@@ -32,18 +35,27 @@ class DecoderState:
 
     def select(self, rows: Int[Tensor, "N"]) -> "DecoderState":
         """Return a state of the given rows."""
-        return DecoderState(self.cache.select(rows))
+        return DecoderState(self.cache.select(rows), None if self.prefix is None else self.prefix[rows])
 
     def reorder(self, rows: Int[Tensor, "B"]) -> "DecoderState":
         """Return each row as the continuation of ``rows[b]``."""
-        return DecoderState(self.cache.select(rows))
+        return self.select(rows)
 
     def join(self, other: "DecoderState") -> "DecoderState":
         """Return a state of both states' rows."""
-        return DecoderState(self.cache.join(other.cache))
+        prefix = None if self.prefix is None or other.prefix is None else torch.cat([self.prefix, other.prefix])
+        return DecoderState(self.cache.join(other.cache), prefix)
 
     def truncate(self, lengths: Int[Tensor, "B"]) -> "DecoderState":
-        """Forget what lies beyond ``lengths``."""
+        """Forget what lies beyond ``lengths``.
+
+        Raises:
+            UsageError: a prefix would be cut, of which every token has seen the rest.
+        """
+        if self.prefix is not None and bool((lengths < torch.minimum(self.prefix, self.lengths)).any()):
+            raise UsageError(
+                "a prefix cannot be cut: its tokens have seen all of it", "start again from the shorter text"
+            )
         self.cache.truncate(lengths)
         return self
 
@@ -69,7 +81,7 @@ class Decoder(nn.Module):
         context: int
         embed: TokenEmbedding.Spec
         stack: Stack.Spec
-        head: LanguageModelHead.Spec
+        head: LanguageModelHead.Spec | Headless.Spec
 
         def build(self, width: int = 0) -> "Decoder":
             """Return the model, its weights as torch leaves them; the width is the spec's own."""
@@ -82,7 +94,7 @@ class Decoder(nn.Module):
         self.embed = spec.embed.build(spec.stack.entry_width(spec.width))
         self.stack = spec.stack.build(spec.width)
         self.head = spec.head.build(spec.width)
-        if spec.head.tied:
+        if isinstance(self.head, LanguageModelHead) and spec.head.tied:
             tie(self.embed.token, self.head)
 
     def prepare(
@@ -92,6 +104,7 @@ class Decoder(nn.Module):
         real: Bool[Tensor, "B L"] | None = None,
         positions: Int[Tensor, "#B L"] | None = None,
         documents: Int[Tensor, "B L"] | None = None,
+        prefix: Int[Tensor, "B *L"] | None = None,
         cache: Cache = UNCACHED,
         kernel: Kernel | None = None,
         losses: list[Tensor] | None = None,
@@ -102,19 +115,20 @@ class Decoder(nn.Module):
         Args:
             ids_BL: token numbers.
             real: which of them are tokens and not padding; padding may stand on either side.
-            positions: of each token; by default counted from the real ones, or from the cache.
-            documents: of each token in a packed row, with restarted ``positions``; -1 for padding.
+            positions: of each token, rising; by default counted from the real ones, by document, or from the cache.
+            documents: of each token in a packed row; -1 for padding.
+            prefix: the length of each row's prefix, where a mask has one; by token (of its document) in packed rows.
             cache: keys and values of earlier calls.
             kernel: the attention kernel; by default the model's own, ``model.kernel``.
             losses: where auxiliary losses (load balance) are appended.
             taps: a recorder.
         """
-        places, whole = places_of(ids_BL, real, positions, documents, cache)
+        at = placed(self.stack, ids_BL, real=real, positions=positions, documents=documents, prefix=prefix, cache=cache)
         return self.stack.prepare(
             self.embed(ids_BL),
-            places,
-            real,
-            whole=whole,
+            at.places,
+            at.real,
+            whole=at.whole,
             cache=cache,
             kernel=kernel or self.kernel,
             losses=losses,
@@ -136,10 +150,13 @@ class Decoder(nn.Module):
         capacity: int,
         lengths: Int[Tensor, "B"] | None = None,
         *,
+        prefix: Int[Tensor, "B"] | None = None,
         cache: RowCache | None = None,
         kernel: Kernel | None = None,
     ) -> tuple[Float[Tensor, "B V"], DecoderState]:
         """Read the prompts (right-padded rows) and return the logits after each row's last token.
+
+        Where a mask has a prefix, it is ``prefix`` tokens long, by default the whole prompt.
 
         Raises:
             UsageError: a row is empty, or the capacity is beyond what the positions reach.
@@ -148,9 +165,11 @@ class Decoder(nn.Module):
             raise UsageError("an empty prompt has no next token", "give every row at least one token")
         if cache is None:
             cache = fitting(self.stack.masks, len(source), capacity, source.device)
-        state = DecoderState(cache)
-        x_BLD = self._take(source, state, lengths, kernel)
         last_B = torch.full_like(source[:, 0], source.shape[1]) if lengths is None else lengths
+        if prefix is None and Need.PREFIX in self.stack.needs:
+            prefix = last_B
+        state = DecoderState(cache, prefix)
+        x_BLD = self._take(source, state, lengths, kernel, prefix)
         x_BD = x_BLD[torch.arange(len(last_B), device=last_B.device), last_B - 1]
         return self.head(x_BD), state
 
@@ -166,8 +185,13 @@ class Decoder(nn.Module):
         return self.head(self._take(tokens, state, lengths, kernel)), state
 
     def _take(
-        self, tokens_BN: Tensor, state: DecoderState, lengths_B: Tensor | None, kernel: Kernel | None
+        self,
+        tokens_BN: Tensor,
+        state: DecoderState,
+        lengths_B: Tensor | None,
+        kernel: Kernel | None,
+        prefix_B: Tensor | None = None,
     ) -> Float[Tensor, "B N D"]:
         real_BN = real_of(tokens_BN, lengths_B)
-        x_BND, ctx = self.prepare(tokens_BN, real=real_BN, cache=state.cache, kernel=kernel)
+        x_BND, ctx = self.prepare(tokens_BN, real=real_BN, prefix=prefix_B, cache=state.cache, kernel=kernel)
         return self.stack(x_BND, ctx)

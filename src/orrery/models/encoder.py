@@ -11,7 +11,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.models.calls import default_kernel, places_of, tie
+from orrery.models.calls import default_kernel, tie
+from orrery.models.places import placed
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache import UNCACHED
 from orrery.nn.context import Context, Taps
@@ -65,6 +66,7 @@ class Encoder(nn.Module):
         real: Bool[Tensor, "B L"] | None = None,
         positions: Int[Tensor, "#B L"] | None = None,
         documents: Int[Tensor, "B L"] | None = None,
+        prefix: Int[Tensor, "B *L"] | None = None,
         segments: Int[Tensor, "B L"] | None = None,
         kernel: Kernel | None = None,
         losses: list[Tensor] | None = None,
@@ -75,20 +77,21 @@ class Encoder(nn.Module):
         Args:
             inputs: token numbers, or images.
             real: which of them are tokens and not padding; padding may stand on either side.
-            positions: of each token; by default counted from the real ones.
-            documents: of each token in a packed row, with restarted ``positions``; -1 for padding.
+            positions: of each token; by default counted from the real ones, by document.
+            documents: of each token in a packed row; -1 for padding.
+            prefix: as in a decoder, where a mask has one.
             segments: of each token, where the model has segments; by default the first.
             kernel: the attention kernel; by default the model's own, ``model.kernel``.
             losses: where auxiliary losses (load balance) are appended.
             taps: a recorder.
         """
         x_BLD = self.embed(inputs, segments)
-        places, whole = places_of(x_BLD, real, positions, documents)
+        at = placed(self.stack, x_BLD, real=real, positions=positions, documents=documents, prefix=prefix)
         return self.stack.prepare(
             x_BLD,
-            places,
-            real,
-            whole=whole,
+            at.places,
+            at.real,
+            whole=at.whole,
             cache=UNCACHED,
             kernel=kernel or self.kernel,
             losses=losses,

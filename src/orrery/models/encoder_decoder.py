@@ -9,7 +9,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from orrery.models.calls import default_kernel, places_of, real_of, tie
+from orrery.models.calls import check_start, default_kernel, real_of, tie
+from orrery.models.places import placed
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache import UNCACHED, Cache
 from orrery.nn.caches import RowCache, fitting
@@ -120,6 +121,7 @@ class ConditionalDecoder(nn.Module, ABC):
         *,
         real: Bool[Tensor, "B L"] | None = None,
         positions: Int[Tensor, "#B L"] | None = None,
+        prefix: Int[Tensor, "B *L"] | None = None,
         cache: Cache = UNCACHED,
         kernel: Kernel | None = None,
         taps: Taps | None = None,
@@ -130,17 +132,18 @@ class ConditionalDecoder(nn.Module, ABC):
             target_BL: token numbers, the start token first.
             read: what the encoder made of the sources.
             real: which of them are tokens and not padding; padding may stand on either side.
-            positions: of each token; by default counted from the real ones, or from the cache.
+            positions: of each token, rising; by default counted from the real ones, or from the cache.
+            prefix: the length of each target's prefix, where a mask has one.
             cache: keys and values of earlier calls.
             kernel: the attention kernel; by default the model's own, ``model.kernel``.
             taps: a recorder.
         """
-        places, whole = places_of(target_BL, real, positions, None, cache)
+        at = placed(self.decoder, target_BL, real=real, positions=positions, prefix=prefix, cache=cache)
         return self.decoder.prepare(
             self.target(target_BL),
-            places,
-            real,
-            whole=whole,
+            at.places,
+            at.real,
+            whole=at.whole,
             cache=cache,
             kernel=kernel or self.kernel,
             taps=taps,
@@ -187,6 +190,9 @@ class ConditionalDecoder(nn.Module, ABC):
         """Read the sources (right-padded rows) and return the logits after the start token, or after ``prompt``.
 
         ``capacity`` counts the target's tokens, the start token among them.
+
+        Raises:
+            UsageError: the start token is none that the model writes.
         """
         real = None if lengths is None else real_of(source, lengths)
         read = self.read(source, real=real, kernel=kernel)
@@ -195,6 +201,7 @@ class ConditionalDecoder(nn.Module, ABC):
         state = EncoderDecoderState(read, cache)
         begin = prompt
         if begin is None:
+            check_start(self.first, self.target.token.num_embeddings)
             begin = torch.full((len(source), 1), self.first, dtype=torch.long, device=source.device)
         logits_BNV, state = self.step(begin, state, kernel=kernel)
         return logits_BNV[:, -1], state
@@ -261,9 +268,9 @@ class EncoderDecoder(ConditionalDecoder):
         taps: Taps | None = None,
     ) -> Read:
         """Run the encoder over the sources; padding may stand on either side."""
-        places, whole = places_of(source, real, None, None)
+        at = placed(self.encoder, source, real=real)
         chosen = kernel or self.kernel
         prepared = self.encoder.prepare(
-            self.embed(source), places, real, whole=whole, cache=UNCACHED, kernel=chosen, taps=taps
+            self.embed(source), at.places, at.real, whole=at.whole, cache=UNCACHED, kernel=chosen, taps=taps
         )
         return Read(self.encoder(*prepared), real)

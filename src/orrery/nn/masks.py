@@ -6,6 +6,8 @@ A rule is elementwise on places, so the same line gives the dense matrix and the
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Int
@@ -25,12 +27,12 @@ class Places:
     Attributes:
         positions: distance from the start of the document, ``UNUSED`` where there is no token.
         documents: number of the document inside a packed row, or ``None``.
-        prefix: whether the token belongs to the part that everybody may see, or ``None``.
+        prefix: the length of the part at the beginning of its document that everybody may see, or ``None``.
     """
 
     positions: Int[Tensor, "..."]
     documents: Int[Tensor, "..."] | None = None
-    prefix: Bool[Tensor, "..."] | None = None
+    prefix: Int[Tensor, "..."] | None = None
 
     def at(self, *index: slice | Tensor | None) -> "Places":
         """Index every field alike."""
@@ -38,9 +40,19 @@ class Places:
         return Places(*[None if x is None else x[index] for x in fields])  # type: ignore[arg-type]
 
 
+class Need(Enum):
+    """What a rule takes for granted of the places that a call gives."""
+
+    ORDER = "positions rise from token to token, so that a later position is a later token"
+    DISTANCE = "positions count tokens, so that a distance of positions is one of tokens"
+    PREFIX = "the call says how long each prefix is"
+
+
 @spec
 class Mask(Value):
     """A rule; combine rules with ``&`` (both must allow)."""
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
 
     @property
     def window(self) -> int | None:
@@ -69,6 +81,8 @@ class Everything(Mask):
 class Causal(Mask):
     """No token sees a later one: ``j <= i``."""
 
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.ORDER})
+
     def allows(self, query: Places, key: Places) -> Tensor:
         """Compare positions; an unused key is later than everything."""
         return key.positions <= query.positions
@@ -78,6 +92,8 @@ class Causal(Mask):
 class Past(Mask):
     """What a recurrence has passed: as ``Causal``, but remembered as one state, not as a key for each token."""
 
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.ORDER})
+
     def allows(self, query: Places, key: Places) -> Tensor:
         """Compare positions; an unused key is later than everything."""
         return key.positions <= query.positions
@@ -86,6 +102,8 @@ class Past(Mask):
 @spec
 class Window(Mask):
     """A causal window: the last ``length`` tokens, the token itself among them: ``i - length < j``."""
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISTANCE})
 
     length: int
 
@@ -103,6 +121,8 @@ class Window(Mask):
 class Near(Mask):
     """A window on both sides, for encoders: ``|i - j| <= distance`` (Longformer, ModernBERT)."""
 
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.DISTANCE})
+
     distance: int
 
     def allows(self, query: Places, key: Places) -> Tensor:
@@ -112,17 +132,19 @@ class Near(Mask):
 
 @spec
 class Prefix(Mask):
-    """Prefix language model: the prefix is seen by all, the rest causally."""
+    """Prefix language model: the prefix is seen by all, the rest causally (Raffel et al. 2020, section 3.2.1)."""
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Need.ORDER, Need.PREFIX})
 
     def allows(self, query: Places, key: Places) -> Tensor:
-        """Allow what is causal or in the prefix.
+        """Allow what is causal or in the prefix, of which the query knows the length: so a cache need not keep it.
 
         Raises:
-            UsageError: the call marked no prefix.
+            UsageError: the call said nothing of a prefix.
         """
-        if key.prefix is None:
-            raise UsageError("a prefix mask has no prefix to go by", "mark it in the call: prefix=[B, L], true inside")
-        return ((key.positions <= query.positions) | key.prefix) & (key.positions < UNUSED)
+        if query.prefix is None:
+            raise UsageError("a prefix mask has no prefix to go by", "give its length to the model: prefix=[B]")
+        return (key.positions <= query.positions) | (key.positions < query.prefix)
 
 
 @spec
@@ -149,6 +171,11 @@ class Both(Mask):
 
     first: Mask
     second: Mask
+
+    @property
+    def needs(self) -> frozenset[Need]:  # type: ignore[override]
+        """Return what either takes for granted."""
+        return self.first.needs | self.second.needs
 
     @property
     def window(self) -> int | None:

@@ -64,7 +64,8 @@ class RMSNorm(nn.Module):
 
     def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         """Normalise each vector."""
-        return F.rms_norm(x_BLD, self.weight.shape, self.weight + self.offset, self.eps)
+        gain_D = self.weight + self.offset  # under autocast x may be bfloat16 beside a float32 gain
+        return F.rms_norm(x_BLD.to(gain_D.dtype), gain_D.shape, gain_D, self.eps).to(x_BLD.dtype)
 
 
 class HeadNorm(nn.Module):

@@ -113,12 +113,16 @@ def traverse(value: Any, path: str = "") -> Iterator[tuple[str, Value]]:
 def _resolve(kind: Any, path: str) -> type[Value]:
     """Return the spec class of a kind, from this package alone."""
     if not isinstance(kind, str) or not _KIND.fullmatch(kind):
-        raise ModelFileError(f"{path}: {kind!r} is not a kind of this package", "kinds look like nn.norms.LayerNorm")
+        raise ModelFileError(
+            f"{path}: {str(kind)[:100]!r} is not a kind of this package", "kinds look like nn.norms.LayerNorm"
+        )
     module, _, owner = kind.rpartition(".")
     try:
         found = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), owner)
     except (ImportError, AttributeError) as error:
-        raise ModelFileError(f"{path}: no such kind {kind!r}", "was the file written by a newer version?") from error
+        raise ModelFileError(
+            f"{path}: no such kind {kind[:100]!r}", "was the file written by a newer version?"
+        ) from error
     cls = getattr(found, "Spec", found)
     if not (isinstance(cls, type) and issubclass(cls, Value)):
         raise ModelFileError(f"{path}: {kind!r} is not a spec", "kinds look like nn.norms.LayerNorm")

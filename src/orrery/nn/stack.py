@@ -12,7 +12,7 @@ from orrery.nn.attention.kernels import Kernel
 from orrery.nn.block import Block
 from orrery.nn.cache import Cache, Layer
 from orrery.nn.context import Context, Taps
-from orrery.nn.masks import WHOLE, BoundMask, Mask, Places, SameDocument, bind
+from orrery.nn.masks import WHOLE, BoundMask, Mask, Need, Places, SameDocument, bind
 from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Call, PositionScheme, PositionSpec
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec, traverse
@@ -71,6 +71,7 @@ class Stack(nn.Module):
         self.enter = spec.enter.build(entry)
         self.positions = nn.ModuleDict({name: part.build(entered) for name, part in spec.positions.items()})
         self.masks = dict(spec.masks)
+        self.needs = frozenset[Need]().union(*(mask.needs for mask in self.masks.values()))
         self.start = spec.start.build(entered)
         self.order = range(len(spec.blocks)) if spec.order is None else spec.order
         self.blocks = nn.ModuleList(block.build(width) for block in spec.blocks)
@@ -96,7 +97,7 @@ class Stack(nn.Module):
         ``memory`` and ``memory_mask`` are the encoder's output and which of its places are real.
         """
         keys = cache.open(places, real_BL, self.masks)
-        length = cache.capacity or places.positions.shape[1]
+        length = cache.capacity or (places.positions.shape[1] if whole else _reach(places.positions, real_BL))
         call = Call(places, keys, length, x_BLD.dtype)
         positions: dict[str, BoundPosition] = {"none": NO_POSITION}
         for name, scheme in self.positions.items():
@@ -124,6 +125,11 @@ class Stack(nn.Module):
             layer = Layer(depth, f"{self.path}blocks.{depth}", ctx.cache)
             x_BLD = self.blocks[number](x_BLD, replace(ctx, layer=layer))
         return ctx.tap(self, "final", self.final(x_BLD))
+
+
+def _reach(positions: Tensor, real_BL: Tensor | None) -> int:
+    """Return one more than the furthest position of a real token: documents in a packed row are short."""
+    return int((positions if real_BL is None else torch.where(real_BL, positions, 0)).max()) + 1
 
 
 def _bind(mask: Mask, query: Places, key: Places, whole: bool) -> BoundMask:

@@ -53,12 +53,12 @@ class CausalLanguageModel(TokenObjective):
     """Predict each next token from those before it.
 
     A batch has ``ids`` and ``targets`` [B L], and where the source packs or pads also ``positions``,
-    ``documents`` and ``real``, which the model receives.
+    ``documents`` and ``real``, and ``prefix`` where a mask has one: the model receives them.
     """
 
     def hidden(self, model: nn.Module, batch: Batch) -> Float[Tensor, "B L D"]:
         """Read the ids."""
-        context = {name: batch[name] for name in ("positions", "documents", "real") if name in batch}
+        context = {name: batch[name] for name in ("positions", "documents", "real", "prefix") if name in batch}
         return model.hidden(batch["ids"], **context)  # type: ignore[operator]
 
 

@@ -63,6 +63,12 @@ def read_portions(settings: DataSettings) -> tuple[list[Portion], list[Document]
         train, rest = divide(read_documents(settings, part.train), settings.split)
         portions.append(Portion(part.label, part.weight, train))
         held_back += rest
+    if settings.split is not None and not any(document.text for document in held_back):
+        total = sum(len(portion.documents) for portion in portions)
+        raise DataError(
+            f"data.split holds nothing back of {total:,} documents: there is no text to validate on",
+            "hold back more (data.split.tail cuts each document), give data.val, or leave data.split out",
+        )
     return portions, held_back if settings.val is None else read_documents(settings, settings.val)
 
 

@@ -1,18 +1,20 @@
 """From a recipe's model and tokenizer settings to a tokenizer, a spec that fits it, and a model with fresh weights."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from orrery.errors import UsageError
+from orrery.checkpoints.json_file import read_json
+from orrery.errors import DataError, UsageError
 from orrery.families import load_family
 from orrery.models.calls import default_kernel, keeps_pattern
 from orrery.models.decoder import Decoder
 from orrery.models.dropout import pattern_dropout, with_dropout
 from orrery.models.encoder_decoder import ConditionalDecoder, EncoderDecoder
 from orrery.models.initialise import initialise
+from orrery.models.limits import check_memory, check_numbers
 from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.models.soundness import check_whole, describes_a_model
 from orrery.models.word2vec.files import read_vectors
 from orrery.models.word_embeddings import initialise_embeddings
 from orrery.nn.attention.kernels import Kernel
@@ -54,11 +56,22 @@ class Assembly:
 
 
 def make_tokenizer(settings: TokenizerSettings, texts: Iterable[str]) -> Tokenizer:
-    """Load the tokenizer from its file, or train it on the training texts alone."""
+    """Load the tokenizer from its file, or train it on the training texts alone.
+
+    Raises:
+        DataError: the texts cannot fill the vocabulary that the recipe asks for.
+    """
     if settings.file is not None:
         return load_tokenizer(settings.file)
     assert settings.kind is not None
-    return train_tokenizer(settings.kind, texts, settings.vocabulary, lowercase=settings.lowercase)
+    trained = train_tokenizer(settings.kind, texts, settings.vocabulary, lowercase=settings.lowercase)
+    if settings.vocabulary is not None and trained.size < settings.vocabulary:
+        raise DataError(
+            f"the training text gives a {settings.kind} tokenizer {trained.size:,} ids, "
+            f"and tokenizer.vocabulary asks for {settings.vocabulary:,}",
+            f"lower tokenizer.vocabulary to {trained.size}, leave it out, or give more text",
+        )
+    return trained
 
 
 def family_config(settings: ModelSettings, **known: Any) -> dict[str, Any]:
@@ -67,12 +80,20 @@ def family_config(settings: ModelSettings, **known: Any) -> dict[str, Any]:
 
 
 def read_spec(settings: ModelSettings, config: Mapping[str, Any]) -> Any:
-    """Return the spec of the recipe's family or file, with the recipe's dropout."""
-    if settings.spec is not None:
-        found = from_json(json.loads(settings.spec.read_text(encoding="utf-8")))
-    else:
-        found = load_family(settings.family).spec(config)
-    return found if settings.dropout is None else with_dropout(found, settings.dropout)
+    """Return the spec of the recipe's family or file, with the recipe's dropout, once it is sure that it can be built.
+
+    Raises:
+        ModelFileError: it describes no model, or one far beyond any other.
+        MachineError: it is too large for this machine.
+    """
+    source = str(settings.spec or f"the family {settings.family} with this model.config")
+    content = config if settings.spec is None else read_json(settings.spec)
+    with describes_a_model(source):
+        check_numbers(content, source)
+        found = check_whole(from_json(content) if settings.spec else load_family(settings.family).spec(content))
+        found = found if settings.dropout is None else with_dropout(found, settings.dropout)
+        check_memory(found, 2, source)
+    return found
 
 
 def fitting(found: Found, vocabulary: int, length: int) -> Found:

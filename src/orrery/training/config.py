@@ -10,10 +10,34 @@ from pydantic_core import PydanticCustomError
 
 from orrery.errors import UsageError
 from orrery.text.kinds import Kind
+from orrery.training.numbers import (
+    AboveZero,
+    Count,
+    Fraction,
+    NotNegative,
+    Number,
+    Part,
+    Positive,
+    Seed,
+    Several,
+    Share,
+    Tokens,
+)
 
-Fraction = Annotated[float, Field(ge=0, lt=1)]
-Positive = Annotated[int, Field(ge=1)]
-Count = Annotated[int, Field(ge=0)]
+RunName = Annotated[str, Field(pattern=r"^[\w][\w.-]*$", max_length=100)]
+MEASURES = (
+    "step",
+    "train/loss",
+    "lr",
+    "grad_norm",
+    "tokens",
+    "skipped",
+    "tokens_per_second",
+    "memory",
+    "mfu",
+)
+HELD_BACK = ("val/loss", "val/perplexity", "val/bpb")
+"""The measures of each line of metrics, and those of text held back."""
 
 
 class Section(BaseModel):
@@ -75,7 +99,7 @@ class TokenizerSettings(Section):
     """Which tokenizer: one trained on the training text, or a file."""
 
     kind: Kind | None = None
-    vocabulary: Annotated[int, Field(ge=2)] | None = None
+    vocabulary: Several | None = None
     lowercase: bool = False
     file: Path | None = None
 
@@ -94,8 +118,8 @@ class TokenizerSettings(Section):
 class SplitSettings(Section):
     """How validation text is held back: each n-th document by a hash of its name, or the text's tail."""
 
-    every: Annotated[int, Field(ge=2)] | None = None
-    tail: Annotated[float, Field(gt=0, lt=1)] | None = None
+    every: Several | None = None
+    tail: Part | None = None
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "SplitSettings":
@@ -112,9 +136,9 @@ class MixtureSettings(Section):
     """
 
     train: str
-    weight: Annotated[float, Field(gt=0)]
+    weight: AboveZero
     name: str | None = None
-    tokens: Positive | None = None
+    tokens: Tokens | None = None
 
     @property
     def label(self) -> str:
@@ -223,28 +247,28 @@ class SgdSettings(Section):
     """Stochastic gradient descent, with momentum above 0."""
 
     kind: Literal["sgd"] = "sgd"
-    rate: Annotated[float, Field(gt=0)]
+    rate: AboveZero
     momentum: Fraction = 0.0
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    weight_decay: NotNegative = 0.0
 
 
 class AdamSettings(Section):
     """Adam (Kingma and Ba 2015), without weight decay; the course's values are 0.9, 0.98 and 1e-9."""
 
     kind: Literal["adam"] = "adam"
-    rate: Annotated[float, Field(gt=0)]
+    rate: AboveZero
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)
-    eps: Annotated[float, Field(gt=0)] = 1e-9
+    eps: AboveZero = 1e-9
 
 
 class AdamWSettings(Section):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019), applied to matrices only."""
 
     kind: Literal["adamw"] = "adamw"
-    rate: Annotated[float, Field(gt=0)]
+    rate: AboveZero
     betas: tuple[Fraction, Fraction] = (0.9, 0.95)
-    eps: Annotated[float, Field(gt=0)] = 1e-8
-    weight_decay: Annotated[float, Field(ge=0)] = 0.1
+    eps: AboveZero = 1e-8
+    weight_decay: NotNegative = 0.1
 
 
 class ConstantSettings(Section):
@@ -259,7 +283,7 @@ class CosineSettings(Section):
 
     kind: Literal["cosine"] = "cosine"
     warmup: Count = 0
-    final: Annotated[float, Field(ge=0, le=1)] = 0.1
+    final: Share = 0.1
 
 
 class LinearSettings(Section):
@@ -267,7 +291,7 @@ class LinearSettings(Section):
 
     kind: Literal["linear"] = "linear"
     warmup: Count = 0
-    final: Annotated[float, Field(ge=0, le=1)] = 0.0
+    final: Share = 0.0
 
 
 class WsdSettings(Section):
@@ -276,7 +300,7 @@ class WsdSettings(Section):
     kind: Literal["wsd"] = "wsd"
     warmup: Count = 0
     decay: Count
-    final: Annotated[float, Field(ge=0, le=1)] = 0.0
+    final: Share = 0.0
 
 
 class NoamSettings(Section):
@@ -318,11 +342,20 @@ class TrainingSettings(Section):
     micro_batch: Positive | None = None
     optimizer: Optimizer
     schedule: Schedule = CosineSettings()
-    clip: Annotated[float, Field(gt=0)] | None = 1.0
+    clip: AboveZero | None = 1.0
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     device: Literal["auto", "cpu", "cuda"] = "auto"
     on_nonfinite: Literal["stop", "skip"] = "stop"
     skip_limit: Positive = 10
+
+    @model_validator(mode="after")
+    def _schedule_fits(self) -> "TrainingSettings":
+        warmup, decay = self.schedule.warmup, getattr(self.schedule, "decay", 0)
+        if warmup + decay > self.steps:
+            parts = {"warmup": f"{warmup:,}", "decay": f"{decay:,}", "steps": f"{self.steps:,}"}
+            form = "a schedule with warmup {warmup} and decay {decay} does not fit into {steps} steps"
+            raise PydanticCustomError("schedule", form, parts)
+        return self
 
 
 class EvaluationSettings(Section):
@@ -350,15 +383,15 @@ class ExpectSettings(Section):
     """What the recipe should reach: a metric of ``metrics.jsonl`` at most ``bound``, within ``minutes``."""
 
     metric: str
-    bound: float
-    minutes: Annotated[float, Field(gt=0)] | None = None
+    bound: Number
+    minutes: AboveZero | None = None
 
 
 class Recipe(Section):
     """One run, from text to a trained model."""
 
-    name: Annotated[str, Field(pattern=r"^[\w][\w.-]*$")]
-    seed: Count = 1337
+    name: RunName
+    seed: Seed = 1337
     model: ModelSettings
     tokenizer: TokenizerSettings
     data: Data
@@ -387,3 +420,21 @@ class Recipe(Section):
         if isinstance(self.data, ShardDataSettings) and self.tokenizer.file is None:
             raise PydanticCustomError("kinds", "data.shards needs tokenizer.file: the tokenizer that made them")
         return self
+
+    @model_validator(mode="after")
+    def _measured(self) -> "Recipe":
+        known = self._measures()
+        if self.expect is not None and self.expect.metric not in known:
+            parts = {"metric": self.expect.metric[:100], "known": ", ".join(known)}
+            raise PydanticCustomError("metric", "expect.metric {metric} is never measured here; known: {known}", parts)
+        return self
+
+    def _measures(self) -> list[str]:
+        """Return the names of what this run measures."""
+        data = self.data
+        held_back = getattr(data, "val", None) or getattr(data, "split", None) or isinstance(data, ShardDataSettings)
+        mixture = [part.label for part in data.mixture or ()] if isinstance(data, DataSettings) else []
+        corpora = ["pairs"] if isinstance(data, PairDataSettings) else mixture
+        # Bits a byte are of text: in a translation the bytes of the source are read too.
+        of_text = HELD_BACK[:2] if isinstance(data, PairDataSettings) else HELD_BACK
+        return [*MEASURES, *(of_text if held_back else ()), *(f"epochs/{name}" for name in corpora)]

@@ -3,19 +3,22 @@
 import json
 import os
 import platform
-import shutil
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import orrery
-from orrery.checkpoints.disk import machine_errors, write_text
+from orrery.checkpoints import strict_json, succession
+from orrery.checkpoints.disk import machine_errors, remove, write_text
 from orrery.checkpoints.lock import NAME as LOCK
 from orrery.checkpoints.lock import folder_lock
-from orrery.errors import UsageError
+from orrery.checkpoints.outputs import is_path
+from orrery.checkpoints.store import is_ours
+from orrery.errors import ModelFileError, UsageError
 
 METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL = (
     "metrics.jsonl",
@@ -26,16 +29,36 @@ METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL = (
     "final",
 )
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+LEFTOVER = re.compile(r"(|report\.(json|html)|metrics\.jsonl|config\.yaml|run\.json|final)\.tmp-\d+")
+"""What a killed process leaves of the files of a run."""
 OURS = (METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, *TOKENIZER)
 
 
 class RunFolder:
-    """An open run folder: paths, the log and the metrics."""
+    """An open run folder: paths, the log and the metrics.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.checkpoints = path / CHECKPOINTS
-        self.final = path / FINAL
+    A run that replaces another lies in a folder inside that one's (`succession`) until `take_over`.
+    """
+
+    def __init__(self, path: Path, replaces: Path | None = None, names: Iterable[str] = OURS) -> None:
+        self.path, self.replaces, self.names = path, replaces, tuple(names)
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the checkpoints."""
+        return self.path / CHECKPOINTS
+
+    @property
+    def final(self) -> Path:
+        """The folder of the final model."""
+        return self.path / FINAL
+
+    def take_over(self) -> None:
+        """Take the place of the run that this one replaces, if there is one: from here on that is gone."""
+        if self.replaces is not None:
+            with machine_errors(self.replaces):
+                succession.take_over(self.replaces, self.names)
+            self.path, self.replaces = self.replaces, None
 
     def log(self, line: str) -> None:
         """Append a line to ``log.txt``."""
@@ -59,10 +82,22 @@ class RunFolder:
                 os.fsync(file.fileno())
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the records of ``metrics.jsonl``; a last line that was cut by a kill is left out."""
+        """Return the records of ``metrics.jsonl``; a last line that was cut by a kill is left out.
+
+        Raises:
+            ModelFileError: it holds anything else than records of a run.
+        """
         path = self.path / METRICS
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-        return [json.loads(line) for line in lines]
+        if not path.exists():
+            return []
+        try:
+            found = [strict_json.parse(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+        except (OSError, ValueError, RecursionError) as error:
+            raise _spoilt(path, str(error)) from error
+        for number, record in enumerate(found, start=1):
+            if not isinstance(record, dict) or type(record.get("step")) is not int:
+                raise _spoilt(path, f"line {number} is no object with a step")
+        return found
 
     def rewind(self, step: int, pending: bool) -> None:
         """Drop the records after ``step``, and that of ``step`` itself if pending: they will come again."""
@@ -73,42 +108,104 @@ class RunFolder:
     def describe(self, config: str, facts: dict[str, Any]) -> None:
         """Write ``config.yaml`` (the resolved recipe) and ``run.json`` (command line, versions, machine)."""
         with machine_errors(self.path):
-            write_text(self.path / CONFIG, config)
+            # First what tells a run from a folder of other things.
             write_text(self.path / RUN, json.dumps({**surroundings(), **facts}, indent=1) + "\n")
+            write_text(self.path / CONFIG, config)
+
+
+def _spoilt(path: Path, reason: str) -> ModelFileError:
+    hint = "a run writes this file itself: restore it, or remove it to go on without the curve so far"
+    return ModelFileError(f"{path} holds no metrics of a run: {reason}", hint)
 
 
 @contextmanager
-def open_run_folder(path: Path, *, resume: bool = False, overwrite: bool = False) -> Iterator[RunFolder]:
+def open_run_folder(
+    path: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    inputs: Iterable[str | Path] = (),
+    beside: Collection[str] = (),
+) -> Iterator[RunFolder]:
     """Hold a run folder for one process, after every check that can fail before the first step.
 
-    Raises ``UsageError`` for a folder with something in it unless ``resume`` or ``overwrite`` is given, and
-    ``MachineError`` if it cannot be written or another process holds it. ``overwrite`` removes what a run
-    writes, nothing else.
+    With ``overwrite`` the run that is there stays whole until the new one's first checkpoint, and for good if there
+    is none; other files in its folder are left alone, but for those named ``beside`` a run, which go with it.
+
+    Raises ``UsageError`` for a folder with something in it unless ``resume`` or ``overwrite`` is given and it is a
+    run, and where a run to be replaced holds one of the ``inputs``; ``MachineError`` if the folder cannot be written
+    or another process holds it.
     """
     if resume and overwrite:
         raise UsageError("--resume and --overwrite exclude each other", "choose one")
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is a file", "choose another folder with --output")
+    with machine_errors(path):
+        refuse_folder(path, resume or overwrite, beside)
     with folder_lock(path):
         with machine_errors(path):
-            found = sorted(entry.name for entry in path.iterdir() if entry.name != LOCK)
-            if found and not (resume or overwrite):
-                message = f"{path} is not empty: it has {', '.join(found[:3])}"
-                raise UsageError(message, "add --resume to continue that run or --overwrite to replace it")
-            for name in OURS if overwrite else ():
-                remove(path / name)
+            succession.settle(path)
+            for entry in path.iterdir():
+                if LEFTOVER.fullmatch(entry.name):
+                    remove(entry)
+            refuse_folder(path, resume or overwrite, beside)
             probe = path / f".tmp-{os.getpid()}"
             probe.write_bytes(b"can this folder be written?")
             probe.unlink()
-        yield RunFolder(path)
+            staged = overwrite and bool(entries(path))
+            if staged:
+                refuse_inputs(path, inputs)
+            run = RunFolder(succession.begin(path), path, (*OURS, *beside)) if staged else RunFolder(path)
+        try:
+            yield run
+        finally:
+            if run.replaces is not None:
+                remove(run.path)
 
 
-def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def entries(path: Path) -> list[str]:
+    """Return the names in a folder that count: all but the lock and what a replacement or a killed write leaves."""
+    own = (LOCK, succession.NEW, succession.DECIDED, succession.LEAVING, succession.LEFT)
+    names = [entry.name for entry in path.iterdir()] if path.exists() else []
+    return sorted(name for name in names if name not in own and not LEFTOVER.fullmatch(name))
+
+
+def refuse_folder(path: Path, continued: bool, beside: Collection[str] = ()) -> None:
+    """Raise ``UsageError`` for a folder that holds something, unless that is a run to be continued or replaced."""
+    found = [name for name in entries(path) if name not in beside]
+    if not found:
+        return
+    message = f"{path} is not empty: it has {', '.join(found[:3])}"
+    if not holds_run(path):
+        raise UsageError(f"{message}, and no run", "choose another folder with --output")
+    if not continued:
+        raise UsageError(message, "add --resume to continue that run or --overwrite to replace it")
+
+
+def holds_run(path: Path) -> bool:
+    """Say whether a folder holds a run: a ``run.json`` of ours, or checkpoints of ours, or the beginning of both."""
+    if (path / succession.DECIDED).is_dir():
+        return True
+    try:
+        if "orrery" in json.loads((path / RUN).read_text(encoding="utf-8")):
+            return True
+    except (OSError, ValueError, TypeError):
+        pass  # missing, or spoilt
+    try:
+        names = os.listdir(path / CHECKPOINTS)
+    except OSError:
+        return False
+    return all(map(is_ours, names)) if names else set(entries(path)) <= {CHECKPOINTS, *TOKENIZER}
+
+
+def refuse_inputs(path: Path, inputs: Iterable[str | Path]) -> None:
+    """Raise ``UsageError`` where a file that the run reads would be replaced by it."""
+    ours = {(path / name).resolve() for name in OURS}
+    for name in inputs:
+        real = Path(os.path.realpath(name)) if is_path(name) else None
+        if real is not None and ours & {real, *real.parents}:
+            message = f"{name}, which this training reads, is part of the run that it would replace"
+            raise UsageError(message, "copy it to another place, or choose another folder with --output")
 
 
 def surroundings() -> dict[str, Any]:

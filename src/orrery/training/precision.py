@@ -108,10 +108,15 @@ def choose_precision(requested: str, device: str, processor: Processor, threads:
 
 
 def find_device(requested: str) -> str:
-    """Return the device that ``training.device`` names; ``auto`` is a GPU where there is one."""
-    if requested == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return requested
+    """Return the device that ``training.device`` names; ``auto`` is a GPU where there is one.
+
+    Raises:
+        MachineError: it names a GPU, and there is none that torch can use.
+    """
+    there = torch.cuda.is_available()
+    if requested == "cuda" and not there:
+        raise MachineError("training.device is cuda, and torch finds no GPU here", "take training.device cpu or auto")
+    return "cuda" if there and requested != "cpu" else "cpu"
 
 
 def has_bfloat16(device: str, processor: Processor) -> bool:

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import ValidationError
 
+from orrery.checkpoints import strict_yaml
+from orrery.checkpoints.reading import read_text
 from orrery.errors import UsageError
 from orrery.training.config import Recipe, Section
 
@@ -54,7 +56,7 @@ def check_as(schema: type[AnyRecipe], values: Mapping[str, Any], source: str) ->
         first = error.errors()[0]
         key = dotted_key(values, first["loc"], first.get("ctx", {}).get("key"))
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        message = f"{source}: {key}: {first['msg'].removeprefix('Value error, ')}{more}"
+        message = f"{source}: {key[:200]}: {first['msg'].removeprefix('Value error, ')}{more}"
         raise UsageError(message, "the training guide lists every key of a recipe") from error
 
 
@@ -67,30 +69,17 @@ def dotted_key(values: Any, location: Sequence[int | str], extra: str | None) ->
         if here or missing or isinstance(part, int):
             parts.append(str(part))
         # A tag is no key of the file: what follows it lies where the tag was chosen.
-        if here or (isinstance(part, int) and isinstance(values, list)):
+        if here or (isinstance(part, int) and isinstance(values, list) and part < len(values)):
             values = values[part]
     return ".".join([*parts, *([extra] if extra else [])]) or "the recipe"
-
-
-class UniqueKeys(yaml.SafeLoader):
-    """YAML's safe loader, except that a key given twice is an error instead of a silent choice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Build a mapping after checking that its keys differ."""
-        seen = set()
-        for key_node, _ in node.value:
-            if key_node.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"key {key_node.value!r} twice", problem_mark=key_node.start_mark)
-            seen.add(key_node.value)
-        return super().construct_mapping(node, deep)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML file that holds one mapping."""
     hint = "give the path of a recipe, a YAML file like those in recipes/"
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), UniqueKeys)
-    except (OSError, UnicodeDecodeError) as error:
+        content = strict_yaml.parse(read_text(path, strict_yaml.SIZE))
+    except (OSError, ValueError) as error:
         raise UsageError(f"cannot read the recipe {path}: {error}", hint) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -128,9 +117,11 @@ def from_flags(words: Sequence[str], schema: type[Section] = Recipe) -> Iterable
 def parse_value(key: str, text: str) -> Any:
     """Read one value as YAML, so that numbers, lists, true and null mean what they mean in the file."""
     try:
-        return yaml.safe_load(text)
+        return strict_yaml.parse(text)
     except yaml.YAMLError as error:
-        raise UsageError(f"{key}: cannot read the value {text!r}", "quote it, or write it in the file") from error
+        problem = getattr(error, "problem", None) or "no YAML"
+        message = f"{key[:100]}: cannot read the value {text[:100]!r}: {problem}"
+        raise UsageError(message, "quote it, or write it in the file") from error
 
 
 def set_dotted(values: dict[str, Any], key: str, value: Any) -> None:
@@ -156,6 +147,19 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def plain(recipe: Section) -> dict[str, Any]:
     """Return the resolved recipe as plain JSON values."""
     return recipe.model_dump(mode="json")
+
+
+def words_of(recipe: Section) -> list[str]:
+    """Return every text among the values of a recipe: the paths that it names are among them."""
+    texts: list[str] = []
+    rest: list[Any] = [plain(recipe)]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, Mapping | list):
+            rest.extend(value.values() if isinstance(value, Mapping) else value)
+        elif isinstance(value, str):
+            texts.append(value)
+    return texts
 
 
 def as_yaml(recipe: Section) -> str:

@@ -7,9 +7,11 @@ not the loop.
 
 from typing import Annotated, Literal
 
-from pydantic import Field, Tag
+from pydantic import Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
 
-from orrery.training.config import Count, ExpectSettings, Positive, Section, kind_or
+from orrery.training.config import ExpectSettings, RunName, Section, kind_or
+from orrery.training.numbers import AboveZero, Count, NotNegative, Positive, Seed
 
 RATES = {"skip-gram": 0.025, "cbow": 0.075}
 """The first learning rate where none is given.
@@ -18,6 +20,9 @@ That of skip-gram is the C program's. CBOW's is three times as large, because it
 of n context words, which the C program and gensim leave out (Irsoy et al. 2021): a step here is smaller by that n,
 which is about 3 to 6 once frequent words are dropped. docs/log.md has what other rates give.
 """
+
+MEASURES = ("step", "words", "train/loss", "loss", "tokens_per_second")
+"""What each epoch's line of metrics holds."""
 
 
 class WordDataSettings(Section):
@@ -39,9 +44,9 @@ class VocabularySettings(Section):
     """
 
     min_count: Positive = 5
-    sample: Annotated[float, Field(ge=0)] = 1e-3
+    sample: NotNegative = 1e-3
     phrases: Count = 0
-    threshold: Annotated[float, Field(gt=0)] = 100.0
+    threshold: AboveZero = 100.0
 
 
 class WordModelSettings(Section):
@@ -57,7 +62,7 @@ class NegativeSettings(Section):
 
     kind: Literal["negative"] = "negative"
     negatives: Positive = 5
-    power: Annotated[float, Field(ge=0)] = 0.75
+    power: Annotated[NotNegative, Field(le=10)] = 0.75
 
 
 class HierarchicalSettings(Section):
@@ -88,8 +93,8 @@ class WordTrainingSettings(Section):
     """
 
     epochs: Positive = 5
-    rate: Annotated[float, Field(gt=0)] | None = None
-    final_rate: Annotated[float, Field(ge=0)] = 0.0001
+    rate: AboveZero | None = None
+    final_rate: NotNegative = 0.0001
     workers: Positive = 1
     hogwild: bool = False
 
@@ -98,14 +103,21 @@ class WordVectorRecipe(Section):
     """One run, from text to word vectors."""
 
     kind: Literal["word2vec"]
-    name: Annotated[str, Field(pattern=r"^[\w][\w.-]*$")]
-    seed: Count = 1337
+    name: RunName
+    seed: Seed = 1337
     data: WordDataSettings
     words: VocabularySettings = VocabularySettings()
     model: WordModelSettings = WordModelSettings()
     objective: WordObjective = NegativeSettings()
     training: WordTrainingSettings = WordTrainingSettings()
     expect: ExpectSettings | None = None
+
+    @model_validator(mode="after")
+    def _measured(self) -> "WordVectorRecipe":
+        if self.expect is not None and self.expect.metric not in MEASURES:
+            parts = {"metric": self.expect.metric[:100], "known": ", ".join(MEASURES)}
+            raise PydanticCustomError("metric", "expect.metric {metric} is never measured here; known: {known}", parts)
+        return self
 
     @property
     def rate(self) -> float:

@@ -47,6 +47,7 @@ def train_word_vectors(recipe: WordVectorRecipe, folder: RunFolder, reporter: Re
     with machine_errors(folder.final):
         folder.final.mkdir(exist_ok=True)
         write_binary(trained.keep(), folder.final / VECTORS)
+    folder.take_over()
     return trained
 
 

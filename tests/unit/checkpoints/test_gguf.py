@@ -58,6 +58,17 @@ def test_a_wrong_number_is_not_explained(tmp_path, kind):
     assert not gguf.deviation(original, found.flip(0), kind)[1]
 
 
+@pytest.mark.parametrize(("kind", "rounding", "steps"), [("q8_0", 0.5, 127), ("q4_0", 1.0, 8)])
+def test_a_block_explains_its_own_rounding_and_no_more(kind, rounding, steps):
+    peak = 3.0
+    bound = peak * (rounding / steps + 2**-11) + steps * 2**-25
+    original = torch.linspace(-1.0, peak, 32)[None]
+    for share, explained in ((0.999, True), (1.001, False)):
+        wrong = original.clone()
+        wrong[0, 7] += share * bound
+        assert gguf.deviation(original, wrong, kind)[1] == explained
+
+
 def test_halves_are_torchs_casts(tmp_path):
     numbers = torch.tensor([[1e-41, -0.0, 1.0009765, 3.14159, 65504.0, 6e-8, 1.00390625, 1.01171875]])
     for kind, dtype in (("f16", torch.float16), ("bf16", torch.bfloat16)):

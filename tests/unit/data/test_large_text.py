@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.data import large_text
+from orrery.data.codings import foreign_coding
 from orrery.data.corpora import read_corpus
 from orrery.data.large_text import Reading, decoded, read_blocks, read_texts
 from orrery.errors import DataError
@@ -59,6 +60,10 @@ def test_decoding_by_blocks_is_decoding_the_whole(content, size, tmp_path_factor
     file.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(large_text, "BLOCK", size)
+        if foreign_coding(content):
+            with pytest.raises(DataError, match=r"UTF-(16|32).*, not UTF-8"):
+                list(decoded(file, "replace"))
+            return
         assert "".join(decoded(file, "replace")) == content.decode("utf-8", "replace")
         try:
             text = content.decode()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from orrery.data.corpora import read_corpus, read_pairs, read_rows, read_sentences
 from orrery.data.files import Faults, read_lines
-from orrery.data.formats import SUFFIXES, format_of
+from orrery.data.formats import ROWS, SUFFIXES, TEXT, WHOLE, format_of
 from orrery.data.readers import tables
 from orrery.errors import DataError, OrreryError, UsageError
 
@@ -270,14 +270,15 @@ def test_what_is_no_pair_of_files_is_refused(tmp_path):
 HEADS = {".csv": "text\n", ".tsv": "text\n", ".tab": "text\n"}
 RECORDS = {
     **dict.fromkeys([".csv", ".tsv", ".tab", ".txt", ".md", ".rst"], "word\n"),
-    **dict.fromkeys([".jsonl", ".ndjson"], '{"text": "word"}\n'),
+    **dict.fromkeys([".html", ".htm", ".xhtml"], "<p>word</p>\n"),
+    **dict.fromkeys([".jsonl", ".ndjson", ".json"], '{"text": "word"}\n'),
     ".conllu": "1\tword\tword\t_\t_\t_\t0\troot\t_\t_\n\n",
     **dict.fromkeys([".conll", ".bio"], "word\tO\n\n"),
 }
 
 
 def test_every_format_is_tried_below():
-    assert {*RECORDS, ".parquet"} == set(SUFFIXES)
+    assert {*RECORDS, ".parquet"} == {*SUFFIXES, *ROWS}
 
 
 @pytest.mark.parametrize("suffix", RECORDS)
@@ -292,7 +293,7 @@ def test_compressed_and_damaged(suffix, tmp_path):
                 texts(write(tmp_path, f"a{suffix}{ending}", damaged))
 
 
-@pytest.mark.parametrize("suffix", [suffix for suffix in RECORDS if suffix not in (".txt", ".md", ".rst")])
+@pytest.mark.parametrize("suffix", sorted(set(RECORDS) - {*TEXT, *WHOLE}))
 def test_empty_and_utf16_files_are_told(suffix, tmp_path):
     with pytest.raises(DataError, match=r"0 documents|no rows"):
         texts(write(tmp_path, f"a{suffix}", ""))
@@ -301,11 +302,11 @@ def test_empty_and_utf16_files_are_told(suffix, tmp_path):
 
 
 def test_utf16_text_is_told(tmp_path):
-    with pytest.raises(DataError, match="it is UTF-16, convert it: `iconv"):
+    with pytest.raises(DataError, match=r"UTF-16, not UTF-8 \(hint: convert it: `iconv"):
         texts(write(tmp_path, "a.txt", "word".encode("utf-16")))
 
 
-@pytest.mark.parametrize("suffix", sorted(set(RECORDS) - {".txt", ".md", ".rst"}))
+@pytest.mark.parametrize("suffix", sorted(set(RECORDS) - {*TEXT, *WHOLE}))
 def test_a_file_of_any_size_needs_the_memory_of_a_record(suffix, tmp_path):
     # A word of 1,000 letters: the file has 1 MB.
     record = RECORDS[suffix].replace("word", "word" * 250, 1)

@@ -105,6 +105,42 @@ def test_stopping_early_changes_no_answer(small):
         assert early == whole
 
 
+class Memoryless:
+    """Gives every token the same distribution, whatever came before."""
+
+    first = None
+
+    def __init__(self, log_probabilities):
+        self.logits = torch.tensor(log_probabilities, dtype=torch.float64).log_softmax(-1)
+
+    def start(self, ids_BL, capacity, lengths_B=None):
+        return self.logits.expand(len(ids_BL), -1), Rows(torch.full((len(ids_BL),), ids_BL.shape[1]))
+
+    def step(self, tokens_BN, state, lengths=None):
+        return self.logits.expand(len(tokens_BN), 1, -1), Rows(state.lengths + 1)
+
+
+class Rows:
+    """A state that knows its lengths alone."""
+
+    def __init__(self, lengths):
+        self.lengths = lengths
+
+    def select(self, rows):
+        return Rows(self.lengths[rows])
+
+
+def test_a_long_answer_that_wins_late_is_waited_for():
+    """Going on costs 1 a token, ending 2.13: at once -2.13, after six tokens -6 / (11/6)^2 = -1.79."""
+    model, penalty = Memoryless([-1.0, -1.77, -1.77, -1.77, -2.13]), LengthPenalty(2)
+    going_on, ending = float(model.logits[0]), float(model.logits[END])
+    found = beam_search(model, [[1]], Limits(max_new_tokens=6, context=20, end={END}), 5, penalty=penalty, answers=1)
+    best = found[0][0]
+    assert best.ids == [0] * 6
+    assert best.score == pytest.approx(6 * going_on / penalty(6))
+    assert best.score > max((n * going_on + ending) / penalty(n + 1) for n in range(5))
+
+
 def test_reorder_of_a_state_is_the_other_row_going_on(small):
     ids, rows = torch.tensor([[1, 2, 3], [3, 0, 2], [2, 2, 1]]), torch.tensor([2, 0, 0])
     _, state = small.start(ids, 12)

@@ -18,16 +18,19 @@ from orrery.laws import (
     padding,
     registry,
     resume,
+    runs,
     sight,
     sizes,
 )
 from orrery.laws.evidence import CannotRunError, deviation, within
+from orrery.models.encoder_decoder import Read
 from orrery.nn import stack
 from orrery.nn.attention import kernels
 from orrery.nn.caches import SlotCache
 from orrery.nn.context import Context
-from orrery.nn.masks import Causal
+from orrery.nn.masks import PLAIN_FULL, Causal
 from orrery.objectives.causal import CausalLanguageModel
+from orrery.training import step
 
 LAWS = {
     "cache": cache,
@@ -126,8 +129,22 @@ def test_accumulation_sees_a_mean_of_means(monkeypatch):
         def loss(self, model, batch):
             return {name: replace(term, sum=term.sum / term.count) for name, term in super().loss(model, batch).items()}
 
-    monkeypatch.setattr(accumulation, "causal_objective", MeanOfMeans)
-    assert "micro-batches (3, 4) == whole batch, float64" in broken(accumulation)
+    monkeypatch.setattr(accumulation, "objective_of", lambda family: MeanOfMeans())
+    assert "micro-batches of 3 == whole batch, float64" in broken(accumulation)
+
+
+def test_accumulation_sees_a_fault_in_the_step_that_training_calls(monkeypatch):
+    monkeypatch.setattr(step, "share", lambda term, count: term.sum * (term.weight / max(1, int(term.count))))
+    found = broken(accumulation)
+    assert {"micro-batches of 3 == whole batch, float64", "two ranks == one, float64"} <= found
+    assert "whole batch == mean over all targets, float64" not in found
+
+
+def test_padding_sees_sources_whose_padding_is_read(monkeypatch):
+    monkeypatch.setattr(Read, "mask", property(lambda self: PLAIN_FULL))
+    found = broken(padding, "bart")
+    assert {"left-padded sources == unpadded, sdpa", "right-padded sources == unpadded, eager"} <= found
+    assert "tokens written to padded sources == unpadded, step by step" in found
 
 
 def test_resume_sees_batches_that_depend_on_history(monkeypatch):
@@ -135,8 +152,8 @@ def test_resume_sees_batches_that_depend_on_history(monkeypatch):
         self.calls = getattr(self, "calls", 0) + 1
         return right(self, step if self.fail_at == step else self.calls)
 
-    right = resume.Source.batch
-    monkeypatch.setattr(resume.Source, "batch", counted)
+    right = runs.Source.batch
+    monkeypatch.setattr(runs.Source, "batch", counted)
     assert broken(resume) == {"files of weights and optimizer whose bytes differ"}
 
 

@@ -68,11 +68,11 @@ def test_what_exists_is_never_overwritten(tmp_path, stored):
     for write in (export_gguf, export_hf):
         with pytest.raises(UsageError, match="x exists already") as caught:
             write(stored, tmp_path / "x")
-        assert caught.value.hint == "remove it, or choose another name"
+        assert "choose another name" in caught.value.hint
     assert (tmp_path / "x").read_text() == "mine"
     (tmp_path / "empty").mkdir()
     export_hf(stored, tmp_path / "empty")
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="not empty"):
         export_hf(stored, tmp_path / "empty")
 
 
@@ -157,7 +157,7 @@ ROTATION = {"rope_theta": 500.0, "rope_type": "dynamic", "factor": 2.0}
         ("gpt2", {"scale_attn_weights": False}, "attention.branch.scoring.scale = 1.0 (a reader takes None)"),
         ("llama", {"hidden_act": "gelu"}, "activation = gelu (a reader takes silu)"),
         ("llama", {"rope_parameters": ROTATION}, "scaling.kind = nn.positions.rotary.Dynamic"),
-        ("llama", {"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}}, "rotary.width = 4"),
+        ("llama", {"hidden_act": "quick_gelu"}, "activation = gelu_sigmoid (a reader takes silu)"),
     ],
     ids=str,
 )

@@ -196,7 +196,7 @@ HOSTILE = {
     "spec of a part": (own_spec({"kind": "nn.norms.RMSNorm", "eps": 1e-6}), "not a whole model"),
     "spec without fields": (own_spec({"kind": "models.decoder.Decoder"}), "missing"),
     "spec with senseless fields": (changed_spec(width="wide"), "no model that can be built|spec: "),
-    "spec of less than nothing": (changed_spec(width=-4), "no model that can be built"),
+    "spec of less than nothing": (changed_spec(width=-4), "width is -4"),
     "deep spec": (own_spec('{"kind":' * 100_000), "not JSON"),
     "recipe bomb": (
         lambda f: [
@@ -216,10 +216,10 @@ def test_it_is_refused_at_once_and_nothing_runs(name, folder, monkeypatch, capsy
     damage(folder)
     monkeypatch.setattr(socket, "socket", None)
     modules, memory = set(sys.modules), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
+    start = time.process_time()  # of this process alone, whatever else the machine does
     with pytest.raises(ModelFileError, match=says) as caught:
         read(folder)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 300_000
     assert not (folder / "executed").exists()
     ours = ("orrery.", "torch.", "beartype.", "wadler_lindig")  # the last two are the tests' own check of types

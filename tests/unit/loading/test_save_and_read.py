@@ -8,14 +8,14 @@ import transformers
 from orrery.checkpoints.store import Checkpoint, CheckpointStore
 from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.errors import ModelFileError, UsageError
-from orrery.families import load_family
+from orrery.families import load_family, model_type, names
 from orrery.loading.card import model_card
 from orrery.loading.files import read_weights
 from orrery.loading.read import read
 from orrery.loading.save import save_model
 from orrery.loading.weights import weights_of
 from orrery.nn.spec import to_json
-from tiny_models import CONFIGS, TOKENIZER, saved, tiny
+from tiny_models import CONFIGS, TOKENIZER, randomised, saved, tiny
 
 logging.getLogger("transformers").setLevel(logging.ERROR)
 CORNERS = [
@@ -182,6 +182,90 @@ def test_the_card_names_the_task_of_the_model(family, architecture, tag):
     text = model_card(family, rules.spec({**rules.TINY, "architectures": [architecture]}).build(0), {})
     assert f'pipeline_tag: "{tag}"' in text
     assert ("continues text" in text, "language model" in text) == (tag == "text-generation",) * 2
+
+
+TAGS = {
+    "Decoder": "text-generation",
+    "EncoderDecoder": "text2text-generation",
+    "SequenceToSequence": "text2text-generation",
+    "Captioner": "image-to-text",
+}
+OURS = {"elman_rnn", "gru", "lstm", "luong", "nplm", "rnnenc", "rnnsearch", "sutskever", "transformer"}
+
+
+@pytest.mark.parametrize("family", names())
+def test_the_card_of_every_family_says_what_the_model_is_and_who_reads_it(family):
+    rules = load_family(family)
+    model = rules.spec(rules.TINY).build(0)
+    kind = type(model).__name__
+    tag = TAGS.get(kind, "image-classification" if family == "vit" else "fill-mask")
+    text = model_card(family, model, {})
+    assert f'pipeline_tag: "{tag}"' in text
+    known = model_type(family) in transformers.CONFIG_MAPPING
+    assert f'library_name: "{"transformers" if known else "orrery"}"' in text
+    assert known == (family not in OURS)
+    assert ("language model" in text) == (kind == "Decoder")
+
+
+def test_the_card_of_an_image_encoder_without_a_head():
+    rules = load_family("vit")
+    bare = rules.spec({**rules.TINY, "architectures": ["ViTModel"]}).build(0)
+    assert 'pipeline_tag: "image-feature-extraction"' in model_card("vit", bare, {})
+
+
+class Wrapped(torch.nn.Module):
+    """A linear map with a low-rank addition, as an adapter leaves it."""
+
+    def __init__(self, linear):
+        super().__init__()
+        self.base, self.down = linear, torch.nn.Linear(linear.in_features, 2, bias=False)
+        self.up = torch.nn.Linear(2, linear.out_features, bias=False)
+
+    def forward(self, x):
+        return self.base(x) + self.up(self.down(x))
+
+
+@pytest.mark.parametrize(("family", "part"), [("llama", "q"), ("gpt2", "q"), ("gpt2", "v")])
+def test_saving_a_wrapped_projection_is_refused_by_name_and_writes_nothing(tmp_path, family, part):
+    model = tiny(family)
+    attention = model.stack.blocks[1].attention.branch
+    setattr(attention, part, Wrapped(getattr(attention, part)))
+    with pytest.raises(UsageError, match=rf"blocks\.1\.attention\.branch\.{part}\.base\.weight"):
+        save_model(tmp_path / "model", model, family, CONFIGS[family])
+    assert not (tmp_path / "model").exists()
+
+
+def test_saving_a_buffer_is_refused_by_name(tmp_path):
+    model = tiny("llama")
+    model.head.register_buffer("scale", torch.ones(3))
+    with pytest.raises(UsageError, match=r"no parameters.*head\.scale"):
+        save_model(tmp_path / "model", model, "llama", CONFIGS["llama"])
+
+
+READ_BY_THE_ARCHITECTURE = {
+    "roberta": {"pad_token_id": 1},
+    "t5": {"pad_token_id": 0},
+    "xlm_roberta": {"pad_token_id": 1},
+}
+
+
+@pytest.mark.parametrize("family", names())
+def test_saving_invents_no_control_token(tmp_path, family):
+    rules = load_family(family)
+    save_model(tmp_path, randomised(rules.spec(rules.TINY).build(0)), family, rules.TINY)
+    written = json.loads((tmp_path / "config.json").read_text())
+    keys = ("bos_token_id", "eos_token_id", "pad_token_id")
+    expected = {key: rules.TINY.get(key) for key in keys} | READ_BY_THE_ARCHITECTURE.get(family, {})
+    assert {key: written[key] for key in keys} == expected
+    stated = {key: id for key, id in expected.items() if id is not None}
+    assert json.loads((tmp_path / "generation_config.json").read_text()) == stated
+
+
+def test_a_control_token_that_a_target_begins_with_is_written(tmp_path):
+    rules = load_family("vision_encoder_decoder")
+    config = {key: value for key, value in rules.TINY.items() if key != "decoder_start_token_id"}
+    save_model(tmp_path, randomised(rules.spec(config).build(0)), "vision_encoder_decoder", config)
+    assert json.loads((tmp_path / "config.json").read_text())["bos_token_id"] == 50256
 
 
 def run_folder(tmp_path, steps=(100, 200), best=None):

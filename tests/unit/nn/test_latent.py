@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager, sdpa
 from orrery.nn.attention.latent import HeadWidths, LatentAttention
 from orrery.nn.attention.multihead import Scoring
@@ -57,7 +58,7 @@ def turned(x, position):
     return torch.stack([x[0] * cosine - x[1] * sine, x[0] * sine + x[1] * cosine])
 
 
-def by_the_paper(module, queries):
+def by_the_paper(module, queries, cap=None):
     """DeepSeek-V2, section 2.1.2 and 2.1.3, equations 9 to 19, token by token and head by head."""
     plain, value = WIDTHS.plain, WIDTHS.value
     c_kv = [rms(module.latent(x), module.norm.weight) for x in X[0]]
@@ -71,6 +72,7 @@ def by_the_paper(module, queries):
             w_k = module.k.weight[h * plain : (h + 1) * plain]
             w_v = module.v.weight[h * value : (h + 1) * value]
             scores = [q @ torch.cat([w_k @ c_kv[j], shared_key[j]]) / math.sqrt(plain + 2) for j in range(t + 1)]
+            scores = scores if cap is None else [cap * torch.tanh(score / cap) for score in scores]
             pattern = torch.stack(scores).softmax(0)
             heads.append(sum(pattern[j] * (w_v @ c_kv[j]) for j in range(t + 1)))
         answers.append(module.out(torch.cat(heads)))
@@ -83,6 +85,16 @@ def by_the_paper(module, queries):
 def test_equals_the_paper_with_plain_queries(kernel, bias):
     module = built(bias=bias)
     torch.testing.assert_close(module(X, context(kernel)), by_the_paper(module, X[0]), rtol=0, atol=1e-11)
+
+
+@torch.no_grad()
+def test_a_cap_bounds_the_scores_and_a_kernel_without_caps_refuses():
+    module = built(scoring=Scoring(cap=0.7))
+    expected = by_the_paper(module, X[0], cap=0.7)
+    torch.testing.assert_close(module(X, context()), expected, rtol=0, atol=1e-11)
+    assert (by_the_paper(module, X[0]) - expected).abs().max() > 1e-3
+    with pytest.raises(UsageError, match="cannot cap"):
+        module(X, context(sdpa))
 
 
 @torch.no_grad()

@@ -49,3 +49,17 @@ def test_refuses_a_bias_that_needs_a_gradient():
     bias = torch.zeros(3, 4, 9, 9, dtype=torch.float64, requires_grad=True)
     with pytest.raises(UsageError, match="no gradient for a bias"):
         materialised(q, k, v, mask=PLAIN_CAUSAL, bias_BHLS=bias, scale=1.0, dropout=0.0, tap=lambda name, x: x)
+
+
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("kv_heads", [4, 2])
+def test_multiplies_in_the_dtype_of_autocast(biased, kv_heads):
+    """A norm of heads and a rotation leave q and k in float32, the projection of v gives bfloat16, ALiBi float32."""
+    q, k, v = operands(kv_heads=kv_heads, dtype=torch.float32)
+    bias = torch.randn(3, 4, 9, 9, generator=torch.Generator().manual_seed(1)) if biased else None
+    expected = run(eager, q, k, v, PLAIN_CAUSAL, bias)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = run(materialised, q, k, v.detach().bfloat16().requires_grad_(), PLAIN_CAUSAL, bias)
+    assert found[0].dtype == torch.bfloat16
+    for a, b in zip(found, expected, strict=True):
+        assert (a.float() - b).abs().max() < 0.03 * b.abs().max()

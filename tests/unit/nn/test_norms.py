@@ -76,3 +76,10 @@ def test_the_gradients_of_the_head_norms(spec):
     norm = spec.build(8).double()
     x = X[:1, :2].clone().requires_grad_()
     assert torch.autograd.gradcheck(lambda x, *gains: norm(x), (x, *norm.parameters()))
+
+
+def test_rms_norm_of_bfloat16_beside_a_float32_gain_is_computed_in_float32():
+    norm, x = randomised(RMSNorm.Spec()).float(), X.bfloat16()
+    found = norm(x)
+    assert found.dtype == torch.bfloat16
+    assert torch.equal(found, norm(x.float()).bfloat16())

@@ -109,6 +109,22 @@ def test_scalings_are_their_rules():
     assert Yarn(factor=4.0, trained=16).magnitude == pytest.approx(0.1 * math.log(4) + 1)
 
 
+def test_llama_3_1_keeps_short_waves_and_divides_long_ones():
+    """By the rule on wavelengths, with the published numbers: original context 8,192, factors 1, 4 and 8."""
+    scaling = Llama3(factor=8.0, low_frequency=1.0, high_frequency=4.0, trained=8192)
+    found, plain = scaling.rates(500_000.0, 128, 131_072), plain_rates(500_000.0, 128)
+    kinds = set()
+    for rate, before in zip(found.tolist(), plain.tolist(), strict=True):
+        waves = 8192 / (2 * math.pi / before)
+        share = (waves - 1) / (4 - 1)
+        kind, expected = ("long", before / 8) if waves < 1 else ("mixed", (1 - share) * before / 8 + share * before)
+        if waves > 4:
+            kind, expected = "short", before
+        kinds.add(kind)
+        assert rate == pytest.approx(expected, rel=1e-12), (kind, before)
+    assert kinds == {"long", "mixed", "short"}
+
+
 def test_one_hot_positions_are_concatenated():
     spec = OneHotPositions.Spec(length=5)
     assert spec.extra_width == spec.limit == 5

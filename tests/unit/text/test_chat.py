@@ -92,13 +92,20 @@ def test_a_prompt_is_the_beginning_of_what_was_trained(name):
         assert full.reply[len(prompt) :].index(True) == 0
 
 
-def test_a_template_that_rewrites_earlier_turns_cannot_say_what_was_replied():
+def test_a_template_that_hides_what_was_said_cannot_say_what_was_replied():
     tokenizer = chat_tokenizer("chatml")
-    source = "{{ messages | length }}{% for m in messages %}{{ m.content }}<|im_end|>{% endfor %}"
+    source = "{{ messages | length }}{% for m in messages %}{{ m.content | reverse }}<|im_end|>{% endfor %}"
     chat = ChatTemplate(tokenizer, JinjaTemplate(source, tokenizer))
     assert chat.render(CHAT).ids
     with pytest.raises(UsageError, match=r"does not say which tokens.*generation"):
         chat.render(CHAT, replies=True)
+
+
+def test_a_template_that_rewrites_earlier_turns_says_what_was_replied():
+    tokenizer = chat_tokenizer("chatml")
+    source = "{{ messages | length }}{% for m in messages %}{{ m.content }}<|im_end|>{% endfor %}"
+    rendered = ChatTemplate(tokenizer, JinjaTemplate(source, tokenizer)).render(CHAT, replies=True)
+    assert runs(tokenizer, rendered) == REPLIES["chatml"]
 
 
 @pytest.mark.parametrize("source", ["{{ bos_token }}<s>{{ messages[0].content }}", "<s><s>"])

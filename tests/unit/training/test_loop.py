@@ -13,8 +13,11 @@ from orrery.objectives.causal import CausalLanguageModel
 from orrery.objectives.protocols import Term
 from orrery.training import loop as loop_module
 from orrery.training import memory
+from orrery.training.distributed import Alone
+from orrery.training.evaluate import Validation, evaluate
 from orrery.training.folder import open_run_folder
 from orrery.training.loop import Trainer
+from orrery.training.precision import Precision
 from training_toy import ToySource, toy_model, toy_parts, toy_recipe, toy_run
 
 
@@ -67,6 +70,61 @@ def test_stopped_and_resumed_is_the_uninterrupted_run(tmp_path: Path) -> None:
         toy_run(tmp_path / "parts", recipe, resume=True)
     toy_run(tmp_path / "constant", toy_recipe(training__schedule={"kind": "constant"}))
     assert final(tmp_path / "parts") == final(tmp_path / "constant") != final(tmp_path / "whole")
+
+
+class SameBatch(ToySource):
+    """Gives the first batch again at every step."""
+
+    def batch(self, step: int) -> dict[str, Tensor]:
+        return super().batch(0)
+
+
+def test_every_step_draws_its_own_dropout(tmp_path: Path) -> None:
+    """With the same batch and weights that stand still, only dropout can tell two steps apart."""
+    still = {"logging__every": 1, "training__steps": 4, "training__optimizer__rate": 1e-30}
+    for name in ("first", "second"):
+        toy_run(tmp_path / name, toy_recipe(**still), toy_parts(toy_model(dropout=0.5), source=SameBatch()))
+    losses = [record["train/loss"] for record in records(tmp_path / "first")]
+    assert len(set(losses)) == 4
+    assert losses == [record["train/loss"] for record in records(tmp_path / "second")]
+
+
+def test_clipping_scales_the_whole_gradient_to_the_norm(tmp_path: Path) -> None:
+    """The root of the sum of squares over all parameters, as one vector."""
+    gradients = {}
+    for clip in (None, 1e-3):
+        recipe = toy_recipe(training__steps=1, training__clip=clip, training__micro_batch=None)
+        parts = toy_parts(toy_model(dropout=0.0))
+        toy_run(tmp_path / str(clip), recipe, parts)
+        gradients[clip] = torch.cat([parameter.grad.flatten() for parameter in parts.model.parameters()])
+        (record,) = records(tmp_path / str(clip))
+        assert record["grad_norm"] == pytest.approx(float(gradients[None].square().sum().sqrt()), rel=1e-5)
+    assert float(gradients[1e-3].square().sum().sqrt()) == pytest.approx(1e-3, rel=1e-3)
+    torch.testing.assert_close(gradients[1e-3] / gradients[1e-3].norm(), gradients[None] / gradients[None].norm())
+
+
+class Uneven(ToySource):
+    """Batches of one, two, three ... rows."""
+
+    def batch(self, step: int) -> dict[str, Tensor]:
+        self.rows = step + 1
+        return super().batch(step)
+
+
+def test_the_validation_loss_is_a_mean_over_tokens_not_over_batches() -> None:
+    model, objective = toy_model(dropout=0.5), CausalLanguageModel()
+    validation = Validation(Uneven(seed=99), 5, objective)
+    found = evaluate(model, validation, Precision("float32", "plain", "cpu", 1), Alone(), lambda: False)
+    batches = [Uneven(seed=99).batch(step) for step in range(5)]
+    with torch.no_grad():
+        model.eval()
+        nats = [
+            nn.functional.cross_entropy(model(batch["ids"]).flatten(0, 1), batch["targets"].flatten(), reduction="none")
+            for batch in batches
+        ]
+    targets = sum(int((batch["targets"] != -100).sum()) for batch in batches)
+    assert found is not None
+    assert found["val/loss"] == pytest.approx(float(torch.cat(nats).sum()) / targets, rel=1e-6)
 
 
 class StopAfter(ToySource):
@@ -224,3 +282,13 @@ def test_out_of_memory_says_what_is_needed_and_what_helps() -> None:
 def test_other_errors_pass_the_memory_guard() -> None:
     with pytest.raises(RuntimeError, match="shapes cannot"), memory.memory_errors(toy_model(), "sgd"):
         torch.ones(2, 3) @ torch.ones(2, 3)
+
+
+def test_a_signal_before_the_first_step_keeps_the_run_that_was_to_be_replaced(tmp_path: Path) -> None:
+    toy_run(tmp_path, toy_recipe())
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with open_run_folder(tmp_path, overwrite=True) as folder:
+        trainer = Trainer(toy_parts(), toy_recipe(seed=7), folder)
+        trainer.signals.received = 15
+        assert trainer.run().signal == 15
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -6,7 +6,7 @@ from training_toy import toy_recipe
 
 
 def schedule(steps: int = 100, **settings):
-    recipe: Recipe = toy_recipe(training__schedule=settings)
+    recipe: Recipe = toy_recipe(training__schedule=settings, training__steps=100_000)
     return build_schedule(recipe.training.schedule, steps)
 
 

@@ -1,5 +1,6 @@
 """Columns of rows: which there are, and the text in one of them."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -22,6 +23,19 @@ def check_columns(where: str, names: Collection[str], wanted: tuple[str, ...]) -
         listed = ", ".join(list(names)[:5])[:_SHOWN]
         what = f"{'two columns' if name in names else 'no column'} {name!r}"
         raise DataError(f"{where}: {what}", f"it has {len(names):,} columns: {listed}{_remark(names)}")
+
+
+def check_names(where: str, names: Collection[str], wanted: tuple[str, ...]) -> None:
+    """Raise `DataError` for a name that stands twice, so that a row would lose a value.
+
+    Columns without a name are refused only where all columns are wanted: nobody can ask for one of them.
+    """
+    counts = Counter(names)
+    doubled = next((name for name, count in counts.items() if name and count > 1), None)
+    if doubled is not None:
+        raise DataError(f"{where}: two columns {doubled[:_SHOWN]!r}", "name each column once")
+    if counts[""] > 1 and not wanted:
+        raise DataError(f"{where}: {counts['']} columns without a name", "name them, or say which columns you want")
 
 
 def text_of(row: Mapping[str, Any], column: str, where: str) -> str:

@@ -3,10 +3,10 @@
 import importlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from orrery.data.files import Faults, decode, open_binary
-from orrery.data.readers.columns import check_columns
+from orrery.data.files import Faults, Invalid, decode, open_binary
+from orrery.data.readers.columns import check_columns, check_names
 from orrery.errors import DataError, MachineError
 
 ROWS_AT_ONCE = 1024
@@ -17,7 +17,8 @@ BYTES_AT_ONCE = 1 << 20
 def read_rows(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (row number from 1, row) with the wanted columns, or all; others are not even read.
 
-    Raises `MachineError` without pyarrow, `DataError` for a damaged file or a missing column.
+    A value that Python cannot hold, or that is not UTF-8, makes its row a fault. Raises `MachineError` without
+    pyarrow, `DataError` for a damaged file or a missing column.
     """
     arrow = library()
     with open_binary(file) as stream:
@@ -47,7 +48,9 @@ def _batches(arrow: Any, file: Path, stream: Any, wanted: tuple[str, ...]) -> It
     """Yield (names, lists of values). Raises `DataError` where the library cannot go on."""
     try:
         with arrow.parquet.ParquetFile(stream, buffer_size=BYTES_AT_ONCE, pre_buffer=False) as table:
-            check_columns(str(file), table.schema_arrow.names, wanted)
+            names = table.schema_arrow.names
+            check_columns(str(file), names, wanted)
+            check_names(str(file), names, wanted)
             for batch in table.iter_batches(ROWS_AT_ONCE, columns=list(wanted) or None):
                 yield batch.schema.names, [_values(arrow, column) for column in batch.columns]
     except (arrow.ArrowException, OSError) as error:
@@ -56,21 +59,58 @@ def _batches(arrow: Any, file: Path, stream: Any, wanted: tuple[str, ...]) -> It
 
 
 def _values(arrow: Any, column: Any) -> list[Any]:
-    """Return the values of a column; texts as bytes, for nobody has checked that they are UTF-8."""
-    if arrow.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if arrow.types.is_string(column.type) or arrow.types.is_large_string(column.type):
-        column = column.cast(arrow.large_binary())
-        return [None if value is None else Text(value) for value in column.to_pylist()]
-    return list(column.to_pylist())
+    """Return the values of a column; texts as bytes, for nobody has checked that they are UTF-8.
+
+    Where the column as a whole does not become Python's values, they are given as `Held`.
+    """
+    whole = column.dictionary_decode() if arrow.types.is_dictionary(column.type) else column
+    try:
+        if arrow.types.is_string(whole.type) or arrow.types.is_large_string(whole.type):
+            return [None if value is None else Text(value) for value in whole.cast(arrow.large_binary()).to_pylist()]
+        return list(whole.to_pylist())
+    except (ValueError, ArithmeticError, LookupError, arrow.ArrowException):
+        return [Held(arrow, value) for value in whole]
 
 
 class Text(bytes):
     """Bytes that the file declares to be a text."""
 
 
+class Held(NamedTuple):
+    """A value as the library holds it, for which Python may have no place: a nanosecond, a year beyond 9999."""
+
+    arrow: Any
+    scalar: Any
+
+
 def _row(names: list[str], values: tuple[Any, ...], where: str, faults: Faults) -> dict[str, Any]:
     return {
-        name: decode(bytes(value), where, faults.invalid) if isinstance(value, Text) else value
+        name: _value(value, name, where, faults.invalid) if isinstance(value, Text | Held) else value
         for name, value in zip(names, values, strict=True)
     }
+
+
+def _value(value: Text | Held, name: str, where: str, invalid: Invalid) -> Any:
+    if isinstance(value, Text):
+        return decode(bytes(value), where, invalid)
+    arrow, scalar = value
+    try:
+        return _opened(arrow, scalar, f"{where}: column {name!r}", invalid)
+    except (ValueError, ArithmeticError, LookupError, arrow.ArrowException):
+        what = f"column {name!r} ({scalar.type}) has a value that cannot be read"
+        raise DataError(f"{where}: {what}", "ask for the columns you need, or allow a number of bad rows") from None
+
+
+def _opened(arrow: Any, scalar: Any, where: str, invalid: Invalid) -> Any:
+    """Return one value, and of a list, map or struct every value in it."""
+    if not scalar.is_valid:
+        return None
+    if isinstance(scalar, arrow.StringScalar | arrow.LargeStringScalar | arrow.StringViewScalar):
+        return decode(scalar.as_buffer().to_pybytes(), where, invalid)
+    if isinstance(scalar, arrow.MapScalar):
+        return [tuple(_opened(arrow, part, where, invalid) for part in pair.values()) for pair in scalar.values]
+    if isinstance(scalar, arrow.ListScalar | arrow.LargeListScalar | arrow.FixedSizeListScalar):
+        return [_opened(arrow, part, where, invalid) for part in scalar.values]
+    if isinstance(scalar, arrow.StructScalar):
+        return {name: _opened(arrow, part, where, invalid) for name, part in scalar.items()}
+    return scalar.as_py()

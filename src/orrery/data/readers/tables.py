@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery.data.files import Faults, Invalid, bad_record, decode, read_lines
-from orrery.data.readers.columns import are_numbers, check_columns
+from orrery.data.readers.columns import are_numbers, check_columns, check_names
 from orrery.errors import DataError
 
 LONGEST_FIELD = 1 << 27
@@ -45,6 +45,7 @@ def _named(rows: Any, file: Path, wanted: tuple[str, ...], faults: Faults) -> It
     numbered = are_numbers(wanted)
     names = [str(number) for number in range(1, len(first) + 1)] if numbered else first
     check_columns(str(file), names, wanted)
+    check_names(str(file), names, wanted)
     if numbered:
         yield line, dict(zip(names, first, strict=True))
     for line, fields in _records(rows, file, faults):

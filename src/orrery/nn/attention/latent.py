@@ -70,7 +70,7 @@ class LatentAttention(nn.Module):
         self.position, self.mask = spec.position, spec.mask
         width_of_a_head = widths.plain + widths.rotated
         self.scale = width_of_a_head**-0.5 if spec.scoring.scale is None else spec.scoring.scale
-        self.dropout = spec.scoring.dropout
+        self.dropout, self.cap = spec.scoring.dropout, spec.scoring.cap
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Let every token read what it may see."""
@@ -92,6 +92,7 @@ class LatentAttention(nn.Module):
             scale=self.scale,
             dropout=self.dropout * self.training,
             tap=partial(ctx.tap, self),
+            cap=self.cap,
         )
         return self.out(ctx.tap(self, "mixed", mixed_BHLE).transpose(1, 2).flatten(2))
 

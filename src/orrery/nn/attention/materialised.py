@@ -39,6 +39,7 @@ def materialised(
         raise UsageError("the materialised kernel has no gradient for a bias", "use the sdpa or the eager kernel")
     if dropout:
         raise UsageError("the materialised kernel has no dropout on the pattern", "use the sdpa or the eager kernel")
+    q_BHLC, k_BKSC, v_BKSC = _of_one_dtype(q_BHLC, k_BKSC, v_BKSC)
     heads, shared = q_BHLC.shape[1], q_BHLC.shape[1] // k_BKSC.shape[1]
     if shared > 1:
         k_BKSC, v_BKSC = (x.repeat_interleave(shared, dim=1) for x in (k_BKSC, v_BKSC))
@@ -71,13 +72,24 @@ class _Attend(torch.autograd.Function):
         return d_q, d_k, torch.bmm(pattern.mT, d_mixed), None, None
 
 
+def _of_one_dtype(*operands: Tensor) -> tuple[Tensor, ...]:
+    """Return what is multiplied in autocast's dtype: it casts torch's products, but not a function of one's own.
+
+    Under autocast a norm or a rotation leaves q and k in float32 while v is bfloat16.
+    """
+    device = operands[0].device.type
+    if not torch.is_autocast_enabled(device):
+        return operands
+    return tuple(x.to(torch.get_autocast_dtype(device)) for x in operands)
+
+
 def _added(mask: BoundMask, bias_BHLS: Tensor | None, q_BHLC: Tensor, keys: int) -> Tensor:
     """Return what is added to the scores: the lowest finite number where the mask forbids, so no row is NaN."""
     B, H, L, _ = q_BHLC.shape
     if mask.is_causal and bias_BHLS is None:
         return _causal(L, keys, q_BHLC.dtype, q_BHLC.device)
     allowed = mask.matrix(L, keys, q_BHLC.device)
-    base = torch.zeros((), dtype=q_BHLC.dtype, device=q_BHLC.device) if bias_BHLS is None else bias_BHLS
+    base = q_BHLC.new_zeros(()) if bias_BHLS is None else bias_BHLS.to(q_BHLC.dtype)
     return base.masked_fill(~allowed, torch.finfo(q_BHLC.dtype).min).expand(B, H, L, keys).flatten(0, 1)
 
 

@@ -32,7 +32,8 @@ class Heard:
 
     def attend(self, scoring: Scoring, q_BD: Float[Tensor, "B D"], show: Show) -> Float[Tensor, "B M"]:
         """Return ``sum_j a_j m_j``, ``a = softmax(e)``; of a row that may see nothing, zeros."""
-        scores_BS = scoring(q_BD, self.keys_BSE).masked_fill(~self.seen_BS, torch.finfo(q_BD.dtype).min)
+        scores_BS = scoring(q_BD, self.keys_BSE)
+        scores_BS = scores_BS.masked_fill(~self.seen_BS, torch.finfo(scores_BS.dtype).min)
         pattern_BS = show("pattern", scores_BS.softmax(-1) * self.seen_BS)
         return show("mixed", torch.einsum("bs,bsm->bm", pattern_BS, self.memory_BSM))
 

@@ -9,12 +9,13 @@ _SIGNED = re.compile(r"<\|[A-Za-z_]+\|>|\[/?[A-Z_]+\]|<</?[A-Z_]+>>")
 _OF_ROLES = frozenset(f"<|{role}|>" for role in ROLES)
 
 
-def delimiters(source: str, harmless: str, controls: Collection[str]) -> set[str]:
-    """Return the plain delimiters of a template: those in its source, and in its text for harmless messages.
+def delimiters(source: str, text: str, harmless: str, controls: Collection[str]) -> set[str]:
+    """Return the plain delimiters of a template: those in its source, and in its text for these and harmless messages.
 
-    A template that writes ``<|user|>`` as ordinary text would write any role so.
+    One that stands in the text for harmless messages alone was put together with what they say. A template that writes
+    ``<|user|>`` as ordinary text would write any role so.
     """
-    found = set(_SIGNED.findall(source) + _SIGNED.findall(harmless))
+    found = set(_SIGNED.findall(source)) | (set(_SIGNED.findall(harmless)) & set(_SIGNED.findall(text)))
     return (found | (_OF_ROLES if found & _OF_ROLES else set())) - set(controls)
 
 

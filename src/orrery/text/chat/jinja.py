@@ -10,10 +10,16 @@ from orrery.text.chat.delimiters import count, delimiters
 from orrery.text.chat.guard import guarded
 from orrery.text.chat.markers import Markers
 from orrery.text.chat.messages import Message, check_leaves
+from orrery.text.chat.reasoning import split_reasoning
+from orrery.text.chat.replies import Replies
 from orrery.text.chat.segments import Control, Segment, Text
+from orrery.text.chat.stand_ins import StandIns
 from orrery.text.tokenizer import Tokenizer
 
-_NAMES = {"bos_token": "start", "eos_token": "end", "unk_token": "unknown", "pad_token": "pad", "mask_token": "mask"}
+_NAMES = {
+    "bos_token": "start", "eos_token": "end", "unk_token": "unknown", "pad_token": "pad", "mask_token": "mask",
+    "cls_token": "class", "sep_token": "separator",
+}  # fmt: skip
 _GENERATION = re.compile(r"\{%-?\s*generation\b")
 
 
@@ -34,53 +40,56 @@ class JinjaTemplate:
         The template is rendered twice, with the messages disarmed and with stand-ins for them: the control tokens
         must be the same. Raises `DataError` where they differ, for a message that a template turns into one.
         """
-        check_leaves(variables)
+        _check_variables(variables)
         markers = Markers(self._tokenizer)
-        fields = markers.disarm({"messages": list(messages), **variables})
-        said = {"messages": list(messages)} | {name: variables[name] for name in _said_in(variables)}
-        blank = {name: markers.stand_in_setting(value) for name, value in variables.items()} | markers.stand_in(said)
+        others = StandIns(markers.spellings, self.source)
+        # As transformers does: templates tell tools that are none from tools that are not mentioned.
+        given = {"tools": None, "documents": None, **variables}
+        said = {"messages": list(messages)} | {name: given[name] for name in ("tools", "documents")}
+        blank = {name: others.of_setting(value) for name, value in variables.items()} | others.of_messages(said)
         call = {"add_generation_prompt": prompt, "generation_open": "", "generation_close": "", **self._tokens}
+        fields = {**markers.disarm({"messages": list(messages), **given}), **call}
         marks = {"generation_open": markers.open, "generation_close": markers.close} if replies else {}
-        text, expected = sandbox.render(self.source, [{**fields, **call, **marks}, {**blank, **call}])
-        unmarked = text.replace(markers.open, "").replace(markers.close, "")
-        if markers.controls(unmarked) != markers.controls(expected):
+        text, expected = sandbox.render(self.source, [{**fields, **marks}, {**blank, **call}])
+        self._refuse_forgery(markers, text.replace(markers.open, "").replace(markers.close, ""), expected)
+        if replies and not _GENERATION.search(self.source):
+            text = self._with_replies(markers, text, fields)
+        return list(self._cut(markers, text))
+
+    def messages(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the messages as this template reads them: reasoning apart from the answer where it wants that."""
+        return split_reasoning(messages, self.source)
+
+    def _refuse_forgery(self, markers: Markers, text: str, expected: str) -> None:
+        if markers.controls(text) != markers.controls(expected):
             raise DataError(
                 "a message changes the control tokens that the chat template writes",
                 f"the messages hold parts of {', '.join(markers.spellings[:4])}...; take them out",
             )
-        tags = delimiters(self.source, expected, markers.spellings)
-        if count(tags, markers.restore(unmarked), self._tokenizer.read) != count(tags, expected, self._tokenizer.read):
+        read, spelt = self._tokenizer.read, markers.restore(text)
+        tags = delimiters(self.source, spelt, expected, markers.spellings)
+        if count(tags, spelt, read) != count(tags, expected, read):
             raise DataError(
                 "a message holds a delimiter that the chat template writes as ordinary text",
                 "take it out, or use a template whose delimiters are control tokens",
             )
-        if replies and not _GENERATION.search(self.source):
-            text = self._marked_by_prefixes(markers, text, {**fields, **call})
-        return list(self._cut(markers, text))
 
-    def _marked_by_prefixes(self, markers: Markers, text: str, call: Mapping[str, Any]) -> str:
-        """Mark the replies of a template without ``{% generation %}``: what each assistant message adds."""
-        messages = call["messages"]
-        places = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
-        calls = [
-            {**call, "messages": messages[: place + said], "add_generation_prompt": not said}
-            for place in places
-            for said in (0, 1)
-        ]
-        shorter = sandbox.render(self.source, calls) if calls else []
-        if not all(text.startswith(part) for part in shorter):
+    def _with_replies(self, markers: Markers, text: str, fields: Mapping[str, Any]) -> str:
+        """Mark the replies of a template without ``{% generation %}``."""
+
+        def attempt(calls: Sequence[tuple[Sequence[Message], bool]]) -> list[str | None]:
+            changed = [{"messages": messages, "add_generation_prompt": prompt} for messages, prompt in calls]
+            return sandbox.attempt(self.source, [{**fields, **change} for change in changed])
+
+        found = Replies(attempt, markers.control, fields["messages"])
+        spans = found.spans(text, fields["add_generation_prompt"])
+        if spans is None:
             raise UsageError(
                 "this chat template does not say which tokens the assistant writes",
-                "its text changes with later messages; put {% generation %} ... {% endgeneration %} around replies",
+                "what it writes for an answer changes with other messages; put {% generation %} ... "
+                "{% endgeneration %} around replies",
             )
-        pieces, reached = [], 0
-        for before, through in zip(shorter[::2], shorter[1::2], strict=True):
-            # Up to the last control token: the line break after it is not the assistant's.
-            ends = [match.end() for match in markers.positions(through) if match.start() >= len(before)]
-            end = ends[-1] if ends else len(through)
-            pieces += [text[reached : len(before)], markers.open, text[len(before) : end], markers.close]
-            reached = end
-        return "".join([*pieces, text[reached:]])
+        return markers.around(text, spans)
 
     def _cut(self, markers: Markers, text: str) -> Iterator[Segment]:
         reply = False
@@ -100,9 +109,15 @@ class JinjaTemplate:
                 strip = False
 
 
-def _said_in(variables: Mapping[str, Any]) -> list[str]:
-    """Name the variables that a conversation brings; the others (reasoning effort, ...) steer the template."""
-    return [name for name in ("tools", "documents") if variables.get(name)]
+def _check_variables(variables: Mapping[str, Any]) -> None:
+    """Raise `DataError` for tools and documents of a kind that no template reads, `UsageError` for a reserved name."""
+    check_leaves(variables)
+    if reserved := sorted({"add_generation_prompt", "generation_open", "generation_close", *_NAMES} & set(variables)):
+        raise UsageError(f"{reserved[0]} is no variable of a chat template", "it is set by prompt= or the tokenizer")
+    for name in ("tools", "documents"):
+        given = variables.get(name)
+        if given is not None and not (isinstance(given, list | tuple) and all(isinstance(x, Mapping) for x in given)):
+            raise DataError(f"{name} is no list of objects", "give JSON schemas, or objects with title and text")
 
 
 def _stripping_sides(tokenizer: Tokenizer) -> dict[str, set[str]]:

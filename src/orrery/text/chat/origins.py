@@ -1,13 +1,14 @@
 """Who wrote what in a rendered conversation: the template or a message."""
 
-import re
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
+from orrery.errors import OrreryError
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate
+from orrery.text.chat.said import Keep, Marking, branched, identifiers
 from orrery.text.chat.segments import Control, Segment
 
 Origin = Literal["control", "template", "message", "text"]
@@ -22,29 +23,47 @@ class Part:
     text: str
 
 
-def origins(chat: ChatTemplate, messages: Sequence[Message], prompt: bool = False) -> list[Part]:
+def origins(chat: ChatTemplate, messages: Sequence[Message], prompt: bool = False, **variables: Any) -> list[Part]:
     """Return the parts of a rendered conversation, each with who wrote it; errors as `ChatTemplate.render`.
 
     The conversation is rendered a second time with random marks around what the messages say. A template that looks
-    into the messages may write something else then: its parts are called ``text``.
+    into the messages may write something else then: its parts are called ``text``. What tools and documents say is
+    called the template's.
     """
-    open, close = (f"{secrets.randbits(128):039d}" for _ in range(2))
-    marks = re.compile(f"({open}|{close})")
-    plain = _joined(chat.segments(messages, prompt))
-    marked = _joined(chat.segments([_mark(message, open, close) for message in messages], prompt))
-    if [Part(part.origin, marks.sub("", part.text)) for part in marked] != plain:
-        return plain
-    found: list[Part] = []
-    said = False
-    for part in marked:
-        for piece in marks.split(part.text):
-            if piece in (open, close):
-                said = piece == open
-            elif piece and part.origin == "control":
-                found.append(part)
-            elif piece:
-                found.append(Part("message" if said else "template", piece))
-    return found
+    read = chat.messages(messages)
+    plain = _joined(chat.segments(read, prompt, **variables))
+    found = (_marked(chat, read, prompt, plain, keep, variables) for keep in (branched, identifiers))
+    return next((parts for parts in found if parts is not None), plain)
+
+
+def _marked(
+    chat: ChatTemplate,
+    messages: Sequence[Message],
+    prompt: bool,
+    plain: list[Part],
+    keep: Keep,
+    variables: Mapping[str, Any],
+) -> list[Part] | None:
+    """Return the parts of the conversation with marks in it; None where the template writes something else for them."""
+    marking = Marking()
+    try:
+        marked = _joined(chat.segments(marking.mark(messages, keep), prompt, **variables))
+    except OrreryError:  # such as an id that is too long with marks around it
+        return None
+    if [Part(part.origin, marking.see(part.text).text) for part in marked] != plain:
+        return None
+    return [piece for part in marked for piece in _by_author(part, marking)]
+
+
+def _by_author(part: Part, marking: Marking) -> list[Part]:
+    """Cut a text where its author changes."""
+    if part.origin == "control":
+        return [part]
+    seen = marking.see(part.text)
+    ends = [0, *(mark.place for mark in seen.marks), len(seen.text)]
+    authors: list[Origin] = ["template", *("message" if mark.opens else "template" for mark in seen.marks)]
+    pieces = [Part(author, seen.text[a:b]) for author, (a, b) in zip(authors, pairwise(ends), strict=True)]
+    return [piece for piece in pieces if piece.text]
 
 
 def _joined(segments: Sequence[Segment]) -> list[Part]:
@@ -58,13 +77,3 @@ def _joined(segments: Sequence[Segment]) -> list[Part]:
         elif segment.text:
             found.append(Part("text", segment.text))
     return found
-
-
-def _mark(value: Any, open: str, close: str) -> Any:
-    """Put the marks inside the white space that templates strip; roles and types stay, for templates branch on them."""
-    if isinstance(value, str):
-        core = value.strip()
-        return value.replace(core, f"{open}{core}{close}", 1) if core else value
-    if isinstance(value, Mapping):
-        return {key: inner if key in ("role", "type") else _mark(inner, open, close) for key, inner in value.items()}
-    return [_mark(inner, open, close) for inner in value] if isinstance(value, list | tuple) else value

@@ -10,7 +10,7 @@ from orrery.text.chat.folder import DEFAULT, read_source, read_templates
 from orrery.text.chat.formats import FORMATS, ChatFormat
 from orrery.text.chat.guard import guarded
 from orrery.text.chat.jinja import JinjaTemplate
-from orrery.text.chat.messages import Message, check_messages
+from orrery.text.chat.messages import Message, checked_messages
 from orrery.text.chat.segments import Rendered, Segment, encode_segments
 from orrery.text.tokenizer import Tokenizer
 
@@ -37,12 +37,21 @@ class ChatTemplate:
         self, messages: Sequence[Message], prompt: bool = False, replies: bool = False, **variables: Any
     ) -> list[Segment]:
         """Return what `render` encodes: control tokens and texts; arguments and errors as there."""
-        check_messages(messages)
+        read = self.messages(messages)
         if isinstance(self.form, JinjaTemplate):
-            return self.form.segments(messages, prompt, replies, **variables)
+            return self.form.segments(read, prompt, replies, **variables)
         if given := [name for name, value in variables.items() if value]:
             raise UsageError(f"the chat format {self.form.name} has no {given[0]}", "use the model's own template")
-        return self.form.segments(messages, prompt, self.tokenizer.read)
+        return self.form.segments(read, prompt, self.tokenizer.read)
+
+    def messages(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """Return the messages as the template reads them; errors as in `render`.
+
+        Null fields are left out, and reasoning that stands between marks inside an answer becomes
+        ``reasoning_content`` where the template wants it.
+        """
+        read = checked_messages(messages)
+        return self.form.messages(read) if isinstance(self.form, JinjaTemplate) else read
 
     @cached_property
     def end(self) -> frozenset[int]:
@@ -70,11 +79,17 @@ def choose_template(choice: str | Path, tokenizer: Tokenizer) -> ChatTemplate:
     """
     if str(choice) in FORMATS:
         return chat_format(str(choice), tokenizer)
-    if not Path(choice).is_file():
-        raise UsageError(
-            f"{str(choice)!r} is neither a chat format nor a file", f"the formats are {', '.join(FORMATS)}"
-        )
+    if not isinstance(choice, str | Path) or not _is_file(Path(choice)):
+        named = str(choice) if isinstance(choice, str | Path) else f"a {type(choice).__name__}"
+        raise UsageError(f"{named[:80]!r} is neither a chat format nor a file", f"the formats are {', '.join(FORMATS)}")
     return ChatTemplate(tokenizer, JinjaTemplate(read_source(Path(choice)), tokenizer))
+
+
+def _is_file(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError:  # a name too long, a folder that cannot be looked into
+        return False
 
 
 def template_of(folder: Path, templates: Mapping[str, str], tokenizer: Tokenizer, name: str = DEFAULT) -> ChatTemplate:

@@ -27,6 +27,21 @@ def render(template: str, calls: Sequence[Mapping[str, Any]], seconds: float = S
     after ``seconds`` for all calls together. An output holds at most 1 Mi characters and four times the variables.
     Raises `ModelFileError` for a template that breaks a limit or fails.
     """
+    return [_text(answer) for answer in _answers(template, calls, seconds)]
+
+
+def attempt(template: str, calls: Sequence[Mapping[str, Any]], seconds: float = SECONDS) -> list[str | None]:
+    """Return what `render` returns, with None for each set of variables that the template refuses."""
+    return [answer.get("text") for answer in _answers(template, calls, seconds)]
+
+
+def _text(answer: Mapping[str, str]) -> str:
+    if "text" not in answer:
+        raise ModelFileError(str(answer.get("error")), _HINT)
+    return answer["text"]
+
+
+def _answers(template: str, calls: Sequence[Mapping[str, Any]], seconds: float) -> list[dict[str, str]]:
     if len(template.encode()) > SIZE:
         raise ModelFileError(f"the chat template is larger than {SIZE >> 10} KiB", _HINT)
     try:
@@ -38,9 +53,7 @@ def render(template: str, calls: Sequence[Mapping[str, Any]], seconds: float = S
     limit = OUTPUT + 4 * len(variables)
     request = f'{{"template": {json.dumps(template)}, "limit": {limit}, "calls": {variables}}}\n'
     answer = _worker().ask(request, seconds)
-    if "texts" not in answer:
-        raise ModelFileError(str(answer.get("error")), _HINT)
-    return list(answer["texts"])
+    return list(answer.get("answers") or [answer] * len(calls))
 
 
 class Worker:

@@ -47,19 +47,20 @@ def compiled(source: str) -> Template:
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Render one template with each of several sets of variables; what goes wrong is part of the answer."""
+    """Render one template with each of several sets of variables; for each its text, or what went wrong."""
+    answers = [_rendered(request["template"], variables, request["limit"]) for variables in request["calls"]]
+    return {"answers": answers}
+
+
+def _rendered(source: str, variables: dict[str, Any], limit: int) -> dict[str, str]:
     try:
-        template = compiled(request["template"])
-        texts = []
-        for variables in request["calls"]:
-            pieces, size = [], 0
-            for piece in template.generate(variables):
-                pieces.append(piece)
-                size += len(piece)
-                if size > request["limit"]:
-                    return {"error": f"the chat template writes more than {request['limit']:,} characters"}
-            texts.append("".join(pieces))
-        return {"texts": texts}
+        pieces, size = [], 0
+        for piece in compiled(source).generate(variables):
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                return {"error": f"the chat template writes more than {limit:,} characters"}
+        return {"text": "".join(pieces)}
     except MemoryError:
         return {"error": f"the chat template needs more than {MEMORY >> 20:,} MiB"}
     except TemplateError as error:

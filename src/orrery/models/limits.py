@@ -1,11 +1,12 @@
 """What no published model reaches: bounds that stop a hostile ``config.json`` before anything is built from it."""
 
+import os
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from orrery.errors import ModelFileError
+from orrery.errors import MachineError, ModelFileError
 from orrery.models.assemblies import AssemblySpec
 from orrery.models.condensed import condense
 from orrery.nn.feedforward.moe import MoE
@@ -25,7 +26,7 @@ _BOUNDS = (
 _SLACK = 4
 
 
-def check_numbers(config: Mapping[str, Any], path: Path) -> None:
+def check_numbers(config: Mapping[str, Any], path: Path | str) -> None:
     """Refuse whole numbers that would take hours or all memory to act upon.
 
     Raises:
@@ -35,7 +36,8 @@ def check_numbers(config: Mapping[str, Any], path: Path) -> None:
         bound = next(bound for pattern, bound in _BOUNDS if fnmatch(key, pattern))
         if abs(number) > bound:
             raise ModelFileError(
-                f"{path}: {key} = {number} is more than any model has, {bound:,}", "get the file again from its source"
+                f"{path}: {key[:100]} = {number} is more than any model has, {bound:,}",
+                "get the file again from its source",
             )
 
 
@@ -55,6 +57,27 @@ def check_size(spec: AssemblySpec, elements: int, path: Path) -> None:
         raise ModelFileError(
             f"{path} describes {described:,} parameters, the files hold {elements:,}",
             "config.json and the weights must come from the same model",
+        )
+
+
+def check_memory(spec: AssemblySpec, copies: int, source: str) -> None:
+    """Refuse a model to be trained that this machine's memory cannot hold, before it is built.
+
+    Args:
+        spec: the architecture.
+        copies: float32 numbers for each parameter: the weight, its gradient, what the optimizer keeps.
+        source: what describes it, for the message.
+
+    Raises:
+        MachineError: names both sizes.
+    """
+    needed = condense(spec).parameters() * copies * 4
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > there:
+        raise MachineError(
+            f"{source} describes {needed // copies // 4:,} parameters: {needed:,} bytes with gradients and optimizer, "
+            f"this machine has {there:,}",
+            "give it fewer layers, a smaller width or a smaller vocabulary",
         )
 
 

@@ -1,0 +1,63 @@
+"""The numbers of command lines: each kind says its range, and what is no such number is refused by the flag's name."""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cyclopts import Parameter, Token
+
+from orrery.errors import UsageError
+
+MOST, SEEDS = 2**31 - 1, 2**63
+"""No count is above the one, no seed as large as the other."""
+
+
+def _whole(least: int, most: int) -> Callable[[Any, Sequence[Token]], int]:
+    return lambda kind, tokens: _whole_number(tokens[0], least, most)
+
+
+def _whole_number(token: Token, least: int, most: int) -> int:
+    # Neither int(), which reads other scripts' digits and underscores, nor a rounded float.
+    if not re.fullmatch(r"[+-]?[0-9]{1,40}", token.value):
+        raise _refused(token, "no whole number", f"give one from {least:,}")
+    number = int(token.value)
+    if not least <= number <= most:
+        raise _refused(token, f"not between {least:,} and {most:,}", f"give {least:,} or more")
+    return number
+
+
+def _real(least: float, most: float, above: bool) -> Callable[[Any, Sequence[Token]], float]:
+    bounds = f"above {least:g}" if above else f"from {least:g}" if math.isfinite(least) else "finite"
+    bounds += f" to {most:g}" if math.isfinite(most) else ""
+
+    def convert(kind: Any, tokens: Sequence[Token]) -> float:
+        try:
+            number = float(tokens[0].value) if re.fullmatch(r"[-+.0-9eE]{1,60}", tokens[0].value) else math.nan
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise _refused(tokens[0], "no finite number", f"give a number {bounds}")
+        if not least <= number <= most or (above and number == least):
+            raise _refused(tokens[0], "out of range", f"give a number {bounds}")
+        return number
+
+    return convert
+
+
+def _refused(token: Token, reason: str, hint: str) -> UsageError:
+    return UsageError(f"{token.keyword or token.source} {token.value[:60]} is {reason}", hint)
+
+
+COUNT = Parameter(converter=_whole(1, MOST))
+COUNT_OR_NONE = Parameter(converter=_whole(0, MOST))
+SEED = Parameter(converter=_whole(0, SEEDS - 1))
+SEED_EACH = Parameter(
+    converter=lambda kind, tokens: tuple(_whole_number(token, 0, SEEDS - 1) for token in tokens),
+    negative="",
+    consume_multiple=True,
+)
+NUMBER = Parameter(converter=_real(-math.inf, math.inf, above=False))
+NOT_NEGATIVE = Parameter(converter=_real(0.0, math.inf, above=False))
+ABOVE_ZERO = Parameter(converter=_real(0.0, math.inf, above=True))
+SHARE = Parameter(converter=_real(0.0, 1.0, above=False))

@@ -1,0 +1,176 @@
+"""Golden outputs: what the reference computes from formula weights, a few numbers a model, checked without it.
+
+``tests/goldens/make.py`` wrote the files, with the versions that they name.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from importlib.resources import files
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from orrery.checkpoints.rules import to_ours, to_theirs
+from orrery.families import load_family, rules_of
+from orrery.laws import questions
+from orrery.laws.accumulation import OneOf
+from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, within
+from orrery.laws.formula import numbers
+from orrery.loading.weights import fill, weights_of
+from orrery.models.decoder import Decoder
+from orrery.models.encoder import Encoder
+from orrery.models.encoder_decoder import ConditionalDecoder
+from orrery.models.vision import Captioner
+from orrery.nn.patches import PatchEmbedding
+from orrery.objectives.causal import IGNORED, CausalLanguageModel
+from orrery.objectives.protocols import Batch, Objective
+from orrery.objectives.seq2seq import TeacherForced
+
+Answers = list[list[Tensor]]
+Found = Mapping[str, Any]
+
+
+def check(family: str) -> Iterator[Evidence]:
+    """Compare logits, loss and gradients of the family's golden models with the reference's.
+
+    Raises:
+        CannotRunError: nobody has made golden outputs of the family.
+    """
+    evidence = partial(within, law="outputs", family=family)
+    for case in cases(family):
+        found, expected = answered(family, case), case["found"]
+        for part, keys in (("logits", ("sums", "last")), ("loss", ("loss",)), ("gradients", ("norm", "slope"))):
+            value = max(apart(found[key], expected[key]) for key in keys)
+            yield evidence(f"{case['name']}: {part} == {case['by']}", value=value, bound=FLOAT64)
+
+
+def cases(family: str) -> list[dict[str, Any]]:
+    """Return the golden models of a family: name, who computed it, architecture, config, and what was found.
+
+    Raises:
+        CannotRunError: there are none.
+    """
+    file = files("orrery.laws") / "reference" / f"{family}.json"
+    if not file.is_file():
+        raise CannotRunError("no golden outputs", "a family from outside brings tests of its own")
+    found: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["cases"]
+    return found
+
+
+def apart(found: float | Sequence[float], expected: float | Sequence[float]) -> float:
+    """Return ``max|a - b| / max(1, |b|)`` over one number or several."""
+    pairs = zip(*([x] if isinstance(x, float) else x for x in (found, expected)), strict=True)
+    return max(abs(a - b) / max(1.0, abs(b)) for a, b in pairs)
+
+
+def answered(family: str, case: Found) -> dict[str, Any]:
+    """Return what our model answers to the questions of a case."""
+    config = {**case["config"], "architectures": [case["architecture"]]}
+    rules = rules_of(load_family(family), config)
+    model = built(family, config)
+    with torch.no_grad():
+        summed = questions.summary(answers(model, "left"))
+    loss = learned(model)
+    trained = {n: torch.zeros_like(p) if p.grad is None else p.grad for n, p in model.named_parameters()}
+    return {**summed, "loss": loss, **questions.slope(to_theirs(trained, rules))}
+
+
+def built(family: str, config: Mapping[str, Any]) -> Any:
+    """Return the model of a configuration, with formula weights under the names of the published file."""
+    module = load_family(family)
+    model: Any = module.spec(config).build(0)
+    model = model.to(torch.float64).eval()
+    rules, own = rules_of(module, config), weights_of(model)
+    theirs = {name: numbers(name, tensor.shape) for name, tensor in to_theirs(own, rules).items()}
+    fill(model, to_ours(theirs, rules, {name: tensor.shape for name, tensor in own.items()}))
+    return model
+
+
+def answers(model: Any, side: str) -> Answers:
+    """Return what every head says to every row, from one padded batch."""
+    if isinstance(model, ConditionalDecoder):
+        return written(model, side)
+    if isinstance(model, Encoder):
+        return read(model, side)
+    ids, real = padded(questions.texts(model.spec.embed.vocabulary), side)
+    return [[row[keep]] for row, keep in zip(model(ids, real=real), real, strict=True)]
+
+
+def written(model: Any, side: str) -> Answers:
+    """Return the logits of every target."""
+    target, real = padded(questions.texts(model.target.token.num_embeddings, questions.TARGETS), "right")
+    if isinstance(model, Captioner):
+        assert isinstance(model.eyes.embed, PatchEmbedding)
+        logits = model(torch.stack(questions.images(model.eyes.embed.size)), target, real=real)
+    else:
+        source, source_real = padded(questions.sources(model.embed.token.num_embeddings), side)
+        logits = model(source, target, source_real=source_real, real=real)
+    return [[row[keep]] for row, keep in zip(logits, real, strict=True)]
+
+
+def read(model: Encoder, side: str) -> Answers:
+    """Return what every head of an encoder says; of one without heads, its stream."""
+    if isinstance(model.embed, PatchEmbedding):
+        x_BLD, real = model.hidden(torch.stack(questions.images(model.embed.size))), None
+    else:
+        ids, real = padded(questions.texts(model.embed.token.num_embeddings), side)
+        shown = padded(questions.segments(), side)[0] if getattr(model.embed, "segment", None) is not None else None
+        x_BLD = model.hidden(ids, real=real, segments=shown)
+    said = [head(x_BLD, real) for head in model.heads.values()] or [x_BLD]
+    keep_BL = torch.ones(x_BLD.shape[:2], dtype=torch.bool) if real is None else real
+    whole = x_BLD.shape[1]
+    return [
+        [a[b][keep] if a.dim() == 3 and a.shape[1] == whole else a[b] for a in said] for b, keep in enumerate(keep_BL)
+    ]
+
+
+def learned(model: Any) -> float:
+    """Return the loss, and leave its gradients on the model: through training's own step where a recipe has one."""
+    if isinstance(model, Encoder):
+        loss = questions.distance(answers(model, "right"))
+        loss.backward()
+        return float(loss.detach())
+    if isinstance(model, Captioner):
+        return _cross_entropy(model)
+    from orrery.training.precision import Precision
+    from orrery.training.step import accumulate
+
+    objective, batch = lesson(model)
+    plain = Precision("float32", "plain", "cpu", torch.get_num_threads())
+    with torch.random.fork_rng(devices=[]):
+        found = accumulate(model, objective, batch, micro_batch=2, seed=(0, 0), ranks=OneOf(0, 1), precision=plain)
+    return found.loss
+
+
+def lesson(model: Any) -> tuple[Objective, Batch]:
+    """Return the objective of a model that writes, and a batch of it, padded on the right."""
+    if isinstance(model, Decoder):
+        ids, real = padded(questions.texts(model.spec.embed.vocabulary), "right")
+        targets = ids[:, 1:].masked_fill(~real[:, 1:], IGNORED)
+        return CausalLanguageModel(), {"ids": ids[:, :-1], "targets": targets, "real": real[:, :-1]}
+    ids, real = padded(questions.texts(model.target.token.num_embeddings, questions.TARGETS), "right")
+    targets = ids[:, 1:].masked_fill(~real[:, 1:], IGNORED)
+    source, source_real = padded(questions.sources(model.embed.token.num_embeddings), "right")
+    return TeacherForced(), {"ids": ids[:, :-1], "targets": targets, "source": source, "source_real": source_real}
+
+
+def _cross_entropy(model: Captioner) -> float:
+    """Return the mean cross entropy of the next tokens of captions, which no recipe learns."""
+    rows = questions.texts(model.target.token.num_embeddings, questions.TARGETS)
+    logits = torch.cat([said[0][:-1] for said in written(model, "right")])
+    loss = F.cross_entropy(logits, torch.cat([row[1:] for row in rows]))
+    loss.backward()
+    return float(loss.detach())
+
+
+def padded(rows: Sequence[Tensor], side: str) -> tuple[Tensor, Tensor]:
+    """Return rows as one rectangle, padded with zeros on a side, and which of its places are real."""
+    longest = max(len(row) for row in rows)
+    ids, real = torch.zeros(len(rows), longest, dtype=torch.long), torch.zeros(len(rows), longest, dtype=torch.bool)
+    for b, row in enumerate(rows):
+        place = slice(longest - len(row), None) if side == "left" else slice(len(row))
+        ids[b, place], real[b, place] = row, True
+    return ids, real

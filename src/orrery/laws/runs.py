@@ -1,0 +1,177 @@
+"""Tiny training runs for the laws: a family's batches and objective, and the loop that users' runs go through."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from orrery.errors import RunError
+from orrery.laws.evidence import CannotRunError
+from orrery.laws.models import Writer, image_size, random_ids, spec_of, translates
+from orrery.models.dropout import with_dropout
+from orrery.models.vision import Captioner
+from orrery.objectives.protocols import Batch, Objective, Term
+
+LENGTH, ROWS, IGNORED = 9, 4, -100
+LENGTHS = ((9,), (4, 3), (2,), (5, 1, 3))
+"""The documents of each row of a batch; what is left over is padding."""
+READ = (7, 2, 5, 1)
+"""The tokens of each source, so that a mean of means is far off and padding is looked at by mistake."""
+
+
+def objective_of(family: str) -> Objective:
+    """Return what a family learns.
+
+    Raises:
+        CannotRunError: the objectives are not part of this installation.
+    """
+    try:
+        from orrery.objectives.causal import CausalLanguageModel
+        from orrery.objectives.seq2seq import TeacherForced
+    except ImportError as error:
+        raise CannotRunError("the objectives are not there", "they come with training") from error
+    if image_size(family) is not None:
+        return Labels()
+    return TeacherForced() if translates(family) else CausalLanguageModel()
+
+
+class Labels:
+    """Cross entropy of one label an image: no recipe offers it, and image models shall train at every precision."""
+
+    def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
+        """Return the batch as it is."""
+        return batch
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """Count the images."""
+        return {"label": len(batch["targets"])}
+
+    def loss(self, model: nn.Module, batch: Batch) -> dict[str, Term]:
+        """Return the summed cross entropy."""
+        loss = F.cross_entropy(model(batch["images"]), batch["targets"], reduction="sum")
+        return {"label": Term(loss, len(batch["targets"]))}
+
+
+def examples(family: str, step: int) -> Batch:
+    """Return a batch as a pure function of the step: packed and padded, with sources of unequal lengths."""
+    if (size := image_size(family)) is not None:
+        return {"images": _noise(ROWS, size, step), "targets": torch.arange(ROWS) % 2}
+    ids = random_ids(ROWS, LENGTH + 1, seed=step)
+    documents, positions = packed(LENGTHS)
+    ids, targets = ids[:, :-1], ids[:, 1:].masked_fill(documents < 0, IGNORED)
+    if translates(family):
+        source = random_ids(ROWS, max(READ), seed=100 + step)
+        source_real = torch.arange(max(READ)) < torch.tensor(READ)[:, None]
+        return {"ids": ids, "targets": targets, "source": source, "source_real": source_real}
+    if isinstance(spec_of(family), Captioner.Spec):
+        return {"ids": ids, "targets": targets}
+    return {"ids": ids, "targets": targets, "documents": documents, "positions": positions, "real": documents >= 0}
+
+
+def packed(lengths: tuple[tuple[int, ...], ...]) -> tuple[Tensor, Tensor]:
+    """Return the number of each token's document, -1 for padding, and its place in it."""
+    documents, positions = torch.full((2, len(lengths), LENGTH), -1)
+    for row, each in enumerate(lengths):
+        start = 0
+        for number, length in enumerate(each):
+            documents[row, start : start + length] = number
+            positions[row, start : start + length] = torch.arange(length)
+            start += length
+    return documents, positions.clamp(min=0)
+
+
+def _noise(rows: int, size: tuple[int, ...], seed: int) -> Tensor:
+    return torch.randn(rows, *size, generator=torch.Generator().manual_seed(seed))
+
+
+class Source:
+    """Batches as a pure function of the step; one that fails once, as a machine does."""
+
+    def __init__(self, family: str, fail_at: int | None = None) -> None:
+        self.family, self.fail_at = family, fail_at
+
+    def batch(self, step: int) -> Batch:
+        """Return the family's batch."""
+        if step == self.fail_at:
+            raise RunError("this run was told to fail", "it is a test")
+        return examples(self.family, step)
+
+    def state(self) -> dict[str, Any]:
+        """Return nothing: the step says all."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take nothing back."""
+
+
+def learner(family: str, dropout: float) -> nn.Module:
+    """Return a tiny model with fresh weights and the kernel that a training run would give it."""
+    from orrery.training.building import training_kernel
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        built: Any = with_dropout(spec_of(family), dropout).build(0)
+    built.kernel = training_kernel(built.spec, "cpu")
+    return Writer(built) if isinstance(built, Captioner) else built
+
+
+def train(family: str, folder: Path, *, fail_at: int | None = None, dropout: float = 0.0, **training: Any) -> None:
+    """Train a tiny model, from the newest checkpoint in the folder if there is one.
+
+    Raises:
+        CannotRunError: the training loop is not part of this installation.
+    """
+    try:
+        from orrery.training.folder import open_run_folder
+        from orrery.training.loop import Parts, Trainer
+        from orrery.training.signals import pass_on
+    except ImportError as error:
+        raise CannotRunError("the training loop is not there", "it comes with training") from error
+    parts = Parts(learner(family, dropout), objective_of(family), Source(family, fail_at))
+    with open_run_folder(folder, resume=folder.exists()) as opened, torch.random.fork_rng(devices=[]):
+        trainer = Trainer(parts, recipe(**training), opened)
+        trainer.run()
+        pass_on(trainer.signals.received)
+
+
+def recipe(**training: Any) -> Any:
+    """Return the settings of a run; the keywords are keys of ``training``."""
+    from orrery.training.recipes import check_recipe
+
+    usual = {"micro_batch": 3, "precision": "float32", "device": "cpu", "optimizer": {"kind": "adamw", "rate": 0.01}}
+    values = {
+        "name": "law",
+        "model": {"family": "tiny"},
+        "tokenizer": {"kind": "character"},
+        "data": {"train": "none"},
+        "batches": {"length": LENGTH, "size": ROWS},
+        "training": {**usual, **training},
+        "checkpoints": {"every": 2, "keep": 2},
+        "logging": {"every": 1},
+    }
+    return check_recipe(values, "the laws")
+
+
+def losses(folder: Path) -> list[float]:
+    """Return the loss of every step of a run."""
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [float(json.loads(line)["train/loss"]) for line in lines]
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Yield a folder for a run that nobody keeps, in memory where the system has such a place.
+
+    A disk takes milliseconds to make each of a run's files durable, and a hundred runs write thousands.
+    """
+    memory = Path("/dev/shm")
+    where = memory if memory.is_dir() and os.access(memory, os.W_OK | os.X_OK) else None
+    with TemporaryDirectory(dir=where) as folder:
+        yield Path(folder)

@@ -1,0 +1,136 @@
+"""A bad input: a command line in a small world of files, and what is wrong with the answer to it."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+CODES = range(6)
+LIMIT = 40.0
+"""Seconds after which a command hangs; each of them has work for less than five."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command line.
+
+    ``wants`` is what it must come to: "error" for what cannot mean anything, "ok", or "any" where both are sensible.
+    ``before`` changes the world first; ``writes`` are the places that the command may change.
+    """
+
+    name: str
+    words: Sequence[str]
+    wants: Literal["error", "ok", "any"] = "error"
+    before: Callable[[Path], None] | None = None
+    writes: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    stdin: str = "/dev/null"
+    fails_with: tuple[int, ...] = tuple(CODES)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a command ended."""
+
+    code: int | None
+    out: str
+    err: str
+    seconds: float
+
+
+class Server:
+    """The process that carries out command lines."""
+
+    def __init__(self) -> None:
+        script = Path(__file__).with_name("server.py")
+        environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+        self.process = subprocess.Popen(
+            [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+
+    def run(self, case: Case, folder: Path, limit: float = LIMIT) -> Answer:
+        """Carry out a case in a folder."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        request = {
+            "words": list(case.words),
+            "folder": str(folder),
+            "environment": {"ORRERY_RUNS": "runs", **case.environment},
+            "stdin": str(folder / case.stdin) if case.stdin != "/dev/null" else case.stdin,
+            "limit": limit,
+        }
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return Answer(**json.loads(self.process.stdout.readline()))
+
+    def close(self) -> None:
+        """End the process."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(30)
+
+
+def faults(case: Case, server: Server, world: Path, folder: Path) -> list[str]:
+    """Carry out a case in a copy of the world, and return what is wrong with the answer."""
+    shutil.copytree(world, folder, symlinks=True)
+    try:
+        if case.before is not None:
+            case.before(folder)
+        before = contents(folder)
+        answer = server.run(case, folder)
+        return [*judged(case, answer), *changed(case, answer, before, contents(folder))]
+    finally:
+        subprocess.run(["rm", "-rf", str(folder)], check=True)
+
+
+def judged(case: Case, answer: Answer) -> list[str]:
+    """Return what is wrong with the exit code and what was said."""
+    said = answer.err[-600:].strip() or answer.out[-200:].strip()
+    if answer.code is None:
+        return [f"did not end within {LIMIT:g} s: {said}"]
+    if "Traceback" in answer.err or "this is a defect" in answer.err or "error: unexpected" in answer.err:
+        return [f"an unexpected exception: {said}"]
+    if answer.code not in CODES:
+        return [f"exit code {answer.code}: {said}"]
+    if answer.code and not ("error: " in answer.err and "hint: " in answer.err):
+        return [f"exit code {answer.code} without two lines: {said}"]
+    if case.wants == "error" and not answer.code:
+        return [f"accepted in silence: {said}"]
+    if case.wants == "ok" and answer.code:
+        return [f"refused: {said}"]
+    if answer.code and answer.code not in case.fails_with:
+        return [f"exit code {answer.code}, not among {case.fails_with}: {said}"]
+    return []
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Return the sha256 of each file, and where each link points."""
+    found = {}
+    for root, folders, files in os.walk(folder):
+        for name in (*files, *folders):
+            path = os.path.join(root, name)
+            key = os.path.relpath(path, folder)
+            if os.path.islink(path):
+                found[key] = os.readlink(path)
+            elif os.path.isfile(path):
+                with open(path, "rb") as file:
+                    found[key] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+def changed(case: Case, answer: Answer, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return which files of the user are others now; a run that failed may have added to its log."""
+    allowed = ("log.txt", "lock") if answer.code else ()
+    return [
+        f"{name} was {'changed' if name in after else 'removed'}"
+        for name, digest in before.items()
+        if after.get(name) != digest
+        and not any(name == place or name.startswith(f"{place}/") for place in case.writes)
+        and Path(name).name not in allowed
+    ]

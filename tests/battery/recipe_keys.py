@@ -1,0 +1,112 @@
+"""Every key of every recipe, from the models of settings, with values that are none of its type, or out of range."""
+
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from battery import values, verbs
+from battery.case import Case
+from orrery.training.config import Recipe
+from orrery.training.word_vector_recipe import WordVectorRecipe
+
+HUGE = ("9223372036854775808", "1" + "0" * 30, "9" * 5000)
+NUMBERS = (
+    "true", "false", "abc", "''", "[1]", "{a: 1}", ".nan", ".inf", "-.inf", "1e400", *HUGE, "!!binary aGk=",
+    "2020-01-01", "!!set {a}", "&a [*a]", "[" * 2000, "-1", "0", "12:30",
+)  # fmt: skip
+INTEGERS = (*NUMBERS, "1.5")
+WORDS = (
+    "1", "true", "[a]", "{a: b}", ".nan", "9" * 5000, "''", "12:30", "!!binary aGk=", '"\\0"', '"\\ud800"', "x" * 300,
+    "\udcff", "&a {b: *a}",
+)  # fmt: skip
+PATHS = (
+    "missing", "folder", "binary", "empty", "/dev/null", "/proc/self/mem", "loop", "dangling", "text.txt/below",
+    "n" * 300, "\udcff", '"a\\0b"', "1", "[a]", "pipe",
+)  # fmt: skip
+OTHERS = (
+    "1", "true", "abc", "[1]", "[[1]]", "{a: 1}", "[]", "[0.9]", "[0.9, 0.9, 0.9]", ".nan", "{1: 2}", "{[1]: 2}",
+    "9" * 5000, "&a [*a]",
+)  # fmt: skip
+CHOICES = ("perhaps", "1.5", "[true]", "null", ".nan", "''", "{a: 1}", "9" * 5000)
+NO_KEYS = (
+    "", ".", "a..b", "training", "training.steps.more", "training.", ".steps", "\udcff", "x" * 5000, "__class__",
+    "model_fields", "training.model_config", "model.config.",
+)  # fmt: skip
+FREE = {"name", "data.column", "evaluation.sample", "expect.bound", "seed", "model.config"}
+"""Keys where some of the values above mean something."""
+FROM_ZERO = {
+    "seed", "data.skip_bad", "words.phrases", "training.schedule.warmup", "training.schedule.decay", "expect.bound",
+    "training.final_rate", "words.sample", "training.optimizer.momentum", "training.optimizer.weight_decay",
+    "objective.power", "objective.label_smoothing", "model.dropout", "training.schedule.final", "training.steps",
+}  # fmt: skip
+SOURCES = ("data.train", "data.val", "data.pairs", "data.shards", "data.pairs.source", "data.pairs.target")
+
+
+def keys(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, Any, dict[str, str]]]:
+    """Yield each dotted key with its annotation, and what must be set beside it for its section to be chosen."""
+    for name, field in model.model_fields.items():
+        sections = _sections(field.annotation)
+        for section in sections:
+            beside = _kind(section, f"{path}{name}")
+            yield from ((key, kind, beside | more) for key, kind, more in keys(section, f"{path}{name}."))
+        yield f"{path}{name}", field.annotation, {}
+
+
+def _kind(section: type[BaseModel], path: str) -> dict[str, str]:
+    field = section.model_fields.get("kind")
+    return {f"{path}.kind": str(field.default)} if field is not None and isinstance(field.default, str) else {}
+
+
+def _sections(annotation: Any) -> list[type[BaseModel]]:
+    """Return the sections that an annotation may be."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType, typing.Annotated):
+        return [section for one in typing.get_args(annotation) for section in _sections(one)]
+    return []
+
+
+def cases(count: int = 4) -> Iterator[Case]:
+    """Yield every key of both recipes with so many of its values, and keys that there are not."""
+    spread: dict[str, values.Spread] = {}
+    for name, model in (("recipe", Recipe), ("words", WordVectorRecipe)):
+        seen = set()
+        for key, annotation, beside in keys(model):
+            beside = {} if any(kind in seen for kind in ((key, *beside.items()),)) else beside
+            if key.endswith("kind") or key in seen:
+                continue
+            seen.add(key)
+            words = ["train", f"{name}.yaml"]
+            words += [f"--{flag}={value}" for flag, value in beside.items() if not flag.startswith("batches")]
+            given, kind = _values(key, annotation)
+            for value in spread.setdefault(kind, values.Spread(count)).some(given):
+                fine = (
+                    key in FREE
+                    or value == "folder"
+                    or (kind == "float" and value in HUGE[:2])
+                    or (key in FROM_ZERO and value in ("0", "-1", "false", "12:30"))
+                )
+                yield Case(
+                    f"{name} {key}={values.short(value)}",
+                    [*words, f"--{key}={value}"],
+                    "any" if fine else "error",
+                    before=verbs.pipe if value == "pipe" else None,
+                )
+        for word in NO_KEYS:
+            yield Case(f"{name} the key {values.short(word)!r}", ["train", f"{name}.yaml", f"--{word}=1"], "error")
+
+
+def _values(key: str, annotation: Any) -> tuple[tuple[str, ...], str]:
+    """Return values for a key that it cannot have, and the name of their kind."""
+    found = values.kinds(annotation)
+    if key in SOURCES or Path in found:
+        return PATHS, "path"
+    if found & {int, float} and not found & {"many", str}:
+        return (INTEGERS, "int") if int in found else (NUMBERS, "float")
+    if bool in found or "literal" in found:
+        return CHOICES, "choice"
+    return (WORDS, "word") if found == {str} else (OTHERS, "other")

@@ -1,0 +1,106 @@
+"""The small world that every case starts from: texts, models, a run, vectors, shards, a conversation."""
+
+import contextlib
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import tiny_models
+from orrery.cli import program
+
+RECIPE: dict[str, Any] = {
+    "name": "small",
+    "model": {"family": "gpt2", "config": {"n_layer": 1, "n_embd": 8, "n_head": 2, "n_positions": 16}},
+    "tokenizer": {"kind": "character"},
+    "data": {"train": "text.txt", "split": {"tail": 0.2}},
+    "batches": {"length": 8, "size": 2},
+    "training": {"steps": 2, "optimizer": {"rate": 0.01}, "schedule": {"kind": "constant"}, "precision": "float32"},
+    "logging": {"every": 1},
+    "expect": {"metric": "val/loss", "bound": 9.0, "minutes": 1.0},
+}
+PAIRS: dict[str, Any] = {
+    "name": "pairs",
+    "model": {"family": "rnnsearch", "config": {"hidden_size": 8, "max_position_embeddings": 32}},
+    "tokenizer": {"kind": "word"},
+    "data": {"pairs": {"source": "source.txt", "target": "target.txt"}},
+    "batches": {"kind": "pairs", "length": 16, "size": 2},
+    "objective": {"kind": "seq2seq"},
+    "training": {"steps": 1, "optimizer": {"rate": 0.01}, "schedule": {"kind": "constant"}},
+}
+VECTORS: dict[str, Any] = {
+    "kind": "word2vec",
+    "name": "words",
+    "data": {"train": "text.txt"},
+    "words": {"min_count": 1},
+    "model": {"width": 8},
+    "objective": {"kind": "full"},
+    "training": {"epochs": 1},
+}
+TEXT = "".join(
+    f"The {animal} sat on the {place}; it was sorted, and the queue was not.\n"
+    for animal in ("cat", "dog", "horse", "cow")
+    for place in ("mat", "log", "field", "barn", "wall")
+)
+TALK = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "good day"}]
+
+
+def build(folder: Path) -> Path:
+    """Make the world in a folder that does not exist yet."""
+    folder.mkdir(parents=True)
+    write_texts(folder)
+    tiny_models.saved(folder / "llama", "llama")
+    tiny_models.saved(folder / "rnnsearch", "rnnsearch", max_position_embeddings=96)
+    tiny_models.TOKENIZER.save(folder / "tokenizer")
+    for name, recipe in (("recipe", RECIPE), ("pairs", PAIRS), ("words", VECTORS)):
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
+    with inside(folder):
+        for words in (
+            ["train", "recipe.yaml", "--output", "run"],
+            ["train", "words.yaml", "--output", "vectors"],
+            ["export", "vectors", "word2vec", "vectors.txt"],
+            ["data", "prepare", "text.txt", "--tokenizer", "tokenizer", "-o", "shards"],
+        ):
+            quietly(words)
+    return folder
+
+
+def write_texts(folder: Path) -> None:
+    """Write what is read: texts, rows, pairs, a conversation, and files that are no text."""
+    (folder / "text.txt").write_text(TEXT)
+    rows = [json.dumps({"text": line}) for line in TEXT.splitlines()]
+    (folder / "rows.jsonl").write_text("\n".join(rows) + "\n")
+    (folder / "table.csv").write_text("text,label\n" + "".join(f'"{line}",1\n' for line in TEXT.splitlines()))
+    (folder / "source.txt").write_text(TEXT)
+    (folder / "target.txt").write_text(TEXT.lower())
+    (folder / "talk.json").write_text(json.dumps(TALK))
+    (folder / "plain.jinja").write_text("{% for message in messages %}{{ message['content'] }}\n{% endfor %}")
+    (folder / "stdin").write_text("hello\nthe cat\n")
+    (folder / "binary").write_bytes(bytes(range(256)) * 40)
+    (folder / "empty").write_bytes(b"")
+    (folder / "folder").mkdir()
+    (folder / "folder" / "mine.txt").write_text("this is mine")
+    (folder / "umlauts.txt").write_text("äöü 日本 🙂\n", encoding="utf-8")
+    (folder / "dangling").symlink_to("nowhere/at-all")
+    (folder / "loop").symlink_to("loop")
+
+
+@contextlib.contextmanager
+def inside(folder: Path) -> Any:
+    """Work in a folder."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def quietly(words: list[str]) -> None:
+    """Run a command that must succeed."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+        code = program.run(words)
+    assert code == 0, (words, said.getvalue())

@@ -1,0 +1,136 @@
+"""Golden outputs of the families that transformers has: its float64 answers to each row alone."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+import transformers
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from orrery.families import load_family, model_type
+from orrery.laws import questions
+from orrery.laws.formula import numbers
+from tests.goldens.cases import HEADS, PLAIN, USUAL, VIT
+from tests.parity import oracle
+from tests.parity.helper import answer_of
+
+NAME = f"transformers {transformers.__version__}"
+
+
+def cases(family: str) -> list[dict[str, Any]]:
+    """Return the golden models of a family."""
+    if family == "vision_encoder_decoder":
+        return [captioner()]
+    found = [
+        case(family, name, load_family(family).ARCHITECTURE, {**USUAL, **config})
+        for name, config in PLAIN.get(family, ())
+    ]
+    for architecture, config in HEADS.get(family, ()):
+        own = config if family == "vit" else {**USUAL, **config}
+        found.append(case(family, f"{architecture} {len(found) + 1}", architecture, own))
+    return found
+
+
+def case(family: str, name: str, architecture: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one golden model."""
+    settings = transformers.AutoConfig.for_model(model_type(family), **config)
+    kernel = "sdpa" if config.get("alibi") else "eager"  # Falcon's eager kernel adds ALiBi twice
+    untied = family == "t5" and not config.get("tie_word_embeddings", True)
+    with oracle.widened(oracle.modelling(model_type(family))):
+        model = filled(getattr(transformers, architecture), settings, kernel, untied)
+    written = {key: value for key, value in config.items() if key not in ("bos_token_id",)}
+    if "num_labels" in written:
+        written["id2label"] = {str(n): f"LABEL_{n}" for n in range(written.pop("num_labels"))}
+    found = answered(model, oracle.modelling(model_type(family)), config)
+    return {"name": name, "by": NAME, "architecture": architecture, "config": written, "found": found}
+
+
+def captioner() -> dict[str, Any]:
+    """Return ViT's eyes and GPT-2's hand."""
+    writer = transformers.GPT2Config(vocab_size=61, n_embd=16, n_layer=2, n_head=4, n_positions=24)
+    joined = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(
+        transformers.ViTConfig(**VIT), writer, decoder_start_token_id=5, pad_token_id=0
+    )
+    with oracle.widened(oracle.modelling("vit"), oracle.modelling("gpt2")):
+        model = filled(transformers.VisionEncoderDecoderModel, joined, "eager")
+    given = json.loads(joined.to_json_string())
+    found = answered(model, oracle.modelling("vit"), VIT, oracle.modelling("gpt2"))
+    return {
+        "name": "ViT and GPT-2 of another width",
+        "by": NAME,
+        "architecture": "VisionEncoderDecoderModel",
+        "config": given,
+        "found": found,
+    }
+
+
+def filled(kind: Any, settings: Any, kernel: str, untied: bool = False) -> Any:
+    """Return the reference as it loads itself from a file whose every tensor is made of formula numbers."""
+    how = {"attn_implementation": kernel}
+    with TemporaryDirectory() as folder:
+        empty = kind._from_config(settings, **how)
+        if untied:  # T5's constructor ties whatever one says; the files of v1.1 have a head of their own
+            empty.lm_head.weight = nn.Parameter(torch.empty_like(empty.lm_head.weight))
+            empty.config.tie_word_embeddings = False
+        empty.save_pretrained(folder)
+        file = Path(folder) / "model.safetensors"
+        save_file({n: numbers(n, t.shape) for n, t in load_file(file).items()}, file, metadata={"format": "pt"})
+        model, report = kind.from_pretrained(
+            folder, dtype=torch.float64, experts_implementation="eager", output_loading_info=True, **how
+        )
+    assert not any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
+    return model.to(torch.float64).eval()
+
+
+def answered(model: Any, modelling: Any, config: Mapping[str, Any], *more: Any) -> dict[str, Any]:
+    """Return the sums, the loss, and the gradients' norm and slope."""
+    with oracle.widened(modelling, *more):
+        answers = [row_answers(model, b, config) for b in range(3)]
+        found = questions.summary([[a.detach() for a in row] for row in answers])
+        loss = loss_of(model, answers, config)
+        loss.backward()
+    return {**found, "loss": float(loss.detach()), **questions.slope(gradients_of(model))}
+
+
+def loss_of(model: Any, answers: list[list[Tensor]], config: Mapping[str, Any]) -> Tensor:
+    """Return the mean cross entropy where the model writes, else the distance from formula numbers."""
+    if type(model).__name__ in (name for cases in HEADS.values() for name, _ in cases):
+        return questions.distance(answers)
+    lengths = questions.TARGETS if model.config.is_encoder_decoder else questions.LENGTHS
+    rows = questions.texts(61, lengths)
+    logits = torch.cat([said[0][:-1] for said in answers])
+    return F.cross_entropy(logits, torch.cat([row[1:] for row in rows]))
+
+
+def row_answers(model: Any, b: int, config: Mapping[str, Any]) -> list[Tensor]:
+    """Return what every head of the reference says to one row alone."""
+    if model.config.is_encoder_decoder:
+        target = questions.texts(61, questions.TARGETS)[b][None]
+        if "Vision" in type(model).__name__:
+            seen = questions.images((3, 12, 12))[b][None]
+            return [model(pixel_values=seen, decoder_input_ids=target).logits[0]]
+        return [model(questions.sources(61)[b][None], decoder_input_ids=target, use_cache=False).logits[0]]
+    if "ViT" in type(model).__name__:
+        size = (config.get("num_channels", 3), 12, 12)
+        return [answer_of(model(questions.images(size)[b][None]))[0]]
+    call = {"token_type_ids": questions.segments()[b][None]} if config.get("type_vocab_size", 0) > 1 else {}
+    output = model(questions.texts(61)[b][None], **call)
+    others = [output[name][0] for name in ("seq_relationship_logits", "sop_logits") if name in output]
+    return [answer_of(output)[0], *others]
+
+
+def gradients_of(model: Any) -> dict[str, Tensor]:
+    """Return the gradients under the names of the file; what is stored but not learned has none."""
+    saved = set(model.state_dict())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.zeros_like(parameter) if parameter.grad is None else parameter.grad)
+        for name, buffer in model.named_buffers():
+            if name in saved and buffer.is_floating_point():
+                buffer.zero_()
+    return oracle.file_of(model)

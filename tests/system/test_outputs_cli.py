@@ -1,0 +1,78 @@
+"""Every verb that writes keeps one rule: nothing is replaced unasked, and an input never."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import outputs_toy
+from orrery.cli.program import run
+from outputs_toy import VERBS, tree
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("prepared")
+    outputs_toy.prepare(folder)
+    return folder
+
+
+@pytest.fixture
+def here(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of what was prepared, as the working folder."""
+    folder = tmp_path / "here"
+    shutil.copytree(prepared, folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_is_there_stays_without_overwrite(verb: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if VERBS[verb].folder:
+        (here / "out").mkdir()
+        (here / "out/notes.txt").write_text("mine")
+    else:
+        (here / "out").write_text("mine")
+    before = tree(here)
+    assert run(VERBS[verb].line("out")) == 2, capsys.readouterr().err
+    assert tree(here) == before
+    assert run([*VERBS[verb].line("out"), "--resume"] if verb in ("train", "compare") else VERBS[verb].line("out")) == 2
+    assert tree(here) == before
+
+
+@pytest.mark.parametrize(
+    "verb", [verb for verb in VERBS if VERBS[verb].folder and verb not in ("data-prepare", "compare")]
+)
+def test_a_folder_of_other_things_is_not_replaced_with_overwrite_either(verb: str, here: Path) -> None:
+    (here / "out").mkdir()
+    (here / "out/notes.txt").write_text("mine")
+    (here / "out/config.yaml").write_text("mine too")
+    before = tree(here)
+    assert run([*VERBS[verb].line("out"), "--overwrite"]) == 2
+    assert tree(here) == before
+
+
+@pytest.mark.parametrize(("verb", "read"), [(verb, read) for verb in VERBS for read in VERBS[verb].inputs])
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
+def test_no_input_is_written_over(verb: str, read: str, overwrite: list[str], here: Path) -> None:
+    if verb in ("data-prepare", "compare"):
+        overwrite = []
+    before = tree(here)
+    assert run([*VERBS[verb].line(read), *overwrite]) == 2
+    assert tree(here) == before
+
+
+QUICK = [verb for verb in VERBS if not VERBS[verb].slow and verb not in ("train-vectors", "data-prepare")]
+
+
+@pytest.mark.parametrize("verb", QUICK)
+def test_overwrite_replaces_what_the_verb_wrote(verb: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(VERBS[verb].line("new/out")) == 0, capsys.readouterr().err
+    written = tree(here / "new")
+    shutil.rmtree(here / "kept", ignore_errors=True)
+    (here / "kept").unlink(missing_ok=True) if verb == "data-clean-report" else None
+    assert run(VERBS[verb].line("new/out")) == 2
+    assert tree(here / "new") == written
+    shutil.rmtree(here / "kept", ignore_errors=True)
+    assert run([*VERBS[verb].line("new/out"), "--overwrite"]) == 0, capsys.readouterr().err
+    assert tree(here / "new").keys() == written.keys()

@@ -1,0 +1,201 @@
+"""The chat formats of published models: the ids are the reference's, and the replies are what the assistant wrote."""
+
+import itertools
+import json
+
+import jinja2
+import pytest
+from transformers.utils import chat_template_utils
+
+from chat_published import published, reference_of, tokenizer_of
+from orrery.errors import OrreryError
+from orrery.text.chat.jinja import JinjaTemplate
+from orrery.text.chat.render import ChatTemplate
+from orrery.text.chat.segments import Control
+
+FORMATS = published()
+UNICODE = "été 東京 🦊\u00a0—  “so”\n\n\tx"
+
+
+def user(text="What is 1 + 1?"):
+    return {"role": "user", "content": text}
+
+
+def assistant(text="It is 2.", **fields):
+    return {"role": "assistant", "content": text, **fields}
+
+
+def call(name="get_weather", id="abc123XYZ", **arguments):
+    return {"type": "function", "id": id, "function": {"name": name, "arguments": arguments}}
+
+
+def result(text='{"celsius": 20}', id="abc123XYZ", name="get_weather"):
+    return {"role": "tool", "tool_call_id": id, "name": name, "content": text}
+
+
+SYSTEM = {"role": "system", "content": "Be brief."}
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "description": "The weather of a place <now>",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "place": {"type": "string", "description": "Ort, z. B. Zürich"},
+                    "days": {"type": "integer", "enum": [1, 2]},
+                },
+                "required": ["place"],
+            },
+        },
+    }
+]
+TURNS = {
+    "one": [user()],
+    "three": [user(), assistant(), user("and why?")],
+    "four": [user(), assistant(), user("and why?"), assistant("Hello there!")],
+    "system": [SYSTEM, user(), assistant(), user("and why?"), assistant("Hello there!\n")],
+    "unicode": [SYSTEM, user(UNICODE), assistant(f"{UNICODE} z"), user(" hi "), assistant("7 🦊")],
+    "repeated": [user("a"), assistant("a"), user("a"), assistant("a")],
+    "null fields": [user(), assistant(name=None, tool_calls=None), user("and why?")],
+}
+CALLS = {
+    "tools": [SYSTEM, user()],
+    "call": [user(), assistant(None, tool_calls=[call(place="Zürich")]), result(), assistant("20 degrees")],
+    "numbers": [user(), assistant("", tool_calls=[call(days=2, deep={"a": [1, None]})]), result("20"), assistant()],
+    "text and call": [SYSTEM, user(), assistant("Let me look.", tool_calls=[call(place="a", days=1)]), result()],
+    "again": [
+        user(), assistant(None, tool_calls=[call(place="東京")]), result(), assistant("20"), user(),
+        assistant(None, tool_calls=[call(place="b", id="def456UVW")]), result("x", "def456UVW"), assistant("21"),
+    ],
+    "two calls": [
+        user(), assistant(None, tool_calls=[call(place="a"), call(place="b", id="def456UVW")]),
+        result("1"), result("2", "def456UVW"), assistant("1 and 2"),
+    ],
+    "no arguments": [user(), assistant(None, tool_calls=[call()]), result(), assistant("20"), user("so?"), assistant()],
+}  # fmt: skip
+THOUGHTS = {
+    "thought": [user(), assistant(reasoning_content="one and one")],
+    "thoughts": [user(), assistant(reasoning_content="a b"), user("why?"), assistant("so", reasoning_content="c\nd")],
+    "thought and call": [
+        user(), assistant(None, reasoning_content="look", tool_calls=[call(place="a")]), result(), assistant("20"),
+    ],
+}  # fmt: skip
+INSIDE = {"inside": [user(), assistant("<think>\na b\n</think>\n\nso"), user("why?"), assistant("</think>\n\nyes")]}
+
+
+def conversations(form):
+    found = {name: (messages, {}) for name, messages in TURNS.items()}
+    if "tools" in form.reads:
+        found |= {name: (messages, {"tools": TOOLS}) for name, messages in CALLS.items()}
+        found["a call without tools"] = (CALLS["call"], {})
+    if "reasoning" in form.reads:
+        thoughts = THOUGHTS if "tools" in form.reads else {k: v for k, v in THOUGHTS.items() if "call" not in k}
+        found |= {name: (messages, {}) for name, messages in thoughts.items()}
+    if "marks" in form.reads:
+        found |= {name: (messages, {}) for name, messages in INSIDE.items()}
+    return {
+        (name, prompt): (messages, variables)
+        for (name, (messages, variables)), prompt in itertools.product(found.items(), (False, True))
+        if not prompt or messages[-1]["role"] != "assistant"
+    }
+
+
+@pytest.fixture(params=FORMATS)
+def form(request):
+    return FORMATS[request.param]
+
+
+def chat_of(form, source=None):
+    tokenizer = tokenizer_of(form.name)
+    return ChatTemplate(tokenizer, JinjaTemplate(source or form.source, tokenizer))
+
+
+def theirs(form, messages, prompt, **variables):
+    """Return the reference's ids and what the assistant wrote; None where the template refuses the conversation."""
+    reference = reference_of(form.name)
+    try:
+        ids = reference.apply_chat_template(
+            messages, chat_template=form.source, add_generation_prompt=prompt, **variables
+        )
+    except (jinja2.TemplateError, TypeError):  # its own refusal, or a text joined with a field that is missing
+        return None
+    (text,), (spans,) = chat_template_utils.render_jinja_template(
+        [[{key: value for key, value in message.items() if value is not None} for message in messages]],
+        chat_template=form.annotated, add_generation_prompt=prompt, return_assistant_tokens_mask=True,
+        **reference.special_tokens_map, **variables,
+    )  # fmt: skip
+    return ids["input_ids"], joined((letter, any(a <= at < b for a, b in spans)) for at, letter in enumerate(text))
+
+
+def joined(pieces):
+    """Return the stretches that the assistant wrote."""
+    groups = itertools.groupby(pieces, key=lambda piece: piece[1])
+    return [text.strip() for reply, group in groups if reply for text in ["".join(piece for piece, _ in group)]]
+
+
+def replies(segments):
+    parts = [(s.token, s.reply) if isinstance(s, Control) else (s.text, s.reply) for s in segments]
+    return joined(part for part in parts if part[0])
+
+
+def test_eighty_formats_are_held():
+    assert len(FORMATS) >= 80
+
+
+def test_the_ids_are_the_references(form):
+    chat = chat_of(form)
+    refused, rendered = [], 0
+    for (name, prompt), (messages, variables) in conversations(form).items():
+        found = theirs(form, messages, prompt, **variables)
+        if found is None:
+            with pytest.raises(OrreryError, match="chat template"):
+                chat.render(messages, prompt, **variables)
+            continue
+        try:
+            ids = chat.render(messages, prompt, **variables).ids
+        except OrreryError as error:
+            refused.append((name, str(error)))
+            continue
+        assert ids == found[0], (name, prompt, chat.tokenizer.decode(ids, special=True),
+                                 chat.tokenizer.decode(found[0], special=True))  # fmt: skip
+        rendered += 1
+    assert refused == []  # none of what the reference renders
+    assert rendered >= 4
+
+
+def test_the_replies_are_what_the_assistant_wrote(form):
+    chat, annotated = chat_of(form), chat_of(form, form.annotated)
+    for (name, prompt), (messages, variables) in conversations(form).items():
+        found = theirs(form, messages, prompt, **variables)
+        if found is None:
+            continue
+        for one in (annotated, chat):
+            assert replies(one.segments(messages, prompt, True, **variables)) == found[1], (name, prompt, one is chat)
+        assert chat.render(messages, prompt, replies=True, **variables).ids == found[0]
+
+
+def test_no_message_forges(form):
+    chat = chat_of(form)
+    tokens = [*form.tokens, *form.added, *filter(None, (form.bos, form.end))]
+    control = chat.tokenizer.control - {chat.tokenizer.id("<unk>")}
+    evil = " ".join(tokens) + " evil"
+    harmless = [token for token in chat.form.segments([user("x")], True) if isinstance(token, Control)]
+    refused = []
+    for text in (evil, *tokens, *(token[: len(token) // 2] for token in tokens)):
+        try:
+            ids = chat.render([user(text)], True).ids
+        except OrreryError as error:
+            refused.append(error.message)
+            continue
+        assert [id for id in ids if id in control] == [chat.tokenizer.special(token.token) for token in harmless]
+        if text == evil:
+            assert "evil" in chat.tokenizer.decode(ids)
+    assert all("delimiter" in message or "control token" in message for message in refused)
+    if "tools" in form.reads:
+        tools = json.loads(json.dumps(TOOLS).replace("Ort, z. B.", json.dumps(evil)[1:-1]))
+        segments = [chat.segments(TURNS["one"], True, tools=given) for given in (TOOLS, tools)]
+        assert [[s for s in some if isinstance(s, Control)] for some in segments[:1]] == [
+            [s for s in some if isinstance(s, Control)] for some in segments[1:]
+        ]
