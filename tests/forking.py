@@ -59,14 +59,14 @@ class Warm:
     ) -> Ended:
         """Run one command in ``folder``, with no file larger than ``room``.
 
-        A signal is sent ``after`` seconds, counted from when ``until`` is true or the process has ended.
+        A signal is sent ``after`` seconds, counted from when the program has its handlers and ``until`` is true.
         """
         said = folder.with_name(f"{folder.name}.said")
         request = {"words": list(words), "folder": str(folder), "said": str(said), "room": room}
         assert self.process.stdin is not None
         print(json.dumps(request), file=self.process.stdin, flush=True)
         child = int(self._answer())
-        while not until() and not _is_over(child):
+        while not (catches(child) and until()) and not is_over(child):
             time.sleep(0.0005)
         time.sleep(after)
         asked = time.monotonic()
@@ -86,7 +86,14 @@ class Warm:
         return self.process.stdout.readline().strip()
 
 
-def _is_over(process: int) -> bool:
+def catches(process: int) -> bool:
+    """Say whether a process has a handler for SIGTERM, which Python itself has not."""
+    status = Path(f"/proc/{process}/status").read_text()
+    caught = next((line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")), "0")
+    return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def is_over(process: int) -> bool:
     """Say whether a process has ended and is not waited for yet."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 

@@ -105,7 +105,7 @@ VERBS = {
     "verify": Writing("verify --family elman_rnn --json OUT", slow=True),
     "compare": Writing(
         "compare --models ngram,nplm --text text.txt --steps 3 --parameters 20000 --tokenizer.vocabulary 260 "
-        "--batches.length 8 --batches.size 4 --output OUT",
+        "--batches.length 8 --batches.size 4 --training.precision float32 --output OUT",
         folder=True, inputs=["text.txt"], slow=True,
     ),
     "demo": Writing(

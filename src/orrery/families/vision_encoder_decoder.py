@@ -20,6 +20,7 @@ from orrery.models.vision import Captioner
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.attention.sources import Memory
 from orrery.nn.block import Block
+from orrery.nn.heads import LanguageModelHead
 from orrery.nn.residual import Identity
 from orrery.nn.slots import Projection
 from orrery.nn.stack import repeat
@@ -51,6 +52,7 @@ def spec(config: Mapping[str, Any]) -> Captioner.Spec:
     eyes = vit.spec({**_part(c, "encoder"), "architectures": ["ViTModel"]})
     writer = gpt2.spec(_part(c, "decoder"))
     block = writer.stack.blocks[0]
+    assert isinstance(writer.head, LanguageModelHead.Spec)
     same = eyes.width == writer.width
     return Captioner.Spec(
         width=writer.width,

@@ -1,7 +1,6 @@
 """The demo: from the text on this machine to a trained model, its measure, its writing and its inside."""
 
 import json
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from orrery.training.folder import RUN, RunFolder, entries, open_run_folder
 from orrery.training.loop import Trainer
 from orrery.training.progress import Reporter
 from orrery.training.recipes import config_hash, words_of
+from orrery.training.signals import pass_on
 
 REPORT, PAGE = "report.json", "report.html"
 PROMPTS = ("The list", "Return a list of", "If the file does not exist,")
@@ -121,11 +121,10 @@ def learn(recipe: Recipe, assembly: Assembly, folder: RunFolder, watch: Watch) -
     reporter = watch()
     try:
         trainer = Trainer(parts, recipe, folder, reporter=reporter)
-        outcome = trainer.run()
+        trainer.run()
     finally:
         reporter.close()
-    if outcome.signal is not None:
-        raise KeyboardInterrupt if outcome.signal == signal.SIGINT else SystemExit(128 + outcome.signal)
+    pass_on(trainer.signals.received)
     chosen = trainer.precision
     return f"{chosen.dtype} ({chosen.path}) on {chosen.device}, {chosen.threads} threads"
 

@@ -1,4 +1,6 @@
-"""Byte-pair encoding and Unigram on characters, with the cuts of byte-level BPE: known characters decode exactly.
+"""Byte-pair encoding and Unigram on characters, cut almost as for byte-level BPE: known characters decode exactly.
+
+Differs from its cuts, GPT-2's: a mark stays with its letter. They would cut a Hindi word at each vowel.
 
 Papers: Sennrich, Haddow and Birch 2016 (BPE); Kudo 2018 (Unigram). The engine trains BPE.
 """
@@ -45,7 +47,7 @@ def train_unigram(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
 
 
 def _counted(texts: Iterator[str]) -> Counter[str]:
-    rule = bpe.words()
+    rule = bpe.marked_words()
     words: Counter[str] = Counter()
     for text in texts:
         for part in cut(text):
@@ -55,7 +57,7 @@ def _counted(texts: Iterator[str]) -> Counter[str]:
 
 def _prepared(model: models.Model) -> Tokenizer:
     tokenizer = Tokenizer(model)
-    tokenizer.pre_tokenizer = bpe.words()
+    tokenizer.pre_tokenizer = bpe.marked_words()
     tokenizer.decoder = decoders.Sequence([decoders.Replace(UNKNOWN, REPLACEMENT), decoders.Fuse()])
     return tokenizer
 

@@ -199,6 +199,16 @@ def test_vocabularies_without_room_are_refused(kind, vocabulary):
         train_tokenizer(kind, TEXTS, vocabulary)
 
 
+@pytest.mark.parametrize("kind", ["char_bpe", "unigram"])
+def test_a_mark_stays_with_its_letter(kind):
+    """Vowels of Hindi and Thai are marks, and so are accents that are written apart."""
+    words = ["\u0928\u092e\u0938\u094d\u0924\u0947", "\u0e1e\u0e39\u0e14", "cafe\u0301"]
+    tokenizer = train_tokenizer(kind, [" ".join(words) + " \u2764\ufe0f.\n"] * 9, 60)
+    assert tokenizer.words(" ".join(words)) == [words[0], " " + words[1], " " + words[2]]
+    assert all(tokenizer.id(" " + word) is not None for word in words[1:])
+    assert tokenizer.words("\u2764\ufe0f a") == ["\u2764\ufe0f", " a"]
+
+
 def test_a_merge_that_spells_the_end_token_is_refused():
     with pytest.raises(UsageError, match="END"):
         train_tokenizer("char_bpe", ["END END END"], 60, "END")

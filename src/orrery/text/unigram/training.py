@@ -24,10 +24,10 @@ from orrery.text.unigram.substrings import Words
 MOST_CHARACTERS = 1 << 23
 """Characters of different words that are looked at; where there are more, the rarest words are left out."""
 
-KEPT = 0.75
-"""Share of the pieces that one pruning keeps."""
+KEPT = 0.9
+"""Share of the pieces that one pruning keeps: with 0.75, the paper's, 0.3 to 1 % more tokens in half the time."""
 
-SPARE = 1.1
+SPARE = 1.2
 """How many times the vocabulary the pieces are before the last cut, which goes by probability."""
 
 ROUNDS = 2
