@@ -316,6 +316,11 @@ class LanguageModel:
         """
         chat = template if isinstance(template, ChatTemplate) else self.chat_template(template)
         ids = chat.render(messages, prompt=True, **(variables or {})).ids
+        if len(ids) > self.context:
+            raise UsageError(
+                f"the conversation of {len(ids):,} tokens is longer than this model's context of {self.context:,}",
+                "leave out its earliest messages (/reset in orrery chat)",
+            )
         limits = self._limits(max_new_tokens, _strings(stop), chat.end)
         show = None if stream is None else lambda row, piece: stream(piece)
         return self._write(lambda: [ids], limits, seed, show, sampling)[0]
