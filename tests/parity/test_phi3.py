@@ -115,5 +115,5 @@ def test_senseless_longrope_is_refused_by_name(change, message):
 
 
 def test_other_rotary_scalings_are_refused():
-    with pytest.raises(ModelFileError, match="phi3: .*rope_type = 'linear'"):
+    with pytest.raises(ModelFileError, match=r"phi3: .*rope_type = 'linear'"):
         load_family("phi3").spec({**TINY, "rope_scaling": {"type": "linear", "factor": 2.0}})

@@ -164,8 +164,7 @@ class LanguageModel:
         Arguments are those of ``generate``; ``seed`` is one number, to which a row's number is added, or one a row;
         ``stream`` is called with the row's number and the piece.
         """
-        strings = [stop] if isinstance(stop, str) else list(stop)
-        limits = Limits(max_new_tokens, self.context, self.end, strings)
+        limits = Limits(max_new_tokens, self.context, self.end, _strings(stop))
         return self._write(lambda: self._prompts(texts, truncate, max_new_tokens), limits, seed, stream, sampling)
 
     def search(
@@ -279,7 +278,8 @@ class LanguageModel:
         self,
         messages: Sequence[Message],
         *,
-        template: ChatTemplate | None = None,
+        template: ChatTemplate | str | Path | None = None,
+        variables: Mapping[str, Any] | None = None,
         max_new_tokens: int = 256,
         stop: str | Sequence[str] = (),
         seed: int = 1337,
@@ -288,12 +288,12 @@ class LanguageModel:
     ) -> Generation:
         """Return the assistant's answer to a conversation; it ends at the template's end-of-turn token.
 
-        Arguments are those of ``generate``; ``template`` is one from ``chat_template``. Errors as in ``chat_ids``.
+        Arguments are those of ``generate``; ``template`` is one from ``chat_template`` or what it takes, ``variables``
+        what a Jinja template takes besides, such as ``{"tools": [...]}``. Errors as in ``chat_ids``.
         """
-        chat = self.chat_template() if template is None else template
-        ids = chat.render(messages, prompt=True).ids
-        strings = [stop] if isinstance(stop, str) else list(stop)
-        limits = Limits(max_new_tokens, self.context, self.end | chat.end, strings)
+        chat = template if isinstance(template, ChatTemplate) else self.chat_template(template)
+        ids = chat.render(messages, prompt=True, **(variables or {})).ids
+        limits = Limits(max_new_tokens, self.context, self.end | chat.end, _strings(stop))
         show = None if stream is None else lambda row, piece: stream(piece)
         return self._write(lambda: [ids], limits, seed, show, sampling)[0]
 
@@ -583,3 +583,11 @@ def _one_each(name: str, given: Ids, ids_BL: Tensor) -> Tensor:
             "give one number for each token",
         )
     return found
+
+
+def _strings(stop: str | Sequence[str]) -> list[str]:
+    """Return the strings that end an answer. Raises `UsageError` for anything else."""
+    found = [stop] if isinstance(stop, str) else stop
+    if not isinstance(found, list | tuple) or not all(isinstance(string, str) for string in found):
+        raise UsageError(f"stop={stop!r} is neither a text nor a list of texts", 'give stop="\\n\\n", for example')
+    return list(found)
