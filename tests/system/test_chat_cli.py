@@ -241,3 +241,14 @@ def test_tokenizer_chat_reads_a_line_and_admits_what_it_cannot_tell(model, tmp_p
         show(capsys, model, file, "--line", 9)
     with pytest.raises(DataError, match="cannot read"):
         show(capsys, model, tmp_path / "missing.json")
+
+
+def test_a_conversation_is_added_to_conversations_alone(tmp_path):
+    conversation = Conversation(lambda messages, show: None, "system")
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match="holds no conversations"):
+        conversation.save(tmp_path / "notes.txt")
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    for _ in range(2):
+        conversation.save(tmp_path / "talk.jsonl")
+    assert (tmp_path / "talk.jsonl").read_text() == 2 * '{"messages": [{"role": "system", "content": "system"}]}\n'

@@ -560,7 +560,7 @@ class LanguageModel:
             if truncate is None:
                 raise UsageError(
                     f"a text of {len(text):,} characters cannot fit this model's context of {self.context:,} tokens",
-                    'shorten it, or cut its beginning with truncate="left" (--truncate left)',
+                    'shorten it; orrery generate --truncate left (truncate="left") cuts its beginning',
                 )
             text = text[-self.context * LONGEST_TOKEN :]
         ids = self.tokenizer.encode(text)
