@@ -23,6 +23,8 @@ NO_NUMBER = (
     "\udcff",
 )
 INTEGERS = (*NO_NUMBER, *HUGE, "nan", "inf", "-inf", "1.5", "-1.5", "-9223372036854775809", "1e400", "2.0000001")
+LARGE = "2147483647"
+"""In range nearly everywhere, and too much for any machine."""
 SMALL = ("0", "-1", "-2147483649")
 """No number of things; 0 is one here and there, see ``MAY_BE_ZERO`` where cases are made."""
 FLOATS = (*NO_NUMBER, "nan", "inf", "-inf", "1e400", "-1e400", "9" * 5000)

@@ -128,7 +128,7 @@ def with_position(words: list[str], verb: str, index: int, value: str) -> list[s
     return [*words[:place], value, *words[place + 1 :]]
 
 
-def of_flags(count: int = 4) -> Iterator[Case]:
+def of_flags(count: int = 3) -> Iterator[Case]:
     """Yield every flag of every verb with so many of the values that are none of its type, or out of range."""
     spread: dict[str, values.Spread] = {}
     for verb, function in verbs():
@@ -158,6 +158,7 @@ def _values(flag: str, kind: set[Any]) -> tuple[list[tuple[str, str]], str]:
         number = int if int in kind else float
         given = [(value, "error") for value in values.numbers(number)]
         given.append(("0", "any" if flag in MAY_BE_ZERO else "error"))
+        given.append((values.LARGE, "any"))
         small = values.SMALL[1:] if number is int else values.NEGATIVE
         given += [(value, "any" if flag in MAY_BE_NEGATIVE else "error") for value in small]
         return given, number.__name__
@@ -170,7 +171,7 @@ def _values(flag: str, kind: set[Any]) -> tuple[list[tuple[str, str]], str]:
     return [(value, "any" if flag in OPEN_TEXTS else "error") for value in values.WORDS], "word"
 
 
-def of_positions(count: int = 5) -> Iterator[Case]:
+def of_positions(count: int = 4) -> Iterator[Case]:
     """Yield every word of a command line that is looked up or written, with so many things that it cannot be."""
     spread = {name: values.Spread(count) for name in ("input", "output", "choice", "text")}
     for verb, function in verbs():
