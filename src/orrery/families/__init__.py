@@ -12,9 +12,20 @@ if TYPE_CHECKING:
         names,
         register,
         rules_of,
+        spec_of,
     )
 
-__all__ = ["Family", "current_names", "library_of", "load_family", "model_type", "names", "register", "rules_of"]
+__all__ = [
+    "Family",
+    "current_names",
+    "library_of",
+    "load_family",
+    "model_type",
+    "names",
+    "register",
+    "rules_of",
+    "spec_of",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from orrery.checkpoints.layouts import Reshaped
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _parts
 from orrery.families._config import Config
-from orrery.families._seq2seq import GENERATION, start_token
+from orrery.families._seq2seq import start_token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
 from orrery.nn.attention.sources import Memory
@@ -48,10 +48,15 @@ TINY = {
 }  # fmt: skip
 FIXED = {"is_decoder": False, "add_bias_logits": False, "tie_word_embeddings": True}
 IGNORED = (
-    *GENERATION, "init_std", "_num_labels", "classifier_dropout", "classif_dropout", "num_hidden_layers",
+    "init_std", "classifier_dropout", "classif_dropout",
     "extra_pos_embeddings", "activation_dropout", "encoder_layerdrop", "decoder_layerdrop",
 )  # fmt: skip
 """The last three concern training alone, which here has dropout on the sublayers and on the patterns."""
+ALIASES = {
+    "num_hidden_layers": "encoder_layers",
+    "hidden_size": "d_model",
+    "num_attention_heads": "encoder_attention_heads",
+}
 
 
 @dataclass(frozen=True)

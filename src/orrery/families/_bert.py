@@ -47,7 +47,7 @@ FIXED: Mapping[str, Any] = {
     "position_embedding_type": "absolute",
     "pruned_heads": {},
 }
-IGNORED = (*_heads.IGNORED, "pooler_*", "directionality")
+IGNORED = ("pooler_*", "directionality")
 
 
 def embed(c: Config) -> SegmentedEmbedding.Spec:

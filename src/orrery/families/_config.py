@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from orrery.errors import ModelFileError
 from orrery.families._kinds import check_value
+from orrery.families._old_keys import GENERATION, UNSET
 
 Chosen = TypeVar("Chosen")
 
@@ -14,22 +15,32 @@ _BOOKKEEPING = (
     "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id", "output_attentions",
     "output_hidden_states", "return_dict", "task_specific_params", "id2label", "label2id", "problem_type",
     "is_encoder_decoder", "chunk_size_feed_forward", "initializer_range", "tokenizer_class", "_commit_hash",
-    "auto_map", "trust_remote_code", "_attn_implementation", "_attn_implementation_internal", "attn_implementation",
+    "output_past", "_num_labels", "finetuning_task", "torchscript", "gradient_checkpointing", "use_bfloat16", "prefix",
+    "pretraining_tp", "auto_map", "trust_remote_code", "_attn_implementation", "_attn_implementation_internal",
+    "attn_implementation", "transformers.js_config",
 )  # fmt: skip
 """Keys that no forward pass depends on, whatever the family.
 
-The last line's name code to run elsewhere; here nothing is imported because a file says so.
+The last ones name code to run elsewhere; here nothing is imported because a file says so.
 """
 
-_ACTIVATIONS = {
+ACTIVATIONS = {
     "gelu": "gelu",
+    "gelu_python": "gelu",
     "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh",
+    "gelu_python_tanh": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
     "relu": "relu",
     "silu": "silu",
     "swish": "silu",
     "tanh": "tanh",
+    "linear": "linear",
+    "quick_gelu": "gelu_sigmoid",
+    "relu2": "relu_squared",
 }
+"""Our names of the activations of files."""
 
 
 def _off(*values: Any) -> bool:
@@ -64,21 +75,25 @@ class Config:
     ) -> None:
         self.family = family
         fixed, aliases = fixed or {}, aliases or {}
-        given = {aliases.get(key, key): value for key, value in given.items()}
-        for key, value in given.items():
-            if key in fixed and value != fixed[key] and not _off(value, fixed[key]):
+        own: dict[str, Any] = {}
+        for name, value in given.items():
+            key = aliases.get(name, name)
+            if key in fixed and not _same(value, fixed[key]):
                 raise ModelFileError(
-                    f"{family}: {key} = {value!r} is not supported, only {fixed[key]!r}",
+                    f"{family}: {name} = {value!r} is not supported, only {fixed[key]!r}",
                     "this setting changes the numbers; Orrery does not guess what it means",
                 )
-            if key not in defaults and key not in fixed and not any(fnmatch(key, p) for p in (*_BOOKKEEPING, *ignored)):
+            if key not in defaults and key not in fixed and not (_idle(key, value) or _among(key, ignored)):
                 raise ModelFileError(
-                    f"{family}: config.json has the unknown key {key!r}",
+                    f"{family}: config.json has the unknown key {name!r}",
                     "it could change the numbers; remove it if you know that it does not",
                 )
             if key in defaults:
-                check_value(family, key, value, defaults[key])
-        own = {key: _plain(value, defaults[key]) for key, value in given.items() if key in defaults}
+                check_value(family, key, value, defaults[key], name)
+                value = _plain(value, defaults[key])
+                if key in own and own[key] != value:
+                    raise _contradiction(family, [n for n in given if aliases.get(n, n) == key], given)
+                own[key] = value
         self.values = {**defaults, **own}
 
     def __getitem__(self, key: str) -> Any:
@@ -104,7 +119,7 @@ class Config:
         Raises:
             ModelFileError: there is none.
         """
-        return self.choose(key, _ACTIVATIONS)
+        return self.choose(key, ACTIVATIONS)
 
     def choose(self, key: str, choices: Mapping[str, Chosen]) -> Chosen:
         """Return what a setting stands for.
@@ -117,8 +132,32 @@ class Config:
         return choices[self[key]]
 
 
+def _idle(key: str, value: Any) -> bool:
+    """Say whether no forward pass depends on a key with this value, whatever the family."""
+    return key in GENERATION or (key in UNSET and _same(value, UNSET[key])) or _among(key, _BOOKKEEPING)
+
+
+def _same(value: Any, other: Any) -> bool:
+    return value == other or _off(value, other)
+
+
+def _among(key: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch(key, pattern) for pattern in patterns)
+
+
+def _contradiction(family: str, names: Sequence[str], given: Mapping[str, Any]) -> ModelFileError:
+    """Return the error of a setting that a file gives twice, under two names, with two values."""
+    said = ", ".join(f"{name} = {given[name]!r}" for name in names)
+    return ModelFileError(f"{family}: {said}: two names of one setting", "keep the one that the model was trained with")
+
+
 def _plain(value: Any, default: Any) -> Any:
-    """Return a value as what the default is: JSON writers drop the point of 0.0, and write null for false."""
-    if isinstance(default, float) and type(value) is int:
-        return float(value)
+    """Return a value as what the default is.
+
+    JSON writers drop the point of 0.0 or add one to 2, and write null for false and for what is not there.
+    """
+    if type(default) in (int, float) and type(value) in (int, float):
+        return type(default)(value) if type(default)(value) == value else value
+    if value is None and isinstance(default, Mapping):
+        return default
     return False if value is None and isinstance(default, bool) else value

@@ -44,7 +44,7 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """The keys that both families use, with what an absent key means."""
 
-IGNORED = (*_heads.IGNORED, "padding_idx")
+IGNORED = ("padding_idx",)
 
 _TERMS = {
     "c2p": ("content_to_position", ContentToPosition.Spec),

@@ -6,13 +6,14 @@ from typing import Any
 
 from orrery.checkpoints.layouts import ByGroup
 from orrery.checkpoints.rules import Rule, fused, rename, renames
+from orrery.errors import ModelFileError
 from orrery.families import _llama, _mixture, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.latent import HeadWidths, LatentAttention
 from orrery.nn.attention.multihead import Scoring
 from orrery.nn.feedforward.moe import MoE
-from orrery.nn.feedforward.routers import RouterSpec
+from orrery.nn.feedforward.routers import GroupLimited, RouterSpec
 from orrery.nn.norms import RMSNorm
 from orrery.nn.residual import Chain, Identity
 from orrery.nn.slots import Projection
@@ -29,12 +30,46 @@ DEFAULTS: Mapping[str, Any] = {
     "attention_bias": False,
     "attention_dropout": 0.0,
     "tie_word_embeddings": False,
+    "head_dim": None,
+    "qk_head_dim": None,
     **_rotary.DEFAULTS,
 }
 """The keys that mean the same in both when they are absent; a family adds the others."""
 
 _LATENT_NORM = RMSNorm.Spec(eps=1e-6)
 """The norms of the latents have an epsilon of their own, whatever ``rms_norm_eps`` says."""
+
+
+def check(c: Config) -> Config:
+    """Return a configuration whose widths of a head agree: two of its keys only repeat what others say.
+
+    Raises:
+        ModelFileError: they say something else.
+    """
+    rotated = c["qk_rope_head_dim"]
+    for key, meant in (("head_dim", rotated), ("qk_head_dim", c["qk_nope_head_dim"] + rotated)):
+        if c[key] not in (None, meant):
+            raise ModelFileError(
+                f"{c.family}: {key} = {c[key]!r}, but the widths of its parts make {meant}",
+                "qk_rope_head_dim and qk_nope_head_dim say what a head is; remove the key",
+            )
+    return c
+
+
+def groups(c: Config, **fields: Any) -> GroupLimited:
+    """Return the choice among the best groups of experts; the keywords are fields of it.
+
+    Raises:
+        ModelFileError: the experts make no equal groups, or too few of them stay.
+    """
+    reachable = c.divide("n_routed_experts", "n_group") * c["topk_group"]
+    chosen = c["num_experts_per_tok"]
+    if chosen > reachable:
+        raise ModelFileError(
+            f"{c.family}: num_experts_per_tok = {chosen}, but topk_group = {c['topk_group']} leaves {reachable}",
+            "keep more groups, or choose fewer experts",
+        )
+    return GroupLimited(chosen=chosen, groups=c["n_group"], kept=c["topk_group"], **fields)
 
 
 def decoder(c: Config, router: RouterSpec, *, interleaved: bool, bias: bool) -> Decoder.Spec:
@@ -71,7 +106,7 @@ def _scale(c: Config, widths: HeadWidths) -> float:
     scaling = c["rope_scaling"] or c["rope_parameters"] or {}
     scaled = scaling.get("rope_type", scaling.get("type", "default")) != "default"
     weight = scaling.get("mscale_all_dim") if scaled else None
-    temperature = _rotary.yarn_temperature(scaling["factor"], weight) if weight else 1.0
+    temperature = _rotary.yarn_temperature(float(scaling["factor"]), float(weight)) if weight else 1.0
     return float((widths.plain + widths.rotated) ** -0.5 * temperature**2)
 
 

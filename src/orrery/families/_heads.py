@@ -15,9 +15,6 @@ from orrery.nn.spec import ModuleSpec
 DEFAULTS: Mapping[str, Any] = {"architectures": None, "id2label": None, "num_labels": None}
 """The keys that this reader uses; a family adds them to its own."""
 
-IGNORED = ("gradient_checkpointing", "finetuning_task", "torchscript", "output_past", "_num_labels")
-"""Keys of old files about how a model was trained or run."""
-
 PURPOSES: Mapping[str, tuple[str, ...]] = {
     "Model": ("pooled",),
     "ForMaskedLM": ("masked",),
@@ -71,12 +68,29 @@ def choose(
         return {name: heads[name] for name in purposes[end] if name in heads}
     if lacking := [name for name in purposes[end] if name not in heads]:
         raise ModelFileError(f"{c.family} has no head {lacking[0]!r}, which {end} asks for", "is it another family's?")
+    if "span" in purposes[end] and labels(c) != 2:
+        raise ModelFileError(
+            f"{c.family}: {labels(c)} labels (num_labels, id2label) for {end}, whose two are where an answer begins "
+            "and where it ends",
+            "the reference cannot run such a model either; remove the keys if the head has two rows",
+        )
     return {name: heads[name] for name in purposes[end]}
 
 
 def labels(c: Config) -> int:
-    """Return the number of labels of a configuration: those it names, else the number it gives, else two."""
-    return len(c["id2label"] or ()) or c["num_labels"] or 2
+    """Return the number of labels of a configuration: those it names, else the number it gives, else two.
+
+    Raises:
+        ModelFileError: it names none, or another number than it gives.
+    """
+    named, counted = c["id2label"], c["num_labels"]
+    if named == {}:
+        raise ModelFileError(f"{c.family}: id2label is empty", "name the labels, or leave the key out for two")
+    if named and counted and len(named) != counted:
+        raise ModelFileError(
+            f"{c.family}: num_labels = {counted}, but id2label names {len(named)}", "keep the one that fits the weights"
+        )
+    return len(named or ()) or counted or 2
 
 
 def transform(width: int, activation: str, *after: ModuleSpec, bias: bool = True) -> Chain.Spec:

@@ -12,8 +12,8 @@ _NUMBERS = (
     "attention_head_size", "classifier_dropout", "clip_qkv", "cls_dropout", "decoder_start_token_id",
     "decoder_vocab_size", "ffn_hidden_size", "final_logit_softcapping", "head_dim", "intermediate_size", "n_group",
     "n_inner", "num_decoder_layers", "num_experts_per_tok", "num_key_value_heads", "num_kv_heads", "num_labels",
-    "num_ln_in_parallel_attn", "num_local_experts", "pooler_hidden_size", "pooler_output_size", "sliding_window",
-    "topk_group", "word_embed_proj_dim",
+    "num_ln_in_parallel_attn", "num_local_experts", "pooler_hidden_size", "pooler_output_size", "qk_head_dim",
+    "sliding_window", "topk_group", "word_embed_proj_dim",
 )  # fmt: skip
 """Keys that are numbers, or null by default."""
 
@@ -27,7 +27,6 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "no_rope_layers": ("list",),
     "pos_att_type": ("text", "list"),
     "rope_*": ("object",),
-    "scale_decoder_outputs": ("truth value",),
     **dict.fromkeys(_NUMBERS, ("number",)),
 }
 """The kinds of the keys whose default is null and does not tell, by the first pattern that fits.
@@ -41,6 +40,9 @@ _NULLABLE = (
 )  # fmt: skip
 """Keys whose null means that there is no such thing, or that another key tells, though their default is not null."""
 
+_REAL = ("query_pre_attn_scalar", "alibi_bias_max", "expansion_ratio", "*_multiplier", "*_scal*", "swiglu_*")
+"""Numbers that need not be whole although their default is."""
+
 _NEGATIVE = ("*_token_id",)
 """Numbers that may be negative though their default is not: there is no such token."""
 
@@ -48,17 +50,22 @@ _POSITIVE = (
     "vocab_size", "type_vocab_size", "hidden_size", "d_model", "d_kv", "dim", "n_embd", "num_attention_heads",
     "num_hidden_groups", "n_group", "conv_groups", "decoder_sparse_step", "no_rope_layer_interval",
     "global_attn_every_n_layers", "sliding_window_pattern", "relative_attention_*", "rotary_dim",
-    "partial_rotary_factor", "window_size", "head_dim", "attention_head_size", "num_key_value_heads", "num_kv_heads",
-    "intermediate_size", "ffn_hidden_size", "n_inner",
+    "partial_rotary_factor", "rotary_pct", "rotary_emb_base", "window_size", "q_lora_rank", "n_shared_experts",
+    "moe_intermediate_size", "embedding_size", "ffn_hidden_size", "topk_group", "num_experts_per_tok", "*_softcapping",
+    "word_embed_proj_dim", "num_hidden_layers", "num_layers", "num_decoder_layers", "n_layer", "n_layers",
+    "encoder_layers", "decoder_layers", "head_dim", "attention_head_size", "num_key_value_heads", "num_kv_heads",
+    "intermediate_size", "n_inner",
     "attention_multiplier", "logits_scaling", "query_pre_attn_scalar", "rope_theta", "rope_local_base_freq",
 )  # fmt: skip
 """Numbers that may not be zero, unless that is the default: something is divided by them, or nothing is left."""
 
 
-def check_value(family: str, key: str, value: Any, default: Any) -> None:
+def check_value(family: str, key: str, value: Any, default: Any, name: str | None = None) -> None:
     """Refuse a value of another kind than the default, null without a meaning, and numbers too small.
 
     The word "false" would count as true, and a null or a negative number fails far from the key, or not at all.
+
+    ``name`` is what the file calls the key, where that is another of its names.
 
     Raises:
         ModelFileError: names the key, the value and what it should be.
@@ -72,10 +79,19 @@ def check_value(family: str, key: str, value: Any, default: Any) -> None:
         fault = f"a {_kind(value)}, not a {' or a '.join(known)}"
     elif known == ("number",) and value < 0 <= (default or 0) and not _among(key, _NEGATIVE):
         fault = "less than zero"
+    elif _whole(key, default) and isinstance(value, float) and not value.is_integer():
+        fault = "not a whole number"
     elif value == 0 != default and _among(key, _POSITIVE):
         fault = "not more than zero"
     if fault:
-        raise ModelFileError(f"{family}: {key} = {str(value)[:40]!r} is {fault}", "get the file again from its source")
+        raise ModelFileError(
+            f"{family}: {name or key} = {str(value)[:40]!r} is {fault}", "get the file again from its source"
+        )
+
+
+def _whole(key: str, default: Any) -> bool:
+    """Say whether a key counts something."""
+    return type(default) is int and not _among(key, _REAL)
 
 
 def kinds_of(key: str) -> tuple[str, ...] | None:

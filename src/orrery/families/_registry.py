@@ -11,6 +11,7 @@ from torch import Tensor
 
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError, UsageError
+from orrery.families import _bare
 from orrery.nn.spec import ModuleSpec
 
 _registered: dict[str, str] = {}
@@ -47,8 +48,18 @@ class Family(Protocol):
 
 def rules_of(family: Family, config: Mapping[str, Any]) -> tuple[Rule, ...]:
     """Return a family's rules for a configuration; some layouts depend on it (the number of heads, the head)."""
+    rules = _whole_rules(family, config)
+    return _bare.unprefixed(rules) if _bare.is_bare(family.ARCHITECTURE, config) else rules
+
+
+def _whole_rules(family: Family, config: Mapping[str, Any]) -> tuple[Rule, ...]:
     weights = family.WEIGHTS
     return tuple(weights(config) if callable(weights) else weights)
+
+
+def spec_of(family: Family, config: Mapping[str, Any]) -> ModuleSpec:
+    """Return the architecture of a ``config.json`` with the head that its class has, or none."""
+    return _bare.without_head(family.ARCHITECTURE, config, family.spec(config))
 
 
 def current_names(family: Family, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -60,10 +71,13 @@ def current_names(family: Family, config: Mapping[str, Any], tensors: Mapping[st
     given = getattr(family, "OLD", {})
     old: Mapping[str, str | None] = given(config) if callable(given) else given
     found: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():
-        current = _current(name, old)
+    known = {name: now for name in tensors if (now := _current(name, old)) is not None}
+    place = _bare.placing(family.ARCHITECTURE, config, _whole_rules(family, config), known.values())
+    for name, now in known.items():
+        current = place(now)
         if current is None:
             continue
+        tensor = tensors[name]
         if current in found and not (tensor.is_meta or torch.equal(found[current], tensor)):
             raise ModelFileError(
                 f"{name} is {current} under an old name, and the file has two different ones",

@@ -24,7 +24,7 @@ _FIXED = {**_bart.FIXED, **_NORMS.settings, "static_position_embeddings": False}
 
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    c = Config("bart", config, DEFAULTS, fixed=_FIXED, ignored=_bart.IGNORED)
+    c = Config("bart", config, DEFAULTS, fixed=_FIXED, ignored=_bart.IGNORED, aliases=_bart.ALIASES)
     return _bart.assemble(c, _NORMS, LearnedPositions.Spec(length=c["max_position_embeddings"], offset=2))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.errors import ModelFileError
 from orrery.families import _llama, _megatron, _old, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
@@ -33,12 +34,14 @@ DEFAULTS: Mapping[str, Any] = {
     "hidden_dropout": 0.0,
     "attention_dropout": 0.0,
     "tie_word_embeddings": True,
+    "pretraining_tp": 1,
+    "slow_but_exact": False,
 }
 TINY = {"vocab_size": 61, "hidden_size": 24, "n_layer": 2, "n_head": 3, "seq_length": 48}
 _FIXED = {"apply_residual_connection_post_layernorm": False}
 _ALIASES = {"n_embed": "hidden_size", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"}
 _IGNORED = (
-    "pretraining_tp", "slow_but_exact", "attention_softmax_in_fp32", "masked_softmax_fusion", "bias_dropout_fusion",
+    "attention_softmax_in_fp32", "masked_softmax_fusion", "bias_dropout_fusion",
     "offset_alibi", "skip_bias_add*", "n_inner", "unk_token_id",
 )  # fmt: skip
 
@@ -50,6 +53,11 @@ def _read(config: Mapping[str, Any]) -> Config:
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = _read(config)
+    if c["slow_but_exact"] and c["pretraining_tp"] > 1:
+        raise ModelFileError(
+            f"bloom: slow_but_exact = true with pretraining_tp = {c['pretraining_tp']} is not supported",
+            "transformers then leaves two biases of every layer out; set slow_but_exact to false",
+        )
     heads, norm = c["n_head"], LayerNorm.Spec(eps=c["layer_norm_epsilon"])
     attention = MultiHeadAttention.Spec(
         heads=heads,

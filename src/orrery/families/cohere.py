@@ -48,7 +48,7 @@ TINY = {
     "max_position_embeddings": 48,
     "use_qk_norm": True,
 }
-_IGNORED = ("pretraining_tp", "model_max_length")
+_IGNORED = ("model_max_length",)
 
 
 def _read(config: Mapping[str, Any]) -> Config:

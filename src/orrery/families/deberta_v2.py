@@ -101,7 +101,7 @@ def _rows(config: Config) -> Rows:
         return Clipped(reach=furthest)
     if furthest - 1 <= buckets // 2 or buckets < 2:
         raise ModelFileError(
-            f"deberta-v2: {buckets} position_buckets for {furthest} relative positions",
+            f"deberta-v2: {buckets} position_buckets for {furthest} relative positions (max_relative_positions)",
             "choose at least two buckets, and fewer than twice the positions",
         )
     return LogBuckets(reach=buckets, furthest=furthest)
@@ -132,4 +132,7 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
 
 def OLD(config: Mapping[str, Any]) -> dict[str, str | None]:  # noqa: N802 - the name of a family's old names
     """Return the names of old files."""
-    return _deberta.old(config, spec(config).heads, WEIGHTS(config))
+    names = _deberta.old(config, spec(config).heads, WEIGHTS(config))
+    # The reference makes the norm of the relative embeddings even where there are none.
+    relative = config.get("relative_attention", DEFAULTS["relative_attention"])
+    return names if relative else {**names, r"\bencoder\.LayerNorm\.(weight|bias)$": None}

@@ -3,7 +3,8 @@
 Peculiar to it: keys and values grow out of a small latent, and the cache holds that latent and one rotated key for all
 heads (section 2.1); queries come through a latent too, but for the Lite model; rotation pairs neighbouring channels;
 the first blocks are dense, the others have routed experts, chosen among the best groups, beside shared ones (section
-2.2). Weights of the chosen are scaled, not normalised. With YaRN the temperature acts on the scores as well.
+2.2). Weights of the chosen are scaled, never normalised: as in transformers, which reads past ``norm_topk_prob``, by
+which the makers' own code divides them instead. With YaRN the temperature acts on the scores as well.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from orrery.errors import ModelFileError
 from orrery.families import _deepseek
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.feedforward.routers import AsScored, Choice, GroupLimited, SoftmaxRouter, TopK
+from orrery.nn.feedforward.routers import AsScored, Choice, SoftmaxRouter, TopK
 
 ARCHITECTURE = "DeepseekV2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -58,16 +59,16 @@ TINY = {
     "routed_scaling_factor": 2.0,
     "max_position_embeddings": 48,
 }
-_FIXED = {"norm_topk_prob": False, "scoring_func": "softmax", "moe_layer_freq": 1}
+_FIXED = {"scoring_func": "softmax", "moe_layer_freq": 1}
 _IGNORED = (
-    "num_key_value_heads", "head_dim", "qk_head_dim", "pretraining_tp", "ep_size", "aux_loss_alpha", "seq_aux",
-    "output_router_logits", "router_aux_loss_coef", "auto_map",
+    "num_key_value_heads", "ep_size", "aux_loss_alpha", "seq_aux",
+    "output_router_logits", "router_aux_loss_coef", "norm_topk_prob",
 )  # fmt: skip
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    c = Config("deepseek_v2", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
+    c = _deepseek.check(Config("deepseek_v2", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED))
     weighing = AsScored(scale=float(c["routed_scaling_factor"]))
     router = SoftmaxRouter.Spec(experts=c["n_routed_experts"], choice=_choice(c), weighing=weighing)
     return _deepseek.decoder(c, router, interleaved=True, bias=c["mlp_bias"])
@@ -83,7 +84,7 @@ def _choice(c: Config) -> Choice:
     if method == "group_limited_greedy" and not (c["n_group"] and c["topk_group"]):
         raise ModelFileError(f"{c.family}: {method} without n_group and topk_group", "add both, or choose greedy")
     if method == "group_limited_greedy":
-        return GroupLimited(chosen=chosen, groups=c["n_group"], kept=c["topk_group"])
+        return _deepseek.groups(c)
     raise ModelFileError(f"{c.family}: topk_method {method!r} is not known", "known: greedy, group_limited_greedy")
 
 

@@ -13,7 +13,7 @@ from orrery.checkpoints.rules import Rule
 from orrery.families import _deepseek
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.feedforward.routers import AsScored, GroupLimited, Normalised, SigmoidRouter
+from orrery.nn.feedforward.routers import AsScored, Normalised, SigmoidRouter
 
 ARCHITECTURE = "DeepseekV3ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -57,18 +57,18 @@ TINY = {
 }
 _FIXED = {"scoring_func": "sigmoid", "topk_method": "noaux_tc", "moe_layer_freq": 1}
 _IGNORED = (
-    "num_key_value_heads", "head_dim", "qk_head_dim", "pretraining_tp", "ep_size", "aux_loss_alpha", "seq_aux",
-    "output_router_logits", "router_aux_loss_coef", "num_nextn_predict_layers", "num_mtp_layers", "auto_map",
+    "num_key_value_heads", "ep_size", "aux_loss_alpha", "seq_aux",
+    "output_router_logits", "router_aux_loss_coef", "num_nextn_predict_layers", "num_mtp_layers",
 )  # fmt: skip
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    c = Config("deepseek_v3", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
+    c = _deepseek.check(Config("deepseek_v3", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED))
     scale = float(c["routed_scaling_factor"])
     router = SigmoidRouter.Spec(
         experts=c["n_routed_experts"],
-        choice=GroupLimited(chosen=c["num_experts_per_tok"], groups=c["n_group"], kept=c["topk_group"], judged_by=2),
+        choice=_deepseek.groups(c, judged_by=2),
         weighing=Normalised(scale=scale, eps=1e-20) if c["norm_topk_prob"] else AsScored(scale=scale),
     )
     return _deepseek.decoder(c, router, interleaved=c["rope_interleave"], bias=False)

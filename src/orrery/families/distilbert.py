@@ -39,7 +39,7 @@ DEFAULTS: Mapping[str, Any] = {
     **_heads.DEFAULTS,
 }
 TINY = {"vocab_size": 61, "max_position_embeddings": 48, "n_layers": 2, "n_heads": 3, "dim": 24, "hidden_dim": 40}
-_IGNORED = (*_heads.IGNORED, "sinusoidal_pos_embds", "tie_weights_")
+_IGNORED = ("sinusoidal_pos_embds", "tie_weights_")
 
 
 def spec(config: Mapping[str, Any]) -> Encoder.Spec:

@@ -58,11 +58,10 @@ TINY = {
 _ALIASES = {"n_embed": "hidden_size", "n_head": "num_attention_heads", "n_layer": "num_hidden_layers"}
 _ALIASES |= {"n_head_kv": "num_kv_heads"}
 _FIXED = {"apply_residual_connection_post_layernorm": False}
-_IGNORED = ("auto_map",)
 
 
 def _read(config: Mapping[str, Any]) -> Config:
-    return Config("falcon", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED, aliases=_ALIASES)
+    return Config("falcon", config, DEFAULTS, fixed=_FIXED, aliases=_ALIASES)
 
 
 def _kv_heads(c: Config) -> int:

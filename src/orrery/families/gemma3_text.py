@@ -81,6 +81,8 @@ def _positions(c: Config) -> Mapping[str, Rotary.Spec]:
             f"there is one set of settings for {_windows.FULL} and one for {_windows.SLIDING}",
         )
     given[_windows.FULL] = {**given.get(_windows.FULL, {}), **(c["rope_scaling"] or {})}
+    for settings in given.values():
+        _rotary.check_nested(c.family, settings)
     width, context = _llama.head_width(c), c["max_position_embeddings"]
     return {
         name: _rotary.from_settings(c.family, given.get(kind, {}), base, width, context)

@@ -34,7 +34,7 @@ DEFAULTS: Mapping[str, Any] = {
 }
 TINY = {"vocab_size": 61, "n_positions": 48, "n_embd": 24, "n_layer": 2, "n_head": 3}
 _FIXED = {"scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False}
-_IGNORED = ("reorder_and_upcast_attn", "n_ctx", "summary_*")
+_IGNORED = ("reorder_and_upcast_attn", "n_ctx", "n_special", "predict_special_tokens", "summary_*")
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

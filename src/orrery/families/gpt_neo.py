@@ -49,7 +49,7 @@ TINY = {
     "window_size": 5,
 }
 _ALIASES = {"num_hidden_layers": "num_layers", "num_attention_heads": "num_heads"}
-_IGNORED = ("summary_*", "gradient_checkpointing", "classifier_dropout")
+_IGNORED = ("summary_*", "classifier_dropout")
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

@@ -14,6 +14,7 @@ from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.norms import LayerNorm
+from orrery.nn.positions.rotary import Rotary
 from orrery.nn.residual import Dropout, Normed
 from orrery.nn.stack import repeat
 
@@ -32,8 +33,10 @@ DEFAULTS: Mapping[str, Any] = {
     "use_parallel_residual": True,
     "attention_bias": True,
     "tie_word_embeddings": False,
-    "partial_rotary_factor": 0.25,
-    **_rotary.DEFAULTS,
+    "rotary_pct": 0.25,
+    "rotary_emb_base": 10_000.0,
+    "rope_scaling": None,
+    "rope_parameters": None,
 }
 TINY = {
     "vocab_size": 61,
@@ -43,13 +46,13 @@ TINY = {
     "intermediate_size": 40,
     "max_position_embeddings": 48,
 }
-_ALIASES = {"rotary_pct": "partial_rotary_factor", "rotary_emb_base": "rope_theta"}
 _FIXED = {"is_decoder": False}
-_IGNORED = ("classifier_dropout",)
+_IGNORED = ("classifier_dropout", "attention_probs_dropout_prob", "hidden_dropout_prob")
+"""The last two stand in the file of the 20B model, and nothing has ever read them."""
 
 
 def _read(config: Mapping[str, Any]) -> Config:
-    return Config("gpt_neox", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED, aliases=_ALIASES)
+    return Config("gpt_neox", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
@@ -68,10 +71,17 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         c,
         repeat(block, c["num_hidden_layers"]),
         norm,
-        positions={"rotary": _llama.rotary(c, share=c["partial_rotary_factor"])},
+        positions={"rotary": _positions(c)},
         start=Dropout.Spec(rate=dropout),
     )
     return _llama.decoder(c, stack)
+
+
+def _positions(c: Config) -> Rotary.Spec:
+    """Return the rotary positions, whose base and share of a head have names of their own."""
+    given, width = c["rope_scaling"] or c["rope_parameters"] or {}, _llama.head_width(c)
+    base, context = c["rotary_emb_base"], c["max_position_embeddings"]
+    return _rotary.from_settings(c.family, given, base, width, context, share=c["rotary_pct"])
 
 
 OLD = {**_old.CAUSAL, **_old.ROTARY}

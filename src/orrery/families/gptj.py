@@ -35,7 +35,7 @@ DEFAULTS: Mapping[str, Any] = {
 }
 TINY = {"vocab_size": 61, "n_positions": 48, "n_embd": 24, "n_layer": 2, "n_head": 3, "rotary_dim": 4}
 _FIXED = {"rotary": True, "scale_attn_weights": True}
-_IGNORED = ("summary_*", "gradient_checkpointing")
+_IGNORED = ("summary_*",)
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

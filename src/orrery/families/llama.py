@@ -30,12 +30,13 @@ TINY = {
     "num_key_value_heads": 2,
     "max_position_embeddings": 48,
 }
-_IGNORED = ("pretraining_tp",)
+_FIXED = {"rope_interleaved": False}
+_IGNORED = ("is_llama_config",)
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    c = Config("llama", config, DEFAULTS, ignored=_IGNORED)
+    c = Config("llama", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
     norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
     attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]))
     block = _llama.pre_norm(norm, attention, _llama.feed_forward(c, bias=c["mlp_bias"]))

@@ -30,7 +30,7 @@ _FIXED = {**_bart.FIXED, **_NORMS.settings, "static_position_embeddings": True}
 
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    c = Config("marian", config, DEFAULTS, fixed=_FIXED, ignored=_bart.IGNORED)
+    c = Config("marian", config, DEFAULTS, fixed=_FIXED, ignored=_bart.IGNORED, aliases=_bart.ALIASES)
     own = None
     if not c["share_encoder_decoder_embeddings"]:
         own = TokenEmbedding.Spec(vocabulary=c["decoder_vocab_size"] or c["vocab_size"])

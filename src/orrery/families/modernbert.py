@@ -64,7 +64,7 @@ TINY = {
 }
 _FIXED = {"mlp_dropout": 0.0, "rope_scaling": None}
 _IGNORED = (
-    *_heads.IGNORED, "cls_token_id", "initializer_cutoff_factor", "deterministic_flash_attn", "sparse_pred*",
+    "cls_token_id", "initializer_cutoff_factor", "deterministic_flash_attn", "sparse_pred*",
     "reference_compile", "repad_logits_with_grad", "layer_norm_eps", "position_embedding_type",
 )  # fmt: skip
 _KINDS = {_windows.FULL: "full", _windows.SLIDING: "local"}
@@ -107,6 +107,7 @@ def _rotary_of(c: Config, kind: str) -> Rotary.Spec:
         "rope_parameters": (c["rope_parameters"] or {}).get(kind),
         "rope_theta": c["global_rope_theta" if kind == _windows.FULL else "local_rope_theta"],
     }
+    _rotary.check_nested(c.family, given["rope_parameters"] or {})
     settings = Config(c.family, given, _rotary.DEFAULTS)
     return _rotary.rotary(settings, _llama.head_width(c), c["max_position_embeddings"])
 

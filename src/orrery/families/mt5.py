@@ -33,9 +33,10 @@ TINY = {**t5.TINY, "num_layers": 2, "num_decoder_layers": 2}
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     fixed = {**t5.FIXED, "scale_decoder_outputs": False}
-    return t5.assemble(Config("mt5", config, DEFAULTS, fixed=fixed, ignored=t5.IGNORED))
+    config = t5.settled(config, DEFAULTS["feed_forward_proj"])
+    return t5.assemble(Config("mt5", config, DEFAULTS, fixed=fixed, ignored=t5.IGNORED, aliases=t5.ALIASES))
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules of the files, which are T5's."""
-    return t5.rules({**DEFAULTS, **config}["feed_forward_proj"])
+    return t5.rules(t5.settled(config, DEFAULTS["feed_forward_proj"])["is_gated_act"])

@@ -47,7 +47,7 @@ TINY = {
     "word_embed_proj_dim": 16,
     "num_attention_heads": 3,
 }
-_IGNORED = ("layerdrop", "init_std", "activation_dropout", "prefix")
+_IGNORED = ("layerdrop", "init_std", "activation_dropout")
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

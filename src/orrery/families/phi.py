@@ -50,7 +50,7 @@ TINY = {
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    c = Config("phi", config, DEFAULTS, ignored=("auto_map",))
+    c = Config("phi", config, DEFAULTS)
     norm = LayerNorm.Spec(eps=c["layer_norm_eps"])
     head_norm = HeadNorm.Spec(norm=norm, head_width=_llama.head_width(c)) if c["qk_layernorm"] else Identity.Spec()
     branches = {

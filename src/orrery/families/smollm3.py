@@ -48,7 +48,7 @@ TINY = {
     "max_position_embeddings": 48,
     "no_rope_layer_interval": 2,
 }
-_IGNORED = ("max_window_layers", "pretraining_tp")
+_IGNORED = ("max_window_layers",)
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

@@ -54,7 +54,7 @@ TINY = {
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    c = Config("stablelm", config, DEFAULTS, ignored=("auto_map",))
+    c = Config("stablelm", config, DEFAULTS)
     eps, biased, dropout = c["layer_norm_eps"], c["use_qkv_bias"], c["hidden_dropout"]
     norm = LayerNorm.Spec(eps=eps)
     head_norm = EachHeadNorm.Spec(head_width=_llama.head_width(c), eps=eps) if c["qk_layernorm"] else Identity.Spec()

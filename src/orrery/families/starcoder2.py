@@ -48,7 +48,11 @@ TINY = {
     "sliding_window": 9,
 }
 _FIXED = {"mlp_type": "default", "norm_type": "layer_norm", "scale_attn_weights": True}
-_IGNORED = ("activation_function", "attention_softmax_in_fp32", "scale_attention_softmax_in_fp32")
+_IGNORED = (
+    "activation_function", "attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "layer_norm_epsilon",
+    "rms_norm_eps",
+)  # fmt: skip
+"""Left from the program that trained it; the activation is ``hidden_act``, the norms' epsilon ``norm_epsilon``."""
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.errors import ModelFileError
 from orrery.families import _parts
-from orrery.families._config import Config
-from orrery.families._seq2seq import GENERATION, start_token
+from orrery.families._config import ACTIVATIONS, Config
+from orrery.families._seq2seq import start_token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
 from orrery.nn.attention.sources import Memory
@@ -44,8 +45,10 @@ DEFAULTS: Mapping[str, Any] = {
     "dropout_rate": 0.1,
     "layer_norm_epsilon": 1e-6,
     "feed_forward_proj": "relu",
+    "dense_act_fn": "relu",
+    "is_gated_act": False,
     "tie_word_embeddings": True,
-    "scale_decoder_outputs": None,
+    "scale_decoder_outputs": True,
     "decoder_start_token_id": None,
     "pad_token_id": 0,
     "n_positions": 512,
@@ -54,18 +57,27 @@ TINY = {
     "vocab_size": 61, "d_model": 24, "d_kv": 6, "d_ff": 40, "num_layers": 2, "num_decoder_layers": 3, "num_heads": 3,
     "relative_attention_num_buckets": 8, "relative_attention_max_distance": 12,
 }  # fmt: skip
-FIXED = {"is_decoder": False}
-IGNORED = (*GENERATION, "classifier_dropout", "initializer_factor", "dense_act_fn", "is_gated_act")
+FIXED = {"is_decoder": False, "is_encoder_decoder": True}
+IGNORED = ("classifier_dropout", "initializer_factor")
+ALIASES = {
+    "hidden_size": "d_model",
+    "num_attention_heads": "num_heads",
+    "num_hidden_layers": "num_layers",
+    "head_dim": "d_kv",
+}
 
 
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    return assemble(Config("t5", config, DEFAULTS, fixed=FIXED, ignored=IGNORED))
+    config = settled(config, DEFAULTS["feed_forward_proj"])
+    # v1.1 unties the head and drops its scale; newer files tell the two apart.
+    config = {"scale_decoder_outputs": config.get("tie_word_embeddings") is not False, **config}
+    return assemble(Config("t5", config, DEFAULTS, fixed=FIXED, ignored=IGNORED, aliases=ALIASES))
 
 
 def assemble(c: Config) -> EncoderDecoder.Spec:
     """Return T5's architecture; its kin differ in defaults."""
-    buckets = {"count": c["relative_attention_num_buckets"], "furthest": c["relative_attention_max_distance"]}
+    buckets = _buckets(c)
     attention, cross, feed_forward = (
         _attention(c),
         _attention(c, source=Memory.Spec(), position="none"),
@@ -73,8 +85,6 @@ def assemble(c: Config) -> EncoderDecoder.Spec:
     )
     reads = {"attention": replace(attention, mask="all"), "feed_forward": feed_forward}
     writes = {"attention": attention, "cross": cross, "feed_forward": feed_forward}
-    tied, scaled = c["tie_word_embeddings"], c["scale_decoder_outputs"]
-    scaled = tied if scaled is None else scaled  # v1.1 unties and drops the scale; newer files tell the two apart
     return EncoderDecoder.Spec(
         width=c["d_model"],
         context=c["n_positions"],
@@ -83,11 +93,26 @@ def assemble(c: Config) -> EncoderDecoder.Spec:
         decoder=_stack(c, _decoder_layers(c), writes, {"causal": Causal()}, Backward(**buckets)),
         head=LanguageModelHead.Spec(
             vocabulary=c["vocab_size"],
-            tied=tied,
-            transform=Scale.Spec(factor=c["d_model"] ** -0.5) if scaled else Identity.Spec(),
+            tied=c["tie_word_embeddings"],
+            transform=Scale.Spec(factor=c["d_model"] ** -0.5) if c["scale_decoder_outputs"] else Identity.Spec(),
         ),
         start=start_token(c, "decoder_start_token_id", "pad_token_id"),
     )
+
+
+def _buckets(c: Config) -> dict[str, int]:
+    """Return the numbers of the distances' buckets.
+
+    Raises:
+        ModelFileError: too few, or so many that the logarithmic ones would begin behind the furthest distance.
+    """
+    count, furthest = c["relative_attention_num_buckets"], c["relative_attention_max_distance"]
+    if count < 4 or furthest <= count // 2:
+        raise ModelFileError(
+            f"{c.family}: relative_attention_max_distance = {furthest} with relative_attention_num_buckets = {count}",
+            "half of the buckets are for one distance each: there must be four, and a distance beyond those",
+        )
+    return {"count": count, "furthest": furthest}
 
 
 def _decoder_layers(c: Config) -> int:
@@ -105,14 +130,31 @@ def _attention(c: Config, **slots: Any) -> MultiHeadAttention.Spec:
 
 
 def _feed_forward(c: Config) -> ModuleSpec:
-    kinds: dict[str, ModuleSpec] = {
-        "relu": MLP.Spec(hidden=c["d_ff"], activation="relu", bias=False),
-        "gelu": MLP.Spec(hidden=c["d_ff"], activation="gelu", bias=False),
-        "gated-gelu": GatedMLP.Spec(hidden=c["d_ff"], activation="gelu_tanh"),
-        "gated-silu": GatedMLP.Spec(hidden=c["d_ff"], activation="silu"),
-        "gated-relu": GatedMLP.Spec(hidden=c["d_ff"], activation="relu"),
-    }
-    return c.choose("feed_forward_proj", kinds)
+    hidden, activation = c["d_ff"], c.activation("dense_act_fn")
+    if c["is_gated_act"]:
+        return GatedMLP.Spec(hidden=hidden, activation=activation)
+    return MLP.Spec(hidden=hidden, activation=activation, bias=False)
+
+
+def settled(config: Mapping[str, Any], usual: str) -> Mapping[str, Any]:
+    """Return a configuration that says in two keys what ``feed_forward_proj`` says in one word, unless it does already.
+
+    ``usual`` is the word of an absent one; ``gated-gelu`` has always meant gelu in its tanh form. A head that is
+    neither said to be tied nor said not to be is.
+
+    Raises:
+        ModelFileError: a word that is neither an activation nor ``gated-`` and one.
+    """
+    word = config.get("feed_forward_proj", usual)
+    if not isinstance(word, str):
+        return config
+    gate, _, activation = word.rpartition("-")
+    if gate not in ("", "gated") or not ("dense_act_fn" in config or activation in ACTIVATIONS):
+        raise ModelFileError(
+            f"feed_forward_proj = {word!r} is not known", f"known: {', '.join(ACTIVATIONS)}, and gated- one"
+        )
+    said = {"dense_act_fn": "gelu_new" if word == "gated-gelu" else activation, "is_gated_act": gate == "gated"}
+    return {**said, **{key: value for key, value in config.items() if (key, value) != ("tie_word_embeddings", None)}}
 
 
 def _stack(
@@ -146,12 +188,12 @@ OLD: Mapping[str, str | None] = {
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules of the files."""
-    return rules({**DEFAULTS, **config}["feed_forward_proj"])
+    return rules(settled(config, DEFAULTS["feed_forward_proj"])["is_gated_act"])
 
 
-def rules(feed_forward_kind: str) -> tuple[Rule, ...]:
+def rules(gated: bool | None) -> tuple[Rule, ...]:
     """Return the rules; whether the feed-forward network is gated decides what ``wi`` means."""
-    feed_forward = _GATED if feed_forward_kind.startswith("gated") else _PLAIN
+    feed_forward = _GATED if gated else _PLAIN
     found = [rename("shared.weight", "embed.token.weight"), rename("lm_head.weight", "head.vocabulary.weight")]
     for side, sublayers in _SUBLAYERS.items():
         first = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"

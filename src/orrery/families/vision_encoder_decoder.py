@@ -15,11 +15,12 @@ from orrery.checkpoints.rules import Rule, fused, rename
 from orrery.errors import ModelFileError
 from orrery.families import gpt2, vit
 from orrery.families._config import Config
-from orrery.families._seq2seq import GENERATION, start_token
+from orrery.families._seq2seq import start_token
 from orrery.models.vision import Captioner
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.attention.sources import Memory
 from orrery.nn.block import Block
+from orrery.nn.heads import LanguageModelHead
 from orrery.nn.residual import Identity
 from orrery.nn.slots import Projection
 from orrery.nn.stack import repeat
@@ -42,23 +43,16 @@ TINY: Mapping[str, Any] = {
     },
     "decoder_start_token_id": 1,
 }  # fmt: skip
-_UNSET = {
-    "output_scores": False, "return_dict_in_generate": False, "torchscript": False, "use_bfloat16": False,
-    "tf_legacy_loss": False, "pruned_heads": {}, "tie_encoder_decoder": False, "cross_attention_hidden_size": None,
-    "is_decoder": False, "add_cross_attention": False, "finetuning_task": None, "remove_invalid_values": False,
-    "diversity_penalty": 0.0, "num_beam_groups": 1, "typical_p": 1.0, "exponential_decay_length_penalty": None,
-    "suppress_tokens": None, "begin_suppress_tokens": None,
-}  # fmt: skip
-"""What old files write of each side although nobody set it."""
 
 
 def spec(config: Mapping[str, Any]) -> Captioner.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    ignored = (*GENERATION, "tie_word_embeddings")  # between encoder and decoder, which have nothing to tie
-    c = Config("vision_encoder_decoder", config, DEFAULTS, ignored=ignored)
+    # Encoder and decoder have nothing to tie.
+    c = Config("vision_encoder_decoder", config, DEFAULTS, ignored=("tie_word_embeddings",))
     eyes = vit.spec({**_part(c, "encoder"), "architectures": ["ViTModel"]})
     writer = gpt2.spec(_part(c, "decoder"))
     block = writer.stack.blocks[0]
+    assert isinstance(writer.head, LanguageModelHead.Spec)
     same = eyes.width == writer.width
     return Captioner.Spec(
         width=writer.width,
@@ -85,8 +79,7 @@ def _part(c: Config, key: str) -> dict[str, Any]:
                 f"{c.family}: {key}.{name} is not {value!r}",
                 "supported are a ViT as encoder and a GPT-2 with cross-attention as decoder",
             )
-    left = {name for name, value in given.items() if name in GENERATION or value == _UNSET.get(name, _UNSET)}
-    return {name: value for name, value in given.items() if name not in left}
+    return given
 
 
 def _crossed(block: Block.Spec) -> Block.Spec:

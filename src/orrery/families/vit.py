@@ -50,7 +50,7 @@ TINY = {
     "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40, "image_size": 12,
     "patch_size": 4,
 }  # fmt: skip
-_IGNORED = (*_heads.IGNORED, "encoder_stride")
+_IGNORED = ("encoder_stride",)
 
 
 def spec(config: Mapping[str, Any]) -> Encoder.Spec:

@@ -7,7 +7,7 @@ from typing import Any
 
 from orrery.checkpoints.store import SPEC
 from orrery.errors import ModelFileError, UsageError
-from orrery.families import load_family, names
+from orrery.families import load_family, names, spec_of
 from orrery.loading.files import CONFIG, read_json
 from orrery.models.assemblies import AssemblySpec
 from orrery.models.limits import check_numbers
@@ -24,7 +24,7 @@ def published(config: Mapping[str, Any], path: Path) -> AssemblySpec:
     rules = load_family(config.get("model_type"))
     check_numbers(config, path)
     with describes_a_model(path):
-        return check_whole(rules.spec(config))
+        return check_whole(spec_of(rules, config))
 
 
 def own(path: Path) -> AssemblySpec:
@@ -72,7 +72,7 @@ def of_family(name: str, config: Path | None = None) -> AssemblySpec:
             "name the family that it is of",
         )
     with describes_a_model(config):
-        return check_whole(family.spec(content))
+        return check_whole(spec_of(family, content))
 
 
 def is_family(name: str) -> bool:

@@ -13,7 +13,7 @@ from orrery.checkpoints.disk import fsync_file, fsync_folder, machine_errors
 from orrery.checkpoints.rules import to_theirs
 from orrery.checkpoints.tensors import write_tensors
 from orrery.errors import UsageError
-from orrery.families import Family, load_family, model_type, rules_of
+from orrery.families import Family, load_family, model_type, rules_of, spec_of
 from orrery.loading.card import model_card
 from orrery.loading.files import CARD, CONFIG, GENERATION, WEIGHTS
 from orrery.loading.weights import refuse_buffers, weights_of
@@ -74,7 +74,7 @@ def save_model(
     rules = load_family(family)
     refuse_buffers(model)
     ours = weights_of(model)
-    if without_dropout(rules.spec(config)) != without_dropout(getattr(model, "spec", None)):
+    if without_dropout(spec_of(rules, config)) != without_dropout(getattr(model, "spec", None)):
         raise UsageError(f"this model is not what its {family} configuration says", "save the configuration it has")
     control = _control_tokens({**_read_control(rules, config), **config}, tokenizer)
     # All three are written, absent ones as null: transformers would fill in ids of the published vocabulary.

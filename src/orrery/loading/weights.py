@@ -84,6 +84,12 @@ def from_theirs(model: nn.Module, theirs: Mapping[str, Tensor], rules: tuple[Rul
                 f"config.json ties {their_names[copy]} to {their_names[first]}, but the file has two different ones",
                 "set tie_word_embeddings to false in config.json",
             )
+    lacking = [their_names.get(name, "") for name in own if name.endswith("vocabulary.weight")]
+    if absent := [name for name in lacking if name and name not in theirs]:
+        raise ModelFileError(
+            f"config.json gives the head a matrix of its own, but the file has no {absent[0]}",
+            "if the head is the embedding table, set tie_word_embeddings to true in config.json",
+        )
     return to_ours(theirs, rules, {name: tensor.shape for name, tensor in own.items()})
 
 

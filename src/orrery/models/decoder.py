@@ -15,7 +15,7 @@ from orrery.nn.cache import UNCACHED, Cache
 from orrery.nn.caches import RowCache, fitting
 from orrery.nn.context import Context, Taps
 from orrery.nn.embeddings import TokenEmbedding
-from orrery.nn.heads import LanguageModelHead
+from orrery.nn.heads import Headless, LanguageModelHead
 from orrery.nn.masks import Need
 from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
@@ -81,7 +81,7 @@ class Decoder(nn.Module):
         context: int
         embed: TokenEmbedding.Spec
         stack: Stack.Spec
-        head: LanguageModelHead.Spec
+        head: LanguageModelHead.Spec | Headless.Spec
 
         def build(self, width: int = 0) -> "Decoder":
             """Return the model, its weights as torch leaves them; the width is the spec's own."""
@@ -94,7 +94,7 @@ class Decoder(nn.Module):
         self.embed = spec.embed.build(spec.stack.entry_width(spec.width))
         self.stack = spec.stack.build(spec.width)
         self.head = spec.head.build(spec.width)
-        if spec.head.tied:
+        if isinstance(self.head, LanguageModelHead) and spec.head.tied:
             tie(self.embed.token, self.head)
 
     def prepare(

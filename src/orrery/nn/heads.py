@@ -1,11 +1,13 @@
 """Heads: from the final stream to an answer."""
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from orrery.errors import UsageError
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, Value, spec
 
@@ -41,6 +43,34 @@ class LanguageModelHead(nn.Module):
     def forward(self, x_BLD: Float[Tensor, "*B D"], real_BL: Real = None) -> Float[Tensor, "*B V"]:
         """Score the vocabulary."""
         return self.cap(self.vocabulary(self.transform(x_BLD)))
+
+
+class Headless(nn.Module):
+    """No head: a backbone that was published alone has a final stream and no logits.
+
+    Equation: none; a call is refused. Shapes: ``[B, L, D]`` to nothing.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """Nothing to set."""
+
+        tied: ClassVar[bool] = False
+
+        def build(self, width: int) -> "Headless":
+            """Return the module; it has no parameters."""
+            return Headless()
+
+    def forward(self, x_BLD: Float[Tensor, "*B D"], real_BL: Real = None) -> Float[Tensor, "*B V"]:
+        """Refuse.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(
+            "this model is a backbone without a head (architectures in its config.json): it has no logits",
+            "lm.hidden gives its final stream; load the model with its language-model head to score or write",
+        )
 
 
 class TokenHead(nn.Module):

@@ -34,7 +34,7 @@ def test_the_architecture_names_the_heads(config, names):
         ({}, 2),
         ({"num_labels": 5}, 5),
         ({"id2label": {"0": "a", "1": "b", "2": "c"}}, 3),
-        ({"id2label": {"0": "a", "1": "b", "2": "c"}, "num_labels": 2}, 3),
+        ({"id2label": {"0": "a", "1": "b", "2": "c"}, "num_labels": 3}, 3),
     ],
     ids=str,
 )
@@ -43,6 +43,26 @@ def test_the_labels_are_those_with_a_name(config, labels, end):
     (head,) = heads("bert", architectures=[f"BertFor{end}Classification"], **config).values()
     assert isinstance(head, SequenceHead.Spec | TokenHead.Spec)
     assert head.labels == labels
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"id2label": {"0": "a", "1": "b", "2": "c"}, "num_labels": 2}, "num_labels = 2, but id2label names 3"),
+        ({"id2label": {}}, "id2label is empty"),
+    ],
+    ids=str,
+)
+def test_labels_that_contradict_each_other_are_refused(config, named):
+    with pytest.raises(ModelFileError, match=named):
+        heads("bert", architectures=["BertForSequenceClassification"], **config)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra", "albert", "deberta", "modernbert"])
+def test_an_answer_with_other_than_two_ends_is_refused_by_name(family):
+    stem = load_family(family).ARCHITECTURE.removesuffix("ForMaskedLM")
+    with pytest.raises(ModelFileError, match=r"3 labels \(num_labels, id2label\)"):
+        heads(family, architectures=[f"{stem}ForQuestionAnswering"], num_labels=3)
 
 
 def test_a_masked_head_is_tied_or_not():

@@ -41,8 +41,16 @@ REFUSED = {
 def test_old_names_mean_the_same(name):
     family = load_family(name)
     old, new = SAME[name]
-    assert family.spec({**family.TINY, **old}) == family.spec({**family.TINY, **new})
-    assert family.spec({**family.TINY, **old}) != family.spec(family.TINY)
+    rest = {key: value for key, value in family.TINY.items() if key not in new}
+    assert family.spec({**rest, **old}) == family.spec({**rest, **new})
+    assert family.spec({**rest, **old}) != family.spec(family.TINY)
+
+
+def test_two_names_of_one_setting_with_two_values_are_refused():
+    family = load_family("bloom")
+    assert family.spec({**family.TINY, "n_embed": 24}) == family.spec(family.TINY)
+    with pytest.raises(ModelFileError, match="hidden_size = 24, n_embed = 32: two names of one setting"):
+        family.spec({**family.TINY, "n_embed": 32})
 
 
 @pytest.mark.parametrize("name", REFUSED)

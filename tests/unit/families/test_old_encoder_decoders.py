@@ -9,7 +9,7 @@ from orrery.families import current_names, load_family
 SEARCH = {"num_beams": 4, "length_penalty": 2.0, "early_stopping": True, "max_length": 142, "no_repeat_ngram_size": 3}
 BART = {
     "_num_labels": 3, "activation_dropout": 0.0, "add_bias_logits": False, "classif_dropout": 0.0, "init_std": 0.02,
-    "encoder_layerdrop": 0.0, "gradient_checkpointing": False, "num_hidden_layers": 12,
+    "encoder_layerdrop": 0.0, "gradient_checkpointing": False, "num_hidden_layers": 2,
     "static_position_embeddings": False,
 }  # fmt: skip
 AFTER = {"add_final_layer_norm": False, "normalize_before": False, "normalize_embedding": True}
@@ -46,7 +46,8 @@ def test_keys_of_their_day_are_known(family):
         ("pegasus", "static_position_embeddings", False),
         ("marian", "normalize_embedding", True),
         ("bart", "tie_word_embeddings", False),
-        ("t5", "feed_forward_proj", "gated-tanh"),
+        ("t5", "feed_forward_proj", "gated-unheard_of"),
+        ("t5", "feed_forward_proj", "gelu-gated"),
         ("mt5", "scale_decoder_outputs", True),
     ],
 )

@@ -52,7 +52,7 @@ def test_every_key_with_senseless_values(name):
         ("gptj", "rotary_dim", None, "rotary_dim = 'None' is null, not a number"),
         ("llama", "num_hidden_layers", -1, "num_hidden_layers = '-1' is less than zero"),
         ("llama", "num_key_value_heads", "2", "num_key_value_heads = '2' is a text, not a number"),
-        ("gpt_neox", "rotary_emb_base", 0, "rope_theta = '0' is not more than zero"),
+        ("gpt_neox", "rotary_emb_base", 0, "rotary_emb_base = '0' is not more than zero"),
         ("deberta", "pos_att_type", 1, "a number, not a text or a list"),
         ("deepseek_v2", "n_group", None, "n_group"),
     ],

@@ -157,7 +157,7 @@ ROTATION = {"rope_theta": 500.0, "rope_type": "dynamic", "factor": 2.0}
         ("gpt2", {"scale_attn_weights": False}, "attention.branch.scoring.scale = 1.0 (a reader takes None)"),
         ("llama", {"hidden_act": "gelu"}, "activation = gelu (a reader takes silu)"),
         ("llama", {"rope_parameters": ROTATION}, "scaling.kind = nn.positions.rotary.Dynamic"),
-        ("llama", {"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}}, "rotary.width = 4"),
+        ("llama", {"hidden_act": "quick_gelu"}, "activation = gelu_sigmoid (a reader takes silu)"),
     ],
     ids=str,
 )

@@ -102,7 +102,8 @@ class Yarn(Scaling):
             low, high = math.floor(low), math.ceil(high)
         low, high = max(low, 0), min(high, width - 1)
         pairs = torch.arange(width // 2, dtype=torch.float64)
-        interpolated = ((pairs - low) / max(high - low, 1e-3)).clamp(0, 1)
+        # A trained length of few turns puts the upper end below the lower: the ramp then falls, as in the reference.
+        interpolated = ((pairs - low) / (high - low or 1e-3)).clamp(0, 1)
         rates = plain_rates(base, width)
         return rates * (1 - interpolated) + rates / self.factor * interpolated
 

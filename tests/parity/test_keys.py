@@ -1,0 +1,181 @@
+"""Every key of every family's configuration, perturbed one at a time: followed, refused by name, or harmless."""
+
+from fnmatch import fnmatch
+
+import pytest
+import transformers
+
+from orrery.families import load_family
+from tests.parity.keys import FOLLOWED, REFUSED, Findings, read_reference, sparse, try_keys, written
+from tests.parity.oracle import REFERENCED
+
+HARMLESS = {
+    "transformers_version": "says which program wrote the file",
+    "_name_or_path": "says where the file came from",
+    "return_dict": "chooses the form of an answer, not its numbers",
+    "output_*": "chooses what is handed back beside the answer",
+    "dtype": "repeats the dtype of the weights, which are read as they are",
+    "chunk_size_feed_forward": "runs the feed-forward network piece by piece over the row; every token is alone in it",
+    "is_encoder_decoder": "repeats what the family is",
+    "id2label": "counts and names the labels of heads that have some",
+    "label2id": "names the labels, whose order id2label gives",
+    "num_labels": "counts the labels of heads that have some",
+    "problem_type": "chooses a loss",
+    "*dropout*": "training: nothing is dropped when a model is used",
+    "*_pdrop": "training: nothing is dropped when a model is used",
+    "*_drop": "training: nothing is dropped when a model is used",
+    "*layerdrop": "training: no layer is dropped when a model is used",
+    "router_jitter_noise": "training: no noise is added when a model is used",
+    "init*": "how weights are drawn before training; a file has them",
+    "use_cache": "speed",
+    "*_token_id": "generation begins and ends with it; the forward pass of most families does not read it",
+    "cls_token_id": "the tokenizer writes it",
+    "router_aux_loss_coef": "the weight of a loss",
+    "*aux_loss*": "the weight of a loss",
+    "pretraining_tp": "on how many machines the model was trained",
+    "reorder_and_upcast_attn": "the order of the same products, for half precision",
+    "deterministic_flash_attn": "which kernel computes the gradient",
+    "sparse_pred*": "computes the masked language model's loss at fewer places",
+    "summary_*": "a head that no architecture of Orrery's has",
+    "max_position_embeddings": "the longest row; positions that turn or fall with the distance have no table",
+    "n_positions": "the longest row; rotary positions have no table, relative ones no end",
+    "seq_length": "the longest row; ALiBi has no table",
+    "max_seq_len": "the longest row; ALiBi has no table",
+    "pooler_*": "a head of bare models",
+    "init_device": "where weights are made before training",
+}
+"""Patterns of keys that move no number, each with its reason; that they move none is measured too."""
+
+
+HEADS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "Model")
+OF_HEADS = ("*classif*", "*label*", "pooler*", "cls_*", "summary*", "*dropout*", "problem_type", "*bias*")
+"""What the answers of the other heads of an encoder may depend on."""
+
+TURNED = {
+    "default": {"rope_theta": 500.0},
+    "linear": {"factor": 2.0},
+    "dynamic": {"factor": 2.0, "original_max_position_embeddings": 6},
+    "yarn": {
+        "factor": 2.0, "original_max_position_embeddings": 24, "beta_fast": 4.0, "beta_slow": 1.0, "truncate": False,
+        "attention_factor": None, "mscale": 0.7, "mscale_all_dim": 0.4,
+    },
+    "llama3": {
+        "factor": 2.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16,
+    },
+}  # fmt: skip
+"""The rotary settings whose every key is perturbed too."""
+
+WINDOWS = {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1}
+MORE = {
+    "deberta": [{"relative_attention": False}, {"position_biased_input": True}],
+    "deberta_v2": [{"relative_attention": False}, {"position_buckets": -1, "share_att_key": False}],
+    "deepseek_v2": [{"topk_method": "greedy", "q_lora_rank": None}],
+    "falcon": [
+        {"new_decoder_architecture": False},
+        {"new_decoder_architecture": False, "parallel_attn": False, "multi_query": False},
+        {"new_decoder_architecture": False, "alibi": True, "bias": True},
+    ],
+    "gpt_neox": [{"use_parallel_residual": False}],
+    "marian": [{"share_encoder_decoder_embeddings": True}],
+    "mistral": [{"sliding_window": 4}],
+    "mixtral": [{"sliding_window": 4}],
+    "mt5": [{"feed_forward_proj": "relu"}],
+    "opt": [{"do_layer_norm_before": False}],
+    "phi": [{"qk_layernorm": True}],
+    "phi3": [{"sliding_window": 4}],
+    "qwen2": [WINDOWS],
+    "qwen2_moe": [WINDOWS],
+    "qwen3": [WINDOWS],
+    "qwen3_moe": [WINDOWS],
+    "stablelm": [{"qk_layernorm": True, "use_parallel_residual": True}],
+    "t5": [{"feed_forward_proj": "gated-gelu"}],
+}
+"""Settings in which more of a family's keys matter."""
+
+
+DIFFERS = {
+    ("falcon", "output_attentions"): "transformers then takes its eager kernel, which adds ALiBi twice",
+}
+"""Keys that Orrery does not follow, each with what the reference does by mistake."""
+
+
+def judged(family, bases, *, wide, only=("*",)):
+    """Return what became of every key in some of a family's situations."""
+    findings = Findings()
+    for base in bases:
+        try_keys(family, base, findings, wide=wide, only=only)
+    return findings
+
+
+def wrong(family, findings):
+    """Return what differs from the reference, but for its own mistakes."""
+    mistakes = tuple(f"{key} = " for name, key in DIFFERS if name == family)
+    return [line for line in findings.wrong if not line.startswith(mistakes or ("\n",))]
+
+
+def of_heads(family):
+    """Return the configurations of an encoder's other heads."""
+    stem = load_family(family).ARCHITECTURE.removesuffix("ForMaskedLM")
+    named = [stem + head for head in HEADS if hasattr(transformers, stem + head)]
+    encoder = load_family(family).ARCHITECTURE.endswith("ForMaskedLM")
+    return [written(family, architectures=[name]) for name in named] if encoder else []
+
+
+def turned(family, kind):
+    """Return a configuration with rotary settings of a kind, as the family nests them."""
+    settings = {"rope_type": kind, **TURNED[kind]}
+    base = written(family)
+    given = base["rope_parameters"]
+    inside = {**settings, "truncate": True} if kind == "yarn" else settings  # the reference reads it outside alone
+    nested = {key: {**kept(value), **inside} for key, value in given.items() if isinstance(value, dict)}
+    return {**base, "rope_parameters": nested or {**kept(given), **settings}}
+
+
+def kept(given):
+    """Return what every kind of rotary settings has."""
+    return {key: given[key] for key in ("rope_theta", "partial_rotary_factor") if key in given}
+
+
+def unexplained(findings):
+    """Return the keys that nothing ever moved, and that are on no list."""
+    idle = [key for key, found in findings.outcomes.items() if not found & {FOLLOWED, REFUSED}]
+    return [".".join(key) for key in idle if found_no_reason(key)]
+
+
+def found_no_reason(key):
+    return not any(fnmatch(key[-1], pattern) for pattern in HARMLESS)
+
+
+TURNING = sorted(name for name in REFERENCED if "rope_parameters" in load_family(name).DEFAULTS)
+
+
+@pytest.mark.parametrize("family", sorted(REFERENCED))
+def test_every_key_is_followed_refused_or_harmless(family):
+    findings = judged(family, [written(family)], wide=False)
+    assert not wrong(family, findings), "\n".join(wrong(family, findings))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", sorted(REFERENCED))
+def test_every_key_in_every_situation(family):
+    findings = judged(family, [written(family)], wide=True)
+    for base in [sparse(family), *(written(family, **more) for more in MORE.get(family, []))]:
+        try_keys(family, base, findings, wide=False)
+    for base in of_heads(family):
+        try_keys(family, base, findings, wide=True, only=OF_HEADS)
+    assert not wrong(family, findings), "\n".join(wrong(family, findings))
+    assert not unexplained(findings), "nothing moves these keys, and no reason is given"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", TURNING)
+def test_every_rotary_setting(family):
+    findings = Findings()
+    for kind in TURNED:
+        base = turned(family, kind)
+        try:
+            read_reference(base)
+        except Exception:  # the reference has no such scaling for this family
+            continue
+        try_keys(family, base, findings, wide=False, only=("rope_parameters.*", "max_position_embeddings"))
+    assert not wrong(family, findings), "\n".join(wrong(family, findings))
