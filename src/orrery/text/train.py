@@ -15,7 +15,7 @@ from orrery.text.tokenizer import Tokenizer, refuse_surrogates
 Trainer = Callable[[Iterator[str], int, str], tokenizers.Tokenizer]
 
 MOST = 10_000_000
-"""No vocabulary is larger: the engine makes room for all of it before it reads, and ends the process where there is none."""
+"""No vocabulary is larger: the engine makes room for all of it first, and ends the process where there is none."""
 
 WHOLES: dict[str, Callable[[Iterator[str], int | None, str], tokenizers.Tokenizer]] = {
     "character": characters.train,

@@ -4,18 +4,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from battery import world
 from orrery.cli.train import conclusion
-from orrery.errors import DataError, MachineError, ModelFileError, OrreryError, UsageError
+from orrery.errors import DataError, MachineError, ModelFileError, OrreryError, RunError, UsageError
 from orrery.training.assemble_text import read_portions
 from orrery.training.building import make_tokenizer
 from orrery.training.config import DataSettings, SplitSettings, TokenizerSettings
 from orrery.training.folder import RunFolder
 from orrery.training.precision import find_device
+from orrery.training.progress import Silent
 from orrery.training.recipes import check_as, check_recipe, set_dotted
 from orrery.training.word_vector_recipe import WordVectorRecipe
+from orrery.training.word_vectors import train_word_vectors
 from training_toy import toy_recipe
 
 
@@ -99,3 +102,11 @@ def test_metrics_that_are_a_folder(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").mkdir()
     with pytest.raises(OrreryError, match="metrics"):
         RunFolder(tmp_path).records()
+
+
+def test_word_vectors_that_diverge(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(world.TEXT)
+    settings = recipe(world.VECTORS, data__train=str(tmp_path / "text.txt"), training__rate=1e6)
+    (tmp_path / "run").mkdir()
+    with np.errstate(all="ignore"), pytest.raises(RunError, match=r"epoch 1: the loss is no finite number"):
+        train_word_vectors(settings, RunFolder(tmp_path / "run"), Silent())
