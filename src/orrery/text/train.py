@@ -14,6 +14,9 @@ from orrery.text.tokenizer import Tokenizer, refuse_surrogates
 
 Trainer = Callable[[Iterator[str], int, str], tokenizers.Tokenizer]
 
+MOST = 10_000_000
+"""No vocabulary is larger: the engine makes room for all of it first, and ends the process where there is none."""
+
 WHOLES: dict[str, Callable[[Iterator[str], int | None, str], tokenizers.Tokenizer]] = {
     "character": characters.train,
     "word": words.train,
@@ -45,6 +48,8 @@ def train_tokenizer(
         raise UsageError(f"unknown kind of tokenizer {kind!r}", f"choose {', '.join(KINDS)}")
     refuse_lowercase(kind, lowercase)
     wanted = VOCABULARY[cast(Kind, kind)] if vocabulary is None else vocabulary
+    if wanted is not None and wanted > MOST:
+        raise UsageError(f"a vocabulary of {wanted:,} is more than any model has, {MOST:,}", "give a smaller one")
     source = _Checked(texts)
     lower = normalizers.Lowercase()
     read = (lower.normalize_str(text) for text in source) if lowercase else iter(source)
