@@ -19,13 +19,15 @@ from orrery.generation.search import Hypothesis, LengthPenalty, beam_search, ref
 from orrery.inspection.alignment import Alignment, align
 from orrery.inspection.recorder import Edit
 from orrery.inspection.trace import Trace, trace
+from orrery.loading import inputs
+from orrery.loading.inputs import Ids
 from orrery.loading.read import Stored
 from orrery.loading.save import save_model
 from orrery.models.assemblies import Assembly, target_vocabulary_of, vocabulary_of
 from orrery.models.decoder import Decoder
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import ConditionalDecoder
-from orrery.nn.embeddings import SegmentedEmbedding, check_ids, check_segments
+from orrery.nn.embeddings import check_ids
 from orrery.text import Tokenizer
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate, choose_template, template_of
@@ -35,7 +37,6 @@ LONGEST_TOKEN = 1024
 """Bytes that no token of a real vocabulary reaches: a text of more than this times the context cannot fit."""
 
 Truncate = Literal["left"] | None
-Ids = Tensor | Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -383,6 +384,7 @@ class LanguageModel:
         ids = self._prompt(text, None, self.context)
         rows = [self._inputs([ids], None)[0]]
         if isinstance(self.model, ConditionalDecoder):
+            self._check_one_vocabulary()
             written = self._encode(target or "", None, self.context - 1, self._target_vocabulary)
             ids = [self.model.spec.start, *written]
             rows.append(self._targets([ids]))
@@ -435,6 +437,7 @@ class LanguageModel:
         """
         if isinstance(self.model, Encoder):
             raise UsageError("an encoder reads whole rows and writes nothing", "load a decoder or an encoder-decoder")
+        self._check_one_vocabulary()
         return self.model
 
     def _line(self, text: str, place: int) -> list[int]:
@@ -453,6 +456,19 @@ class LanguageModel:
     def _spell_answer(self, ids: Sequence[int]) -> str:
         """Return an answer as text, its end token left out."""
         return self.tokenizer.decode(ids[:-1] if ids and ids[-1] in self.end else ids)
+
+    def _check_one_vocabulary(self) -> None:
+        """Refuse to spell targets by the tokenizer of the sources.
+
+        Raises:
+            UsageError: the two sides have vocabularies of their own.
+        """
+        read, written = vocabulary_of(self.model.spec), target_vocabulary_of(self.model.spec)
+        if read is not None and written is not None and read != written:
+            raise UsageError(
+                f"this model reads {read:,} tokens and writes {written:,} others, and there is one tokenizer",
+                "encode both sides yourself, and give the ids to logits or to the model",
+            )
 
     @property
     def _vocabulary(self) -> int:
@@ -521,22 +537,17 @@ class LanguageModel:
 
     def _inputs(self, input_ids: Ids, attention_mask: Ids | None) -> tuple[Tensor, Tensor | None]:
         """Return ids and mask as checked tensors on the model's device."""
-        ids_BL = self._checked("input_ids", input_ids, self._vocabulary)
+        ids_BL = inputs.rows("input_ids", input_ids, self._vocabulary, self.context).to(self.device)
         if attention_mask is None:
-            return ids_BL.to(self.device), None
-        mask_BL = _one_each("attention_mask", attention_mask, ids_BL)
-        return ids_BL.to(self.device), mask_BL.bool().to(self.device)
+            return ids_BL, None
+        return ids_BL, inputs.one_each("attention_mask", attention_mask, ids_BL).bool()
 
     def _segments(self, token_type_ids: Ids | None, ids_BL: Tensor) -> dict[str, Tensor]:
         """Return the checked segments as an argument of the model, where there are any."""
         if token_type_ids is None:
             return {}
         embed = self.model.spec.embed if isinstance(self.model, Encoder) else None
-        if not isinstance(embed, SegmentedEmbedding.Spec):
-            raise UsageError("this model has no segments", "leave token_type_ids away")
-        segments_BL = _one_each("token_type_ids", token_type_ids, ids_BL).long()
-        check_segments(segments_BL, embed.segments)
-        return {"segments": segments_BL.to(self.device)}
+        return {"segments": inputs.segments(token_type_ids, ids_BL, embed)}
 
     def _targets(self, decoder_input_ids: Ids | None) -> Tensor:
         """Return the checked targets of an encoder-decoder."""
@@ -545,18 +556,8 @@ class LanguageModel:
                 "an encoder-decoder predicts targets, and there are none",
                 f"give decoder_input_ids; every row begins with {self.model.spec.start}",  # type: ignore[union-attr]
             )
-        targets_BL = self._checked("decoder_input_ids", decoder_input_ids, self._target_vocabulary)
-        return targets_BL.to(self.device)
-
-    def _checked(self, name: str, ids: Ids, vocabulary: int) -> Tensor:
-        """Return rows of ids as a tensor: of the vocabulary that they belong to, and no longer than the context."""
-        ids_BL = torch.as_tensor(ids, dtype=torch.long)
-        if ids_BL.dim() != 2 or ids_BL.numel() == 0:
-            raise UsageError(f"{name} of shape {list(ids_BL.shape)}", "give rows of at least one token: [B, L]")
-        check_ids(ids_BL, vocabulary)
-        if ids_BL.shape[1] > self.context:
-            raise too_long(ids_BL.shape[1], self.context)
-        return ids_BL
+        size = self._target_vocabulary
+        return inputs.rows("decoder_input_ids", decoder_input_ids, size, self.context).to(self.device)
 
     def _special(self, role: str) -> int | None:
         """Return the id of a control token, or nothing where the tokenizer has none."""
@@ -568,21 +569,6 @@ class LanguageModel:
     def _spell(self, id: int) -> str:
         """Return how an id reads."""
         return self.tokenizer.decode([id], special=True)
-
-
-def _one_each(name: str, given: Ids, ids_BL: Tensor) -> Tensor:
-    """Return what is given for each token as a tensor.
-
-    Raises:
-        UsageError: it has another shape than the ids.
-    """
-    found = torch.as_tensor(given)
-    if found.shape != ids_BL.shape:
-        raise UsageError(
-            f"{name} of shape {list(found.shape)} for input_ids of {list(ids_BL.shape)}",
-            "give one number for each token",
-        )
-    return found
 
 
 def _strings(stop: str | Sequence[str]) -> list[str]:
