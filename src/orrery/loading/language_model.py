@@ -19,15 +19,16 @@ from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_se
 from orrery.inspection.alignment import Alignment, align
 from orrery.inspection.recorder import Edit
 from orrery.inspection.trace import Trace, trace
-from orrery.loading.arguments import Ids, one_each, rows_of, strings_of
+from orrery.loading import inputs
 from orrery.loading.generation import Wishes, old_keys, wishes_of
+from orrery.loading.inputs import Ids
 from orrery.loading.read import Stored
 from orrery.loading.save import save_model
 from orrery.models.assemblies import Assembly, target_vocabulary_of, vocabulary_of
 from orrery.models.decoder import Decoder
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import ConditionalDecoder
-from orrery.nn.embeddings import SegmentedEmbedding, check_ids, check_segments
+from orrery.nn.embeddings import check_ids
 from orrery.text import Tokenizer
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate, choose_template, template_of
@@ -173,7 +174,7 @@ class LanguageModel:
         Arguments are those of ``generate``; ``seed`` is one number, to which a row's number is added, or one a row;
         ``stream`` is called with the row's number and the piece.
         """
-        limits = self._limits(max_new_tokens, strings_of(stop))
+        limits = self._limits(max_new_tokens, inputs.strings(stop))
         return self._write(lambda: self._prompts(texts, truncate, max_new_tokens), limits, seed, stream, sampling)
 
     def search(
@@ -321,7 +322,7 @@ class LanguageModel:
                 f"the conversation of {len(ids):,} tokens is longer than this model's context of {self.context:,}",
                 "leave out its earliest messages (/reset in orrery chat)",
             )
-        limits = self._limits(max_new_tokens, strings_of(stop), chat.end)
+        limits = self._limits(max_new_tokens, inputs.strings(stop), chat.end)
         show = None if stream is None else lambda row, piece: stream(piece)
         return self._write(lambda: [ids], limits, seed, show, sampling)[0]
 
@@ -411,6 +412,7 @@ class LanguageModel:
         ids = self._prompt(text, None, self.context)
         rows = [self._inputs([ids], None)[0]]
         if isinstance(self.model, ConditionalDecoder):
+            self._check_one_vocabulary()
             written = self._encode(target or "", None, self.context - 1, self._target_vocabulary)
             ids = [self.model.spec.start, *written]
             rows.append(self._targets([ids]))
@@ -487,6 +489,7 @@ class LanguageModel:
         """
         if isinstance(self.model, Encoder):
             raise UsageError("an encoder reads whole rows and writes nothing", "load a decoder or an encoder-decoder")
+        self._check_one_vocabulary()
         return self.model
 
     def _line(self, text: str, place: int) -> list[int]:
@@ -505,6 +508,19 @@ class LanguageModel:
     def _spell_answer(self, ids: Sequence[int]) -> str:
         """Return an answer as text, its end token left out."""
         return self.tokenizer.decode(ids[:-1] if ids and ids[-1] in self.end else ids)
+
+    def _check_one_vocabulary(self) -> None:
+        """Refuse to spell targets by the tokenizer of the sources.
+
+        Raises:
+            UsageError: the two sides have vocabularies of their own.
+        """
+        read, written = vocabulary_of(self.model.spec), target_vocabulary_of(self.model.spec)
+        if read is not None and written is not None and read != written:
+            raise UsageError(
+                f"this model reads {read:,} tokens and writes {written:,} others, and there is one tokenizer",
+                "encode both sides yourself, and give the ids to logits or to the model",
+            )
 
     @property
     def _vocabulary(self) -> int:
@@ -573,22 +589,17 @@ class LanguageModel:
 
     def _inputs(self, input_ids: Ids, attention_mask: Ids | None) -> tuple[Tensor, Tensor | None]:
         """Return ids and mask as checked tensors on the model's device."""
-        ids_BL = rows_of("input_ids", input_ids, self._vocabulary, self.context)
+        ids_BL = inputs.rows("input_ids", input_ids, self._vocabulary, self.context).to(self.device)
         if attention_mask is None:
-            return ids_BL.to(self.device), None
-        mask_BL = one_each("attention_mask", attention_mask, ids_BL)
-        return ids_BL.to(self.device), mask_BL.bool().to(self.device)
+            return ids_BL, None
+        return ids_BL, inputs.one_each("attention_mask", attention_mask, ids_BL).bool()
 
     def _segments(self, token_type_ids: Ids | None, ids_BL: Tensor) -> dict[str, Tensor]:
         """Return the checked segments as an argument of the model, where there are any."""
         if token_type_ids is None:
             return {}
         embed = self.model.spec.embed if isinstance(self.model, Encoder) else None
-        if not isinstance(embed, SegmentedEmbedding.Spec):
-            raise UsageError("this model has no segments", "leave token_type_ids away")
-        segments_BL = one_each("token_type_ids", token_type_ids, ids_BL).long()
-        check_segments(segments_BL, embed.segments)
-        return {"segments": segments_BL.to(self.device)}
+        return {"segments": inputs.segments(token_type_ids, ids_BL, embed)}
 
     def _targets(self, decoder_input_ids: Ids | None) -> Tensor:
         """Return the checked targets of an encoder-decoder."""
@@ -597,8 +608,8 @@ class LanguageModel:
                 "an encoder-decoder predicts targets, and there are none",
                 f"give decoder_input_ids; every row begins with {self.model.spec.start}",  # type: ignore[union-attr]
             )
-        targets_BL = rows_of("decoder_input_ids", decoder_input_ids, self._target_vocabulary, self.context)
-        return targets_BL.to(self.device)
+        size = self._target_vocabulary
+        return inputs.rows("decoder_input_ids", decoder_input_ids, size, self.context).to(self.device)
 
     def _special(self, role: str) -> int | None:
         """Return the id of a control token, or nothing where the tokenizer has none."""

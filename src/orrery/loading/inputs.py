@@ -1,0 +1,70 @@
+"""What a user gives a language model for each token: checked, and brought to the form that the model takes."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from orrery.errors import UsageError
+from orrery.generation.generate import too_long
+from orrery.nn.embeddings import SegmentedEmbedding, check_ids, check_segments
+from orrery.nn.spec import ModuleSpec
+
+Ids = Tensor | Sequence[Sequence[int]]
+
+
+def rows(name: str, ids: Ids, vocabulary: int, context: int) -> Tensor:
+    """Return rows of ids as a tensor.
+
+    Raises:
+        DataError: an id outside the vocabulary.
+        UsageError: no rows of tokens, or rows longer than the context.
+    """
+    ids_BL = torch.as_tensor(ids, dtype=torch.long)
+    if ids_BL.dim() != 2 or ids_BL.numel() == 0:
+        raise UsageError(f"{name} of shape {list(ids_BL.shape)}", "give rows of at least one token: [B, L]")
+    check_ids(ids_BL, vocabulary)
+    if ids_BL.shape[1] > context:
+        raise too_long(ids_BL.shape[1], context)
+    return ids_BL
+
+
+def one_each(name: str, given: Ids, ids_BL: Tensor) -> Tensor:
+    """Return what is given for each token as a tensor beside the ids.
+
+    Raises:
+        UsageError: it has another shape than they.
+    """
+    found = torch.as_tensor(given)
+    if found.shape != ids_BL.shape:
+        raise UsageError(
+            f"{name} of shape {list(found.shape)} for input_ids of {list(ids_BL.shape)}",
+            "give one number for each token",
+        )
+    return found.to(ids_BL.device)
+
+
+def segments(token_type_ids: Ids, ids_BL: Tensor, embed: ModuleSpec | None) -> Tensor:
+    """Return the segment of each token.
+
+    Raises:
+        DataError: one that the model does not have.
+        UsageError: the embedding has no segments, or they have another shape than the ids.
+    """
+    if not isinstance(embed, SegmentedEmbedding.Spec):
+        raise UsageError("this model has no segments", "leave token_type_ids away")
+    segments_BL = one_each("token_type_ids", token_type_ids, ids_BL).long()
+    check_segments(segments_BL, embed.segments)
+    return segments_BL
+
+
+def strings(stop: str | Sequence[str]) -> list[str]:
+    """Return the strings that end an answer.
+
+    Raises:
+        UsageError: they are anything else.
+    """
+    found = [stop] if isinstance(stop, str) else stop
+    if not isinstance(found, list | tuple) or not all(isinstance(string, str) for string in found):
+        raise UsageError(f"stop={stop!r} is neither a text nor a list of texts", 'give stop="\\n\\n", for example')
+    return list(found)
