@@ -19,9 +19,8 @@ from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_se
 from orrery.inspection.alignment import Alignment, align
 from orrery.inspection.recorder import Edit
 from orrery.inspection.trace import Trace, trace
-from orrery.loading import inputs
+from orrery.loading.arguments import Ids, one_each, rows_of, segments_of, strings_of
 from orrery.loading.generation import Wishes, old_keys, wishes_of
-from orrery.loading.inputs import Ids
 from orrery.loading.read import Stored
 from orrery.loading.save import save_model
 from orrery.models.assemblies import Assembly, target_vocabulary_of, vocabulary_of
@@ -174,7 +173,7 @@ class LanguageModel:
         Arguments are those of ``generate``; ``seed`` is one number, to which a row's number is added, or one a row;
         ``stream`` is called with the row's number and the piece.
         """
-        limits = self._limits(max_new_tokens, inputs.strings(stop))
+        limits = self._limits(max_new_tokens, strings_of(stop))
         return self._write(lambda: self._prompts(texts, truncate, max_new_tokens), limits, seed, stream, sampling)
 
     def search(
@@ -322,7 +321,7 @@ class LanguageModel:
                 f"the conversation of {len(ids):,} tokens is longer than this model's context of {self.context:,}",
                 "leave out its earliest messages (/reset in orrery chat)",
             )
-        limits = self._limits(max_new_tokens, inputs.strings(stop), chat.end)
+        limits = self._limits(max_new_tokens, strings_of(stop), chat.end)
         show = None if stream is None else lambda row, piece: stream(piece)
         return self._write(lambda: [ids], limits, seed, show, sampling)[0]
 
@@ -589,17 +588,18 @@ class LanguageModel:
 
     def _inputs(self, input_ids: Ids, attention_mask: Ids | None) -> tuple[Tensor, Tensor | None]:
         """Return ids and mask as checked tensors on the model's device."""
-        ids_BL = inputs.rows("input_ids", input_ids, self._vocabulary, self.context).to(self.device)
+        ids_BL = rows_of("input_ids", input_ids, self._vocabulary, self.context)
         if attention_mask is None:
-            return ids_BL, None
-        return ids_BL, inputs.one_each("attention_mask", attention_mask, ids_BL).bool()
+            return ids_BL.to(self.device), None
+        mask_BL = one_each("attention_mask", attention_mask, ids_BL)
+        return ids_BL.to(self.device), mask_BL.bool().to(self.device)
 
     def _segments(self, token_type_ids: Ids | None, ids_BL: Tensor) -> dict[str, Tensor]:
         """Return the checked segments as an argument of the model, where there are any."""
         if token_type_ids is None:
             return {}
         embed = self.model.spec.embed if isinstance(self.model, Encoder) else None
-        return {"segments": inputs.segments(token_type_ids, ids_BL, embed)}
+        return {"segments": segments_of(token_type_ids, ids_BL, embed).to(self.device)}
 
     def _targets(self, decoder_input_ids: Ids | None) -> Tensor:
         """Return the checked targets of an encoder-decoder."""
@@ -608,8 +608,8 @@ class LanguageModel:
                 "an encoder-decoder predicts targets, and there are none",
                 f"give decoder_input_ids; every row begins with {self.model.spec.start}",  # type: ignore[union-attr]
             )
-        size = self._target_vocabulary
-        return inputs.rows("decoder_input_ids", decoder_input_ids, size, self.context).to(self.device)
+        targets_BL = rows_of("decoder_input_ids", decoder_input_ids, self._target_vocabulary, self.context)
+        return targets_BL.to(self.device)
 
     def _special(self, role: str) -> int | None:
         """Return the id of a control token, or nothing where the tokenizer has none."""

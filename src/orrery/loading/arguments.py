@@ -1,4 +1,4 @@
-"""What a user gives a language model for each token: checked, and brought to the form that the model takes."""
+"""What a user hands to a model, checked: rows of ids, one number for each token, strings that end an answer."""
 
 from collections.abc import Sequence
 
@@ -13,12 +13,12 @@ from orrery.nn.spec import ModuleSpec
 Ids = Tensor | Sequence[Sequence[int]]
 
 
-def rows(name: str, ids: Ids, vocabulary: int, context: int) -> Tensor:
-    """Return rows of ids as a tensor.
+def rows_of(name: str, ids: Ids, vocabulary: int, context: int) -> Tensor:
+    """Return rows of ids as a tensor: of the vocabulary that they belong to, and no longer than the context.
 
     Raises:
+        UsageError: there is no token, or there are too many.
         DataError: an id outside the vocabulary.
-        UsageError: no rows of tokens, or rows longer than the context.
     """
     ids_BL = torch.as_tensor(ids, dtype=torch.long)
     if ids_BL.dim() != 2 or ids_BL.numel() == 0:
@@ -30,10 +30,10 @@ def rows(name: str, ids: Ids, vocabulary: int, context: int) -> Tensor:
 
 
 def one_each(name: str, given: Ids, ids_BL: Tensor) -> Tensor:
-    """Return what is given for each token as a tensor beside the ids.
+    """Return what is given for each token as a tensor.
 
     Raises:
-        UsageError: it has another shape than they.
+        UsageError: it has another shape than the ids.
     """
     found = torch.as_tensor(given)
     if found.shape != ids_BL.shape:
@@ -41,10 +41,18 @@ def one_each(name: str, given: Ids, ids_BL: Tensor) -> Tensor:
             f"{name} of shape {list(found.shape)} for input_ids of {list(ids_BL.shape)}",
             "give one number for each token",
         )
-    return found.to(ids_BL.device)
+    return found
 
 
-def segments(token_type_ids: Ids, ids_BL: Tensor, embed: ModuleSpec | None) -> Tensor:
+def strings_of(stop: str | Sequence[str]) -> list[str]:
+    """Return the strings that end an answer. Raises `UsageError` for anything else."""
+    found = [stop] if isinstance(stop, str) else stop
+    if not isinstance(found, list | tuple) or not all(isinstance(string, str) for string in found):
+        raise UsageError(f"stop={stop!r} is neither a text nor a list of texts", 'give stop="\\n\\n", for example')
+    return list(found)
+
+
+def segments_of(token_type_ids: Ids, ids_BL: Tensor, embed: ModuleSpec | None) -> Tensor:
     """Return the segment of each token.
 
     Raises:
@@ -56,15 +64,3 @@ def segments(token_type_ids: Ids, ids_BL: Tensor, embed: ModuleSpec | None) -> T
     segments_BL = one_each("token_type_ids", token_type_ids, ids_BL).long()
     check_segments(segments_BL, embed.segments)
     return segments_BL
-
-
-def strings(stop: str | Sequence[str]) -> list[str]:
-    """Return the strings that end an answer.
-
-    Raises:
-        UsageError: they are anything else.
-    """
-    found = [stop] if isinstance(stop, str) else stop
-    if not isinstance(found, list | tuple) or not all(isinstance(string, str) for string in found):
-        raise UsageError(f"stop={stop!r} is neither a text nor a list of texts", 'give stop="\\n\\n", for example')
-    return list(found)
