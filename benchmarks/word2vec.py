@@ -23,6 +23,14 @@ from functools import partial
 from pathlib import Path
 
 KINDS = ("gensim", "gensim-file", "orrery-in-order", "orrery-hogwild")
+SIMILARITIES = {
+    "similar": "WS-353-SIM",
+    "related": "WS-353-REL",
+    "mc30": "MC-30",
+    "rg65": "RG-65",
+    "mturk": "MTurk-287",
+}
+SCORES = ("analogies", "wordsim", *SIMILARITIES)
 WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 
 
@@ -159,19 +167,27 @@ def with_orrery(options: argparse.Namespace) -> dict:
 
 def quality(vectors: tuple) -> dict:
     """Both trainers are judged by the same code; gensim's own judge agrees with it in the tests."""
+    from orrery.evaluation.word_vectors import judge_similarity
     from orrery.evaluation.word_vectors import measure as measure_vectors
     from orrery.models.word2vec.vectors import Vectors
 
-    found = measure_vectors(Vectors(*vectors), data())
+    ours = Vectors(*vectors)
+    found = measure_vectors(ours, data())
     asked = sum(answer.asked for answer in found.analogies)
-    return {"analogies": found.accuracy, "asked": asked, "wordsim": found.similarity, "pairs": found.pairs}
+    sets = {name: judge_similarity(ours, list(pairs(file)))[0] for name, file in SIMILARITIES.items()}
+    return {"analogies": found.accuracy, "asked": asked, "wordsim": found.similarity, "pairs": found.pairs, **sets}
+
+
+def pairs(name: str) -> Iterator[tuple[str, str, float]]:
+    for line in (data() / "word-similarity" / f"EN-{name}.txt").read_text(encoding="utf-8").splitlines():
+        one, other, score = line.split()
+        yield one, other, float(score)
 
 
 def show(row: dict) -> None:
     print(
         f"seed {row['seed']}  {row['kind']:16} {row['words_per_second']:>10,.0f} words/s  {row['megabytes']:>6.0f} MB"
-        f"  analogies {row['analogies']:.4f} of {row['asked']:,}"
-        f"  WordSim-353 {row['wordsim']:.4f} ({row['pairs']} pairs)"
+        f"  of {row['asked']:,}  {', '.join(f'{name} {row[name]:.4f}' for name in SCORES)}"
         f"  total {row['total_seconds']:.1f} s  loss {', '.join(f'{x:.4f}' for x in row.get('losses', ()))}",
         flush=True,
     )
@@ -182,14 +198,17 @@ def summary(rows: list[dict], kinds: list[str]) -> None:
     print("\nmean over the seeds")
     for kind in kinds:
         mine = [row for row in rows if row["kind"] == kind]
-        means = {
-            name: sum(row[name] for row in mine) / len(mine)
-            for name in ("words_per_second", "megabytes", "analogies", "wordsim")
-        }
+        means = {name: statistics.mean(row[name] for row in mine) for name in ("words_per_second", "megabytes")}
         print(
-            f"{kind:16} {means['words_per_second']:>10,.0f} words/s  {means['megabytes']:>6.0f} MB"
-            f"  analogies {means['analogies']:.4f}  WordSim-353 {means['wordsim']:.4f}{faster(mine, rows)}"
+            f"{kind:16} {means['words_per_second']:>10,.0f} words/s  {means['megabytes']:>6.0f} MB{faster(mine, rows)}"
         )
+        print(f"{'':16} {',  '.join(f'{name} {spread([row[name] for row in mine])}' for name in SCORES)}")
+
+
+def spread(values: list[float]) -> str:
+    """The mean, and by how much the mean of as many other seeds would differ."""
+    error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
+    return f"{statistics.mean(values):.4f} ± {error:.4f}"
 
 
 def faster(mine: list[dict], rows: list[dict]) -> str:

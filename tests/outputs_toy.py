@@ -29,7 +29,13 @@ TRAIN = {
     "tokenizer": {"kind": "character"},
     "data": {"train": "text.txt", "split": {"tail": 0.2}},
     "batches": {"kind": "crops", "length": 8, "size": 4},
-    "training": {"steps": 12, "precision": "float32", "device": "cpu", "optimizer": {"kind": "adamw", "rate": 0.003}},
+    "training": {
+        "steps": 12,
+        "precision": "float32",
+        "device": "cpu",
+        "optimizer": {"kind": "adamw", "rate": 0.003},
+        "schedule": {"kind": "constant"},
+    },
     "evaluation": {"every": 6, "batches": 1},
     "checkpoints": {"every": 3, "keep": 2},
     "logging": {"every": 2},
@@ -42,7 +48,7 @@ VECTORS = {
     "model": {"width": 8, "window": 2},
     "training": {"epochs": 2},
 }
-SMALL = "hidden_size=16 intermediate_size=24 num_hidden_layers=1 num_attention_heads=2 max_position_embeddings=16"
+SMALL = "hidden_size=16 intermediate_size=24 num_hidden_layers=1 num_attention_heads=2 max_position_embeddings=64"
 TINY = " ".join(f"--model.config.{setting}" for setting in SMALL.split(" "))
 
 
@@ -99,12 +105,12 @@ VERBS = {
     "verify": Writing("verify --family elman_rnn --json OUT", slow=True),
     "compare": Writing(
         "compare --models ngram,nplm --text text.txt --steps 3 --parameters 20000 --tokenizer.vocabulary 260 "
-        "--batches.length 8 --batches.size 4 --output OUT",
+        "--batches.length 8 --batches.size 4 --training.precision float32 --output OUT",
         folder=True, inputs=["text.txt"], slow=True,
     ),
     "demo": Writing(
-        f"demo --data.train docs --training.steps 4 --output OUT {TINY} --batches.length 8 --batches.size 4 "
-        "--tokenizer.vocabulary 260",
+        f"demo --data.train docs --training.steps 4 --output OUT {TINY} --batches.length 64 --batches.size 4 "
+        "--tokenizer.vocabulary 280",
         folder=True, inputs=["docs"], slow=True,
     ),
 }  # fmt: skip

@@ -1,7 +1,6 @@
 """Runs, models, tokenizers and specs with one file or key spoilt, each under every verb that reads it."""
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,12 +42,8 @@ def _dangling(path: Path) -> None:
 
 
 def _cut(path: Path) -> None:
+    path.touch()
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def _pipe(path: Path) -> None:
-    _gone(path)
-    os.mkfifo(path)
 
 
 CHANGES: dict[str, Change] = {

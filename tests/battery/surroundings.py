@@ -1,6 +1,7 @@
 """Places, streams and terminals that a program may find itself in: each a process of its own."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -74,7 +75,7 @@ def pairs() -> list[tuple[Place, Sequence[str]]]:
     found = []
     for number, place in enumerate(PLACES):
         chosen = next((verbs for name, verbs in ONLY.items() if place.name.startswith(name)), None)
-        found += [(place, verb) for verb in chosen or [VERBS[(number + i * 5) % len(VERBS)] for i in range(4)]]
+        found += [(place, verb) for verb in chosen or [VERBS[(number + i * 5) % len(VERBS)] for i in range(2)]]
     return found
 
 
@@ -91,3 +92,8 @@ def faults(place: Place, words: Sequence[str], folder: Path) -> list[str]:
     if "2>&-" in place.redirect and code:
         return [] if place.wants == "any" else [f"exit code {code}"]
     return judged(Case(place.name, words, wants), answer)  # type: ignore[arg-type]
+
+
+def copied(world: Path, folder: Path) -> Path:
+    """Return a copy of the world."""
+    return Path(shutil.copytree(world, folder, symlinks=True))

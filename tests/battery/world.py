@@ -83,6 +83,7 @@ def write_texts(folder: Path) -> None:
     (folder / "empty").write_bytes(b"")
     (folder / "folder").mkdir()
     (folder / "folder" / "mine.txt").write_text("this is mine")
+    (folder / "umlauts.txt").write_text("äöü 日本 🙂\n", encoding="utf-8")
     (folder / "dangling").symlink_to("nowhere/at-all")
     (folder / "loop").symlink_to("loop")
 

@@ -16,7 +16,7 @@ import transformers
 
 import orrery.laws
 from orrery.families import names
-from tests.goldens import formulas, transformers_models
+from tests.goldens import formulas, methods, transformers_models
 
 FOLDER = Path(orrery.laws.__file__).parent / "reference"
 VERSIONS = {
@@ -26,8 +26,13 @@ VERSIONS = {
 }
 
 
+METHODS = {"_training": methods.training, "_sampling": methods.sampling, "_search": methods.search}
+
+
 def made(family: str) -> list[dict[str, Any]]:
-    """Return the golden models of a family."""
+    """Return the golden models of a family, or the golden numbers of a method."""
+    if family in METHODS:
+        return METHODS[family]()
     return formulas.cases(family) or transformers_models.cases(family)
 
 
@@ -39,7 +44,7 @@ def as_text(family: str) -> str:
 
 def main(families: list[str]) -> None:
     """Write the files."""
-    for family in families or names():
+    for family in families or [*names(), *METHODS]:
         (FOLDER / f"{family}.json").write_text(as_text(family), encoding="utf-8")
         print(family)
 

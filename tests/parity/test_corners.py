@@ -58,6 +58,17 @@ SETTINGS = {
     "num_ln_in_parallel_attn": st.integers(1, 2),
     "window_size": st.integers(1, 9),
     "rotary_dim": st.sampled_from([2, 4, 8]),
+    "clip_qkv": st.sampled_from([None, 0.05, 0.5, 6.0]),
+    "n_heads": st.sampled_from([2, 3, 4, 6, 8]),
+    "attn_config": st.fixed_dictionaries(
+        {},
+        optional={
+            "clip_qkv": st.sampled_from([None, 0.05, 0.5]),
+            "softmax_scale": st.sampled_from([None, 0.1, 1.0]),
+            "alibi_bias_max": st.sampled_from([4, 8, 16]),
+            "attn_impl": st.sampled_from(["torch", "triton"]),
+        },
+    ),
 }
 """By key of ``config.json``, what it may be: a family draws those that it knows and does not fix."""
 

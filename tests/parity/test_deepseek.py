@@ -33,7 +33,7 @@ BOTH = [
     {"rope_parameters": {**YARN, "mscale": 0.7, "mscale_all_dim": 1.3}},
 ]
 GREEDY = {"n_shared_experts": 2, "mlp_bias": True, "rope_parameters": {**YARN, "mscale_all_dim": 1.0}}
-V2 = [{}, GREEDY]
+V2 = [{}, GREEDY, {"norm_topk_prob": True}]
 V3 = [{"rope_interleave": False}, {"norm_topk_prob": False, "n_shared_experts": 2, "n_group": 1, "topk_group": 1}]
 
 

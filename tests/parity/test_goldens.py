@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from orrery.families import names
-from orrery.laws import outputs, questions
+from orrery.laws import methods, outputs, questions
 from orrery.laws.formula import numbers, whole_numbers
 from orrery.nn.norms import RMSNorm
 from orrery.nn.positions import rotary
@@ -27,6 +27,34 @@ def test_the_shipped_numbers_are_what_the_oracle_computes(family):
         assert old["found"].keys() == new["found"].keys()
         for key in old["found"]:
             assert outputs.apart(new["found"][key], old["found"][key]) < 1e-11, (old["name"], key)
+
+
+@pytest.mark.parametrize("method", make.METHODS)
+def test_the_shipped_numbers_of_methods_are_what_their_formulas_give(method):
+    shipped, made = methods.golden(method.removeprefix("_")), json.loads(make.as_text(method))["cases"]
+    assert len(shipped) == len(made)
+    for old, new in zip(shipped, made, strict=True):
+        assert old.keys() == new.keys()
+        assert all(same(old[key], new[key]) for key in old)
+
+
+def same(a, b):
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return abs(a - b) <= 1e-10 * max(1, abs(a)) if isinstance(a, float) else a == b
+
+
+def test_methods_hold_and_a_wrong_one_is_seen(monkeypatch):
+    assert [e for e in methods.check() if not e.passed] == []
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", lambda parameters, limit: clip(parameters, limit, 1.0))
+    found = {e.name for e in methods.check() if not e.passed}
+    assert "AdamW, cosine, clipped: final weights == the formulas" in found
+    assert "AdamW, cosine, clipped: gradient norms == the formulas" in found
+
+
+clip = torch.nn.utils.clip_grad_norm_
 
 
 @pytest.mark.parametrize("family", names())

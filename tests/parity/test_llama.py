@@ -25,6 +25,10 @@ SCALINGS = {
         "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
         "original_max_position_embeddings": 16,
     },
+    "longrope": {
+        "rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.5], "long_factor": [1.0, 2.0, 3.5, 7.0],
+        "original_max_position_embeddings": 3, "factor": 4.0,
+    },
 }  # fmt: skip
 
 

@@ -38,7 +38,12 @@ CORNERS = {
         {"norm_topk_prob": True, "attention_bias": True, "tie_word_embeddings": True, **SLIDING},
         {**THREE, "mlp_only_layers": [0], "decoder_sparse_step": 2},
     ],
-    "olmoe": [{}, {"norm_topk_prob": True, "attention_bias": True, "tie_word_embeddings": True}],
+    "olmoe": [
+        {},
+        {"norm_topk_prob": True, "attention_bias": True, "tie_word_embeddings": True},
+        {"clip_qkv": 0.3},
+        {"clip_qkv": 0.05, "norm_topk_prob": True},
+    ],
 }
 
 
@@ -60,9 +65,9 @@ def test_float32(kind):
 @pytest.mark.parametrize(
     ("kind", "change", "message"),
     [
-        ("olmoe", {"clip_qkv": 8.0}, "clip_qkv = 8.0 is not supported"),
         ("mixtral", {"router_jitter_noise": 0.1}, "router_jitter_noise"),
-        ("qwen2_moe", {"layer_types": ["sliding_attention"] * 2}, "the configuration no length"),
+        ("qwen2", {"num_hidden_layers": 2, "layer_types": ["sliding_attention"] * 2}, "the configuration no length"),
+        ("qwen2_moe", {"use_sliding_window": True, "sliding_window": 0}, "a window of 0 tokens"),
         ("qwen2_moe", {"layer_types": ["full_attention"]}, "lists 1 layers, num_hidden_layers is 2"),
         ("qwen2_moe", {"layer_types": ["linear_attention"] * 2}, "unknown 'linear_attention'"),
         ("deepseek_v2", {"topk_method": "noaux_tc", "num_experts_per_tok": 2}, "'noaux_tc' is not known"),
@@ -73,3 +78,18 @@ def test_float32(kind):
 def test_what_a_family_cannot_do_is_refused_by_name(kind, change, message):
     with pytest.raises(ModelFileError, match=message):
         load_family(kind).spec({**FAMILIES.get(kind, {}), **change})
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"layer_types": ["sliding_attention", "full_attention"]},
+        {"use_sliding_window": True, "sliding_window": None},
+        {"use_sliding_window": True, "sliding_window": None, "layer_types": ["sliding_attention"] * 2},
+        {"use_sliding_window": False, "sliding_window": 0, "layer_types": ["sliding_attention"] * 2},
+    ],
+    ids=str,
+)
+def test_a_window_of_qwen2_moe_that_has_no_length_bounds_nothing(config):
+    rules = load_family("qwen2_moe")
+    assert rules.spec({**FAMILIES["qwen2_moe"], **config}) == rules.spec(FAMILIES["qwen2_moe"])

@@ -7,3 +7,4 @@ ENCODERS = [name for name in ("bert", "deberta_v2", "modernbert") if name in nam
 CAUSAL = [
     name for name in ("gpt2", "llama", "mistral", "bloom", "gemma2", "deepseek_v3", "gru", "nplm") if name in names()
 ]
+WRITERS = [name for name in ("t5", "bart", "rnnsearch", "luong") if name in names()]

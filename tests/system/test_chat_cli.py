@@ -13,7 +13,7 @@ from chat_toy import chat_tokenizer
 from orrery.cli import chat as chat_module
 from orrery.cli.chat import chat
 from orrery.cli.tokenizer import app
-from orrery.errors import DataError, ModelFileError, UsageError
+from orrery.errors import DataError, MachineError, ModelFileError, UsageError
 from orrery.generation.conversation import Conversation
 from orrery.generation.generate import Generation
 from orrery.loading.save import save_model
@@ -189,6 +189,28 @@ def test_tokenizer_chat_says_who_wrote_what(model, tmp_path, capsys):
         assert ids == orrery.text.chat.render.load_chat_template(model, chat_tokenizer("chatml")).render(
             json.loads(file.read_text()), prompt=True
         ).ids  # fmt: skip
+
+
+def test_tokenizer_chat_passes_tools_to_the_template(model, tmp_path, capsys):
+    file, template = tmp_path / "talk.jsonl", tmp_path / "tools.jinja"
+    template.write_text("{{ tools | length if tools else 0 }}{{ messages[0].content }}<|im_end|>")
+    messages = [{"role": "user", "content": "hi"}]
+    lines = [json.dumps(messages), json.dumps({"messages": messages, "tools": [{"type": "function"}]})]
+    file.write_text("\n".join(lines) + "\n")
+    for line, count in ((1, "0"), (2, "1")):
+        assert show(capsys, model, file, "--template", template, "--line", line).startswith(f'template  "{count}"')
+    with pytest.raises(DataError, match="has no line 3"):
+        show(capsys, model, file, "--line", 3)
+    file.write_text(json.dumps({"messages": messages, "tools": "add"}))
+    with pytest.raises(DataError, match="tools is no list of objects"):
+        show(capsys, model, file, "--template", template)
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    talk = Conversation(lambda messages, show: None)
+    for name in ("a\0b", "x" * 300):
+        with pytest.raises(MachineError, match="cannot write"):
+            talk.save(tmp_path / name)
 
 
 def test_tokenizer_chat_reads_a_line_and_admits_what_it_cannot_tell(model, tmp_path, capsys):

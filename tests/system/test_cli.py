@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pydantic
@@ -26,6 +27,23 @@ def test_help_lists_every_verb_with_its_line(capsys: pytest.CaptureFixture[str])
     program.run(["--help"])
     text = capsys.readouterr().out
     assert [name for name, verb in program.VERBS.items() if name not in text or verb.summary[:20] not in text] == []
+
+
+def groups() -> dict[str, str]:
+    """Return the verbs that have commands of their own: those whose target is called ``app``."""
+    return {name: verb.target for name, verb in program.VERBS.items() if verb.target.endswith(":app")}
+
+
+@pytest.mark.parametrize("name", groups())
+def test_help_lists_every_command_of_a_group_with_its_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    module, _, attribute = groups()[name].partition(":")
+    commands = [command for command in getattr(import_module(module), attribute) if not command.startswith("-")]
+    assert len(commands) > 1
+    program.run([name, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    for command in commands:
+        (line,) = [line for line in lines if line.startswith(f"│ {command} ")]
+        assert len(line.strip("│ ").removeprefix(command).strip()) > 10, f"{name} {command} has no summary"
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ def run(*words):
 
 def test_train_and_show(tmp_path, capsys):
     (tmp_path / "text.txt").write_text("low lower lowest low low\n" * 20)
-    run("train", tmp_path / "text.txt", "--vocabulary", 270, "-o", tmp_path / "tokenizer")
+    run("train", tmp_path / "text.txt", "--vocabulary", 264, "-o", tmp_path / "tokenizer")
     assert "byte_bpe tokenizer" in capsys.readouterr().out
     run("show", tmp_path / "tokenizer", "low lowest")
     output = capsys.readouterr().out

@@ -5,15 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from orrery.cli.data_clean import clean
+from orrery.cli.data_prepare import prepare, verify
 from orrery.cli.numbers import COUNT_OR_NONE
 
 if TYPE_CHECKING:
     from orrery.data.sets import DataSet
 
 app = App(name="data", help="Data sets: show, fetch, clean, prepare, verify.")
-app.command("orrery.cli.data_prepare:prepare")
-app.command("orrery.cli.data_prepare:verify")
-app.command("orrery.cli.data_clean:clean", name="clean", help="Leave out duplicates and debris.")
+app.command(prepare)
+app.command(verify)
+app.command(clean)
 
 
 @app.command

@@ -1,5 +1,6 @@
 """``orrery evaluate``: the table of tasks; each has a module of its own and its own settings."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated
 
@@ -8,6 +9,8 @@ from cyclopts import Parameter
 
 from orrery.errors import UsageError
 
+ALONE = {"text": "orrery.cli.evaluate_text:text"}
+"""Tasks that measure files, not models."""
 TASKS = {
     "translation": "orrery.cli.evaluate_translation:translation",
     "alignment": "orrery.cli.evaluate_alignment:alignment",
@@ -16,8 +19,13 @@ TASKS = {
 }
 
 
-def evaluate(model: str, task: str, /, *settings: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> int:
-    """Measure a model on a task.
+def evaluate(
+    model: str,
+    task: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    /,
+    *settings: Annotated[str, Parameter(allow_leading_hyphen=True)],
+) -> int:
+    """Measure a model on a task, or texts against their references.
 
     translation: BLEU with its signature, chrF, sentences a second, BLEU by the length of the source.
     --source FILE --target FILE, or --set NAME (multi30k-en-de/test_2016_flickr); --num-beams, --length-penalty,
@@ -33,16 +41,27 @@ def evaluate(model: str, task: str, /, *settings: Annotated[str, Parameter(allow
 
     word-vectors: Google's analogies by section, and the rank correlation with WordSim-353.
 
+    Without a model, `orrery evaluate text`: BLEU, chrF, TER and ROUGE of a file of texts.
+    --hypotheses FILE --references FILE [FILE ...]; --metrics, --tokenize, --lowercase, --word-order, --stem, --column.
+
     Args:
-        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
+        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision; or `text`, and no task.
         task: translation, alignment, perplexity or word-vectors.
         settings: Those of the task.
     """
-    if task not in TASKS:
-        raise UsageError(f"unknown task {task!r}", f"known: {', '.join(TASKS)}")
-    module, _, function = TASKS[task].partition(":")
+    if model in ALONE and task not in TASKS:
+        return carry_out(model, ALONE[model], [*filter(None, [task]), *settings])
+    if task is None or task not in TASKS:
+        hint = f"known: {', '.join(TASKS)}; without a model: {', '.join(ALONE)}"
+        raise UsageError("no task" if task is None else f"unknown task {task!r}", hint)
+    return carry_out(f"MODEL {task}", TASKS[task], [model, *settings])
+
+
+def carry_out(name: str, target: str, words: Sequence[str]) -> int:
+    """Parse the words by the settings of one task, given as ``module:function``, and run it."""
+    module, _, function = target.partition(":")
     app = cyclopts.App(
-        name=f"orrery evaluate MODEL {task}",
+        name=f"orrery evaluate {name}",
         help_format="plaintext",
         version_flags=(),
         suppress_keyboard_interrupt=False,
@@ -51,4 +70,4 @@ def evaluate(model: str, task: str, /, *settings: Annotated[str, Parameter(allow
         print_error=False,
     )
     app.default(getattr(import_module(module), function))
-    return int(app([model, *settings]))
+    return int(app(list(words)))

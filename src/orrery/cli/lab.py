@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from orrery.checkpoints.outputs import OutputFolder
-from orrery.cli.numbers import SEEDS
+from orrery.cli.numbers import SEED_EACH
 from orrery.cli.tables import print_table
 from orrery.errors import RunError, UsageError
 from orrery.labs.lab import FILES, LABS, carry_out
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def lab(
     name: str | None = None,
     *,
-    seeds: Annotated[tuple[int, ...], SEEDS] = (0, 1, 2),
+    seeds: Annotated[tuple[int, ...], SEED_EACH] = (0, 1, 2),
     quick: Annotated[bool, Parameter(negative="")] = False,
     output: Path | None = None,
     overwrite: bool = False,

@@ -7,49 +7,56 @@ from typing import Any
 
 from cyclopts import Parameter, Token
 
-MOST = 2**31 - 1
-"""No count is larger."""
+from orrery.errors import UsageError
+
+MOST, SEEDS = 2**31 - 1, 2**63
+"""No count is above the one, no seed as large as the other."""
 
 
 def _whole(least: int, most: int) -> Callable[[Any, Sequence[Token]], int]:
-    def convert(kind: Any, tokens: Sequence[Token]) -> int:
-        return _whole_number(tokens[0].value, least, most)
-
-    return convert
+    return lambda kind, tokens: _whole_number(tokens[0], least, most)
 
 
-def _whole_number(word: str, least: int, most: int) -> int:
+def _whole_number(token: Token, least: int, most: int) -> int:
     # Neither int(), which reads other scripts' digits and underscores, nor a rounded float.
-    if not re.fullmatch(r"[+-]?[0-9]{1,40}", word):
-        raise ValueError(f"{word[:60]!r} is no whole number")
-    number = int(word)
+    if not re.fullmatch(r"[+-]?[0-9]{1,40}", token.value):
+        raise _refused(token, "no whole number", f"give one from {least:,}")
+    number = int(token.value)
     if not least <= number <= most:
-        raise ValueError(f"{number} is not between {least:,} and {most:,}")
+        raise _refused(token, f"not between {least:,} and {most:,}", f"give {least:,} or more")
     return number
 
 
 def _real(least: float, most: float, above: bool) -> Callable[[Any, Sequence[Token]], float]:
+    bounds = f"above {least:g}" if above else f"from {least:g}" if math.isfinite(least) else "finite"
+    bounds += f" to {most:g}" if math.isfinite(most) else ""
+
     def convert(kind: Any, tokens: Sequence[Token]) -> float:
-        word = tokens[0].value
-        number = float(word) if re.fullmatch(r"[-+.0-9eE]{1,60}", word) else math.nan
+        try:
+            number = float(tokens[0].value) if re.fullmatch(r"[-+.0-9eE]{1,60}", tokens[0].value) else math.nan
+        except ValueError:
+            number = math.nan
         if not math.isfinite(number):
-            raise ValueError(f"{word[:60]!r} is no finite number")
+            raise _refused(tokens[0], "no finite number", f"give a number {bounds}")
         if not least <= number <= most or (above and number == least):
-            bounds = f"above {least:g}" if above else f"at least {least:g}"
-            raise ValueError(f"{number:g} is not {bounds}" + (f" and at most {most:g}" if math.isfinite(most) else ""))
+            raise _refused(tokens[0], "out of range", f"give a number {bounds}")
         return number
 
     return convert
 
 
-def _seeds(kind: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
-    return tuple(_whole_number(token.value, 0, 2**63 - 1) for token in tokens)
+def _refused(token: Token, reason: str, hint: str) -> UsageError:
+    return UsageError(f"{token.keyword or token.source} {token.value[:60]} is {reason}", hint)
 
 
 COUNT = Parameter(converter=_whole(1, MOST))
 COUNT_OR_NONE = Parameter(converter=_whole(0, MOST))
-SEED = Parameter(converter=_whole(0, 2**63 - 1))
-SEEDS = Parameter(converter=_seeds, negative="", consume_multiple=True)
+SEED = Parameter(converter=_whole(0, SEEDS - 1))
+SEED_EACH = Parameter(
+    converter=lambda kind, tokens: tuple(_whole_number(token, 0, SEEDS - 1) for token in tokens),
+    negative="",
+    consume_multiple=True,
+)
 NUMBER = Parameter(converter=_real(-math.inf, math.inf, above=False))
 NOT_NEGATIVE = Parameter(converter=_real(0.0, math.inf, above=False))
 ABOVE_ZERO = Parameter(converter=_real(0.0, math.inf, above=True))

@@ -1,8 +1,8 @@
 """SIGINT, SIGTERM and SIGHUP: the program ends with 128 and the signal's number, soon, and without a traceback.
 
 Until a verb runs there is nothing to lose, and a signal ends the process where it stands. From then on the first
-signal unwinds like an exception, so that what lies aside is removed; a second one ends the process at once. Code that
-does not come back to Python, or an import that swallows the exception, is waited for a few seconds and no longer.
+signal unwinds like an exception, so that what lies aside is removed; a second one, or one inside an import, ends the
+process at once. Code that does not come back to Python, or swallows the exception, is waited for a few seconds.
 
 A verb with a way of its own to stop (a training saves) puts its handlers in the place of these, or, where it goes on
 after a SIGINT, says so with `dealt_with`.
@@ -59,7 +59,7 @@ class Stops:
 
     def receive(self, number: int, frame: "FrameType | None") -> None:
         """Unwind, or leave where that has begun already."""
-        if self.raised is not None:
+        if self.raised is not None or _imports(frame):
             leave(number, frame)
         self.raised = number
         if number == signal.SIGINT:
@@ -77,8 +77,20 @@ class Stops:
                 if number in NUMBERS and signal.getsignal(number) == self.receive:
                     asked = self._asked = self._asked or time.monotonic()
                     time.sleep(PATIENCE)
-                    if self._asked == asked and signal.getsignal(number) == self.receive:
+                    if self._asked != asked:
+                        continue
+                    if signal.getsignal(number) == self.receive:
                         leave(number, None)
+                    os.kill(os.getpid(), number)  # a training has begun since, which has a way of its own to stop
+
+
+def _imports(frame: "FrameType | None") -> bool:
+    """Say whether a module is being imported: some swallow every exception there, and nothing is lost."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def leave(number: int, frame: "FrameType | None") -> "NoReturn":

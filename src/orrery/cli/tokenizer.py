@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from orrery.cli.numbers import COUNT
+from orrery.cli.tokenizer_chat import chat
 from orrery.cli.tokenizer_compare import compare
 from orrery.cli.tokenizer_show import show
 from orrery.errors import DataError
@@ -14,7 +15,7 @@ from orrery.text.kinds import Kind
 app = App(name="tokenizer", help="Train a tokenizer, look at one, or compare several.")
 app.command(show)
 app.command(compare)
-app.command("orrery.cli.tokenizer_chat:chat", name="chat")
+app.command(chat)
 
 
 @app.command

@@ -28,7 +28,7 @@ def chat(
     model
         A folder with tokenizer.json, and with chat_template.jinja where --template is not given.
     messages
-        A .json file with a list of messages, or a .jsonl file with a conversation a line.
+        A .json file with a list of messages or {"messages": [...], "tools": [...]}, or a .jsonl file of such lines.
     template
         chatml, gemma, llama-2, llama-3, mistral, zephyr, or a Jinja file.
     prompt
@@ -43,9 +43,9 @@ def chat(
 
     tokenizer = load_tokenizer(model)
     form = choose_template(template, tokenizer) if template is not None else load_chat_template(model, tokenizer)
-    conversation = read_conversation(messages, line)
-    rendered = form.render(conversation, prompt)
-    parts = origins(form, conversation, prompt)
+    conversation, variables = read_conversation(messages, line)
+    rendered = form.render(conversation, prompt, **variables)
+    parts = origins(form, conversation, prompt, **variables)
     for part in parts:
         print(_shown(part, form.tokenizer))
     if any(part.origin == "text" for part in parts):

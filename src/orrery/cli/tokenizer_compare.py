@@ -69,7 +69,7 @@ def compare(
         if tokenizer or corpus:
             raise UsageError("--parallel trains its own tokenizers on its own text", "leave --tokenizer, --corpus away")
         result = compare_parallel(*parallel, texts, vocabulary, sentences)
-    elif tokenizer and corpus:
+    elif tokenizer and corpus is not None:
         raise UsageError("--corpus is text to train on, and --tokenizer names trained ones", "leave one of them away")
     elif not texts:
         raise UsageError("nothing to compare", "give a text, a file, or --parallel SOURCE TARGET")

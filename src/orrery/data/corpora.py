@@ -1,7 +1,10 @@
 """Documents, rows, sentences and pairs from wherever they lie: a named set, a file, a folder."""
 
 import hashlib
+import logging
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,8 @@ from orrery.data.readers import parallel
 from orrery.data.readers.columns import are_numbers
 from orrery.data.records import Document, Pair, Sentence
 from orrery.errors import DataError, UsageError
+
+logger = logging.getLogger(__name__)
 
 __all__ = ["Document", "corpus_fingerprint", "read_corpus", "read_pairs", "read_rows", "read_sentences"]
 
@@ -42,7 +47,7 @@ def read_corpus(
     root, files, column = locate(source, column)
     empty = True
     for file in files:
-        name = file.relative_to(root).as_posix()
+        name = name_of(file, root)
         for document in formats.read_documents(file, name, column, Faults(invalid, skip_bad)):
             empty = False
             yield document
@@ -140,12 +145,29 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
     if not path.is_dir():
         known = ", ".join([PYTHON_DOCS, *(name for name, known in sets.SETS.items() if known.is_corpus)])
         raise DataError(f"{path}: no such file, folder or named set", f"the named corpora are: {known}")
-    found = [file for file in sorted(path.rglob("*")) if file.is_file() and not file.name.startswith(".")]
-    files = [file for file in found if _is_known(file)]
+    found = [entry for entry in sorted(path.rglob("*")) if not (entry.name.startswith(".") or _is_open_folder(entry))]
+    files = [file for file in found if file.is_file() and _is_known(file)]
+    known = f"these are read: {', '.join(formats.SUFFIXES)}; also .gz, .xz"
     if not files:
-        known = ", ".join(formats.SUFFIXES)
-        raise DataError(f"{path}: no text among its {len(found)} files", f"these are read: {known}; also .gz, .xz")
+        raise DataError(f"{path}: no text among its {len(found)} files", known)
+    if others := [name_of(entry, path) for entry in found if entry not in set(files)]:
+        _tell_left_out(str(path), len(found), ", ".join(others[:5]) + (", ..." if len(others) > 5 else ""), len(others))
     return path, files
+
+
+@cache
+def _tell_left_out(path: str, files: int, names: str, left_out: int) -> None:
+    """Say once in a process which files of a folder are no text that can be read."""
+    logger.warning("%s: %s of %s files left out, of another kind or unreadable: %s", path, left_out, files, names)
+
+
+def _is_open_folder(path: Path) -> bool:
+    return path.is_dir() and os.access(path, os.R_OK | os.X_OK)
+
+
+def name_of(file: Path, root: Path) -> str:
+    """Return a file's name inside a folder; bytes of it that are not UTF-8 are spelt out."""
+    return os.fsencode(file.relative_to(root).as_posix()).decode("utf-8", "backslashreplace")
 
 
 def _is_known(file: Path) -> bool:

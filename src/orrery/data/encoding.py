@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from orrery.data.large_text import Block
 from orrery.data.shard_index import Split
 from orrery.data.splits import held_back, tail_start
+from orrery.text.streams import Stream
 
 TOGETHER = 1 << 20
 """Characters that are encoded at once: enough for every core, little memory."""
@@ -23,7 +24,6 @@ class Encoder(Protocol):
     """What preparing needs of a tokenizer."""
 
     size: int
-    cuttable: bool
 
     @property
     def fingerprint(self) -> str:
@@ -36,6 +36,14 @@ class Encoder(Protocol):
 
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
         """Return the ids of each text."""
+        ...
+
+    def begin(self) -> Stream | None:
+        """Return the encoding of a text that comes part by part, or None where parts are encoded one by one."""
+        ...
+
+    def last_cut(self, text: str) -> int | None:
+        """Return the last place at which a text may be cut, or None."""
         ...
 
     def special(self, name: str) -> int:
@@ -87,13 +95,13 @@ def batches(blocks: Iterable[Assigned]) -> Iterator[list[Assigned]]:
 
 
 def encode_ahead(
-    source: Iterable[list[Assigned]], tokenizer: Encoder, end: int
+    source: Iterable[list[Assigned]], documents: "Documents"
 ) -> Iterator[tuple[list[Assigned], dict[Split, NDArray[np.uint32]]]]:
     """Yield each batch with its ids by split; the next is encoded while the caller writes this one."""
     with ThreadPoolExecutor(1) as pool:
         waiting = None
         for batch in source:
-            following = batch, pool.submit(encode, batch, tokenizer, end)
+            following = batch, pool.submit(documents.encode, batch)
             if waiting:
                 yield waiting[0], waiting[1].result()
             waiting = following
@@ -101,17 +109,44 @@ def encode_ahead(
             yield waiting[0], waiting[1].result()
 
 
-def encode(batch: list[Assigned], tokenizer: Encoder, end: int) -> dict[Split, NDArray[np.uint32]]:
-    """Return the ids of a batch by split, the end token behind each document."""
-    parts = [list(tokenizer.parts(block.text)) for _, block in batch]
-    found = iter(tokenizer.encode_batch([part for of_block in parts for part in of_block]))
-    ids: dict[Split, list[NDArray[np.uint32]]] = {}
-    for (split, block), of_block in zip(batch, parts, strict=True):
-        into = ids.setdefault(split, [])
-        into += [np.array(next(found), np.uint32) for _ in of_block]
-        if block.last:
-            into.append(np.array([end], np.uint32))
-    return {split: np.concatenate(of_split) for split, of_split in ids.items()}
+class Documents:
+    """Documents that come block by block, and their ids."""
+
+    def __init__(self, tokenizer: Encoder, end: int) -> None:
+        """``end`` is the id that goes behind each document."""
+        self._tokenizer = tokenizer
+        self._end = np.array([end], np.uint32)
+        self._open: Stream | None = None
+
+    def encode(self, batch: list[Assigned]) -> dict[Split, NDArray[np.uint32]]:
+        """Return the ids of a batch by split."""
+        found = map(self._further, batch) if self._open or self._tokenizer.begin() else self._of_parts(batch)
+        ids: dict[Split, list[NDArray[np.uint32]]] = {}
+        for (split, block), of_block in zip(batch, found, strict=True):
+            ids.setdefault(split, []).extend([*of_block, self._end] if block.last else of_block)
+        return {split: np.concatenate(of_split) for split, of_split in ids.items()}
+
+    def resume(self, blocks: Iterable[Assigned]) -> None:
+        """Take the blocks of an open document whose ids are known, where the next ids depend on them."""
+        if self._tokenizer.begin():
+            for assigned in blocks:
+                self._further(assigned)
+
+    def _of_parts(self, batch: list[Assigned]) -> Iterator[list[NDArray[np.uint32]]]:
+        """Yield the ids of each block, whose parts are encoded all at once."""
+        parts = [list(self._tokenizer.parts(block.text)) for _, block in batch]
+        found = iter(self._tokenizer.encode_batch([part for of_block in parts for part in of_block]))
+        for of_block in parts:
+            yield [np.array(next(found), np.uint32) for _ in of_block]
+
+    def _further(self, assigned: Assigned) -> list[NDArray[np.uint32]]:
+        """Return the ids that a block adds to those of the blocks of its document before."""
+        _, block = assigned
+        stream = self._open or self._tokenizer.begin()
+        assert stream is not None
+        found = stream.push(block.text)
+        self._open = None if block.last else stream
+        return [np.array(found + stream.finish() if block.last else found, np.uint32)]
 
 
 def chained(digest: str, split: Split, block: Block) -> str:

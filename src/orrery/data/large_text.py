@@ -1,12 +1,12 @@
 """Text of any size, in blocks that are encoded one by one: no source needs more memory than its largest line."""
 
 import codecs
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from orrery.data import formats
-from orrery.data.corpora import PYTHON_DOCS, Document, locate, read_corpus
+from orrery.data.corpora import PYTHON_DOCS, Document, locate, name_of, read_corpus
 from orrery.data.files import Faults, Invalid, open_text
 from orrery.errors import DataError
 from orrery.text import chunks
@@ -16,6 +16,10 @@ BLOCK = 1 << 20
 
 WHOLE = 1 << 23
 """Longest text, in characters, that is encoded without a cut: the engine takes about 110 bytes a character."""
+
+
+Cut = Callable[[str], int | None]
+"""The last place at which a text may be cut, or None."""
 
 
 @dataclass(frozen=True)
@@ -36,24 +40,24 @@ class Block:
     last: bool
 
 
-def read_blocks(source: str | Path, reading: Reading, cuttable: bool = True) -> Iterator[Block]:
+def read_blocks(source: str | Path, reading: Reading, last_cut: Cut = chunks.last_cut) -> Iterator[Block]:
     """Yield every document of a source block by block, in the order of `read_corpus`.
 
-    ``cuttable`` says whether the tokenizer allows a cut (`Tokenizer.cuttable`); where not, each document is
-    one block. Raises `DataError` as `read_corpus` does, and for a text over `WHOLE` that cannot be cut.
+    ``last_cut`` says where the tokenizer allows a cut (`Tokenizer.last_cut`); if nowhere, each document is one
+    block. Raises `DataError` as `read_corpus` does, and for a text over `WHOLE` that cannot be cut.
     """
     if source == PYTHON_DOCS:
         for document in read_corpus(source):
-            yield from _document(document, cuttable)
+            yield from _document(document, last_cut)
         return
     root, files, column = locate(source, reading.column)
     for file in files:
-        name = file.relative_to(root).as_posix()
+        name = name_of(file, root)
         if formats.is_plain_text(file):
-            yield from _blocks(name, decoded(file, reading.invalid), cuttable)
+            yield from _blocks(name, decoded(file, reading.invalid), last_cut)
         else:
             for document in formats.read_documents(file, name, column, Faults(reading.invalid, reading.skip_bad)):
-                yield from _document(document, cuttable)
+                yield from _document(document, last_cut)
 
 
 def read_texts(source: str | Path, reading: Reading) -> Iterator[str]:
@@ -84,22 +88,22 @@ def decoded(file: Path, invalid: Invalid) -> Iterator[str]:
             offset += len(content)
 
 
-def _document(document: Document, cuttable: bool) -> Iterator[Block]:
+def _document(document: Document, last_cut: Cut) -> Iterator[Block]:
     text = document.text
     slices = (text[start : start + BLOCK] for start in range(0, len(text), BLOCK))
-    return _blocks(document.name, slices, cuttable)
+    return _blocks(document.name, slices, last_cut)
 
 
-def _blocks(name: str, texts: Iterable[str], cuttable: bool) -> Iterator[Block]:
+def _blocks(name: str, texts: Iterable[str], last_cut: Cut) -> Iterator[Block]:
     held = ""
     for text in texts:
         held += text
-        place = chunks.last_cut(held) if cuttable and len(held) > BLOCK // 2 else None
+        place = last_cut(held) if len(held) > BLOCK // 2 else None
         if place is not None:
             yield Block(name, held[:place], last=False)
             held = held[place:]
         elif len(held) > WHOLE:
-            raise _too_long(name, cuttable)
+            raise _too_long(name, last_cut("a b") is not None)
     yield Block(name, held, last=True)
 
 

@@ -2,7 +2,8 @@
 
 The source is a sequence of blocks. The index says how many of them are written and how many ids they gave; whatever
 was written behind that is cut off when a killed preparation goes on. The blocks before are read again, not encoded
-again, and their chained sha256 must be the one recorded: a source that changed is refused.
+again, and their chained sha256 must be the one recorded: a source that changed is refused. Only a document that was
+open then, with a tokenizer whose ids depend on all that goes before (SentencePiece), is encoded from its beginning.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from orrery.checkpoints.disk import NO_ROOM, free_bytes, machine_errors
 from orrery.checkpoints.lock import folder_lock
-from orrery.data.encoding import Assigned, Encoder, assign, batches, chained, encode_ahead, measure
+from orrery.data.encoding import Assigned, Documents, Encoder, assign, batches, chained, encode_ahead, measure
 from orrery.data.large_text import Reading, read_blocks
 from orrery.data.shard_index import NAME, Index, Plan, Split, remove_leftovers
 from orrery.data.shard_writer import ShardWriter
@@ -53,7 +54,7 @@ def prepare(
     where nothing is left to train or to validate on; `MachineError` where it cannot be written.
     """
     reading = reading or Reading()
-    tail, total = measure(read_blocks(source, reading, tokenizer.cuttable))
+    tail, total = measure(read_blocks(source, reading, tokenizer.last_cut))
     plan = Plan(
         source=Path(source).name if Path(source).exists() else str(source),
         tokenizer=tokenizer.fingerprint,
@@ -64,14 +65,16 @@ def prepare(
         tail=tail,
         **asdict(reading),
     )
-    blocks = assign(read_blocks(source, reading, tokenizer.cuttable), every, tail)
+    blocks, again = (assign(read_blocks(source, reading, tokenizer.last_cut), every, tail) for _ in range(2))
+    documents = Documents(tokenizer, plan.end)
     with machine_errors(folder), room_errors(folder), folder_lock(folder):
         remove_leftovers(folder)
         begun = _begin(folder, plan)
         with Preparation(folder, begun) as preparation:
-            preparation.skip(blocks)
+            opened = preparation.skip(blocks)
+            documents.resume(islice(again, opened, preparation.blocks))
             report(Progress(preparation.bytes, total, preparation.tokens))
-            for batch, encoded in encode_ahead(batches(blocks), tokenizer, plan.end):
+            for batch, encoded in encode_ahead(batches(blocks), documents):
                 preparation.write(batch, encoded)
                 report(Progress(preparation.bytes, total, preparation.tokens))
             return preparation.finish()
@@ -105,14 +108,19 @@ class Preparation:
         """Tokens written so far, in both splits."""
         return sum(writer.tokens for writer in self.writers.values())
 
-    def skip(self, blocks: Iterator[Assigned]) -> None:
-        """Read over what is already written. Raises `DataError` where it is no longer what it was."""
-        digest, count = "0" * 64, 0
+    def skip(self, blocks: Iterator[Assigned]) -> int:
+        """Read over what is already written; return the number of the block with which the open document begins.
+
+        Raises `DataError` where it is no longer what it was.
+        """
+        digest, count, opened = "0" * 64, 0, 0
         for split, block in islice(blocks, self.blocks):
             digest, count = chained(digest, split, block), count + 1
+            opened = count if block.last else opened
         grown = self.complete and next(blocks, None) is not None
         if grown or (digest, count) != (self.source, self.blocks):
             raise _changed(self.folder, "the content of the source is not what it was")
+        return opened
 
     def write(self, batch: list[Assigned], encoded: dict[Split, NDArray[np.uint32]]) -> None:
         """Write the ids of whole blocks; record it after a full shard, and every few seconds."""

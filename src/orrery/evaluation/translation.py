@@ -1,4 +1,4 @@
-"""Scores of translations against references: corpus BLEU and chrF, by sacrebleu, with its signature."""
+"""Scores of translations against references: corpus BLEU, chrF and TER, by sacrebleu, with its signature."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from orrery.errors import DataError, MachineError
 
 @dataclass(frozen=True)
 class Scored:
-    """One score, from 0 to 100, and the signature that says how it was computed."""
+    """One score in per cent (TER may pass 100), and the signature that says how it was computed."""
 
     name: str
     score: float
@@ -42,16 +42,28 @@ def chrf(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any)
     return _score("CHRF", hypotheses, references, settings)
 
 
+def ter(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> Scored:
+    """Return TER, edits with shifts of phrases over the reference's length (Snover et al. 2006): lower is better.
+
+    Arguments and errors as in ``bleu``; in small letters unless ``case_sensitive``.
+    """
+    return _score("TER", hypotheses, references, settings)
+
+
+def check_counts(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    """Raise `DataError` unless there is something to score and every reference has as many texts."""
+    if not hypotheses or not references:
+        raise DataError(f"{len(hypotheses)} hypotheses, {len(references)} references", "give at least one of each")
+    for texts in references:
+        if len(texts) != len(hypotheses):
+            message = f"{len(hypotheses):,} hypotheses for {len(texts):,} references"
+            raise DataError(message, "give one line for each sentence")
+
+
 def _score(
     name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], settings: dict[str, Any]
 ) -> Scored:
-    if not hypotheses or not references:
-        raise DataError(f"{len(hypotheses)} hypotheses, {len(references)} references", "give at least one of each")
-    for lines in references:
-        if len(lines) != len(hypotheses):
-            raise DataError(
-                f"{len(hypotheses):,} hypotheses for {len(lines):,} references", "give one line for each sentence"
-            )
+    check_counts(hypotheses, references)
     try:
         from sacrebleu import metrics
     except ImportError as error:

@@ -6,6 +6,7 @@ from typing import Any
 
 from orrery.errors import ModelFileError
 from orrery.families._config import Config
+from orrery.nn.positions.longrope import LongRope
 from orrery.nn.positions.rotary import Dynamic, Linear, Llama3, Rotary, Scaling, Unscaled, Yarn
 
 DEFAULTS: Mapping[str, Any] = {"rope_theta": 10_000.0, "rope_scaling": None, "rope_parameters": None}
@@ -67,11 +68,29 @@ def from_settings(
             f"{family}: {_WHERE}: rope_type 'dynamic' divides by the channels that turn, less two: here {width} do",
             "choose wider heads, or another scaling",
         )
+    if kind == "longrope":
+        _check_factors(family, given, width // 2)
     return Rotary.Spec(
         width=width,
         base=float(given.get("rope_theta", base)),
         scaling=read(given, context),
     )
+
+
+def _check_factors(family: str, given: Mapping[str, Any], pairs: int) -> None:
+    """Refuse a LongRoPE without one positive factor, short and long, for each pair of channels that turn.
+
+    Raises:
+        ModelFileError: names the list, its length and the pairs.
+    """
+    for key in ("short_factor", "long_factor"):
+        factors = given.get(key)
+        numbers = factors if isinstance(factors, list | tuple) else ()
+        if len(numbers) != pairs or not all(type(x) in (int, float) and x > 0 for x in numbers):
+            found = f"{len(numbers)} numbers" if numbers else repr(factors)[:40]
+            raise ModelFileError(
+                f"{family}: {key} is {found}, but {pairs} pairs of channels turn", "longrope has one factor a pair"
+            )
 
 
 def check_nested(family: str, settings: Mapping[str, Any]) -> None:
@@ -142,6 +161,15 @@ def _llama3(given: Mapping[str, Any], context: int) -> Scaling:
     )
 
 
+def _longrope(given: Mapping[str, Any], context: int) -> Scaling:
+    trained, temperature = _trained(given, context), given.get("attention_factor")
+    factor = context / trained if given.get("factor") is None else float(given["factor"])
+    if temperature is None:  # as much as the entropy of a pattern over more tokens grows (Ding et al. 2024)
+        temperature = math.sqrt(1 + math.log(factor) / math.log(trained)) if factor > 1 else 1.0
+    short, long = (tuple(map(float, given[f"{length}_factor"])) for length in ("short", "long"))
+    return LongRope(short=short, long=long, trained=trained, temperature=float(temperature))
+
+
 _Reader = Callable[[Mapping[str, Any], int], Scaling]
 _READERS: dict[str, tuple[set[str], _Reader]] = {
     "default": (set(), lambda given, context: Unscaled()),
@@ -150,4 +178,5 @@ _READERS: dict[str, tuple[set[str], _Reader]] = {
     "dynamic": ({"factor"}, lambda given, context: Dynamic(factor=float(given["factor"]), trained=context)),
     "yarn": ({"factor", "beta_fast", "beta_slow", "attention_factor", "truncate", "mscale", "mscale_all_dim"}, _yarn),
     "llama3": ({"factor", "low_freq_factor", "high_freq_factor"}, _llama3),
+    "longrope": ({"factor", "short_factor", "long_factor", "attention_factor"}, _longrope),
 }

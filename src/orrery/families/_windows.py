@@ -51,7 +51,15 @@ def by_layer(c: Config, usual: Sequence[str], window: int | None) -> tuple[tuple
     Raises:
         ModelFileError: another kind of layer, another number of layers, or a window of no length.
     """
-    kinds = kinds_of(c, usual)
+    return by_kind(c, kinds_of(c, usual), window)
+
+
+def by_kind(c: Config, kinds: Sequence[str], window: int | None) -> tuple[tuple[str, ...], Mapping[str, Mask]]:
+    """Return the same for layers of these kinds.
+
+    Raises:
+        ModelFileError: a window of no length.
+    """
     if SLIDING in kinds and window is None:
         raise ModelFileError(f"{c.family}: layer_types has windows, the configuration no length", "set sliding_window")
     rules = {_NAMES[kind]: causal(c, window if kind == SLIDING else None) for kind in dict.fromkeys(kinds)}

@@ -3,7 +3,8 @@
 Peculiar to it: keys and values grow out of a small latent, and the cache holds that latent and one rotated key for all
 heads (section 2.1); queries come through a latent too, but for the Lite model; rotation pairs neighbouring channels;
 the first blocks are dense, the others have routed experts, chosen among the best groups, beside shared ones (section
-2.2). Weights of the chosen are scaled, not normalised. With YaRN the temperature acts on the scores as well.
+2.2). Weights of the chosen are scaled, never normalised: as in transformers, which reads past ``norm_topk_prob``, by
+which the makers' own code divides them instead. With YaRN the temperature acts on the scores as well.
 """
 
 from collections.abc import Mapping
@@ -58,10 +59,10 @@ TINY = {
     "routed_scaling_factor": 2.0,
     "max_position_embeddings": 48,
 }
-_FIXED = {"norm_topk_prob": False, "scoring_func": "softmax", "moe_layer_freq": 1}
+_FIXED = {"scoring_func": "softmax", "moe_layer_freq": 1}
 _IGNORED = (
     "num_key_value_heads", "ep_size", "aux_loss_alpha", "seq_aux",
-    "output_router_logits", "router_aux_loss_coef",
+    "output_router_logits", "router_aux_loss_coef", "norm_topk_prob",
 )  # fmt: skip
 
 

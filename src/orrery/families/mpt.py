@@ -1,8 +1,9 @@
 """MPT (MosaicML 2023): a pre-LN decoder with ALiBi and no bias anywhere, not even in the norms.
 
 Peculiar to it: ALiBi; LayerNorm with a gain alone; exact gelu; the head is the embedding table. In its files q, k and
-v are one matrix, one below the other; the settings of the attention are a table inside the configuration. Refused are
-clipped queries, keys and values (``clip_qkv``) and another reach of ALiBi, which transformers reads and then ignores.
+v are one matrix, one below the other; the settings of the attention are a table inside the configuration; queries, keys
+and values may be clipped to a bound (``clip_qkv``). As in transformers, the reach of ALiBi is always 8: it reads past
+``alibi_bias_max``, by which the makers' own code stretches the slopes (16 in StoryWriter).
 """
 
 from collections.abc import Mapping
@@ -13,12 +14,15 @@ from orrery.families import _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
+from orrery.nn.attention.sources import Self
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import Causal
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.alibi import Alibi
+from orrery.nn.residual import Identity
+from orrery.nn.slots import Clip
 from orrery.nn.stack import Stack, repeat
 
 ARCHITECTURE = "MptForCausalLM"
@@ -32,19 +36,19 @@ DEFAULTS: Mapping[str, Any] = {
     "attn_config": None,
     "tie_word_embeddings": True,
 }
-_ATTENTION: Mapping[str, Any] = {"attn_pdrop": 0.0, "softmax_scale": None}
+_ATTENTION: Mapping[str, Any] = {"attn_pdrop": 0.0, "softmax_scale": None, "clip_qkv": None}
 TINY = {"vocab_size": 61, "d_model": 24, "n_heads": 3, "n_layers": 2, "max_seq_len": 48}
 _FIXED = {"expansion_ratio": 4, "no_bias": True, "logit_scale": None}
 _FIXED_ATTENTION = {
-    "attn_type": "multihead_attention", "clip_qkv": None, "prefix_lm": False, "qk_ln": False, "alibi": True,
-    "attn_uses_sequence_id": False, "alibi_bias_max": 8,
+    "attn_type": "multihead_attention", "prefix_lm": False, "qk_ln": False, "alibi": True,
+    "attn_uses_sequence_id": False,
 }  # fmt: skip
 _ALIASES = {"hidden_size": "d_model", "num_attention_heads": "n_heads", "num_hidden_layers": "n_layers"}
 _IGNORED = (
     "resid_pdrop", "emb_pdrop", "learned_pos_emb", "init_device", "init_config", "embedding_fraction", "norm_type",
     "verbose", "tokenizer_name",
 )  # fmt: skip
-_IGNORED_ATTENTION = ("attn_impl",)
+_IGNORED_ATTENTION = ("attn_impl", "alibi_bias_max")
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
@@ -55,11 +59,14 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     )
     heads, dropout = c["n_heads"], a["attn_pdrop"]
     norm = LayerNorm.Spec(eps=c["layer_norm_epsilon"], bias=False)
+    clip = Clip.Spec(bound=float(a["clip_qkv"])) if a["clip_qkv"] else Identity.Spec()
     attention = MultiHeadAttention.Spec(
         heads=heads,
         kv_heads=heads,
         head_width=c.divide("d_model", "n_heads"),
         scoring=Scoring(scale=a["softmax_scale"], dropout=dropout),
+        qk_norm=clip,
+        source=Self.Spec(values=clip),
         position="alibi",
     )
     feed_forward = MLP.Spec(hidden=4 * c["d_model"], bias=False)

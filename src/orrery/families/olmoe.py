@@ -2,7 +2,7 @@
 
 Peculiar to it: an RMSNorm over all heads of q together, and one over those of k, before the rotation; every
 feed-forward network is a mixture without a shared expert; weights of the chosen are their probabilities, not
-normalised. Clipping of q, k and v (``clip_qkv``) is refused: no published model has it.
+normalised; queries, keys and values may be clipped to a bound (``clip_qkv``), after the norms, before the rotation.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,11 @@ from typing import Any
 from orrery.families import _llama, _mixture, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
+from orrery.nn.attention.sources import Self
 from orrery.nn.masks import Causal
 from orrery.nn.norms import RMSNorm
+from orrery.nn.residual import Chain, Identity
+from orrery.nn.slots import Clip
 
 ARCHITECTURE = "OlmoeForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -25,6 +28,7 @@ DEFAULTS: Mapping[str, Any] = {
     "head_dim": None,
     "num_experts": 64,
     "num_experts_per_tok": 8,
+    "clip_qkv": None,
     "norm_topk_prob": False,
     "hidden_act": "silu",
     "max_position_embeddings": 4096,
@@ -45,17 +49,23 @@ TINY = {
     "num_experts_per_tok": 3,
     "max_position_embeddings": 48,
 }
-_FIXED = {"clip_qkv": None}
 _IGNORED = ("output_router_logits", "router_aux_loss_coef")
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
-    c = Config("olmoe", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
+    c = Config("olmoe", config, DEFAULTS, ignored=_IGNORED)
     layers, norm = c["num_hidden_layers"], RMSNorm.Spec(eps=c["rms_norm_eps"])
-    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]), qk_norm=norm)
+    clip = Identity.Spec() if c["clip_qkv"] is None else Clip.Spec(bound=float(c["clip_qkv"]))
+    attention = _llama.attention(
+        c,
+        biases=_parts.biases(c["attention_bias"]),
+        qk_norm=norm if c["clip_qkv"] is None else Chain.Spec(parts=(norm, clip)),
+        source=Self.Spec(values=clip),
+    )
     mixture = _mixture.experts(c, c["num_experts"], "intermediate_size", normalised=c["norm_topk_prob"])
     return _mixture.decoder(c, [attention] * layers, [mixture] * layers, {"causal": Causal()})
 
 
-WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS, *_llama.QK_NORMS), *_mixture.EXPERTS)
+_BEFORE_A_CLIP = tuple((theirs, f"{ours}.0") for theirs, ours in _llama.QK_NORMS)
+WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS, *_llama.QK_NORMS, *_BEFORE_A_CLIP), *_mixture.EXPERTS)

@@ -2,7 +2,8 @@
 
 Peculiar to it: RMSNorm in front of each sublayer; rotary positions; SwiGLU; no biases; perhaps a sliding window; the
 head is a table of its own. In its files q, k and v are one matrix, and so are gate and up. The long-context models
-turn their heads by ``longrope``, which is refused by name; so is ``yarn``, by which old files mean the same.
+turn their heads by ``longrope``, which old files call ``su`` or ``yarn``: a factor a pair of channels, of two sets, one
+for texts up to the trained length and one beyond. A cached text takes the set of its capacity, from its first token on.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from orrery.families import _llama, _parts, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
+from orrery.nn.positions.rotary import Rotary
 from orrery.nn.stack import repeat
 
 ARCHITECTURE = "Phi3ForCausalLM"
@@ -31,6 +33,7 @@ DEFAULTS: Mapping[str, Any] = {
     "sliding_window": None,
     "tie_word_embeddings": False,
     "partial_rotary_factor": 1.0,
+    "original_max_position_embeddings": 4096,
     **_rotary.DEFAULTS,
 }
 TINY = {
@@ -46,7 +49,7 @@ TINY = {
 _FIXED = {
     "attention_bias": False, "mlp_bias": False, "lm_head_bias": False, "full_attn_mod": 1, "interpolate_factor": 1,
 }  # fmt: skip
-_IGNORED = ("embd_pdrop", "original_max_position_embeddings")
+_IGNORED = ("embd_pdrop",)
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
@@ -59,10 +62,27 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         c,
         repeat(block, c["num_hidden_layers"]),
         norm,
-        positions={"rotary": _llama.rotary(c, share=c["partial_rotary_factor"], kinds=("default",))},
+        positions={"rotary": _rotary_positions(c)},
         masks={"causal": _windows.causal(c, c["sliding_window"])},
     )
     return _llama.decoder(c, stack)
+
+
+def _rotary_positions(c: Config) -> Rotary.Spec:
+    """Return the rotary positions: the trained length stands beside their settings, and counts before one inside."""
+    given = dict(c["rope_scaling"] or c["rope_parameters"] or {})
+    kind = given.pop("rope_type", given.pop("type", "default"))
+    given["rope_type"] = "longrope" if kind in ("su", "yarn") else kind
+    given["original_max_position_embeddings"] = c["original_max_position_embeddings"]
+    return _rotary.from_settings(
+        c.family,
+        given,
+        c["rope_theta"],
+        _llama.head_width(c),
+        c["max_position_embeddings"],
+        share=c["partial_rotary_factor"],
+        kinds=("default", "longrope"),
+    )
 
 
 _THEIRS, _OURS = f"{_llama.LAYER}.self_attn", f"{_llama.BLOCK}.attention.branch"

@@ -4,6 +4,9 @@ Peculiar to it: the shared expert is weighed by a sigmoid gate of its own; weigh
 probabilities, normalised only where ``norm_topk_prob`` says so; some layers may be dense (``mlp_only_layers``,
 ``decoder_sparse_step``); q, k and v have biases, the output has none; windows, where they are
 switched on, stand in every second of the first ``max_window_layers`` layers.
+
+Files of 2025 list windows in ``layer_types`` although they are switched off, or have no length: such a window bounds
+nothing. Today's transformers makes one of no token of it, in which its kernels differ.
 """
 
 from collections.abc import Mapping
@@ -67,10 +70,11 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     biased, count = c["qkv_bias"], c["num_experts"]
     shared = Gated.Spec(branch=_llama.feed_forward(c, hidden=c["shared_expert_intermediate_size"]))
     mixture = _mixture.experts(c, count, "moe_intermediate_size", normalised=c["norm_topk_prob"], shared=(shared,))
-    window = c["sliding_window"] if c["use_sliding_window"] else None
+    window: int | None = c["sliding_window"] if c["use_sliding_window"] else None
     slides = range(0, c["max_window_layers"] if c["use_sliding_window"] else 0, 2)
     usual = [_windows.SLIDING if i in slides else _windows.FULL for i in range(c["num_hidden_layers"])]
-    names, masks = _windows.by_layer(c, usual, window)
+    kinds = _windows.kinds_of(c, usual)
+    names, masks = _windows.by_kind(c, kinds if window is not None else [_windows.FULL] * len(kinds), window)
     attentions = [_llama.attention(c, mask=name, biases=Biases(q=biased, k=biased, v=biased)) for name in names]
     return _mixture.decoder(c, attentions, _mixture.mixed(c, count, mixture), masks)
 

@@ -58,5 +58,6 @@ class Conversation:
         try:
             with file.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps({"messages": self.messages}, ensure_ascii=False) + "\n")
-        except OSError as error:
-            raise MachineError(f"cannot write {file}: {error.strerror}", "give a path that can be written") from error
+        except (OSError, ValueError) as error:  # a name with a NUL is no OSError
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise MachineError(f"cannot write {file}: {reason}", "give a path that can be written") from error

@@ -184,6 +184,8 @@ def _seeds(seed: int | Sequence[int], rows: int) -> list[int]:
     seeds = [seed + row for row in range(rows)] if isinstance(seed, int) else list(seed)
     if len(seeds) != rows:
         raise UsageError(f"{len(seeds)} seeds for {rows} prompts", "give one number, or one for each prompt")
+    if not all(type(seed) is int and 0 <= seed < 2**63 for seed in seeds):
+        raise UsageError(f"seed = {str(seed)[:60]} is not possible", "it must be at least 0 and below 2**63")
     return seeds
 
 

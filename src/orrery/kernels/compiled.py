@@ -6,7 +6,7 @@ import functools
 import inspect
 import mmap
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -31,18 +31,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def compiled(function: Callable[P, T]) -> Callable[P, T]:
+def compiled(function: Callable[P, T], sums: Collection[str] = FAST_SUMS) -> Callable[P, T]:
     """Return ``function`` compiled, without the interpreter's lock; or itself, slow, where numba is missing.
 
-    Decorators that check types are taken off first. The machine code is kept in the user's cache folder, so it is
-    made once for each type of argument. Integers wrap around in both forms: the random streams count on it.
+    ``sums`` are the liberties that the compiler may take with floats. Decorators that check types are taken off first.
+    The machine code is kept in the user's cache folder, so it is made once for each type of argument. Integers wrap
+    around in both forms: the random streams count on it.
     """
     if HAVE_NUMBA:
         import numba
 
         options: Any = numba.config
         options.CACHE_DIR = options.CACHE_DIR or str(cache_folder() / "numba")
-        compiler = numba.njit(nogil=True, fastmath=FAST_SUMS)(inspect.unwrap(function))
+        compiler = numba.njit(nogil=True, fastmath=set(sums))(inspect.unwrap(function))
         with contextlib.suppress(RuntimeError):  # no folder can be written: compiled anew in each process
             compiler.enable_caching()
         result: Callable[P, T] = compiler
@@ -54,6 +55,11 @@ def compiled(function: Callable[P, T]) -> Callable[P, T]:
             return function(*arguments, **named)
 
     return plain
+
+
+def exactly_compiled(function: Callable[P, T]) -> Callable[P, T]:
+    """Return ``function`` compiled as `compiled` does, every float rounded as it is written."""
+    return compiled(function, ())
 
 
 def release_compiler() -> None:

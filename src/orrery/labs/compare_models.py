@@ -25,6 +25,7 @@ from orrery.training.loop import Trainer
 from orrery.training.precision import find_device
 from orrery.training.progress import Reporter, Silent
 from orrery.training.recipes import check_recipe, load_recipe, plain, set_dotted
+from orrery.training.signals import pass_on
 
 ORDERS = range(2, 8)
 TRIAL_STEPS, EVALUATIONS, LINES = 8, 15, 60
@@ -70,10 +71,11 @@ def learn(recipe: Recipe, plan: Plan, texts: Texts, folder: Path, say: Say, watc
         reporter = watch()
         try:
             finish = writer(recipe, assembly)
-            outcome = Trainer(replace(assembly.parts, finish=finish), recipe, opened, reporter=reporter).run()
+            trainer = Trainer(replace(assembly.parts, finish=finish), recipe, opened, reporter=reporter)
+            trainer.run()
         finally:
             reporter.close()
-        return outcome.signal or measure(recipe, assembly, texts, opened)
+        return trainer.signals.received or measure(recipe, assembly, texts, opened)
 
 
 def affordable(recipe: Recipe, texts: Texts, seconds: float, say: Say) -> int:
@@ -94,9 +96,9 @@ def speed(recipe: Recipe, texts: Texts, steps: int) -> float:
     trial = changed(changed(recipe, "training.steps", steps), "logging.every", 1)
     assembly = assemble_texts(trial, texts.portions, texts.held_back)
     with TemporaryDirectory() as place, open_run_folder(Path(place) / "trial") as opened:
-        outcome = Trainer(replace(assembly.parts, validation=None), trial, opened, reporter=Silent()).run()
-        if outcome.signal is not None:
-            raise KeyboardInterrupt
+        trainer = Trainer(replace(assembly.parts, validation=None), trial, opened, reporter=Silent())
+        trainer.run()
+        pass_on(trainer.signals.received)
         steady = [1 / record["tokens_per_second"] for record in opened.records()[2:]]
     return len(steady) / sum(steady)
 

@@ -1,7 +1,6 @@
 """The demo: from the text on this machine to a trained model, its measure, its writing and its inside."""
 
 import json
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,10 +21,11 @@ from orrery.loading.load import load
 from orrery.training.assemble_text import assemble_texts, encode, joined, read_documents, read_portions
 from orrery.training.building import Assembly
 from orrery.training.config import DataSettings, Recipe
-from orrery.training.folder import RUN, RunFolder, open_run_folder
+from orrery.training.folder import RUN, RunFolder, entries, open_run_folder
 from orrery.training.loop import Trainer
 from orrery.training.progress import Reporter
 from orrery.training.recipes import config_hash, words_of
+from orrery.training.signals import pass_on
 
 REPORT, PAGE = "report.json", "report.html"
 PROMPTS = ("The list", "Return a list of", "If the file does not exist,")
@@ -121,11 +121,10 @@ def learn(recipe: Recipe, assembly: Assembly, folder: RunFolder, watch: Watch) -
     reporter = watch()
     try:
         trainer = Trainer(parts, recipe, folder, reporter=reporter)
-        outcome = trainer.run()
+        trainer.run()
     finally:
         reporter.close()
-    if outcome.signal is not None:
-        raise KeyboardInterrupt if outcome.signal == signal.SIGINT else SystemExit(128 + outcome.signal)
+    pass_on(trainer.signals.received)
     chosen = trainer.precision
     return f"{chosen.dtype} ({chosen.path}) on {chosen.device}, {chosen.threads} threads"
 
@@ -222,7 +221,7 @@ def card(findings: Findings) -> dict[str, object]:
 def demo_folder(folder: Path, recipe: Recipe, overwrite: bool) -> Iterator[RunFolder]:
     """Open the folder for a new demo; an earlier one is replaced with ``overwrite``, anything else is refused."""
     ours = made_by_demo(folder)
-    if folder.is_dir() and not ours and any(entry.name != "lock" for entry in folder.iterdir()):
+    if folder.is_dir() and not ours and entries(folder):
         message = f"{folder} holds something that no demo wrote"
         raise UsageError(message, "choose another folder with --output, or move this one away")
     if ours and not overwrite:

@@ -72,3 +72,23 @@ def slope(gradients: Mapping[str, Tensor]) -> dict[str, float]:
     """Return the norm of all gradients together, and their sum weighted by formula numbers of each tensor's name."""
     norm = sum(float((g.double() ** 2).sum()) for g in gradients.values()) ** 0.5
     return {"norm": norm, "slope": sum(float((g * numbers(f"slope {n}", g.shape)).sum()) for n, g in gradients.items())}
+
+
+HELD_BACK = 100
+"""The number of the first batch that validation sees."""
+
+
+def lesson(number: int, name: str = "target") -> list[Tensor]:
+    """Return the rows of a training batch, of lengths that differ from row to row and from batch to batch."""
+    lengths = [2 + (3 * number + 4 * b) % 6 for b in range(3)]
+    return [whole_numbers(f"{name} {number} {b}", (n,), FIRST_ID, 61) for b, n in enumerate(lengths)]
+
+
+def scores() -> tuple[Tensor, Tensor]:
+    """Return logits ``[3, 17]`` to sample from, and which tokens each row holds."""
+    return 8 * numbers("scores", (3, 17)), numbers("seen", (3, 17)) > 0.2
+
+
+def table() -> Tensor:
+    """Return the logits of a bigram model of seven tokens."""
+    return 5 * numbers("table", (7, 7))

@@ -1,5 +1,6 @@
 """The language model as a user meets it: text in, text, scores, numbers and the inside out."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orrery.errors import ModelFileError, UsageError
+from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.generation.batched import in_batches
 from orrery.generation.generate import Generation, Limits, generate, too_long
 from orrery.generation.samplers import sampler
@@ -25,7 +26,7 @@ from orrery.models.assemblies import Assembly, target_vocabulary_of, vocabulary_
 from orrery.models.decoder import Decoder
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import ConditionalDecoder
-from orrery.nn.embeddings import check_ids
+from orrery.nn.embeddings import SegmentedEmbedding, check_ids, check_segments
 from orrery.text import Tokenizer
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate, choose_template, template_of
@@ -137,6 +138,8 @@ class LanguageModel:
             given["repetition_penalty"] = repetition_penalty
         wishes = self._wishes
         beams = (1 if given or stop or stream else wishes.beams) if num_beams is None else num_beams
+        if beams < 1:
+            raise UsageError(f"num_beams = {beams} is not possible", "it must be at least 1, which is no search")
         longest = self._longest(text) if max_new_tokens is None else max_new_tokens
         if beams > 1:
             drawn = wishes.sampling["temperature"] if num_beams is None else 0
@@ -170,8 +173,7 @@ class LanguageModel:
         Arguments are those of ``generate``; ``seed`` is one number, to which a row's number is added, or one a row;
         ``stream`` is called with the row's number and the piece.
         """
-        strings = [stop] if isinstance(stop, str) else list(stop)
-        limits = self._limits(max_new_tokens, strings)
+        limits = self._limits(max_new_tokens, _strings(stop))
         return self._write(lambda: self._prompts(texts, truncate, max_new_tokens), limits, seed, stream, sampling)
 
     def search(
@@ -299,7 +301,8 @@ class LanguageModel:
         self,
         messages: Sequence[Message],
         *,
-        template: ChatTemplate | None = None,
+        template: ChatTemplate | str | Path | None = None,
+        variables: Mapping[str, Any] | None = None,
         max_new_tokens: int = 256,
         stop: str | Sequence[str] = (),
         seed: int = 1337,
@@ -308,12 +311,12 @@ class LanguageModel:
     ) -> Generation:
         """Return the assistant's answer to a conversation; it ends at the template's end-of-turn token.
 
-        Arguments are those of ``generate``; ``template`` is one from ``chat_template``. Errors as in ``chat_ids``.
+        Arguments are those of ``generate``; ``template`` is one from ``chat_template`` or what it takes, ``variables``
+        what a Jinja template takes besides, such as ``{"tools": [...]}``. Errors as in ``chat_ids``.
         """
-        chat = self.chat_template() if template is None else template
-        ids = chat.render(messages, prompt=True).ids
-        strings = [stop] if isinstance(stop, str) else list(stop)
-        limits = self._limits(max_new_tokens, strings, chat.end)
+        chat = template if isinstance(template, ChatTemplate) else self.chat_template(template)
+        ids = chat.render(messages, prompt=True, **(variables or {})).ids
+        limits = self._limits(max_new_tokens, _strings(stop), chat.end)
         show = None if stream is None else lambda row, piece: stream(piece)
         return self._write(lambda: [ids], limits, seed, show, sampling)[0]
 
@@ -324,6 +327,7 @@ class LanguageModel:
 
         Raises:
             UsageError: the text is longer than the context, or the model does not write from left to right.
+            ModelFileError: a weight is no number, and so is the score.
         """
         if not isinstance(self.model, Decoder):
             raise UsageError("only a decoder gives each token a probability from those before it", "load a decoder")
@@ -332,10 +336,17 @@ class LanguageModel:
         start = self._special("end") if start is None else start
         if len(ids) + (start is not None) > self.context:
             raise too_long(len(ids) + (start is not None), self.context)
-        return score(self.logits, ids, self._spell, start)
+        found = score(self.logits, ids, self._spell, start)
+        self.refuse_no_number(found.total)
+        return found
 
     def logits(
-        self, input_ids: Ids, attention_mask: Ids | None = None, decoder_input_ids: Ids | None = None
+        self,
+        input_ids: Ids,
+        attention_mask: Ids | None = None,
+        decoder_input_ids: Ids | None = None,
+        *,
+        token_type_ids: Ids | None = None,
     ) -> Float[Tensor, "B L V"]:
         """Return the logits of every next token, or what the main head of an encoder says.
 
@@ -343,30 +354,35 @@ class LanguageModel:
             input_ids: ``[B, L]``; for an encoder-decoder the sources.
             attention_mask: ``[B, L]``, 1 at tokens and 0 at padding, which may stand on either side.
             decoder_input_ids: ``[B, T]``, the targets of an encoder-decoder, the start token first.
+            token_type_ids: ``[B, L]``, the segment of each token, where the model has segments; by default the first.
 
         Raises:
-            DataError: an id outside the vocabulary.
-            UsageError: rows longer than the context, a mask of another shape, or ``decoder_input_ids`` given or
-                missing where the model is of the other kind.
+            DataError: an id outside the vocabulary, or a segment that the model does not have.
+            UsageError: rows longer than the context, padding inside a row, a mask or segments of another shape or for
+                a model without, or ``decoder_input_ids`` given or missing where the model is of the other kind.
         """
         ids_BL, real_BL = self._inputs(input_ids, attention_mask)
+        segments = self._segments(token_type_ids, ids_BL)
         with torch.no_grad():
             if isinstance(self.model, ConditionalDecoder):
                 return self.model(ids_BL, self._targets(decoder_input_ids), source_real=real_BL)
             if decoder_input_ids is not None:
                 raise UsageError("this model has no encoder and decoder", "give input_ids without decoder_input_ids")
-            return self.model(ids_BL, real=real_BL)
+            return self.model(ids_BL, real=real_BL, **segments)
 
-    def hidden(self, input_ids: Ids, attention_mask: Ids | None = None) -> Float[Tensor, "B L D"]:
+    def hidden(
+        self, input_ids: Ids, attention_mask: Ids | None = None, *, token_type_ids: Ids | None = None
+    ) -> Float[Tensor, "B L D"]:
         """Return the final hidden states, after the last norm: an encoder-decoder's are those of its encoder.
 
         Arguments and errors as in ``logits``.
         """
         ids_BL, real_BL = self._inputs(input_ids, attention_mask)
+        segments = self._segments(token_type_ids, ids_BL)
         with torch.no_grad():
             if isinstance(self.model, ConditionalDecoder):
                 return self.model.read(ids_BL, real=real_BL).memory_BSD
-            return self.model.hidden(ids_BL, real=real_BL)
+            return self.model.hidden(ids_BL, real=real_BL, **segments)
 
     def trace(
         self,
@@ -497,6 +513,22 @@ class LanguageModel:
             raise UsageError("this model reads images, not tokens", "call its .model with [B, channels, rows, columns]")
         return size
 
+    def refuse_no_number(self, measured: float) -> None:
+        """Refuse a measure that is no number, and say where it comes from.
+
+        Raises:
+            ModelFileError: a weight is not finite; it is named.
+            RunError: every weight is, so the arithmetic has overflowed.
+        """
+        if math.isfinite(measured):
+            return
+        for name, weight in self.model.named_parameters():
+            if not torch.isfinite(weight).all():
+                message = f"{self._stored.folder}: {name} has numbers that are none (NaN or infinite)"
+                raise ModelFileError(message, "get the file again from its source, or take an earlier checkpoint")
+        message = f"the model gives {measured} though each of its weights is finite"
+        raise RunError(message, "16-bit numbers overflow: try --dtype float32")
+
     @property
     def _target_vocabulary(self) -> int:
         """The number of tokens that an encoder-decoder writes; its source may have another vocabulary."""
@@ -539,13 +571,19 @@ class LanguageModel:
         ids_BL = self._checked("input_ids", input_ids, self._vocabulary)
         if attention_mask is None:
             return ids_BL.to(self.device), None
-        mask_BL = torch.as_tensor(attention_mask)
-        if mask_BL.shape != ids_BL.shape:
-            raise UsageError(
-                f"attention_mask of shape {list(mask_BL.shape)} for input_ids of {list(ids_BL.shape)}",
-                "give one number for each token",
-            )
+        mask_BL = _one_each("attention_mask", attention_mask, ids_BL)
         return ids_BL.to(self.device), mask_BL.bool().to(self.device)
+
+    def _segments(self, token_type_ids: Ids | None, ids_BL: Tensor) -> dict[str, Tensor]:
+        """Return the checked segments as an argument of the model, where there are any."""
+        if token_type_ids is None:
+            return {}
+        embed = self.model.spec.embed if isinstance(self.model, Encoder) else None
+        if not isinstance(embed, SegmentedEmbedding.Spec):
+            raise UsageError("this model has no segments", "leave token_type_ids away")
+        segments_BL = _one_each("token_type_ids", token_type_ids, ids_BL).long()
+        check_segments(segments_BL, embed.segments)
+        return {"segments": segments_BL.to(self.device)}
 
     def _targets(self, decoder_input_ids: Ids | None) -> Tensor:
         """Return the checked targets of an encoder-decoder."""
@@ -577,3 +615,26 @@ class LanguageModel:
     def _spell(self, id: int) -> str:
         """Return how an id reads."""
         return self.tokenizer.decode([id], special=True)
+
+
+def _one_each(name: str, given: Ids, ids_BL: Tensor) -> Tensor:
+    """Return what is given for each token as a tensor.
+
+    Raises:
+        UsageError: it has another shape than the ids.
+    """
+    found = torch.as_tensor(given)
+    if found.shape != ids_BL.shape:
+        raise UsageError(
+            f"{name} of shape {list(found.shape)} for input_ids of {list(ids_BL.shape)}",
+            "give one number for each token",
+        )
+    return found
+
+
+def _strings(stop: str | Sequence[str]) -> list[str]:
+    """Return the strings that end an answer. Raises `UsageError` for anything else."""
+    found = [stop] if isinstance(stop, str) else stop
+    if not isinstance(found, list | tuple) or not all(isinstance(string, str) for string in found):
+        raise UsageError(f"stop={stop!r} is neither a text nor a list of texts", 'give stop="\\n\\n", for example')
+    return list(found)

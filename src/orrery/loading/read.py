@@ -67,8 +67,28 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
     """
     folder = locate(path, say)
     stored = _read_checkpoint(folder) if (folder / SPEC).is_file() else read_published(folder)
+    _check_tokenizer(stored, say)
     stored.model.eval()
     return stored
+
+
+def _check_tokenizer(stored: Stored, say: Callable[[str], None]) -> None:
+    """Refuse a tokenizer of another model: its ids have no row in this one's table.
+
+    Added tokens beyond the table are told of only: published models have them, for padding, and a text that holds
+    one is refused when it comes.
+    """
+    size, tokenizer = vocabulary_of(stored.model.spec), stored.tokenizer
+    if size is None or tokenizer is None or tokenizer.size <= size:
+        return
+    added = {token["id"] for token in tokenizer.definition.get("added_tokens") or ()}
+    beyond = set(range(size, tokenizer.size))
+    if not beyond <= added:
+        raise ModelFileError(
+            f"{stored.folder}: the tokenizer has {tokenizer.size:,} ids, the model {size:,}",
+            "put the tokenizer there that the model was trained with",
+        )
+    say(f"{stored.folder}: {len(beyond)} added tokens of the tokenizer have no row in the model")
 
 
 def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> Path:
@@ -107,7 +127,7 @@ def read_published(folder: Path, weights: Weights | None = None) -> Stored:
     Raises:
         ModelFileError: files are missing or damaged or do not fit each other.
     """
-    config = read_json(folder / CONFIG)
+    config = _checked_ends(read_json(folder / CONFIG), folder / CONFIG)
     family = config.get("model_type")
     spec = published(config, folder / CONFIG)
     weights = open_weights(folder) if weights is None else weights
@@ -152,10 +172,15 @@ def _read_checkpoint(folder: Path) -> Stored:
 def _generation(folder: Path) -> dict[str, Any]:
     """Return the content of ``generation_config.json``, where there is one."""
     path = folder / GENERATION
-    content = read_json(path) if path.is_file() else {}
+    return _checked_ends(read_json(path) if path.is_file() else {}, path)
+
+
+def _checked_ends(content: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return a file's content, whose end tokens must be numbers: no token would equal a word, and no text end."""
     ends = content.get("eos_token_id")
     if ends is not None and not all(type(id) is int for id in (ends if isinstance(ends, list) else [ends])):
-        raise ModelFileError(f"{path}: eos_token_id = {ends!r} is no token number", "give a number or a list of them")
+        message = f"{path}: eos_token_id = {str(ends)[:60]!r} is no token number"
+        raise ModelFileError(message, "give a number or a list of them")
     return content
 
 

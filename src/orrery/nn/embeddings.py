@@ -79,3 +79,17 @@ def check_ids(ids: Int[Tensor, "..."], vocabulary: int) -> None:
             f"token id {int(bad.flatten()[0])} is outside the vocabulary of {vocabulary}",
             "was the text encoded with another tokenizer?",
         )
+
+
+def check_segments(segments: Int[Tensor, "..."], count: int) -> None:
+    """Refuse numbers of segments that a model does not have.
+
+    Raises:
+        DataError: names the first bad number and the count.
+    """
+    bad = segments[(segments < 0) | (segments >= count)]
+    if bad.numel():
+        raise DataError(
+            f"segment {int(bad.flatten()[0])}, but the model has {count}, counted from 0",
+            "give token_type_ids as its tokenizer writes them: 0 for the first text, 1 for the second",
+        )

@@ -97,7 +97,7 @@ class Stack(nn.Module):
         ``memory`` and ``memory_mask`` are the encoder's output and which of its places are real.
         """
         keys = cache.open(places, real_BL, self.masks)
-        length = cache.capacity or places.positions.shape[1]
+        length = cache.capacity or (places.positions.shape[1] if whole else _reach(places.positions, real_BL))
         call = Call(places, keys, length, x_BLD.dtype)
         positions: dict[str, BoundPosition] = {"none": NO_POSITION}
         for name, scheme in self.positions.items():
@@ -125,6 +125,11 @@ class Stack(nn.Module):
             layer = Layer(depth, f"{self.path}blocks.{depth}", ctx.cache)
             x_BLD = self.blocks[number](x_BLD, replace(ctx, layer=layer))
         return ctx.tap(self, "final", self.final(x_BLD))
+
+
+def _reach(positions: Tensor, real_BL: Tensor | None) -> int:
+    """Return one more than the furthest position of a real token: documents in a packed row are short."""
+    return int((positions if real_BL is None else torch.where(real_BL, positions, 0)).max()) + 1
 
 
 def _bind(mask: Mask, query: Places, key: Places, whole: bool) -> BoundMask:

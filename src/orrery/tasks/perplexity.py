@@ -39,6 +39,7 @@ def evaluate_perplexity(
 
     Raises:
         DataError: the texts are empty.
+        ModelFileError: a weight is no number, and so is the loss.
         UsageError: the model is no decoder, or a window is longer than its context.
     """
     if not isinstance(lm.model, Decoder):
@@ -59,6 +60,7 @@ def evaluate_perplexity(
         if done is not None:
             done(min(windows.windows, (index + 1) * batch_size))
     found = measures(totals, bytes_per_token, Alone())
+    lm.refuse_no_number(found["val/loss"])
     return {name.removeprefix("val/"): value for name, value in found.items()}
 
 

@@ -20,15 +20,21 @@ PIECE = 64
 BYTES = 256
 
 CONTRACTIONS = "'s|'t|'re|'ve|'m|'ll|'d"
-WORDS = (
-    rf"{CONTRACTIONS}| ?\p{{L}}{{1,{PIECE}}}| ?\p{{N}}{{1,{PIECE}}}| ?[^\s\p{{L}}\p{{N}}]{{1,{PIECE}}}"
-    rf"|\s{{1,{PIECE}}}(?!\S)|\s{{1,{PIECE}}}"
-)
+LETTERS = rf"\p{{L}}{{1,{PIECE}}}"
+LETTERS_AND_MARKS = rf"\p{{L}}[\p{{L}}\p{{M}}]{{0,{PIECE - 1}}}"
+OTHERS = rf" ?\p{{N}}{{1,{PIECE}}}| ?[^\s\p{{L}}\p{{N}}]{{1,{PIECE}}}|\s{{1,{PIECE}}}(?!\S)|\s{{1,{PIECE}}}"
+WORDS = f"{CONTRACTIONS}| ?{LETTERS}|{OTHERS}"
+MARKED_WORDS = f"{CONTRACTIONS}| ?{LETTERS_AND_MARKS}|{OTHERS}"
 
 
-def words() -> pre_tokenizers.PreTokenizer:
+def words(pattern: str = WORDS) -> pre_tokenizers.PreTokenizer:
     """Cut into words, the space before a word kept with it."""
-    return pre_tokenizers.Split(Regex(WORDS), "isolated")
+    return pre_tokenizers.Split(Regex(pattern), "isolated")
+
+
+def marked_words() -> pre_tokenizers.PreTokenizer:
+    """Cut as `words` does, with the marks of a letter, which write the vowels of many scripts, kept with it."""
+    return words(MARKED_WORDS)
 
 
 def pre_tokenizer() -> pre_tokenizers.PreTokenizer:

@@ -39,7 +39,12 @@ def cuttable(definition: Mapping[str, Any]) -> bool:
         return False
     if (definition.get("normalizer") or {}).get("type") not in (None, "Lowercase", "BertNormalizer"):
         return False
-    known = (plain(GPT2), BERT, WORDS, *map(definition_of, (bpe.words(), characters.pre_tokenizer())))
+    known = (
+        plain(GPT2),
+        BERT,
+        WORDS,
+        *map(definition_of, (bpe.words(), bpe.marked_words(), characters.pre_tokenizer())),
+    )
     first, *later = _steps(plain(definition.get("pre_tokenizer") or {}))
     return first in known and all(step["type"] == "Split" or step == BYTES for step in later)
 

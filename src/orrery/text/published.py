@@ -8,6 +8,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from orrery.errors import ModelFileError
+from orrery.text import frames
 from orrery.text.sentencepiece import export
 
 HINT = "the file is damaged or of another kind: take it from its origin again"
@@ -27,7 +28,7 @@ def reader(file: Path) -> Callable[[Path], str] | None:
     if file.name in GPT2_MERGES or file.name in GPT2_MERGES.values():
         return gpt2
     if file.suffix == ".model":
-        return lambda file: export.definition(file.read_bytes())
+        return _sentencepiece
     return bert if file.name == "vocab.txt" else None
 
 
@@ -46,9 +47,9 @@ def gpt2(file: Path) -> str:
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     engine.decoder = decoders.ByteLevel()
     # GPT-2's one control token; RoBERTa's and BART's files of this kind have these others.
-    control = ["<|endoftext|>", "<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    engine.add_special_tokens([AddedToken(name, normalized=False) for name in control if name in ids])
-    return engine.to_str()
+    control = [name for name in ("<|endoftext|>", "<s>", "<pad>", "</s>", "<unk>", "<mask>") if name in ids]
+    engine.add_special_tokens([AddedToken(name, normalized=False) for name in control])
+    return _framed(engine, frames.of_roberta(engine.token_to_id))
 
 
 def bert(file: Path) -> str:
@@ -70,13 +71,33 @@ def bert(file: Path) -> str:
     engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     engine.decoder = decoders.WordPiece()
     engine.add_special_tokens([AddedToken(name, normalized=False) for name in CONTROL if name in ids])
-    return engine.to_str()
+    return _framed(engine, frames.of_bert(engine.token_to_id))
+
+
+def _sentencepiece(file: Path) -> str:
+    """Return the tokenizer.json of a SentencePiece model, with what the family of a configuration beside it adds."""
+    made = json.loads(export.definition(file.read_bytes()))
+    ids = {token["content"]: token["id"] for token in made["added_tokens"]}
+    made["post_processor"] = frames.of_sentencepiece(_config(file), ids.get)
+    return json.dumps(made, ensure_ascii=False)
+
+
+def _framed(engine: Tokenizer, rule: frames.Rule | None) -> str:
+    return json.dumps({**json.loads(engine.to_str()), "post_processor": rule}, ensure_ascii=False)
+
+
+def _config(file: Path) -> dict[str, Any]:
+    """Return the tokenizer_config.json beside a file; empty where there is none."""
+    beside = file.with_name("tokenizer_config.json")
+    try:
+        config = json.loads(_read(beside)) if beside.is_file() else {}
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{beside.name} beside it is not JSON: {error}", "export it again") from None
+    return config if isinstance(config, dict) else {}
 
 
 def _lower_case(file: Path, pieces: list[str]) -> bool:
-    config_file = file.with_name("tokenizer_config.json")
-    config: Any = json.loads(_read(config_file)) if config_file.is_file() else {}
-    stated = config.get("do_lower_case") if isinstance(config, dict) else None
+    stated = _config(file).get("do_lower_case")
     if isinstance(stated, bool):
         return stated
     return all(piece == piece.lower() for piece in pieces if not (piece.startswith("[") and piece.endswith("]")))

@@ -1,6 +1,8 @@
-"""Byte-pair encoding and Unigram on characters, with the cuts of byte-level BPE: known characters decode exactly.
+"""Byte-pair encoding and Unigram on characters, cut almost as for byte-level BPE: known characters decode exactly.
 
-Papers: Sennrich, Haddow and Birch 2016 (BPE); Kudo 2018 (Unigram). The engine trains both.
+Differs from its cuts, GPT-2's: a mark stays with its letter. They would cut a Hindi word at each vowel.
+
+Papers: Sennrich, Haddow and Birch 2016 (BPE); Kudo 2018 (Unigram). The engine trains BPE.
 """
 
 import json
@@ -13,7 +15,7 @@ from orrery.errors import UsageError
 from orrery.text import bpe
 from orrery.text.characters import REPLACEMENT, UNKNOWN
 from orrery.text.chunks import cut
-from orrery.text.expectation import estimate
+from orrery.text.unigram.training import learn
 
 NEVER = -1000.0
 
@@ -29,37 +31,33 @@ def train_bpe(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
 
 
 def train_unigram(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
-    """Learn which pieces by expectation maximisation and pruning, then each one's log probability in a fixed order."""
-    tokenizer = _prepared(models.Unigram())
-    trainer = trainers.UnigramTrainer(
-        vocab_size=vocabulary - 1, special_tokens=[UNKNOWN], unk_token=UNKNOWN, show_progress=False
-    )
-    words: Counter[str] = Counter()
-    try:
-        tokenizer.train_from_iterator(_counted(texts, words), trainer)
-    except Exception as error:  # the engine's own type
-        if "not large enough" not in str(error):
-            raise
-        raise UsageError(f"unigram: {error}", "give a larger --vocabulary, or train byte_bpe") from None
-    pieces = [piece for piece, _ in json.loads(tokenizer.to_str())["model"]["vocab"] if piece != UNKNOWN]
-    scores = sorted(estimate(words, pieces).items(), key=lambda item: (-item[1], item[0]))
+    """Learn pieces and their log probabilities from counted words; the same in every run."""
+    words = _counted(texts)
+    characters, room = len(set().union(*words)), vocabulary - 2
+    if characters > room:
+        raise UsageError(
+            f"unigram: the characters of this corpus alone fill {characters + 2:,} ids of {vocabulary:,}",
+            "give a larger --vocabulary, or train byte_bpe, which needs 256 bytes for any script",
+        )
+    scores = learn(words, room, never=end) if words else {}
+    best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
     # So low that the five characters of the unknown token, written in a text, stay five characters.
-    tokenizer.model = models.Unigram([(UNKNOWN, NEVER), *scores], unk_id=0)
+    tokenizer = _prepared(models.Unigram([(UNKNOWN, NEVER), *best], unk_id=0))
     return _finished(tokenizer, end)
 
 
-def _counted(texts: Iterator[str], words: Counter[str]) -> Iterator[str]:
-    """Pass the texts on, and count their words."""
-    rule = bpe.words()
+def _counted(texts: Iterator[str]) -> Counter[str]:
+    rule = bpe.marked_words()
+    words: Counter[str] = Counter()
     for text in texts:
         for part in cut(text):
             words.update(word for word, _ in rule.pre_tokenize_str(part))
-        yield text
+    return words
 
 
 def _prepared(model: models.Model) -> Tokenizer:
     tokenizer = Tokenizer(model)
-    tokenizer.pre_tokenizer = bpe.words()
+    tokenizer.pre_tokenizer = bpe.marked_words()
     tokenizer.decoder = decoders.Sequence([decoders.Replace(UNKNOWN, REPLACEMENT), decoders.Fuse()])
     return tokenizer
 

@@ -6,13 +6,24 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar, Literal, SupportsIndex
 
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import chunks, published
 from orrery.text.engine import Span, engine_of
+from orrery.text.frames import Frame, Framed
 from orrery.text.pieces import Pieces, byte_fallback, pieces_of
+from orrery.text.streams import Stream
 from orrery.text.validation import parse_tokenizer
+
+Special = bool | Literal["around"]
+_NAMES = {
+    "end": "eos", "start": "bos", "unknown": "unk", "pad": "pad", "mask": "mask", "class": "cls", "separator": "sep",
+}  # fmt: skip
+"""Our roles of special tokens, and their names in a Hugging Face tokenizer_config.json."""
+
+_ROBERTA = ("<s>", "</s>", "<mask>")
+"""Start, end and mask of the family that has no other class and separator tokens than its start and end."""
 
 
 class Tokenizer:
@@ -28,6 +39,8 @@ class Tokenizer:
         "unknown": ("<unk>", "[UNK]", "<OOV>"),
         "pad": ("<pad>", "[PAD]", "<|pad|>"),
         "mask": ("<mask>", "[MASK]"),
+        "class": ("[CLS]",),
+        "separator": ("[SEP]",),
     }
 
     def __init__(self, content: str, roles: Mapping[str, str] | None = None) -> None:
@@ -42,18 +55,38 @@ class Tokenizer:
         self.size: int = 1 + max(self._library.get_vocab(with_added_tokens=True).values())
         self.roles: dict[str, str] = self._known_roles() | dict(roles or {})
 
-    def encode(self, text: str, special: bool = False) -> list[int]:
-        """Return the ids of ``text``; with ``special`` the control tokens written in it become control ids.
+    def encode(self, text: str, special: Special = False, pair: str | None = None) -> list[int]:
+        """Return the ids of ``text``; no special token is among them unless ``special`` asks for it.
 
-        Raises `DataError` with the position of a lone surrogate. No start or end token is added.
+        ``special="around"`` adds those that the family puts around a text, or around it and its ``pair``, such as
+        ``[CLS]`` and ``[SEP]``; a family without any adds none. ``special=True`` makes control ids of the control
+        tokens that are written in the text. Raises `DataError` with the position of a lone surrogate, `UsageError` for
+        another ``special`` or a ``pair`` without "around".
         """
+        if special == "around":
+            return self.frame(text, pair).ids
+        if special not in (False, True) or pair is not None:
+            raise UsageError(
+                "a pair is encoded with the special tokens around it" if pair is not None else f"special={special!r}",
+                'special is False, True or "around"; a pair needs special="around"',
+            )
         if special:
             refuse_surrogates(text)
             return self._engine.encode_control(text)
+        if not self.cuttable:
+            refuse_surrogates(text)
+            return self._engine.encode_batch([text])[0]
         ids: list[int] = []
         for part in self.encode_parts(text):
             ids += part
         return ids
+
+    def frame(self, text: str, pair: str | None = None) -> Framed:
+        """Return the ids of a text or of two with the special tokens of the family around them, and their segments.
+
+        What is written in the texts stays text. Equal to what transformers gives for the saved tokenizer.
+        """
+        return self._frame.around(self.encode(text), None if pair is None else self.encode(pair))
 
     def encode_parts(self, text: str) -> Iterator[list[int]]:
         """Yield the ids of ``text`` part by part, so that a text of any length needs little memory."""
@@ -64,6 +97,22 @@ class Tokenizer:
     def parts(self, text: str) -> Iterator[str]:
         """Yield parts of ``text`` whose ids, joined, are its ids: short ones, if the tokenizer is ``cuttable``."""
         return chunks.cut(text) if self.cuttable else iter([text])
+
+    def begin(self) -> Stream | None:
+        """Return the encoding of a text that comes part by part, cut anywhere; None where no such is known.
+
+        The texts of its parts are not checked for surrogates: they are of a decoded file.
+        """
+        return self._engine.begin()
+
+    def last_cut(self, text: str) -> int | None:
+        """Return the last place inside the beginning of a text at which it may be cut, or None.
+
+        Where the parts of a ``cuttable`` tokenizer meet; anywhere, if the parts go to what `begin` returns.
+        """
+        if self.cuttable:
+            return chunks.last_cut(text)
+        return len(text) - 1 if len(text) > 1 and self._engine.begin() else None
 
     def encode_with_ends(self, text: str) -> tuple[list[int], list[int]]:
         """Return the ids of ``text`` and, for each, the character of ``text`` at which it ends."""
@@ -117,7 +166,7 @@ class Tokenizer:
         return [text] if rule is None else [word for word, _ in rule.pre_tokenize_str(text)]
 
     def special(self, name: str) -> int:
-        """Return the id of a control token by its role (end, start, unknown, pad, mask) or spelling."""
+        """Return the id of a control token by its role, one of `ROLES`, or by its spelling."""
         id = self._library.token_to_id(self.roles.get(name, name))
         if id is None:
             known = ", ".join(f"{role} {token}" for role, token in self.roles.items()) or "none"
@@ -128,6 +177,10 @@ class Tokenizer:
     def control(self) -> frozenset[int]:
         """Ids of the control tokens, which decoding leaves out."""
         return frozenset(id for id, token in self._library.get_added_tokens_decoder().items() if token.special)
+
+    @cached_property
+    def _frame(self) -> Frame:
+        return Frame(self._json)
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -167,8 +220,9 @@ class Tokenizer:
         """Write tokenizer.json, and the tokenizer_config.json that transformers' AutoTokenizer needs."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        names = {"end": "eos", "start": "bos", "unknown": "unk", "pad": "pad", "mask": "mask"}
-        config: dict[str, Any] = {f"{names[role]}_token": token for role, token in self.roles.items() if role in names}
+        config: dict[str, Any] = {
+            f"{_NAMES[role]}_token": token for role, token in self.roles.items() if role in _NAMES
+        }
         config |= {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
         _write(folder / FILES[0], self._content)
         _write(folder / FILES[1], json.dumps(config, indent=2, ensure_ascii=False) + "\n")
@@ -178,7 +232,10 @@ class Tokenizer:
             role: [name for name in names if self._library.token_to_id(name) is not None]
             for role, names in self.ROLES.items()
         }
-        return {role: names[0] for role, names in present.items() if names}
+        found = {role: names[0] for role, names in present.items() if names}
+        if "class" not in found and (found.get("start"), found.get("end"), found.get("mask")) == _ROBERTA:
+            found |= {"class": found["start"], "separator": found["end"]}
+        return found
 
     def _checked(self, ids: Iterable[SupportsIndex]) -> list[int]:
         checked = [int(id) for id in ids]
@@ -241,8 +298,7 @@ def _roles(config_file: Path) -> dict[str, str]:
         raise ModelFileError(f"{config_file.name} beside it is not JSON: {error}", "export it again") from None
     if not isinstance(config, dict):
         raise ModelFileError(f"{config_file.name} beside it is not a JSON object", "export it again")
-    names = {"eos": "end", "bos": "start", "unk": "unknown", "pad": "pad", "mask": "mask"}
-    found = {role: config.get(f"{name}_token") for name, role in names.items()}
+    found = {role: config.get(f"{name}_token") for role, name in _NAMES.items()}
     contents = {role: token.get("content") if isinstance(token, dict) else token for role, token in found.items()}
     return {role: token for role, token in contents.items() if isinstance(token, str)}
 

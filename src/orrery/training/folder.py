@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL = (
     "final",
 )
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+LEFTOVER = re.compile(r"(|report\.(json|html)|metrics\.jsonl|config\.yaml|run\.json|final)\.tmp-\d+")
+"""What a killed process leaves of the files of a run."""
 OURS = (METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, *TOKENIZER)
 
 
@@ -142,6 +145,9 @@ def open_run_folder(
     with folder_lock(path):
         with machine_errors(path):
             succession.settle(path)
+            for entry in path.iterdir():
+                if LEFTOVER.fullmatch(entry.name):
+                    remove(entry)
             refuse_folder(path, resume or overwrite, beside)
             probe = path / f".tmp-{os.getpid()}"
             probe.write_bytes(b"can this folder be written?")
@@ -158,9 +164,10 @@ def open_run_folder(
 
 
 def entries(path: Path) -> list[str]:
-    """Return the names in a folder that count: all but the lock and what a replacement leaves."""
+    """Return the names in a folder that count: all but the lock and what a replacement or a killed write leaves."""
     own = (LOCK, succession.NEW, succession.DECIDED, succession.LEAVING, succession.LEFT)
-    return sorted(entry.name for entry in path.iterdir() if entry.name not in own) if path.exists() else []
+    names = [entry.name for entry in path.iterdir()] if path.exists() else []
+    return sorted(name for name in names if name not in own and not LEFTOVER.fullmatch(name))
 
 
 def refuse_folder(path: Path, continued: bool, beside: Collection[str] = ()) -> None:

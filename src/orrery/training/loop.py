@@ -106,6 +106,9 @@ class Trainer:
         """Train up to ``training.steps``, from the newest checkpoint if any, and return how it ended."""
         with self.signals, memory_errors(self.parts.model, self.settings.optimizer.kind):
             self._start()
+            if self.ranks.any(self.signals.received is not None) and self.progress.step < self.settings.steps:
+                self._say("stopped before the first step: nothing new to save")
+                return Outcome(self.progress.step, self.progress.best, self.signals.received)
             while self.progress.step < self.settings.steps or self.progress.pending:
                 if not self.progress.pending:
                     self._update()

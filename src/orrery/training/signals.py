@@ -9,6 +9,12 @@ from typing import Any
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+def pass_on(number: int | None) -> None:
+    """Raise what a signal that stopped a training means to something larger, of which it is a part."""
+    if number is not None:
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+
 class StopSignals:
     """Inside this context ``received`` holds the number of the signal that asked to stop, else None.
 

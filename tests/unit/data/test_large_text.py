@@ -29,6 +29,10 @@ def joined(blocks):
     return documents
 
 
+def nowhere(text):
+    return None
+
+
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(large_text, "BLOCK", 16)
@@ -45,7 +49,7 @@ def test_blocks_are_the_documents_of_the_corpus(small, tmp_path):
     blocks = list(read_blocks(tmp_path, Reading()))
     assert joined(blocks) == [(document.name, document.text) for document in read_corpus(tmp_path)]
     assert max(len(block.text) for block in blocks) < 60
-    whole = list(read_blocks(tmp_path / "a.txt.gz", Reading(), cuttable=False))
+    whole = list(read_blocks(tmp_path / "a.txt.gz", Reading(), last_cut=nowhere))
     assert [(block.text, block.last) for block in whole] == [(WORDS, True)]
     assert "".join(read_texts(tmp_path / "b", Reading())) == WORDS * 9
 
@@ -111,4 +115,4 @@ def test_a_text_without_a_place_to_cut_is_read_whole_up_to_a_limit(small, tmp_pa
         list(read_blocks(tmp_path / "a.txt", Reading()))
     (tmp_path / "b.txt").write_text("x " * 300)
     with pytest.raises(DataError, match=r"b.txt: more than 400 characters, and this tokenizer can only read"):
-        list(read_blocks(tmp_path / "b.txt", Reading(), cuttable=False))
+        list(read_blocks(tmp_path / "b.txt", Reading(), last_cut=nowhere))

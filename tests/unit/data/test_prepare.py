@@ -1,8 +1,11 @@
+import io
+import itertools
 import json
 import os
 
 import numpy as np
 import pytest
+import sentencepiece
 
 from orrery.cli.console import report as report_error
 from orrery.data import encoding, large_text, prepare
@@ -11,7 +14,8 @@ from orrery.data.large_text import Reading
 from orrery.data.shard_index import Index, ShardSet, verify
 from orrery.data.splits import split_documents, split_tail
 from orrery.errors import DataError, MachineError
-from orrery.text import load_tokenizer
+from orrery.text import Tokenizer, load_tokenizer
+from orrery.text.sentencepiece.export import definition
 from orrery.text.train import train_tokenizer
 
 LINE = "The quick brown fox, number {}, jumps over the lazy dog's tail.\n"
@@ -214,6 +218,59 @@ def test_a_tokenizer_that_reads_texts_whole_is_used_and_bounded(tmp_path, monkey
     monkeypatch.setattr(large_text, "WHOLE", 1000)
     with pytest.raises(DataError, match=r"this tokenizer can only read a text whole"):
         prepare.prepare(tmp_path / "a.txt", tokenizer, tmp_path / "other")
+
+
+@pytest.fixture(scope="module", params=["unigram", "bpe"])
+def whole_reader(request):
+    """A SentencePiece model, whose ids may depend on all the text before."""
+    made = io.BytesIO()
+    lines = [*TEXT.splitlines(), "a tail and a fox, jumps; 12 \u540d\u524d"] * 3
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=made,
+        vocab_size=90,
+        model_type=request.param,
+        hard_vocab_limit=False,
+        normalization_rule_name="identity",
+        minloglevel=3,
+    )
+    return Tokenizer(definition(made.getvalue()), {"end": "</s>"})
+
+
+def test_a_sentencepiece_model_reads_a_long_document_block_by_block(whole_reader, tmp_path, monkeypatch):
+    monkeypatch.setattr(large_text, "WHOLE", 400)
+    for text in (TEXT + "  \u540d\u524d qq" * 9 + " " * 300 + "end " * 99, "x" * 3_000, " " * 999 + "a"):
+        (tmp_path / "a.txt").write_text(text, newline="")
+        seen = []
+        out = tmp_path / str(len(text))
+        prepare.prepare(tmp_path / "a.txt", whole_reader, out, report=seen.append)
+        for split, part in zip(("train", "validation"), split_tail(text), strict=True):
+            expected = [*whole_reader.encode(part), whole_reader.special("end")]
+            assert ShardSet.open(out, split)[:].tolist() == expected
+        assert (
+            max(after - before for before, after in itertools.pairwise(one.done for one in seen))
+            < 800
+            < len(text.encode())
+        )
+
+
+def test_a_preparation_with_a_sentencepiece_model_goes_on_within_a_document(whole_reader, tmp_path, monkeypatch):
+    file = rows(tmp_path, [TEXT[:900], "fox", TEXT[900:2_500] + "\u540d" * 90, "tail", *TEXT[:400].splitlines()])
+    prepare.prepare(file, whole_reader, tmp_path / "whole", every=3)
+    original, writes = prepare.Preparation.write, [0]
+
+    def write(self, batch, encoded):
+        original(self, batch, encoded)
+        writes[0] += 1
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(prepare.Preparation, "write", write)
+        for _ in range(12):
+            with pytest.raises(Killed):
+                prepare.prepare(file, whole_reader, tmp_path / "stopped", every=3)
+    prepare.prepare(file, whole_reader, tmp_path / "stopped", every=3)
+    assert content(tmp_path / "stopped") == content(tmp_path / "whole")
 
 
 def test_progress_counts_bytes_and_tokens(tmp_path):

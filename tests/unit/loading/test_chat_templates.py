@@ -84,6 +84,17 @@ def test_ids_to_learn_from_say_what_the_assistant_wrote(published):
     assert not any(prompt.reply)
 
 
+def test_a_reply_takes_a_template_by_name_and_the_templates_variables(published):
+    lm = orrery.load(published[0], "cpu", say=str)
+    assert lm.reply(CHAT[:1], template="mistral", max_new_tokens=2).ids == lm.reply(CHAT[:1], max_new_tokens=2).ids
+    source = published[0] / "loud.jinja"
+    source.write_text("{{ tools[0].function.name }}[INST]{{ messages[0].content }}")
+    tools = [{"type": "function", "function": {"name": "the cat"}}]
+    found = lm.reply(CHAT[:1], template=source, variables={"tools": tools}, max_new_tokens=2)
+    assert found.ids == lm.reply(CHAT[:1], template=lm.chat_template(source), variables={"tools": tools},
+                                 max_new_tokens=2).ids  # fmt: skip
+
+
 def test_a_model_without_a_template_says_how_to_give_one(tmp_path):
     lm = orrery.load(saved(tmp_path / "bare", "llama"), "cpu", say=str)
     with pytest.raises(ModelFileError, match=r"bare has no chat template.*--template.*zephyr, or a Jinja file"):

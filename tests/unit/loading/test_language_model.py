@@ -102,3 +102,10 @@ def test_dtypes_and_devices(tmp_path):
     if not torch.cuda.is_available():
         with pytest.raises(MachineError, match="cuda"):
             load(folder, device="cuda")
+
+
+def test_padding_inside_a_row_is_refused(lm):
+    mask = [[1, 1, 0, 1, 1]]
+    for method in (lm.logits, lm.hidden):
+        with pytest.raises(UsageError, match="padding inside a row: row 0, token 3"):
+            method([[5, 6, 7, 8, 9]], mask)

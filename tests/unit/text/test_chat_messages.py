@@ -136,14 +136,17 @@ from orrery.errors import OrreryError
 from orrery.text import load_tokenizer
 from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.origins import origins
-from orrery.text.chat.render import ChatTemplate, chat_format
+from orrery.text.chat.render import ChatTemplate, chat_format, choose_template
 
 tokenizer = load_tokenizer(sys.argv[1])
 jinja = ChatTemplate(tokenizer, JinjaTemplate("{{ messages[0].content }}<|im_end|>", tokenizer))
 chats = [jinja, chat_format("chatml", tokenizer)]
 calls = [lambda m, c=c, r=r: c.render(m, replies=r) for c in chats for r in (False, True)]
-for wrong in WRONG:
-    for call in [*calls, lambda m: origins(jinja, m)]:
+named = [lambda name: choose_template(name, tokenizer)]
+tried = [(wrong, [*calls, lambda m: origins(jinja, m)]) for wrong in WRONG]
+tried += [(name, named) for name in (3, None, b"chatml", ["chatml"], "", "a" * 5000, "a\\0b", "{{ messages }}")]
+for wrong, given in tried:
+    for call in given:
         try:
             call(wrong)
         except OrreryError:

@@ -7,11 +7,21 @@ from itertools import chain
 import numpy as np
 import pytest
 import tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orrery.errors import ModelFileError
+from orrery.kernels.compiled import HAVE_NUMBA
 from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.sentencepiece import charsmap
 from orrery.text.sentencepiece.export import KEY, definition
+from orrery.text.sentencepiece.file import read
+from orrery.text.sentencepiece.unigram import Unigram
+
+if HAVE_NUMBA:
+    from orrery.text.sentencepiece.compiled import Compiled
+
+needs_numba = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba")
 
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
 CONTROLS = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3)]
@@ -176,6 +186,59 @@ def test_every_way_to_encode_gives_the_same_ids(load):
 def test_ends_are_places_of_the_text_as_it_was_given(load):
     tokenizer = load("tiny.model", model(normal=[(2, trie({"xy": "ab"}))]))
     assert tokenizer.encode_with_ends(" xy  bzz ") == ([6, 3, 5, 0], [3, 5, 6, 8])
+
+
+SCORES = st.sampled_from([-1.0, -2.0, -2.5, -(2.0**-9), -1.1, -(2.0**16), -60_000.3])
+SOME = st.dictionaries(st.text("abc" + SPACE, min_size=1, max_size=4), SCORES, max_size=9)
+TEXT = st.text("abcxyzq \u6771\U0001f98a" + SPACE, max_size=40)
+RULES = {"x": "a", "xy": "bxb", "z": "", "q": " ", "yy": "ab"}
+
+
+def some_model(pieces, users, spelled, normal=()):
+    kinds = [(text, score, 1) for text, score in pieces.items() if text not in users]
+    more = [(f"<0x{byte:02X}>", 0.0, 6) for byte in range(256)] if spelled else []
+    return model([*CONTROLS, *kinds, *((text, 0.0, 4) for text in users), *more], normal=normal)
+
+
+@needs_numba
+@given(SOME, st.sets(st.text("abc", min_size=2, max_size=3), max_size=2), st.booleans(), TEXT, st.integers(1, 9))
+def test_the_compiled_search_gives_what_the_plain_one_gives(pieces, users, spelled, text, size):
+    """Scores that tie, that float32 cannot add, and that grow beyond what is taken off again."""
+    found = read(some_model(pieces, users, spelled))
+    plain, compiled = Unigram(found), Compiled(found)
+    expected = [list(part) for part in plain.cut(text)]
+    assert [list(part) for part in compiled.cut(text)] == expected
+    for cutter in (plain, compiled):
+        cutting = cutter.begin()
+        parts = [cutting.push(text[start : start + size], final=False) for start in range(0, len(text), size)]
+        parts.append(cutting.push("", final=True))
+        assert list(chain.from_iterable(ids for ids, _, _ in parts)) == expected[0]
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+@given(text=TEXT, size=st.integers(1, 9), normal=st.sampled_from([(), ((3, 0),), ((4, 0),), ((3, 0), (4, 0))]))
+def test_a_text_that_comes_part_by_part_gives_the_ids_of_the_whole(kind, text, size, normal):
+    pieces = [*(PIECES if kind == 1 else MERGED), ("xc", 0.0, 4), ("xcx", 0.0, 4)]
+    content = model(pieces, training=[(3, kind)], normal=[*normal, (2, trie(RULES))])
+    tokenizer = Tokenizer(definition(content))
+    stream = tokenizer.begin()
+    parts = [stream.push(text[start : start + size]) for start in range(0, len(text), size)]
+    assert list(chain.from_iterable([*parts, stream.finish()])) == tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("fast", [False, pytest.param(True, marks=needs_numba)])
+@pytest.mark.parametrize("unit", ["ab b ba ", "ab"])
+def test_the_memory_of_a_stream_does_not_grow_with_its_text(unit, fast):
+    """All ways are open over the second text: pieces overlap at every place."""
+    found = read(model([*PIECES, ("ba", -6.0, 1)], normal=[(3, 0)]))
+    cutting = (Compiled if fast else Unigram)(found).begin()
+    text = unit.replace(" ", SPACE) * 100
+    count = 0
+    for _ in range(50):
+        ids, _, _ = cutting.push(text, final=False)
+        count += len(ids)
+    # The plain search waits for a place that no piece reaches across, and "abab" has none.
+    assert count > 49 * 100 if fast or unit != "ab" else count == 0
 
 
 def test_the_tokenizer_json_is_an_ordinary_one(load, tmp_path):

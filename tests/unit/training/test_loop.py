@@ -282,3 +282,13 @@ def test_out_of_memory_says_what_is_needed_and_what_helps() -> None:
 def test_other_errors_pass_the_memory_guard() -> None:
     with pytest.raises(RuntimeError, match="shapes cannot"), memory.memory_errors(toy_model(), "sgd"):
         torch.ones(2, 3) @ torch.ones(2, 3)
+
+
+def test_a_signal_before_the_first_step_keeps_the_run_that_was_to_be_replaced(tmp_path: Path) -> None:
+    toy_run(tmp_path, toy_recipe())
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with open_run_folder(tmp_path, overwrite=True) as folder:
+        trainer = Trainer(toy_parts(), toy_recipe(seed=7), folder)
+        trainer.signals.received = 15
+        assert trainer.run().signal == 15
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -16,7 +16,10 @@ from orrery.text.chat.segments import Control, Segment, Text
 from orrery.text.chat.stand_ins import StandIns
 from orrery.text.tokenizer import Tokenizer
 
-_NAMES = {"bos_token": "start", "eos_token": "end", "unk_token": "unknown", "pad_token": "pad", "mask_token": "mask"}
+_NAMES = {
+    "bos_token": "start", "eos_token": "end", "unk_token": "unknown", "pad_token": "pad", "mask_token": "mask",
+    "cls_token": "class", "sep_token": "separator",
+}  # fmt: skip
 _GENERATION = re.compile(r"\{%-?\s*generation\b")
 
 

@@ -82,26 +82,31 @@ def check_leaves(value: Any, depth: int = 0) -> None:
         raise DataError(f"a message holds a {type(value).__name__}", "messages are plain JSON")
 
 
-def read_conversation(file: Path, line: int = 1) -> list[Message]:
-    """Return the messages of a .json file, or of one line (from 1) of a .jsonl file.
+def read_conversation(file: Path, line: int = 1) -> tuple[list[Message], dict[str, Any]]:
+    """Return the messages of a .json file or of one line (from 1) of a .jsonl file, and the tools and documents of it.
 
-    Each is a list of messages or ``{"messages": [...]}``. Raises `DataError` where it is neither.
+    Each is a list of messages or ``{"messages": [...], "tools": [...]}``. Raises `DataError` where it is neither.
     """
     try:
         content = file.read_text(encoding="utf-8")
-        if file.suffix == ".jsonl":
-            content = (content.split("\n")[line - 1 : line] if line > 0 else [""])[0]
-        found = json.loads(content)
-    except IndexError:
-        raise DataError(f"{file} has no line {line}", "lines are counted from 1") from None
     except OSError as error:
         raise DataError(f"cannot read {file}: {error.strerror}", "give a .json or .jsonl file of messages") from None
+    except ValueError as error:
+        raise DataError(f"{file}: not UTF-8: {error}", "convert it to UTF-8") from None
+    if file.suffix == ".jsonl":
+        lines = content.removesuffix("\n").split("\n")
+        if not 1 <= line <= len(lines):
+            raise DataError(f"{file} has no line {line}", f"lines are counted from 1; it has {len(lines):,}")
+        content = lines[line - 1]
+    try:
+        found = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{file}: not JSON: {error}", "a .jsonl file holds one conversation a line") from None
     messages = found.get("messages") if isinstance(found, dict) else found
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         raise DataError(f"{file}: no list of messages", 'give [{"role": "user", "content": "..."}]')
-    return messages
+    beside = found if isinstance(found, dict) else {}
+    return messages, {name: beside[name] for name in ("tools", "documents") if beside.get(name) is not None}
 
 
 def text_of(message: Message) -> str:

@@ -79,11 +79,17 @@ def choose_template(choice: str | Path, tokenizer: Tokenizer) -> ChatTemplate:
     """
     if str(choice) in FORMATS:
         return chat_format(str(choice), tokenizer)
-    if not Path(choice).is_file():
-        raise UsageError(
-            f"{str(choice)!r} is neither a chat format nor a file", f"the formats are {', '.join(FORMATS)}"
-        )
+    if not isinstance(choice, str | Path) or not _is_file(Path(choice)):
+        named = str(choice) if isinstance(choice, str | Path) else f"a {type(choice).__name__}"
+        raise UsageError(f"{named[:80]!r} is neither a chat format nor a file", f"the formats are {', '.join(FORMATS)}")
     return ChatTemplate(tokenizer, JinjaTemplate(read_source(Path(choice)), tokenizer))
+
+
+def _is_file(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError:  # a name too long, a folder that cannot be looked into
+        return False
 
 
 def template_of(folder: Path, templates: Mapping[str, str], tokenizer: Tokenizer, name: str = DEFAULT) -> ChatTemplate:

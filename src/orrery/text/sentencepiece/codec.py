@@ -4,14 +4,40 @@ Paper: Kudo and Richardson 2018.
 """
 
 import codecs
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import cached_property
 
+from orrery.kernels.compiled import HAVE_NUMBA
 from orrery.text.sentencepiece.file import BYTE, CONTROL, SPACE, UNIGRAM, UNKNOWN, Model, Piece
 from orrery.text.sentencepiece.merging import Merging
-from orrery.text.sentencepiece.normaliser import Normaliser
-from orrery.text.sentencepiece.unigram import Segment, Unigram
+from orrery.text.sentencepiece.normaliser import Normaliser, Normalising
+from orrery.text.sentencepiece.segments import Cutter, Cutting, Segment
+from orrery.text.sentencepiece.unigram import Unigram
+from orrery.text.streams import Stream
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+PART = 1 << 18
+"""Characters of a long text that are encoded at once."""
+
+SOON = 1 << 14
+"""Characters after which the compiled search pays for its start, about a second."""
+
+
+class Coding(Stream):
+    """The encoding of one text that comes part by part."""
+
+    def __init__(self, normalising: Normalising, cutting: Cutting) -> None:
+        self._normalising = normalising
+        self._cutting = cutting
+
+    def push(self, text: str) -> list[int]:
+        """Take more of the text; return the ids that nothing later can change."""
+        return self._cutting.push(self._normalising.push(text, final=False), final=False)[0]
+
+    def finish(self) -> list[int]:
+        """Return the ids that were still open at the end of the text."""
+        return self._cutting.push(self._normalising.push("", final=True), final=True)[0]
 
 
 class Codec:
@@ -21,40 +47,44 @@ class Codec:
         """Raises `ModelFileError` where the rules for normalisation are damaged."""
         self._model = model
         self._normaliser = Normaliser(model)
-        self._segments = Unigram(model) if model.kind == UNIGRAM else Merging(model)
-        self._bytes = [id for _, id in sorted(model.ids(BYTE).items())]
-        self._unknown = model.unknown
+        self._cutter: Cutter = Unigram(model) if model.kind == UNIGRAM else Merging(model)
+        self._seen = 0
 
     def normalise(self, text: str) -> str:
         """Return the text as it is cut into pieces."""
         return self._normaliser(text)[0]
 
-    def encode(self, text: str) -> Iterator[int]:
-        """Yield the ids."""
-        return (id for id, _, _ in self._spelled(self._normaliser(text)[0]))
+    def begin(self, characters: int = SOON) -> Stream:
+        """Return the encoding of a text of about so many characters, which is given to it part by part."""
+        return Coding(self._normaliser.begin(), self._fitting(characters).begin())
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids."""
+        if len(text) <= PART:
+            return self._fitting(len(text)).cut(self._normaliser.whole(text))[0]
+        stream = self.begin(len(text))
+        ids: list[int] = []
+        for start in range(0, len(text), PART):
+            ids += stream.push(text[start : start + PART])
+        return ids + stream.finish()
 
     def spans(self, text: str) -> list[Segment]:
         """Return each id with where its part of ``text`` starts and ends, what normalisation dropped after it too."""
         normal, origins = self._normaliser(text)
-        return [(id, origins[start], origins[end]) for id, start, end in self._spelled(normal)]
+        found = zip(*self._fitting(len(text)).cut(normal), strict=True)
+        return [(id, origins[start], origins[end]) for id, start, end in found]
 
-    def _spelled(self, normal: str) -> Iterator[Segment]:
-        """Yield the segments with what is unknown in bytes, or as one id for a run of it."""
-        run: Segment | None = None
-        for segment in self._segments(normal):
-            id, start, end = segment
-            if id == self._unknown and not self._bytes:
-                run = (id, run[1] if run else start, end)
-                continue
-            if run:
-                yield run
-                run = None
-            if id == self._unknown:
-                yield from ((self._bytes[byte], start, end) for byte in normal[start:end].encode())
-            else:
-                yield segment
-        if run:
-            yield run
+    def _fitting(self, characters: int) -> Cutter:
+        """Return what cuts a text: once there is enough to do, and where numba is there, the compiled search."""
+        self._seen += characters
+        compiled = HAVE_NUMBA and self._model.kind == UNIGRAM and self._seen >= SOON
+        return self._compiled if compiled else self._cutter
+
+    @cached_property
+    def _compiled(self) -> Cutter:
+        from orrery.text.sentencepiece.compiled import Compiled
+
+        return Compiled(self._model)
 
     def decode(self, pieces: Iterable[Piece]) -> str:
         """Return the text of pieces, a control piece as it is spelled."""

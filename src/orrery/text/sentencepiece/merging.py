@@ -4,24 +4,25 @@ Paper: Sennrich, Haddow and Birch 2016. A list of merges in order cannot say the
 two join where there is one piece for two, and with pieces of any length no order of pairs always takes the left ones.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
 from orrery.text.sentencepiece.file import NORMAL, USER, Model
 from orrery.text.sentencepiece.normaliser import Longest
-from orrery.text.sentencepiece.unigram import Segment
+from orrery.text.sentencepiece.segments import Cutter, Cutting, Segment, Spelled, Spelling
 
 REMEMBERED = 1 << 16
 LONGEST_REMEMBERED = 64
 
 
-class Merging:
+class Merging(Cutter):
     """Cut a normalised text into pieces by joining characters."""
 
     def __init__(self, model: Model) -> None:
         """Take the ordinary and the user-defined pieces; the others are never found in a text."""
+        self._model = model
         self._unknown = model.unknown
         self._ids = model.ids(NORMAL, USER)
         self._ranks = {text: -model.pieces[id].score for text, id in self._ids.items()}
@@ -29,20 +30,27 @@ class Merging:
         self._joined = {pair for text in self._ids for pair in map("".join, pairwise(text))}
         self._remembered = lru_cache(REMEMBERED)(self._cut)
 
-    def __call__(self, text: str) -> Iterator[Segment]:
-        """Yield the segments: each user-defined piece whole, and the words between."""
-        place = 0
-        while place < len(text):
-            whole = self._whole.at(text, place)
-            if whole:
-                yield self._ids[whole], place, place + len(whole)
-                place += len(whole)
-                continue
-            end = self._word(text, place)
-            word = text[place:end]
-            for id, length in (self._remembered if len(word) <= LONGEST_REMEMBERED else self._cut)(word):
-                yield id, place, place + length
-                place += length
+    def begin(self) -> Cutting:
+        """Return the cutting of a new text, in memory for its longest word."""
+        return Spelling(self._model, _Merged(self))
+
+    def cut(self, text: str) -> Spelled:
+        """Return the ids of a whole text."""
+        return self.begin().push(text, final=True)
+
+    def next(self, text: str, place: int) -> tuple[int, Sequence[tuple[int, int]]]:
+        """Return where the word or the user-defined piece at ``place`` ends, with id and length of each part of it."""
+        whole = self._whole.at(text, place)
+        if whole:
+            return place + len(whole), [(self._ids[whole], len(whole))]
+        end = self._word(text, place)
+        word = text[place:end]
+        return end, (self._remembered if len(word) <= LONGEST_REMEMBERED else self._cut)(word)
+
+    @property
+    def reach(self) -> int:
+        """How many characters behind a word decide where it ends."""
+        return max(1, self._whole.longest)
 
     def _word(self, text: str, start: int) -> int:
         """Return where a word ends: no piece holds what stands on both sides, or a user-defined piece begins."""
@@ -73,3 +81,22 @@ class Merging:
             found.append((self._ids.get(word[start : ends[start]], self._unknown), ends[start] - start))
             start = ends[start]
         return tuple(found)
+
+
+class _Merged:
+    """The words of a text that are whole."""
+
+    def __init__(self, rules: Merging) -> None:
+        self._rules = rules
+        self.settled = 0
+
+    def push(self, text: str, offset: int, final: bool) -> Iterator[Segment]:
+        """Yield the segments of each user-defined piece and of each word between."""
+        whole = len(text) if final else len(text) - self._rules.reach
+        while (place := self.settled - offset) < whole:
+            end, parts = self._rules.next(text, place)
+            if end > whole:
+                break
+            for id, length in parts:
+                yield id, self.settled, self.settled + length
+                self.settled += length

@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Iterator
 
 from orrery.text.sentencepiece.file import NORMAL, USER, Model
+from orrery.text.sentencepiece.segments import Cutter, Cutting, Segment, Spelled, Spelling
 
 PENALTY = 10.0
 """What an unknown character costs below the least score of a piece."""
@@ -17,57 +18,87 @@ PENALTY = 10.0
 LARGEST = 100_000.0
 """Beyond it SentencePiece takes a score off all that follow, so that float32 still tells them apart."""
 
-Segment = tuple[int, int, int]
-"""Id, start and end of a piece in the normalised text."""
-
 _Way = tuple[float, int, int]
 """Score, start and id of the last piece of the best way to a place."""
 
+_Begun = dict[str, tuple[int, float] | None]
+"""Id and score of each piece, and None for each other beginning of one: a search ends where no piece can follow."""
 
-class Unigram:
+
+class Unigram(Cutter):
     """Cut a normalised text into the likeliest pieces."""
 
     def __init__(self, model: Model) -> None:
         """Take the ordinary and the user-defined pieces; the others are never found in a text."""
-        self._unknown = model.unknown
-        # Every beginning of a piece is a key, so that a search ends where no piece can follow.
-        self._begun: dict[str, tuple[int, float] | None] = {}
-        least = min((piece.score for piece in model.pieces if piece.kind == NORMAL), default=0.0)
-        self._least = _rounded(least - PENALTY)
-        for id, piece in enumerate(model.pieces):
-            if piece.kind in (NORMAL, USER):
-                for end in range(1, len(piece.text)):
-                    self._begun.setdefault(piece.text[:end], None)
-                # So that it wins over all others.
-                user = _rounded(0.1 * (len(piece.text.encode()) - 1))
-                self._begun[piece.text] = (id, user if piece.kind == USER else piece.score)
+        self._model = model
+        self._begun: _Begun = {}
+        for id, score, text in scored(model):
+            for end in range(1, len(text)):
+                self._begun.setdefault(text[:end], None)
+            self._begun[text] = (id, score)
 
-    def __call__(self, text: str) -> Iterator[Segment]:
-        """Yield the segments, in memory that grows only with the longest stretch over which ways do not meet."""
-        ways: dict[int, _Way] = {}
-        first = furthest = 0
-        score = 0.0
-        for start in range(len(text)):
-            if start == furthest:
-                # No piece reaches across: all ways meet here, and what comes later changes nothing before.
-                yield from _back(ways, first, start)
-                score = ways[start][0] if ways else 0.0
-                ways, first = {}, start
+    def begin(self) -> Cutting:
+        """Return the cutting of a new text, in memory for the longest stretch over which ways do not meet."""
+        return Spelling(self._model, _Ways(self._begun, self._model.unknown, penalty(self._model)))
+
+    def cut(self, text: str) -> Spelled:
+        """Return the ids of a whole text."""
+        return self.begin().push(text, final=True)
+
+
+def scored(model: Model) -> Iterator[tuple[int, float, str]]:
+    """Yield id, score and text of the pieces that are found in texts; one of the user wins over all others."""
+    for id, piece in enumerate(model.pieces):
+        if piece.kind == NORMAL:
+            yield id, piece.score, piece.text
+        if piece.kind == USER:
+            yield id, rounded(0.1 * (len(piece.text.encode()) - 1)), piece.text
+
+
+def penalty(model: Model) -> float:
+    """Return the score of an unknown character."""
+    return rounded(min((piece.score for piece in model.pieces if piece.kind == NORMAL), default=0.0) - PENALTY)
+
+
+def rounded(number: float) -> float:
+    """Round to float32."""
+    return array("f", [number])[0]
+
+
+class _Ways:
+    """The best ways to the places of a text that are open, by place."""
+
+    def __init__(self, begun: _Begun, unknown: int, least: float) -> None:
+        self._begun, self._unknown, self._least = begun, unknown, least
+        self._longest = max(map(len, begun), default=1)
+        self._ways: dict[int, _Way] = {}
+        self._next = self._furthest = self.settled = 0
+        self._score = 0.0
+
+    def push(self, text: str, offset: int, final: bool) -> Iterator[Segment]:
+        """Yield the segments up to the last place that no piece reaches across."""
+        last = offset + len(text)
+        for start in range(self._next, last if final else last - self._longest + 1):
+            if start == self._furthest:
+                # All ways meet here, and what comes later changes nothing before.
+                yield from self._settle(start)
             else:
-                score = ways[start][0]
-            if abs(score) > LARGEST:
-                ways = {end: (_rounded(way[0] - score), *way[1:]) for end, way in ways.items()}
-                score = 0.0
-            furthest = max(furthest, self._extend(text, start, score, ways))
-        yield from _back(ways, first, len(text))
+                self._score = self._ways[start][0]
+            if abs(self._score) > LARGEST:
+                self._ways = {end: (rounded(way[0] - self._score), *way[1:]) for end, way in self._ways.items()}
+                self._score = 0.0
+            self._furthest = max(self._furthest, self._extend(text, start, offset))
+            self._next = start + 1
+        if final:
+            yield from self._settle(last)
 
-    def _extend(self, text: str, start: int, score: float, ways: dict[int, _Way]) -> int:
+    def _extend(self, text: str, start: int, offset: int) -> int:
         """Enter every piece that starts here where it is the best way to its end; return the furthest end."""
-        begun, cell = self._begun, array("f", [0.0])
+        begun, ways, score, cell = self._begun, self._ways, self._score, array("f", [0.0])
         alone = False
-        furthest = start + 1
-        for end in range(start + 1, len(text) + 1):
-            part = text[start:end]
+        furthest, first = start + 1, start - offset
+        for end in range(start + 1, offset + len(text) + 1):
+            part = text[first : end - offset]
             if part not in begun:
                 break
             found = begun[part]
@@ -83,17 +114,14 @@ class Unigram:
                 ways[start + 1] = (cell[0], start, self._unknown)
         return furthest
 
-
-def _back(ways: dict[int, _Way], first: int, last: int) -> list[Segment]:
-    """Return the pieces of the best way from ``first`` to ``last``."""
-    found: list[Segment] = []
-    while last > first:
-        _, start, id = ways[last]
-        found.append((id, start, last))
-        last = start
-    return found[::-1]
-
-
-def _rounded(number: float) -> float:
-    """Round to float32."""
-    return array("f", [number])[0]
+    def _settle(self, last: int) -> list[Segment]:
+        """Return the pieces of the best way to ``last``, and forget all ways."""
+        found: list[Segment] = []
+        place = last
+        while place > self.settled:
+            _, start, id = self._ways[place]
+            found.append((id, start, place))
+            place = start
+        self._score = self._ways[last][0] if found else self._score
+        self._ways, self.settled = {}, last
+        return found[::-1]

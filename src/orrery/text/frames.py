@@ -1,0 +1,138 @@
+"""Special tokens around texts, by family: BERT's ``[CLS] A [SEP] B [SEP]``, T5's ``A </s>``, Llama's ``<s> A``.
+
+They stand in the post-processor of a tokenizer.json, so that every program that reads the file adds the same.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orrery.errors import ModelFileError
+
+Rule = Mapping[str, Any]
+Find = Callable[[str], int | None]
+Slot = tuple[str, int]
+"""A text (A or B) or the spelling of a token, and the segment it belongs to."""
+
+_ALONE: tuple[Slot, ...] = (("A", 0),)
+_BESIDE: tuple[Slot, ...] = (("A", 0), ("B", 1))
+_BERT = (("[CLS]", 0), ("A", 0), ("[SEP]", 0)), (("[CLS]", 0), ("A", 0), ("[SEP]", 0), ("B", 1), ("[SEP]", 1))
+_ROBERTA = (
+    (("<s>", 0), ("A", 0), ("</s>", 0)),
+    (("<s>", 0), ("A", 0), ("</s>", 0), ("</s>", 0), ("B", 0), ("</s>", 0)),
+)
+# The class of a tokenizer_config.json, without "Tokenizer" or "Fast": what stands before and after each text.
+_ENDS = {
+    "T5": ("", "</s>"),
+    "MT5": ("", "</s>"),
+    "Llama": ("<s>", ""),
+    "CodeLlama": ("<s>", ""),
+    "Gemma": ("<bos>", ""),
+}
+_LIKE_BERT = ("Albert", "DebertaV2", "BigBird")
+_RENUMBERED = (
+    "XLMRoberta", "Camembert", "Barthez", "MBart", "MBart50", "Nllb", "M2M100", "XGLM", "Pegasus", "Marian", "PLBart",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Framed:
+    """The ids of a text or of two with the special tokens of the family, and for each the segment it belongs to."""
+
+    ids: list[int]
+    segments: list[int]
+
+
+class Frame:
+    """What a tokenizer.json adds around a text and around two; nothing where it says nothing."""
+
+    def __init__(self, definition: Mapping[str, Any]) -> None:
+        """Read the post-processor. Raises `ModelFileError` for one of an unknown kind, or several that add tokens."""
+        found = [step for step in _steps(definition.get("post_processor")) if step.get("type") != "ByteLevel"]
+        if len(found) > 1:
+            raise ModelFileError("the post-processor of tokenizer.json adds special tokens twice", "export it again")
+        self._single, self._pair, self._ids = _read(found[0]) if found else (_ALONE, _BESIDE, {})
+
+    def around(self, first: Sequence[int], second: Sequence[int] | None = None) -> Framed:
+        """Return the ids of a text, or of two, with the special tokens."""
+        parts: dict[str, Sequence[int]] = {**self._ids, "A": first, "B": second or []}
+        slots = self._single if second is None else self._pair
+        ids = [id for name, _ in slots for id in parts[name]]
+        return Framed(ids, [segment for name, segment in slots for _ in parts[name]])
+
+
+def of_bert(find: Find) -> Rule | None:
+    """Return BERT's post-processor, where the vocabulary has its tokens."""
+    return _rule(_BERT, find)
+
+
+def of_roberta(find: Find) -> Rule | None:
+    """Return RoBERTa's and BART's post-processor, where the vocabulary has their tokens: GPT-2's has not."""
+    return _rule(_ROBERTA, find) if find("<mask>") is not None else None
+
+
+def of_sentencepiece(config: Mapping[str, Any], find: Find) -> Rule | None:
+    """Return the post-processor of a family with a SentencePiece model, which its tokenizer_config.json tells.
+
+    Raises `ModelFileError` for a family that numbers the pieces otherwise than its model does.
+    """
+    name = str(config.get("tokenizer_class") or "").removesuffix("Fast").removesuffix("Tokenizer")
+    if name in _RENUMBERED:
+        raise ModelFileError(
+            f"{name} numbers its pieces otherwise than its SentencePiece model",
+            "put the tokenizer.json of the model into the folder: it holds the numbers",
+        )
+    if name in _LIKE_BERT:
+        return _rule(_BERT, find)
+    before, after = _ENDS.get(name, ("", ""))
+    before, after = _asked(config, "bos", before), _asked(config, "eos", after)
+    left, right = ([(token, 0)] if token else [] for token in (before, after))
+    single = (*left, ("A", 0), *right)
+    return _rule((single, (*single, *left, ("B", 0), *right)), find) if before or after else None
+
+
+def _asked(config: Mapping[str, Any], role: str, default: str) -> str:
+    """Return the token that ``add_bos_token`` or ``add_eos_token`` asks for; the family's where it is not said."""
+    asked, token = config.get(f"add_{role}_token"), config.get(f"{role}_token")
+    token = token.get("content") if isinstance(token, Mapping) else token
+    wanted = asked if isinstance(asked, bool) else bool(default)
+    return "" if not wanted else token if isinstance(token, str) else default
+
+
+def _rule(templates: tuple[Sequence[Slot], Sequence[Slot]], find: Find) -> Rule | None:
+    """Return templates as a post-processor; None where a token of theirs is not in the vocabulary."""
+    names = [name for name in dict.fromkeys(name for slots in templates for name, _ in slots) if name not in ("A", "B")]
+    ids = {name: find(name) for name in names}
+    if None in ids.values():
+        return None
+
+    def spelt(slots: Sequence[Slot]) -> list[dict[str, Any]]:
+        kinds = [("Sequence" if name in ("A", "B") else "SpecialToken", name, segment) for name, segment in slots]
+        return [{kind: {"id": name, "type_id": segment}} for kind, name, segment in kinds]
+
+    tokens = {name: {"id": name, "ids": [id], "tokens": [name]} for name, id in ids.items()}
+    single, pair = map(spelt, templates)
+    return {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": tokens}
+
+
+def _read(rule: Rule) -> tuple[Sequence[Slot], Sequence[Slot], dict[str, list[int]]]:
+    kind = rule.get("type")
+    if kind == "TemplateProcessing":
+        ids = {name: list(token["ids"]) for name, token in rule["special_tokens"].items()}
+        return _slots(rule["single"]), _slots(rule["pair"]), ids
+    if kind not in ("BertProcessing", "RobertaProcessing"):
+        raise ModelFileError(f"the post-processor of tokenizer.json is of the unknown kind {kind!r}", "export it again")
+    names = ("[CLS]", "[SEP]") if kind == "BertProcessing" else ("<s>", "</s>")
+    single, pair = _BERT if kind == "BertProcessing" else _ROBERTA
+    return single, pair, {name: [int(rule[key][1])] for name, key in zip(names, ("cls", "sep"), strict=True)}
+
+
+def _slots(template: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[Slot]:
+    return [(str(slot["id"]), int(slot["type_id"])) for part in template for slot in part.values()]
+
+
+def _steps(rule: Rule | None) -> Iterator[Rule]:
+    """Yield a post-processor, or those of a sequence."""
+    if rule is not None:
+        inner = rule.get("processors")
+        yield from [rule] if inner is None else [step for one in inner for step in _steps(one)]

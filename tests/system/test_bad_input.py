@@ -1,0 +1,60 @@
+"""The battery of bad inputs: no unexpected exception, no loss, no silence, whatever is typed, spoilt or closed."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from battery import places, recipe_keys, spoilt, surroundings, verbs, world
+from battery.case import Case, Server, faults
+
+GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
+    "flags": verbs.of_flags,
+    "positions": verbs.of_positions,
+    "keys": recipe_keys.cases,
+    "runs": spoilt.of_runs,
+    "models": spoilt.of_models,
+    "places": places.cases,
+}
+PARTS = 8
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+
+def every_case() -> list[Case]:
+    return [case for group in GROUPS.values() for case in group()]
+
+
+@pytest.fixture(scope="module")
+def small_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return world.build(tmp_path_factory.mktemp("battery") / "world")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    running = Server()
+    yield running
+    running.close()
+
+
+def test_the_battery_is_large_and_each_case_has_a_name() -> None:
+    cases = every_case()
+    assert len(cases) >= 1000
+    assert len({case.name for case in cases}) == len(cases)
+    said = {name for name, _ in verbs.verbs()}
+    assert said == set(verbs.BASES)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_bad_input(part: int, small_world: Path, server: Server) -> None:
+    found = {}
+    for number, case in enumerate(every_case()[part::PARTS]):
+        if wrong := faults(case, server, small_world, small_world.parent / f"case-{part}-{number}"):
+            found[case.name] = wrong
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("place", "words"), surroundings.pairs(), ids=lambda part: getattr(part, "name", None) or " ".join(part)[:30]
+)
+def test_surroundings(place: surroundings.Place, words: list[str], small_world: Path, tmp_path: Path) -> None:
+    assert surroundings.faults(place, words, surroundings.copied(small_world, tmp_path / "here")) == []

@@ -1,0 +1,189 @@
+"""A signal ends every verb, whenever it comes: soon, with its own code, without a traceback."""
+
+import os
+import pty
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+import outputs_toy
+from forking import Ended, Warm, catches, is_over
+from orrery.checkpoints.disk import remove
+from orrery.checkpoints.store import CheckpointStore
+from outputs_toy import VERBS
+
+READING = {
+    "generate": "generate llama cat --max-new-tokens 30",
+    "chat": "chat llama --template chatml",
+    "score": "score llama cat",
+    "translate": "translate rnnsearch --file source.txt",
+    "evaluate-perplexity": "evaluate llama perplexity --file text.txt",
+    "evaluate-alignment": "evaluate rnnsearch alignment --source source.txt --target target.txt",
+    "neighbours": "neighbours vectors.bin cat",
+    "show": "show llama",
+    "plan": "plan train.yaml --data",
+    "tokenizer-show": "tokenizer show llama cat",
+    "data-show": "data show text.jsonl",
+    "info": "info",
+    "lab-list": "lab",
+}
+LINES = {name: words.split() for name, words in READING.items()} | {name: VERBS[name].line("out") for name in VERBS}
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("prepared")
+    outputs_toy.prepare(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    found = Warm()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def here(prepared: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(prepared, tmp_path / "here"))
+
+
+def start(words: list[str], folder: Path, **more: object) -> subprocess.Popen:
+    """Start the program as a shell in the foreground would: with SIGINT and SIGHUP as the system has them."""
+
+    def usual() -> None:
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **more}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "orrery", *words]
+    return subprocess.Popen(command, cwd=folder, env=environment, preexec_fn=usual, **pipes)
+
+
+def cold(words: list[str], folder: Path, number: int, after: float) -> Ended:
+    """Run the program itself, and send a signal some time after it can take one."""
+    with start(words, folder) as process:
+        while not catches(process.pid) and not is_over(process.pid):
+            time.sleep(0.001)
+        time.sleep(after)
+        asked = time.monotonic()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        return Ended(process.returncode, out, err, time.monotonic() - asked)
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+@pytest.mark.parametrize("verb", LINES)
+def test_every_verb_ends_at_any_moment(verb: str, here: Path, warm: Warm) -> None:
+    words, rng = LINES[verb], random.Random(verb)
+    undisturbed = warm.run(words, here)
+    for number, code in CODES.items():
+        for moment in ("before anything is imported", "while it imports", "in its work"):
+            for name in {path.name for path in here.iterdir()} & {"out", "kept"}:
+                remove(here / name)
+            if moment == "in its work":
+                ended = warm.run(words, here, number, rng.uniform(0, undisturbed.seconds))
+            else:
+                ended = cold(words, here, number, rng.uniform(0, 0.02 if moment.startswith("before") else 1.0))
+            where = f"{verb}, {signal.Signals(number).name} {moment}: {ended}"
+            assert ended.code in (code, undisturbed.code), where
+            assert ended.seconds < 5, where
+            assert "Traceback" not in ended.err, where
+            assert "defect" not in ended.err, where
+            if ended.code == 130:
+                assert ended.err.splitlines()[-1] == "error: interrupted" or "saved" in ended.err, where
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_anything_is_imported(number: int, here: Path) -> None:
+    ended = cold(["generate", "llama", "cat"], here, number, 0.0)
+    assert (ended.code, ended.out) == (128 + number, "")
+    assert ended.err == ("error: interrupted\n" if number == signal.SIGINT else "")
+
+
+STUBBORN = """
+import ctypes, signal, time
+
+def work() -> None:
+    print("ready", flush=True)
+    {}
+"""
+WAYS = {
+    "swallowed": "\n    ".join(["try:", "    time.sleep(60)", "except BaseException:", "    pass", "time.sleep(60)"]),
+    "outside Python": "ctypes.CDLL(None).sleep(60)",
+}
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_work_that_does_not_unwind_is_not_waited_for(way: str, number: int, tmp_path: Path) -> None:
+    (tmp_path / "stubborn.py").write_text(STUBBORN.format(WAYS[way]))
+    script = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); sys.path.append('.')\n"
+        "sys.argv = ['orrery', 'work']\n"
+        "from orrery.cli import program; program.VERBS['work'] = program.Verb('stubborn:work', '')\n"
+        "program.main()"
+    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, **pipes) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.1)
+        asked = time.monotonic()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert time.monotonic() - asked < 5
+    assert "Traceback" not in err
+
+
+def long_run(here: Path) -> list[str]:
+    recipe = outputs_toy.TRAIN | {"training": outputs_toy.TRAIN["training"] | {"steps": 1_000_000}}
+    recipe |= {"checkpoints": {"every": 1_000_000}, "evaluation": {"every": 1_000_000, "batches": 1}}
+    (here / "long.yaml").write_text(yaml.safe_dump(recipe))
+    return ["train", "long.yaml", "--output", "run"]
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_a_training_whose_terminal_is_closed_saves_and_ends(here: Path) -> None:
+    ours, theirs = pty.openpty()
+    process = start(long_run(here), here, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+    metrics = here / "run/metrics.jsonl"
+    deadline = time.monotonic() + 60
+    while not metrics.exists() and time.monotonic() < deadline:
+        os.read(ours, 10_000)
+    os.close(ours)  # what it writes to the terminal fails from here on
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(20) == 129
+    assert CheckpointStore(here / "run/checkpoints").newest(pytest.fail) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_nohup_is_obeyed(here: Path) -> None:
+    words = [sys.executable, "-m", "orrery", *long_run(here)]
+    with subprocess.Popen(["nohup", *words], cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 60
+        while not (here / "run/metrics.jsonl").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 143
