@@ -244,6 +244,8 @@ def values_of(key: Key, value: Any, wide: bool) -> list[Any]:
         found = [2 * value, value + 1, value // 2, 1] + ([0, -1, 3 * value + 5] if wide else [])
         found = [4, 1, *found] if any(fnmatch(name, pattern) for pattern in LENGTHS) else found
         found = [2 * value, value + 1, value // 2] if name in POSITIONS else found
+    elif isinstance(value, float) and "drop" in name:
+        found = [value + 0.25, 0.0]
     elif isinstance(value, float):
         found = [2 * value + 0.25, value / 2] + ([0.0, 3] if wide else [])
     elif isinstance(value, list):

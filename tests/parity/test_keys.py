@@ -72,7 +72,7 @@ MORE = {
     "deepseek_v2": [{"topk_method": "greedy", "q_lora_rank": None}],
     "falcon": [
         {"new_decoder_architecture": False},
-        {"new_decoder_architecture": False, "parallel_attn": False, "multi_query": False},
+        {"new_decoder_architecture": False, "parallel_attn": False, "multi_query": False, "num_kv_heads": 6},
         {"new_decoder_architecture": False, "alibi": True, "bias": True},
         {"num_ln_in_parallel_attn": 1},
     ],
