@@ -236,6 +236,8 @@ def values_of(key: Key, value: Any, wide: bool) -> list[Any]:
     name = key[-1]
     if name in WORDS:
         found: list[Any] = list(WORDS[name])
+    elif "drop" in name:
+        found = [(value or 0.0) + 0.25, 0.0]
     elif isinstance(value, str) and (value in ACTIVATIONS or "act" in name):
         found = list(ACTIVATIONS if wide else ACTIVATIONS[:4])
     elif isinstance(value, bool):
@@ -244,8 +246,6 @@ def values_of(key: Key, value: Any, wide: bool) -> list[Any]:
         found = [2 * value, value + 1, value // 2, 1] + ([0, -1, 3 * value + 5] if wide else [])
         found = [4, 1, *found] if any(fnmatch(name, pattern) for pattern in LENGTHS) else found
         found = [2 * value, value + 1, value // 2] if name in POSITIONS else found
-    elif isinstance(value, float) and "drop" in name:
-        found = [value + 0.25, 0.0]
     elif isinstance(value, float):
         found = [2 * value + 0.25, value / 2] + ([0.0, 3] if wide else [])
     elif isinstance(value, list):

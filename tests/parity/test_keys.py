@@ -43,6 +43,7 @@ HARMLESS = {
     "seq_length": "the longest row; ALiBi has no table",
     "max_seq_len": "the longest row; ALiBi has no table",
     "pooler_*": "a head of bare models",
+    "encoder_stride": "a head that restores images, which Orrery has not",
     "init_device": "where weights are made before training",
 }
 """Patterns of keys that move no number, each with its reason; that they move none is measured too."""
@@ -50,6 +51,7 @@ HARMLESS = {
 
 IDLE = defaultdict(
     dict,
+    deberta_v2={"attention_head_size": "repeats what the heads make of the width; neither side runs another"},
     deepseek_v2={
         "num_key_value_heads": "latent attention has a key and a value for every head",
         "norm_topk_prob": "transformers reads past it, and the published models have it false",
@@ -61,6 +63,7 @@ IDLE = defaultdict(
 HEADS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "Model")
 OF_IDLE = defaultdict(
     dict,
+    deberta_v2={"attention_head_size": "repeats what the heads make of the width; neither side runs another"},
     deepseek_v2={
         "num_key_value_heads": "latent attention has a key and a value for every head",
         "norm_topk_prob": "transformers reads past it, and the published models have it false",
