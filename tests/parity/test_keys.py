@@ -56,23 +56,21 @@ IDLE = defaultdict(
         "num_key_value_heads": "latent attention has a key and a value for every head",
         "norm_topk_prob": "transformers reads past it, and the published models have it false",
     },
-    deepseek_v3={"num_key_value_heads": "latent attention has a key and a value for every head"},
-)
-"""Keys that move no number in one family, each with its reason."""
-
-HEADS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "Model")
-OF_IDLE = defaultdict(
-    dict,
-    deberta_v2={"attention_head_size": "repeats what the heads make of the width; neither side runs another"},
-    deepseek_v2={
-        "num_key_value_heads": "latent attention has a key and a value for every head",
-        "norm_topk_prob": "transformers reads past it, and the published models have it false",
+    mpt={
+        "learned_pos_emb": "the reference has no learned positions beside ALiBi",
+        "attn_config": "an empty object means the defaults, which the tiny configuration has",
+        "architectures": "the part for the attention is a configuration of its own, without a class",
+        "attn_impl": "which kernel computes the same products",
+        "alibi_bias_max": "the reference reads past it; another than 8 is what it would change",
+        "embedding_fraction": "the share of gradients in the embedding: training",
+        "norm_type": "the reference has one norm, which computes in float32",
     },
     deepseek_v3={"num_key_value_heads": "latent attention has a key and a value for every head"},
 )
 """Keys that move no number in one family, each with its reason."""
 
-HEADS = ("*classif*", "*label*", "pooler*", "cls_*", "summary*", "*dropout*", "problem_type", "*bias*")
+HEADS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "Model")
+OF_HEADS = ("*classif*", "*label*", "pooler*", "cls_*", "summary*", "*dropout*", "problem_type", "*bias*")
 """What the answers of the other heads of an encoder may depend on."""
 
 TURNED = {

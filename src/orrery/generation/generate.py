@@ -176,7 +176,7 @@ def too_long(tokens: int, context: int) -> UsageError:
     """Return the error of a text longer than the context."""
     return UsageError(
         f"a text of {tokens:,} tokens is longer than this model's context of {context:,}",
-        'shorten it, or cut its beginning with truncate="left" (--truncate left)',
+        'shorten it; orrery generate --truncate left (truncate="left") cuts its beginning',
     )
 
 

@@ -45,8 +45,9 @@ class LengthPenalty:
     alpha: float | int = 0.6
 
     def __post_init__(self) -> None:
-        if not self.alpha >= 0:
-            raise UsageError(f"length_penalty = {self.alpha} is not possible", "it must be at least 0")
+        # Beyond 10 a second token counts for more than the first; at 70 a long answer's divisor overflows.
+        if not 0 <= self.alpha <= 10:
+            raise UsageError(f"length_penalty = {self.alpha} is not possible", "it must be at least 0 and at most 10")
 
     def __call__(self, length: int) -> float:
         """Return what the log probability of ``length`` tokens is divided by."""

@@ -19,6 +19,7 @@ from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_se
 from orrery.inspection.alignment import Alignment, align
 from orrery.inspection.recorder import Edit
 from orrery.inspection.trace import Trace, trace
+from orrery.loading.arguments import Ids, one_each, rows_of, strings_of
 from orrery.loading.generation import Wishes, as_file, wishes_of
 from orrery.loading.read import Stored
 from orrery.loading.save import save_model
@@ -39,7 +40,6 @@ LONGEST_ANSWER = 64
 """Tokens of an answer where neither the caller nor the model's files name a number."""
 
 Truncate = Literal["left"] | None
-Ids = Tensor | Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class LanguageModel:
         Arguments are those of ``generate``; ``seed`` is one number, to which a row's number is added, or one a row;
         ``stream`` is called with the row's number and the piece.
         """
-        limits = self._limits(max_new_tokens, _strings(stop))
+        limits = self._limits(max_new_tokens, strings_of(stop))
         return self._write(lambda: self._prompts(texts, truncate, max_new_tokens), limits, seed, stream, sampling)
 
     def search(
@@ -315,7 +315,12 @@ class LanguageModel:
         """
         chat = template if isinstance(template, ChatTemplate) else self.chat_template(template)
         ids = chat.render(messages, prompt=True, **(variables or {})).ids
-        limits = self._limits(max_new_tokens, _strings(stop), chat.end)
+        if len(ids) > self.context:
+            raise UsageError(
+                f"the conversation of {len(ids):,} tokens is longer than this model's context of {self.context:,}",
+                "leave out its earliest messages (/reset in orrery chat)",
+            )
+        limits = self._limits(max_new_tokens, strings_of(stop), chat.end)
         show = None if stream is None else lambda row, piece: stream(piece)
         return self._write(lambda: [ids], limits, seed, show, sampling)[0]
 
@@ -547,7 +552,7 @@ class LanguageModel:
             if truncate is None:
                 raise UsageError(
                     f"a text of {len(text):,} characters cannot fit this model's context of {self.context:,} tokens",
-                    'shorten it, or cut its beginning with truncate="left" (--truncate left)',
+                    'shorten it; orrery generate --truncate left (truncate="left") cuts its beginning',
                 )
             text = text[-self.context * LONGEST_TOKEN :]
         ids = self.tokenizer.encode(text)
@@ -560,10 +565,10 @@ class LanguageModel:
 
     def _inputs(self, input_ids: Ids, attention_mask: Ids | None) -> tuple[Tensor, Tensor | None]:
         """Return ids and mask as checked tensors on the model's device."""
-        ids_BL = self._checked("input_ids", input_ids, self._vocabulary)
+        ids_BL = rows_of("input_ids", input_ids, self._vocabulary, self.context)
         if attention_mask is None:
             return ids_BL.to(self.device), None
-        mask_BL = _one_each("attention_mask", attention_mask, ids_BL)
+        mask_BL = one_each("attention_mask", attention_mask, ids_BL)
         return ids_BL.to(self.device), mask_BL.bool().to(self.device)
 
     def _segments(self, token_type_ids: Ids | None, ids_BL: Tensor) -> dict[str, Tensor]:
@@ -573,7 +578,7 @@ class LanguageModel:
         embed = self.model.spec.embed if isinstance(self.model, Encoder) else None
         if not isinstance(embed, SegmentedEmbedding.Spec):
             raise UsageError("this model has no segments", "leave token_type_ids away")
-        segments_BL = _one_each("token_type_ids", token_type_ids, ids_BL).long()
+        segments_BL = one_each("token_type_ids", token_type_ids, ids_BL).long()
         check_segments(segments_BL, embed.segments)
         return {"segments": segments_BL.to(self.device)}
 
@@ -584,18 +589,8 @@ class LanguageModel:
                 "an encoder-decoder predicts targets, and there are none",
                 f"give decoder_input_ids; every row begins with {self.model.spec.start}",  # type: ignore[union-attr]
             )
-        targets_BL = self._checked("decoder_input_ids", decoder_input_ids, self._target_vocabulary)
+        targets_BL = rows_of("decoder_input_ids", decoder_input_ids, self._target_vocabulary, self.context)
         return targets_BL.to(self.device)
-
-    def _checked(self, name: str, ids: Ids, vocabulary: int) -> Tensor:
-        """Return rows of ids as a tensor: of the vocabulary that they belong to, and no longer than the context."""
-        ids_BL = torch.as_tensor(ids, dtype=torch.long)
-        if ids_BL.dim() != 2 or ids_BL.numel() == 0:
-            raise UsageError(f"{name} of shape {list(ids_BL.shape)}", "give rows of at least one token: [B, L]")
-        check_ids(ids_BL, vocabulary)
-        if ids_BL.shape[1] > self.context:
-            raise too_long(ids_BL.shape[1], self.context)
-        return ids_BL
 
     def _special(self, role: str) -> int | None:
         """Return the id of a control token, or nothing where the tokenizer has none."""
@@ -607,26 +602,3 @@ class LanguageModel:
     def _spell(self, id: int) -> str:
         """Return how an id reads."""
         return self.tokenizer.decode([id], special=True)
-
-
-def _one_each(name: str, given: Ids, ids_BL: Tensor) -> Tensor:
-    """Return what is given for each token as a tensor.
-
-    Raises:
-        UsageError: it has another shape than the ids.
-    """
-    found = torch.as_tensor(given)
-    if found.shape != ids_BL.shape:
-        raise UsageError(
-            f"{name} of shape {list(found.shape)} for input_ids of {list(ids_BL.shape)}",
-            "give one number for each token",
-        )
-    return found
-
-
-def _strings(stop: str | Sequence[str]) -> list[str]:
-    """Return the strings that end an answer. Raises `UsageError` for anything else."""
-    found = [stop] if isinstance(stop, str) else stop
-    if not isinstance(found, list | tuple) or not all(isinstance(string, str) for string in found):
-        raise UsageError(f"stop={stop!r} is neither a text nor a list of texts", 'give stop="\\n\\n", for example')
-    return list(found)
