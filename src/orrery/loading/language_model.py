@@ -20,7 +20,7 @@ from orrery.inspection.alignment import Alignment, align
 from orrery.inspection.recorder import Edit
 from orrery.inspection.trace import Trace, trace
 from orrery.loading.arguments import Ids, one_each, rows_of, segments_of, strings_of
-from orrery.loading.generation import Wishes, old_keys, wishes_of
+from orrery.loading.generation import Wishes, as_file, wishes_of
 from orrery.loading.read import Stored
 from orrery.loading.save import save_model
 from orrery.models.assemblies import Assembly, target_vocabulary_of, vocabulary_of
@@ -36,7 +36,6 @@ from orrery.text.chat.segments import Rendered
 LONGEST_TOKEN = 1024
 """Bytes that no token of a real vocabulary reaches: a text of more than this times the context cannot fit."""
 
-CONTROL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
 LONGEST_ANSWER = 64
 """Tokens of an answer where neither the caller nor the model's files name a number."""
 
@@ -438,7 +437,7 @@ class LanguageModel:
                 f"{stored.folder} does not say which family its model belongs to",
                 "load the checkpoint inside its run, whose config.yaml says it",
             )
-        generation = stored.generation or self._old_generation() or None
+        generation = stored.generation or as_file(stored.config) or None
         save_model(folder, self.model, stored.family, stored.config, stored.tokenizer, card, generation, stored.chat)
 
     def _write(
@@ -456,13 +455,6 @@ class LanguageModel:
         rows = prompts()
         check_ids(torch.tensor([id for row in rows for id in row], dtype=torch.long), self._vocabulary)
         return generate(model, rows, self.tokenizer, limits, sampler=chosen, seed=seed, show=show, device=self.device)
-
-    def _old_generation(self) -> dict[str, Any]:
-        """Return the generation_config.json that an old config.json stands for, if it says how to write."""
-        config = self._stored.config or {}
-        control = {key: config[key] for key in CONTROL if config.get(key) is not None}
-        said = {key: value for key, value in old_keys(config).items() if value is not None}
-        return {**control, **said} if said else {}
 
     @property
     def _wishes(self) -> Wishes:
