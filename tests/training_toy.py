@@ -82,7 +82,7 @@ def toy_recipe(**dotted: Any) -> Recipe:
         "logging": {"every": 2},
     }
     set_dotted(values, "training.optimizer", {"kind": "adamw", "rate": 0.01})
-    set_dotted(values, "training.schedule", {"kind": "cosine", "warmup": 3})
+    set_dotted(values, "training.schedule", {"kind": "cosine", "warmup": min(3, dotted.get("training__steps", 3))})
     for key, value in dotted.items():
         set_dotted(values, key.replace("__", "."), value)
     return check_recipe(values, "toy")

@@ -26,6 +26,7 @@ def cases() -> Iterator[Case]:
     yield from _specs()
     yield from _sources()
     yield from _combinations()
+    yield from _streams()
 
 
 def _recipes() -> Iterator[Case]:
@@ -60,6 +61,8 @@ def _recipes() -> Iterator[Case]:
     strange = [None, True, 5, "x", [], {}, [{}], {"a": {"b": [None]}}]
     for key in SECTIONS:
         for value in strange:
+            if (key, value) == ("model.config", {}):
+                continue  # the family's default, a hundred million parameters
             wants = "any" if value in (None, [], {}) or key == "model.config" else "error"
             yield Case(f"a recipe with {key}: {value!r}", TRAIN, wants, _key(key, value))
 
@@ -139,6 +142,33 @@ def _combinations() -> Iterator[Case]:
                   ["compare", "--text=text.txt", "--models=ngram", "--minutes=inf"],
                   ["tokenizer", "train", "text.txt", "--output=new", "--vocabulary=100000"]):  # fmt: skip
         yield Case(" ".join(words)[:90], words, "error")
+
+
+def _streams() -> Iterator[Case]:
+    """Yield what comes through standard input and the environment."""
+    chat = ["chat", "llama", "--template=plain.jinja", "--max-new-tokens=2"]
+    yield Case("chat with bytes that are no text", chat, "error", stdin="binary")
+    yield Case("translate bytes that are no text", ["translate", "rnnsearch", "-"], "error", stdin="binary")
+    yield Case("chat with nothing", chat, "ok", stdin="empty")
+    yield Case("translate nothing", ["translate", "rnnsearch", "-"], "ok", stdin="empty")
+    for line in (
+        "/save text.txt/below",
+        "/save /proc/x",
+        "/save",
+        "/what",
+        f"/save {'x' * 300}",
+        "/save loop",
+        "/save folder",
+    ):
+        yield Case(f"chat: {line[:30]}", chat, "error", _text("stdin", f"hello\n{line}\n"), stdin="stdin")
+    for name, value in (("ORRERY_TRAINING__STEPS", "x"), ("ORRERY_TRAINING__STEPS", "true"), ("ORRERY_SEED", "1.5"),
+                        ("ORRERY_MODEL__", "1"), ("ORRERY___", "1"), ("ORRERY_TRAINING__", "{[a]: 1}"),
+                        ("ORRERY_TRAIN_OUTPUT", "text.txt"), ("ORRERY_TRAIN_RESUME", "perhaps")):  # fmt: skip
+        yield Case(f"{name}={value}", TRAIN, "error", environment={name: value})
+    generate = ["generate", "llama", "the cat"]
+    for name, value in (("TOP_K", "nan"), ("SEED", "-1"), ("MAX_NEW_TOKENS", "1.5"), ("DEVICE", ""), ("STOP", "")):
+        wants = "any" if name in ("STOP", "DEVICE") else "error"
+        yield Case(f"ORRERY_GENERATE_{name}={value}", generate, wants, environment={f"ORRERY_GENERATE_{name}": value})
 
 
 def _text(name: str, text: str) -> Change:

@@ -18,7 +18,7 @@ NUMBERS = (
     "true", "false", "abc", "''", "[1]", "{a: 1}", ".nan", ".inf", "-.inf", "1e400", *HUGE, "!!binary aGk=",
     "2020-01-01", "!!set {a}", "&a [*a]", "[" * 2000, "-1", "0", "12:30",
 )  # fmt: skip
-INTEGERS = (*NUMBERS, "1.5")
+INTEGERS = (*NUMBERS, "1.5", values.LARGE)
 WORDS = (
     "1", "true", "[a]", "{a: b}", ".nan", "9" * 5000, "''", "12:30", "!!binary aGk=", '"\\0"', '"\\ud800"', "x" * 300,
     "\udcff", "&a {b: *a}",
@@ -43,6 +43,8 @@ FROM_ZERO = {
     "training.final_rate", "words.sample", "training.optimizer.momentum", "training.optimizer.weight_decay",
     "objective.power", "objective.label_smoothing", "model.dropout", "training.schedule.final", "training.steps",
 }  # fmt: skip
+WORK = {"training.steps", "batches.size", "training.epochs"}
+"""So much of these is only much work."""
 SOURCES = ("data.train", "data.val", "data.pairs", "data.shards", "data.pairs.source", "data.pairs.target")
 
 
@@ -70,7 +72,7 @@ def _sections(annotation: Any) -> list[type[BaseModel]]:
     return []
 
 
-def cases(count: int = 4) -> Iterator[Case]:
+def cases(count: int = 3) -> Iterator[Case]:
     """Yield every key of both recipes with so many of its values, and keys that there are not."""
     spread: dict[str, values.Spread] = {}
     for name, model in (("recipe", Recipe), ("words", WordVectorRecipe)):
@@ -84,9 +86,11 @@ def cases(count: int = 4) -> Iterator[Case]:
             words += [f"--{flag}={value}" for flag, value in beside.items() if not flag.startswith("batches")]
             given, kind = _values(key, annotation)
             for value in spread.setdefault(kind, values.Spread(count)).some(given):
+                if value == values.LARGE and key in WORK:
+                    continue
                 fine = (
                     key in FREE
-                    or value == "folder"
+                    or value in ("folder", values.LARGE)
                     or (kind == "float" and value in HUGE[:2])
                     or (key in FROM_ZERO and value in ("0", "-1", "false", "12:30"))
                 )

@@ -93,7 +93,7 @@ def _at(place: str, change: Change) -> Change:
     return lambda world: change(world / place)
 
 
-def of_runs(count: int = 5) -> Iterator[Case]:
+def of_runs(count: int = 3) -> Iterator[Case]:
     """Yield spoilt runs that are resumed; some can be, so that only an unexpected exception is a fault."""
     spread = values.Spread(count)
     resume = ["train", "recipe.yaml", "--output=run", "--resume", "--training.steps=3"]
@@ -129,7 +129,7 @@ def _kind(kind: str, name: str) -> Change:
     return change
 
 
-def of_models(count: int = 4) -> Iterator[Case]:
+def of_models(count: int = 3) -> Iterator[Case]:
     """Yield spoilt files of a model under the verbs that read it, one verb after the other."""
     spread, verbs = values.Spread(count), values.Spread(1)
     for name in MODEL_FILES:

@@ -23,15 +23,18 @@ NO_NUMBER = (
     "\udcff",
 )
 INTEGERS = (*NO_NUMBER, *HUGE, "nan", "inf", "-inf", "1.5", "-1.5", "-9223372036854775809", "1e400", "2.0000001")
+LARGE = "2147483647"
+"""In range nearly everywhere, and too much for any machine."""
 SMALL = ("0", "-1", "-2147483649")
 """No number of things; 0 is one here and there, see ``MAY_BE_ZERO`` where cases are made."""
 FLOATS = (*NO_NUMBER, "nan", "inf", "-inf", "1e400", "-1e400", "9" * 5000)
 NEGATIVE = ("-1", "-0.5", "-1e-300")
-WORDS = ("", "\udcff\udcfe", "\x1b[31m", "x" * 5000, "..", "\U0001f642", "--", "a\nb", "%s", "{}", "../../x")
+WORDS = ("", "\udcff\udcfe", "\x1b[31m", "x" * 5000, "..", "\U0001f642", "--", "a\nb", "%s", "{}", "../../x",
+         "(", "a=:", "\u202e\u0000"[:1], "-", "@", "hf:", "hf:a b/c", "hf:../x")  # fmt: skip
 """For names of things that are looked up: none of these is one."""
 LONG = "n" * 300
 MISSING_FILES = ("missing", "folder/mine.txt/below", "dangling", "loop", LONG, "\udcff", "", "/proc/nothing", "a\nb")
-WRONG_FILES = ("folder", "binary", "empty", "/dev/null", "/proc/self/mem", "pipe")
+WRONG_FILES = ("folder", "binary", "empty", "/dev/null", "/dev/zero", "/proc/self/mem", "pipe")
 UNWRITABLE = (
     "text.txt/below", "text.txt/below/more", "/proc/x", "/proc/self/x/y", LONG, f"folder/{LONG}/x", "loop", "loop/x",
     "/dev/full/x", "/sys/x", "",

@@ -92,6 +92,19 @@ def flags(function: Any) -> Iterator[tuple[str, bool, set[Any]]]:
             yield name or _dashed(parameter.name), parameter.kind is parameter.KEYWORD_ONLY, kind
 
 
+def bounded(function: Any, flag: str) -> bool:
+    """Say whether a parameter, or the field of a group of them, has a converter of its own."""
+    hints = inspect.get_annotations(function, eval_str=True)
+    groups = [hint for hint in hints.values() if hasattr(hint, "__dataclass_fields__")]
+    for named in (hints, *(inspect.get_annotations(group, eval_str=True) for group in groups)):
+        for name, hint in named.items():
+            marks = getattr(hint, "__metadata__", ())
+            names = {_dashed(name), *(str(mark.name[0]).strip("-") for mark in marks if mark.name)}
+            if flag in names:
+                return any(mark.converter is not None for mark in marks)
+    return False
+
+
 def _dashed(name: str) -> str:
     return name.strip("_").replace("_", "-")
 
@@ -115,7 +128,7 @@ def with_position(words: list[str], verb: str, index: int, value: str) -> list[s
     return [*words[:place], value, *words[place + 1 :]]
 
 
-def of_flags(count: int = 4) -> Iterator[Case]:
+def of_flags(count: int = 3) -> Iterator[Case]:
     """Yield every flag of every verb with so many of the values that are none of its type, or out of range."""
     spread: dict[str, values.Spread] = {}
     for verb, function in verbs():
@@ -145,6 +158,7 @@ def _values(flag: str, kind: set[Any]) -> tuple[list[tuple[str, str]], str]:
         number = int if int in kind else float
         given = [(value, "error") for value in values.numbers(number)]
         given.append(("0", "any" if flag in MAY_BE_ZERO else "error"))
+        given.append((values.LARGE, "any"))
         small = values.SMALL[1:] if number is int else values.NEGATIVE
         given += [(value, "any" if flag in MAY_BE_NEGATIVE else "error") for value in small]
         return given, number.__name__
@@ -157,9 +171,9 @@ def _values(flag: str, kind: set[Any]) -> tuple[list[tuple[str, str]], str]:
     return [(value, "any" if flag in OPEN_TEXTS else "error") for value in values.WORDS], "word"
 
 
-def of_positions(count: int = 5) -> Iterator[Case]:
+def of_positions(count: int = 4) -> Iterator[Case]:
     """Yield every word of a command line that is looked up or written, with so many things that it cannot be."""
-    spread = {name: values.Spread(count) for name in ("input", "output", "choice")}
+    spread = {name: values.Spread(count) for name in ("input", "output", "choice", "text")}
     for verb, function in verbs():
         words = line(verb)
         position = -1
@@ -167,16 +181,18 @@ def of_positions(count: int = 5) -> Iterator[Case]:
             if named:
                 continue
             position += 1
-            if name in OPEN_TEXTS or "many" in kind or position >= len(BASES[verb]) or BASES[verb][position][0] == "-":
+            if position >= len(BASES[verb]) or BASES[verb][position][0] == "-":
                 continue
             wrong, group = (*values.MISSING_FILES, *values.WRONG_FILES), "input"
             if name in OUTPUTS:
                 wrong, group = values.UNWRITABLE, "output"
             if "literal" in kind:
                 wrong, group = ("", "perhaps", "\udcff"), "choice"
+            if name in OPEN_TEXTS:
+                wrong, group = tuple(word for word in values.WORDS if word != "--"), "text"
             stdin = "stdin" if verb == "chat" else "/dev/null"
             for value in spread[group].some(wrong):
-                wants = "any" if (verb, name, value) in FINE else "error"
+                wants = "any" if (verb, name, value) in FINE or name in OPEN_TEXTS else "error"
                 case = with_position(words, verb, position, value)
                 yield Case(
                     f"{verb} {name.upper()}={values.short(value)}",
@@ -188,6 +204,7 @@ def of_positions(count: int = 5) -> Iterator[Case]:
 
 
 FINE = {
+    ("data clean", "source", "empty"),
     ("tokenizer train", "source", "folder"),
     ("data prepare", "source", "folder"),
     ("data clean", "source", "folder"),

@@ -80,6 +80,8 @@ def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool, config
                 if opened.replaces is not None:
                     reporter.line(f"the run in {folder} stays until the first checkpoint; till then: {opened.path}")
                 outcome = Trainer(make_parts(recipe), recipe, opened, ranks, reporter).run()
+                if outcome.signal:
+                    reporter.line("--resume continues")
                 records = opened.records()
                 for line in (*epochs(records), conclusion(recipe, records)):
                     reporter.line(line)

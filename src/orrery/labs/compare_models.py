@@ -108,7 +108,11 @@ def paced(recipe: Recipe, steps: int) -> Recipe:
     values = plain(recipe)
     set_dotted(values, "training.steps", steps)
     warmup = values["training"]["schedule"]["warmup"] or max(1, steps // 20)
-    set_dotted(values, "training.schedule.warmup", min(warmup, max(1, steps // 2)))
+    warmup = min(warmup, max(1, steps // 2))
+    set_dotted(values, "training.schedule.warmup", warmup)
+    if "decay" in values["training"]["schedule"]:
+        decay = min(values["training"]["schedule"]["decay"], steps - warmup)
+        set_dotted(values, "training.schedule.decay", decay)
     set_dotted(values, "evaluation.every", max(1, steps // EVALUATIONS))
     set_dotted(values, "logging.every", max(1, steps // LINES))
     set_dotted(values, "checkpoints.every", max(1, steps // 5))

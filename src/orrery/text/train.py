@@ -14,6 +14,9 @@ from orrery.text.tokenizer import Tokenizer, refuse_surrogates
 
 Trainer = Callable[[Iterator[str], int, str], tokenizers.Tokenizer]
 
+MOST = 10_000_000
+"""No vocabulary is larger: the engine makes room for all of it first, and ends the process where there is none."""
+
 WHOLES: dict[str, Callable[[Iterator[str], int | None, str], tokenizers.Tokenizer]] = {
     "character": characters.train,
     "word": words.train,
@@ -45,6 +48,8 @@ def train_tokenizer(
         raise UsageError(f"unknown kind of tokenizer {kind!r}", f"choose {', '.join(KINDS)}")
     refuse_lowercase(kind, lowercase)
     wanted = VOCABULARY[cast(Kind, kind)] if vocabulary is None else vocabulary
+    if wanted is not None and wanted > MOST:
+        raise UsageError(f"a vocabulary of {wanted:,} is more than any model has, {MOST:,}", "give a smaller one")
     source = _Checked(texts)
     lower = normalizers.Lowercase()
     read = (lower.normalize_str(text) for text in source) if lowercase else iter(source)
@@ -88,7 +93,7 @@ def _whole_vocabulary(vocabulary: int | None) -> int | None:
     if vocabulary is not None and vocabulary < 3:
         raise UsageError(
             f"a tokenizer of characters or words needs a vocabulary of at least 3, got {vocabulary}",
-            "leave --vocabulary away to keep all of them",
+            "leave the size of the vocabulary away to keep all of them",
         )
     return vocabulary
 
@@ -98,7 +103,7 @@ def _subword_vocabulary(kind: str, vocabulary: int | None) -> int:
     if vocabulary is None or vocabulary < least:
         raise UsageError(
             f"{kind} needs a vocabulary of at least {least}, got {vocabulary}",
-            f"it holds {holds}, the end token and what is learnt: give --vocabulary 4096, for example",
+            f"it holds {holds}, the end token and what is learnt: give a vocabulary of 4096, for example",
         )
     return vocabulary
 
@@ -107,5 +112,5 @@ def _refuse_overflow(size: int, vocabulary: int | None) -> None:
     if vocabulary is not None and size > vocabulary:
         raise UsageError(
             f"the characters of this corpus alone fill {size:,} ids, more than the vocabulary of {vocabulary:,}",
-            "give a larger --vocabulary, or train byte_bpe, which needs 256 bytes for any script",
+            "give a larger vocabulary, or train byte_bpe, which needs 256 bytes for any script",
         )

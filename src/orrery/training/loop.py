@@ -119,7 +119,7 @@ class Trainer:
                 if stopping or improved or self._due(self.recipe.checkpoints.every):
                     self._save(improved)
                 if (stopping and self.progress.step < self.settings.steps) or self.progress.pending:
-                    self._say(f"stopped and saved after step {self.progress.step:,}; --resume continues")
+                    self._say(f"stopped and saved after step {self.progress.step:,}")
                     return Outcome(self.progress.step, self.progress.best, self.signals.received)
             self._finish()
         return Outcome(self.progress.step, self.progress.best, None)

@@ -45,7 +45,7 @@ class VocabularySettings(Section):
 
     min_count: Positive = 5
     sample: NotNegative = 1e-3
-    phrases: Count = 0
+    phrases: Annotated[Count, Field(le=20)] = 0
     threshold: AboveZero = 100.0
 
 

@@ -1,5 +1,6 @@
 """Word vectors from a recipe: read, count, number, train, and write them into a run folder."""
 
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -8,6 +9,7 @@ from typing import Any
 
 from orrery.checkpoints.disk import machine_errors
 from orrery.data.corpora import read_corpus
+from orrery.errors import RunError
 from orrery.models.word2vec.draws import cbow, skip_gram
 from orrery.models.word2vec.files import VECTORS, write_binary
 from orrery.models.word2vec.objectives import FullSoftmax, HierarchicalSoftmax, NegativeSampling, Objective
@@ -87,6 +89,8 @@ def recorder(folder: RunFolder, reporter: Reporter) -> Callable[[Progress], None
     def report(progress: Progress) -> None:
         record: dict[str, Any] | None = None
         if progress.measured is not None:
+            if not (math.isfinite(progress.loss) and math.isfinite(progress.measured)):
+                raise RunError(f"epoch {progress.epoch + 1}: the loss is no finite number", "lower training.rate")
             record = {
                 "step": progress.epoch + 1,
                 "words": progress.words,

@@ -1,6 +1,7 @@
 """A model's chat template is found, kept byte for byte, and used; a model without one says so."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,7 @@ import orrery
 from chat_toy import chat_tokenizer
 from orrery.cli.program import run
 from orrery.errors import DataError, ModelFileError, UsageError
+from orrery.loading.language_model import LanguageModel
 from orrery.loading.read import read
 from orrery.loading.save import save_model
 from orrery.text.chat.formats import ChatFormat
@@ -147,8 +149,10 @@ def test_ids_outside_the_model_are_refused(tmp_path):
     tokenizer = chat_tokenizer("mistral")
     config = {**CONFIGS["llama"], "vocab_size": 10}
     save_model(tmp_path / "small", tiny("llama", vocab_size=10), "llama", config, tokenizer, chat={"default": SOURCE})
+    (tmp_path / "small" / "tokenizer.json").unlink()  # a folder with both is refused when it is read
+    stored = replace(read(tmp_path / "small"), tokenizer=tokenizer)
     with pytest.raises(DataError, match="outside the vocabulary of 10"):
-        orrery.load(tmp_path / "small", "cpu", say=str).reply(CHAT[:1])
+        LanguageModel(stored).reply(CHAT[:1])
 
 
 def test_gguf_says_the_template(tmp_path):

@@ -228,8 +228,10 @@ def test_a_tokenizer_must_be_there_and_fit_the_table(tmp_path, stored):
         export_gguf(replace(stored, tokenizer=None), tmp_path / "x.gguf")
     config = {**CONFIGS["llama"], "vocab_size": 280}
     save_model(tmp_path / "m", tiny("llama", vocab_size=280), "llama", config, TOKENIZER)
+    (tmp_path / "m" / "tokenizer.json").unlink()  # a folder with both is refused when it is read
+    small = replace(read(tmp_path / "m"), tokenizer=TOKENIZER)
     with pytest.raises(UsageError, match="the tokenizer has 290 ids, the model's table 280 rows"):
-        export_gguf(read(tmp_path / "m"), tmp_path / "x.gguf")
+        export_gguf(small, tmp_path / "x.gguf")
 
 
 def test_the_ends_of_a_text_are_one_to_three(tmp_path, stored):
