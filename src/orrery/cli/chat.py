@@ -107,7 +107,9 @@ def _lines(person: bool) -> Iterator[str]:
             print(f"\n{COMMANDS}", file=sys.stderr)
             continue
         except UnicodeDecodeError as error:
-            raise DataError(f"the input is not {sys.stdin.encoding}: {error.reason}", "convert it to UTF-8") from error
+            raise DataError(
+                f"the input is not {sys.stdin.encoding.upper()}: {error.reason}", "convert it to UTF-8"
+            ) from error
         if not line:
             return
         if line.strip():
