@@ -42,7 +42,7 @@ help:
 	@echo "PYTHON=python3.12 chooses the interpreter; PIP_ARGS='...' is passed to every pip install"
 
 demo: $(CORE)
-	$(BIN)/orrery demo
+	$(BIN)/orrery demo --overwrite
 
 quick: $(TEST)
 	$(call tier,-n $(WORKERS) -m "not slow and not alone" $(wildcard tests/unit tests/architecture tests/properties))

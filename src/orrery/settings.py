@@ -3,6 +3,20 @@
 import os
 from pathlib import Path
 
+KERNELS = 64
+"""How many compiled products oneDNN, and torch for it, keep at hand; each is 0.3 MB in either.
+
+Left to themselves both keep 1,024, one for every size of a matrix that came by. Batches of sentences have new sizes at
+almost every step, and what a step leaves between its large tensors keeps the system from having them back: training
+RNNsearch grew by gigabytes.
+"""
+
+
+def bound_kernel_caches() -> None:
+    """Bound what is kept of compiled products, unless the environment says how many; before the first one is made."""
+    for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        os.environ.setdefault(name, str(KERNELS))
+
 
 def data_folder() -> Path:
     """Folder of the named data sets: ``ORRERY_DATA``, by default ``data/`` in the working directory."""

@@ -15,7 +15,7 @@ WIDER = {**SMALL, "hidden_size": 32}
 SHAPED = {key: value for key, value in SMALL.items() if key != "intermediate_size"}
 GROUPED = {**SMALL, "num_key_value_heads": 2}
 THETA = {"rope_theta": 500.0}
-YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "rope_theta": 500.0}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1024, "rope_theta": 500.0}
 LLAMA3 = {
     "rope_type": "llama3",
     "factor": 8.0,
@@ -24,6 +24,7 @@ LLAMA3 = {
     "original_max_position_embeddings": 64,
     "rope_theta": 10_000.0,
 }
+FACTORS = {"short_factor": [1.0, 1.5, 2.0], "long_factor": [1.0, 4.0, 9.0]}
 EXPERTS = {"num_experts_per_tok": 3, "num_experts": 8, "moe_intermediate_size": 12}
 SLIDING = {"use_sliding_window": True, "sliding_window": 5}
 GPT = {"n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 48}
@@ -271,6 +272,7 @@ PLAIN: Cases = {
             "yarn with its own temperature",
             {
                 **GROUPED,
+                "head_dim": 16,
                 "tie_word_embeddings": True,
                 "rope_parameters": {**YARN, "attention_factor": 0.7, "beta_fast": 24, "beta_slow": 2},
             },
@@ -345,6 +347,22 @@ PLAIN: Cases = {
     "phi3": [
         ("a window, grouped", {**GROUPED, "sliding_window": 5}),
         ("partial rotation", {**GROUPED, "partial_rotary_factor": 0.67, "tie_word_embeddings": True}),
+        (
+            "short factors",
+            {
+                **GROUPED,
+                "original_max_position_embeddings": 20,
+                "rope_parameters": {"rope_type": "longrope", "rope_theta": 500.0, **FACTORS},
+            },
+        ),
+        (
+            "long factors",
+            {
+                **GROUPED,
+                "original_max_position_embeddings": 2,
+                "rope_parameters": {"rope_type": "longrope", "rope_theta": 500.0, **FACTORS},
+            },
+        ),
     ],
     "qwen2": [
         ("biases", {**GROUPED}),

@@ -16,7 +16,7 @@ import transformers
 
 import orrery.laws
 from orrery.families import names
-from tests.goldens import formulas, methods, transformers_models
+from tests.goldens import formulas, methods, presets, transformers_models
 
 FOLDER = Path(orrery.laws.__file__).parent / "reference"
 VERSIONS = {
@@ -26,7 +26,13 @@ VERSIONS = {
 }
 
 
-METHODS = {"_training": methods.training, "_sampling": methods.sampling, "_search": methods.search}
+METHODS = {
+    "_training": methods.training,
+    "_sampling": methods.sampling,
+    "_search": methods.search,
+    "_tables": methods.tables,
+    "_presets": presets.cases,
+}
 
 
 def made(family: str) -> list[dict[str, Any]]:

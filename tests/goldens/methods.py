@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 import torch
+import transformers
 from torch import Tensor
 from transformers.generation import logits_process as processors
 
@@ -144,6 +145,19 @@ def update(p: Tensor, g: Tensor, memory: dict[str, Tensor], t: int, rate: float,
     p -= rate * (m / (v.sqrt() + how["eps"]) + decay * p)
 
 
+def tables() -> list[dict[str, Any]]:
+    """Return the positions that transformers' constructors make."""
+    small = {"vocab_size": 61, "d_model": 24, "encoder_layers": 1, "decoder_layers": 1, "max_position_embeddings": 24}
+    small |= {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "decoder_start_token_id": 5}
+    found = []
+    for family in ("marian", "pegasus"):
+        settings = transformers.AutoConfig.for_model(family, **small, pad_token_id=0)
+        model = transformers.AutoModelForSeq2SeqLM.from_config(settings)
+        table = model.model.encoder.embed_positions.weight.detach().double()
+        found.append({"family": family, "by": NAME, "config": small, "found": questions.summary([[table]])["sums"]})
+    return found
+
+
 SETTINGS: list[dict[str, float]] = [
     {"temperature": 0.7},
     {"temperature": 1.0, "top_k": 4},
@@ -186,6 +200,10 @@ def kept(row: Tensor, held: Tensor, temperature: float, **settings: float) -> li
     return found
 
 
+LISTED = 4
+"""The tokens of answers that are all listed: of seven, seven to the power of four."""
+
+
 def search() -> list[dict[str, Any]]:
     """Return the best answers of a bigram model, all of them listed, and those of a beam that narrows."""
     log_p = questions.table().log_softmax(-1).tolist()
@@ -196,15 +214,16 @@ def search() -> list[dict[str, Any]]:
             "tokens": tokens,
             "alpha": alpha,
             "width": width,
-            "best": listed(log_p, tokens, alpha),
+            "best": listed(log_p, LISTED, alpha),
             "beams": beams(log_p, tokens, alpha, width),
+            "first": [beams(log_p, tokens, alpha, width, prompt)["scores"][0] for prompt in range(1, 7)],
         }
-        for tokens, alpha, width in ((4, 0.0, 2), (4, 0.6, 3), (3, 1.5, 4))
+        for tokens, alpha, width in ((4, 0.0, 2), (6, 0.6, 3), (7, 1.5, 4))
     ]
 
 
-def score(log_p: list[list[float]], ids: tuple[int, ...], alpha: float) -> float:
-    total = sum(log_p[a][b] for a, b in zip((1, *ids), ids, strict=False))
+def score(log_p: list[list[float]], ids: tuple[int, ...], alpha: float, prompt: int = 1) -> float:
+    total = sum(log_p[a][b] for a, b in zip((prompt, *ids), ids, strict=False))
     return total / ((5 + len(ids)) / 6) ** alpha
 
 
@@ -220,15 +239,15 @@ def listed(log_p: list[list[float]], tokens: int, alpha: float) -> dict[str, Any
     return {"scores": [score(log_p, ids, alpha) for ids in best], "ids": [list(ids) for ids in best]}
 
 
-def beams(log_p: list[list[float]], tokens: int, alpha: float, width: int) -> dict[str, Any]:
+def beams(log_p: list[list[float]], tokens: int, alpha: float, width: int, prompt: int = 1) -> dict[str, Any]:
     """Follow ``width`` beginnings; one that ends leaves its place empty (Sutskever et al. 2014, section 3.2)."""
     growing: list[tuple[int, ...]] = [()]
     ended: list[tuple[int, ...]] = []
     while growing:
         longer = sorted(
-            ((*ids, token) for ids in growing for token in range(7)), key=lambda ids: -score(log_p, ids, 0.0)
+            ((*ids, token) for ids in growing for token in range(7)), key=lambda ids: -score(log_p, ids, 0.0, prompt)
         )[: width - len(ended)]
         growing = [ids for ids in longer if ids[-1] != 0 and len(ids) < tokens]
         ended += [ids for ids in longer if ids[-1] == 0 or len(ids) == tokens]
-    best = sorted(ended, key=lambda ids: -score(log_p, ids, alpha))
-    return {"scores": [score(log_p, ids, alpha) for ids in best], "ids": [list(ids) for ids in best]}
+    best = sorted(ended, key=lambda ids: -score(log_p, ids, alpha, prompt))
+    return {"scores": [score(log_p, ids, alpha, prompt) for ids in best], "ids": [list(ids) for ids in best]}

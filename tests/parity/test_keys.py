@@ -74,6 +74,7 @@ MORE = {
         {"new_decoder_architecture": False},
         {"new_decoder_architecture": False, "parallel_attn": False, "multi_query": False},
         {"new_decoder_architecture": False, "alibi": True, "bias": True},
+        {"num_ln_in_parallel_attn": 1},
     ],
     "gpt_neox": [{"use_parallel_residual": False}],
     "marian": [{"share_encoder_decoder_embeddings": True}],

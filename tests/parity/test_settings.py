@@ -51,6 +51,8 @@ def test_the_activation_of_t5_may_have_a_key_of_its_own(settings):
         ("llama", {"head_dim": 3}, "head_dim"),
         ("gemma3_text", {"rope_parameters": {"full_attention": {"rope_type": "yarn", "truncate": False}}}, "truncate"),
         ("bloom", {"slow_but_exact": True, "pretraining_tp": 2}, "slow_but_exact"),
+        ("falcon", {"parallel_attn": False}, "parallel_attn = false"),
+        ("falcon", {"parallel_attn": False, "num_ln_in_parallel_attn": 1}, "parallel_attn = false"),
         ("t5", {"relative_attention_max_distance": 1}, "relative_attention_max_distance"),
         ("t5", {"relative_attention_num_buckets": 32}, "relative_attention_num_buckets"),
         ("mt5", {"relative_attention_num_buckets": 2}, "relative_attention_num_buckets"),

@@ -206,6 +206,18 @@ def test_tokenizer_chat_passes_tools_to_the_template(model, tmp_path, capsys):
         show(capsys, model, file, "--template", template)
 
 
+def test_a_conversation_beyond_the_context_says_what_helps_here(model, monkeypatch):
+    """The hint of a long text names --truncate, which a chat does not have."""
+    with pytest.raises(UsageError, match=r"conversation of \d+ tokens is longer than .* 128 .*/reset"):
+        talk(monkeypatch, ["the cat " * 100], model, *SHORT)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_conversation(model, tmp_path, capsys):
+    file = tmp_path / "talk.json"
+    file.write_bytes(b"\xef\xbb\xbf" + json.dumps([{"role": "user", "content": "hi"}]).encode())
+    assert 'message   "hi"' in show(capsys, model, file)
+
+
 def test_a_file_that_cannot_be_written_is_named(tmp_path):
     talk = Conversation(lambda messages, show: None)
     for name in ("a\0b", "x" * 300):
@@ -229,3 +241,14 @@ def test_tokenizer_chat_reads_a_line_and_admits_what_it_cannot_tell(model, tmp_p
         show(capsys, model, file, "--line", 9)
     with pytest.raises(DataError, match="cannot read"):
         show(capsys, model, tmp_path / "missing.json")
+
+
+def test_a_conversation_is_added_to_conversations_alone(tmp_path):
+    conversation = Conversation(lambda messages, show: None, "system")
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match="holds no conversations"):
+        conversation.save(tmp_path / "notes.txt")
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    for _ in range(2):
+        conversation.save(tmp_path / "talk.jsonl")
+    assert (tmp_path / "talk.jsonl").read_text() == 2 * '{"messages": [{"role": "system", "content": "system"}]}\n'

@@ -1,5 +1,6 @@
 """Every verb that writes keeps one rule: nothing is replaced unasked, and an input never."""
 
+import resource
 import shutil
 from pathlib import Path
 
@@ -76,3 +77,27 @@ def test_overwrite_replaces_what_the_verb_wrote(verb: str, here: Path, capsys: p
     shutil.rmtree(here / "kept", ignore_errors=True)
     assert run([*VERBS[verb].line("new/out"), "--overwrite"]) == 0, capsys.readouterr().err
     assert tree(here / "new").keys() == written.keys()
+
+
+@pytest.mark.parametrize("verb", QUICK)
+@pytest.mark.parametrize("room", [0, 100, 3_000])
+def test_a_full_disk_leaves_nothing_half_written(
+    verb: str, room: int, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, limits = tree(here), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        code = run(VERBS[verb].line("new/out"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    if code == 0:
+        assert room > 0
+        return
+    assert code == 5, capsys.readouterr().err
+    found = tree(here)
+    if verb == "train":  # what was logged so far, and no checkpoint
+        assert not [name for name in found if name.startswith("new/out/checkpoints/step-")]
+        found = {name: part for name, part in found.items() if not name.startswith("new")}
+    if verb == "data-clean-report":  # of two files the first may be complete
+        found = {name: part for name, part in found.items() if not name.startswith("new")}
+    assert found == before

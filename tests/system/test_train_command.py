@@ -1,6 +1,7 @@
 """``orrery train`` from a recipe and a text file to a trained model, and its refusals."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,9 @@ def test_trains_on_documents(kind: str, recipe: str) -> None:
 
 def test_dry_run_and_print_config_train_nothing(recipe: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", recipe, "--dry-run"]) == 0
-    assert "4 steps, 256 tokens" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "4 steps, 256 tokens" in printed
+    assert re.search(r"^activations +about [0-9,]{5,} bytes for 2 rows at once", printed, re.MULTILINE)
     assert run(["train", "--config", recipe, "--print-config", "--seed", "7"]) == 0
     assert yaml.safe_load(capsys.readouterr().out)["seed"] == 7
     assert not Path("runs").exists()

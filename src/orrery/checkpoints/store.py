@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,17 +11,11 @@ from typing import Any
 from torch import Tensor
 
 from orrery.checkpoints import disk, manifest
+from orrery.checkpoints.names import FOLDER, LEFTOVER
 from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.errors import ModelFileError
 
 MODEL, OPTIMIZER, STATE, SPEC = "model.safetensors", "optimizer.safetensors", "state.json", "spec.json"
-FOLDER = re.compile(r"step-(\d{6,})")
-LEFTOVER = re.compile(r"step-\d{6,}\.(tmp|old)-\d+-[0-9a-f]+")
-
-
-def is_ours(name: str) -> bool:
-    """Say whether a name in the folder of the checkpoints is one that a store gives."""
-    return bool(FOLDER.fullmatch(name) or LEFTOVER.fullmatch(name) or re.match(r"(latest|best)(\.tmp-|$)", name))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The way into the program: first what a signal does, then everything that takes time to import."""
 
 from orrery.cli import stopping
+from orrery.settings import bound_kernel_caches
 
 
 def main() -> None:
@@ -14,6 +15,7 @@ def main() -> None:
     # Before torch is loaded: its threads spin while they wait for each other, and with one of two cores taken by
     # another program a training of 11,000 tokens a second falls to 300. Sleeping costs nothing that could be measured.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    bound_kernel_caches()
     from orrery.cli.program import run
     from orrery.cli.streams import prepare_streams
 

@@ -1,11 +1,11 @@
 """`orrery tokenizer`: train a tokenizer on text; show and compare what tokenizers do with a text."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from orrery.cli.numbers import COUNT
+from orrery.cli.numbers import COUNT, COUNT_OR_NONE
 from orrery.cli.tokenizer_chat import chat
 from orrery.cli.tokenizer_compare import compare
 from orrery.cli.tokenizer_show import show
@@ -28,6 +28,8 @@ def train(
     vocabulary: Annotated[int | None, COUNT] = None,
     lowercase: Annotated[bool, Parameter(negative="")] = False,
     column: str = "text",
+    invalid: Literal["error", "replace"] = "error",
+    skip_bad: Annotated[int, COUNT_OR_NONE] = 0,
     overwrite: bool = False,
 ) -> None:
     """Train a tokenizer on a corpus and write tokenizer.json.
@@ -48,6 +50,10 @@ def train(
         Turn every text into lower case first (not for byte_bpe, which gives back what it reads).
     column
         Column that holds the text, in JSON lines, CSV and Parquet.
+    invalid
+        What to do with bytes that are not UTF-8.
+    skip_bad
+        Number of bad records a file that are left out.
     overwrite
         Replace the tokenizer in the folder, which holds nothing else.
     """
@@ -58,7 +64,7 @@ def train(
     from orrery.text.train import train_tokenizer
 
     target = OutputFolder(output, FILES, inputs=[source], overwrite=overwrite)
-    texts = read_texts(source, Reading(column))
+    texts = read_texts(source, Reading(column, invalid, skip_bad))
     tokenizer = train_tokenizer(kind, watched(texts, "blocks", len), vocabulary, lowercase=lowercase)
     if vocabulary is not None and tokenizer.size < vocabulary:
         message = f"{source} gives a {kind} tokenizer {tokenizer.size:,} ids, and --vocabulary asks for {vocabulary:,}"

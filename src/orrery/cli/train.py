@@ -80,6 +80,8 @@ def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool, config
                 if opened.replaces is not None:
                     reporter.line(f"the run in {folder} stays until the first checkpoint; till then: {opened.path}")
                 outcome = Trainer(make_parts(recipe), recipe, opened, ranks, reporter).run()
+                if outcome.signal:
+                    reporter.line("--resume continues")
                 records = opened.records()
                 for line in (*epochs(records), conclusion(recipe, records)):
                     reporter.line(line)
@@ -151,14 +153,16 @@ def plan(recipe: "Recipe", assembly: "Assembly", folder: Path) -> str:
     """Return what a run would do, line by line: parameters, tokens, memory, arithmetic and folder."""
     import torch
 
+    from orrery.accounting.activations import activation_bytes
     from orrery.training.memory import STATES, weight_bytes
     from orrery.training.precision import choose_precision, find_device, this_processor
 
     settings, batches = recipe.training, recipe.batches
     device = find_device(settings.device)
     precision = choose_precision(settings.precision, device, this_processor(), torch.get_num_threads())
-    weights = weight_bytes(assembly.parts.model)
-    tokens = assembly.batch_tokens
+    weights, tokens = weight_bytes(assembly.parts.model), assembly.batch_tokens
+    at_once = min(batches.size, settings.micro_batch or batches.size)
+    kept = activation_bytes(assembly.parts, precision, at_once)
     rows = (
         ("parameters", f"{sum(p.numel() for p in assembly.parts.model.parameters()):,}"),
         ("vocabulary", f"{assembly.tokenizer.size:,}"),
@@ -167,7 +171,8 @@ def plan(recipe: "Recipe", assembly: "Assembly", folder: Path) -> str:
         ("run", f"{settings.steps:,} steps, {tokens * settings.steps:,} tokens"),
         *plan_epochs(recipe, assembly),
         *(("note", note) for note in assembly.parts.notes),
-        ("memory", f"{weights * (2 + STATES[settings.optimizer.kind]):,} bytes and the activations"),
+        ("memory", f"{weights * (2 + STATES[settings.optimizer.kind]):,} bytes, and for each batch"),
+        ("activations", f"about {kept:,} bytes for {at_once:,} rows at once, of the largest of the first batches"),
         ("arithmetic", f"{precision.dtype} ({precision.path}), {precision.threads} threads, on {device}"),
         ("folder", str(folder)),
     )

@@ -27,7 +27,7 @@ def verify(
     everything: Annotated[bool, Parameter(name="--all", negative="")] = False,
     overwrite: bool = False,
 ) -> int:
-    """Check the golden numbers of the course and the laws that every model family obeys.
+    """Check golden outputs of the reference, golden numbers of the course, and the laws that every family obeys.
 
     Exits with 1 if a check fails. What cannot run here is listed with its reason and counts as nothing.
 
@@ -38,7 +38,7 @@ def verify(
     family
         Only the laws of this model family.
     everything
-        Also what needs a C++ compiler or takes minutes.
+        Also every training precision, and what needs a C++ compiler.
     overwrite
         Replace the file of --json.
     """

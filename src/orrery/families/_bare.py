@@ -71,8 +71,10 @@ def placing(
 
 
 def _prefix(rules: Sequence[Rule]) -> str:
-    """Return what the names of a backbone begin with inside a whole model: ``model.``, ``transformer.``."""
-    return rules[0].theirs.partition(".")[0] + "."
+    """Return what the names of a backbone begin with inside a whole model, ``model.``, where they have that at all."""
+    prefix = rules[0].theirs.partition(".")[0] + "."
+    layers = (rule.theirs for rule in rules if "{i}" in rule.theirs)
+    return prefix if all(name.startswith(prefix) for name in layers) else ""
 
 
 def _named(config: Mapping[str, Any]) -> str:

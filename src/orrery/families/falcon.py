@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
+from orrery.errors import ModelFileError
 from orrery.families import _llama, _megatron, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
@@ -80,7 +81,11 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
 
 
 def _block(c: Config) -> Block.Spec:
-    """Return one residual of two branches, with two norms or one, or two residuals."""
+    """Return one residual of two branches, with two norms or one, or two residuals.
+
+    Raises:
+        ModelFileError: the new architecture with one branch behind the other, which the reference cannot run either.
+    """
     bias, norm, dropout = c["bias"], LayerNorm.Spec(eps=c["layer_norm_epsilon"]), c["hidden_dropout"]
     attention = _llama.attention(
         c,
@@ -92,10 +97,15 @@ def _block(c: Config) -> Block.Spec:
     hidden = c["ffn_hidden_size"] or 4 * c["hidden_size"]
     feed_forward = MLP.Spec(hidden=hidden, activation=c.activation("activation"), bias=bias)
     branches = {"feed_forward": feed_forward, "attention": attention}  # the order in which the reference adds
+    if c["new_decoder_architecture"] and not c["parallel_attn"]:
+        raise ModelFileError(
+            "falcon: parallel_attn = false is not supported with new_decoder_architecture, whose branches are parallel",
+            "set one of the two to what the weights were trained with; transformers cannot run both",
+        )
     if c["new_decoder_architecture"] and (c["num_ln_in_parallel_attn"] or 2) == 2:
         normed = {name: Normed.Spec(norm=norm, branch=branch) for name, branch in branches.items()}
         return _parts.parallel(normed, dropout=dropout)
-    if c["new_decoder_architecture"] or c["parallel_attn"]:
+    if c["parallel_attn"]:
         return _parts.parallel(branches, pre=norm, dropout=dropout)
     residuals = {
         "attention": Residual.Spec(branch=attention, pre=norm, dropout=c["attention_dropout"]),

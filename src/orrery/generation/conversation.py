@@ -1,15 +1,20 @@
 """A conversation that goes on: what was said, and each answer added to it."""
 
+import errno
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from orrery.errors import MachineError
+from orrery.errors import MachineError, UsageError
 from orrery.generation.generate import Generation
 from orrery.text.chat.messages import Message
 
 Reply = Callable[[Sequence[Message], Callable[[str], None]], Generation]
 """From all messages and what is shown each piece of the answer, to the answer."""
+
+
+_BEGIN = b'{"messages": ['
 
 
 class Conversation:
@@ -53,11 +58,19 @@ class Conversation:
         """Append the conversation to a JSONL file, one line ``{"messages": [...]}``.
 
         Raises:
-            MachineError: the file cannot be written.
+            UsageError: the file holds something else.
+            MachineError: the file cannot be written; it is then as it was.
         """
+        line = (json.dumps({"messages": self.messages}, ensure_ascii=False) + "\n").encode()
         try:
-            with file.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps({"messages": self.messages}, ensure_ascii=False) + "\n")
+            with file.open("a+b", buffering=0) as stream:
+                size = stream.seek(0, os.SEEK_END)
+                stream.seek(0)
+                if size and stream.read(len(_BEGIN)) != _BEGIN:
+                    raise UsageError(f"{file} holds no conversations", "name a new file, or one that /save wrote")
+                if (stream.write(line) or 0) < len(line):
+                    stream.truncate(size)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except (OSError, ValueError) as error:  # a name with a NUL is no OSError
             reason = error.strerror if isinstance(error, OSError) else error
             raise MachineError(f"cannot write {file}: {reason}", "give a path that can be written") from error

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from orrery.errors import RunError, UsageError
+from orrery.generation.constraints import FREE, Constraints, Place
 from orrery.generation.samplers import GREEDY, Sampler
 from orrery.generation.writer import Writer
 from orrery.models.protocols import DecodingModel
@@ -45,12 +46,14 @@ class Limits:
         context: the most tokens that the model reads in one row, prompt and answer together.
         end: the ids that end a text.
         stop: the strings that end an answer and do not belong to it.
+        constraints: which tokens may be chosen at all.
     """
 
     max_new_tokens: int
     context: int
     end: Collection[int] = ()
     stop: Sequence[str] = ()
+    constraints: Constraints = FREE
 
 
 class _Row:
@@ -126,10 +129,13 @@ def generate(
         _Row(limits.context - taken, Writer(StreamDecoder(tokenizer), limits.stop, _bound(show, row)), limits, began)
         for row, taken in enumerate(state.lengths.tolist())
     ]
-    seen_BV = _seen(prompts if model.first is None else [[model.first]] * len(prompts), logits_BV)
+    begun = beginnings(model, prompts)
+    seen_BV = _seen(begun, logits_BV)
     live = list(range(len(rows)))
     while True:
         check_logits(logits_BV)
+        places = [Place(begun[row], rows[row].ids, limits.max_new_tokens) for row in live]
+        logits_BV = limits.constraints(logits_BV, places)
         tokens_B = sampler(logits_BV, seen_BV, [generators[row] for row in live])
         tokens = tokens_B.tolist()
         going = [place for place, row in enumerate(live) if rows[row].take(tokens[place])]
@@ -142,6 +148,11 @@ def generate(
             live = [live[place] for place in going]
         logits_B1V, state = model.step(tokens_B[:, None], state)
         logits_BV = logits_B1V[:, -1]
+
+
+def beginnings(model: DecodingModel, prompts: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
+    """Return what the rows hold that a model writes into: the prompts, or an encoder-decoder's start token."""
+    return prompts if model.first is None else [[model.first]] * len(prompts)
 
 
 def check_prompts(prompts: Sequence[Sequence[int]], limits: Limits) -> None:
@@ -165,7 +176,7 @@ def too_long(tokens: int, context: int) -> UsageError:
     """Return the error of a text longer than the context."""
     return UsageError(
         f"a text of {tokens:,} tokens is longer than this model's context of {context:,}",
-        'shorten it, or cut its beginning with truncate="left" (--truncate left)',
+        'shorten it; orrery generate --truncate left (truncate="left") cuts its beginning',
     )
 
 

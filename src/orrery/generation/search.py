@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.generation.generate import FinishReason, Limits, check_logits, check_prompts, padded
+from orrery.generation.constraints import Constraints, Place
+from orrery.generation.generate import FinishReason, Limits, beginnings, check_logits, check_prompts, padded
 from orrery.generation.samplers import Spelled
 from orrery.models.protocols import DecodingModel
 
@@ -53,12 +54,30 @@ class LengthPenalty:
         return float(((5 + length) / 6) ** self.alpha)
 
 
+@dataclass(frozen=True)
+class HuggingFacePenalty:
+    """``length ** alpha``: what ``length_penalty`` means in the files of a published model."""
+
+    alpha: float | int
+
+    def __post_init__(self) -> None:
+        if not self.alpha >= 0:
+            raise UsageError(f"length_penalty = {self.alpha} is not possible", "it must be at least 0")
+
+    def __call__(self, length: int) -> float:
+        """Return what the log probability of ``length`` tokens is divided by."""
+        return float(length**self.alpha)
+
+
+Penalty = LengthPenalty | HuggingFacePenalty
+
+
 @dataclass
 class _Beam:
     """The hypotheses of one source: those that grow, and those that have ended."""
 
     limits: Limits
-    penalty: LengthPenalty
+    penalty: Penalty
     width: int
     room: int
     growing: list[tuple[float, list[int]]] = field(default_factory=lambda: [(0.0, [])])
@@ -95,6 +114,10 @@ class _Beam:
         bound = self.growing[0][0] / self.penalty(longest)
         return sum(found.score >= bound for found in self.ended) >= wanted
 
+    def places(self, before: Sequence[int]) -> list[Place]:
+        """Return where each hypothesis goes on."""
+        return [Place(before, ids, self.limits.max_new_tokens) for _, ids in self.growing]
+
     def best(self, wanted: int) -> list[Hypothesis]:
         return sorted(self.ended, key=lambda found: -found.score)[:wanted]
 
@@ -113,7 +136,7 @@ def beam_search(
     limits: Limits,
     width: int,
     *,
-    penalty: LengthPenalty = LengthPenalty(),
+    penalty: Penalty = LengthPenalty(),
     answers: int = 1,
     vocabulary: int | None = None,
     device: torch.device | None = None,
@@ -142,10 +165,11 @@ def beam_search(
         raise UsageError(f"{answers} answers of {width} beams", "num_beams must be at least 1, and no less than these")
     logits_NV, state = model.start(*_start(prompts, limits, device))
     beams = [_Beam(limits, penalty, width, limits.context - taken) for taken in state.lengths.tolist()]
-    live = list(range(len(beams)))
+    live, begun = list(range(len(beams))), beginnings(model, prompts)
     while True:
         parents, tokens, going, row = [], [], [], 0
-        values, ids = _best(logits_NV, width, vocabulary)
+        places = [beams[source].places(begun[source]) for source in live]
+        values, ids = _best(logits_NV, width, vocabulary, limits.constraints, [one for some in places for one in some])
         for source in live:
             beam, rows = beams[source], slice(row, row + len(beams[source].growing))
             kept = beam.extend(values[rows], ids[rows])
@@ -166,7 +190,7 @@ def exhaustive(
     prompt: Sequence[int],
     limits: Limits,
     *,
-    penalty: LengthPenalty = LengthPenalty(),
+    penalty: Penalty = LengthPenalty(),
 ) -> list[Hypothesis]:
     """Return every answer that ``limits`` allow, best first: the definition that beams approach.
 
@@ -200,11 +224,14 @@ def _start(
     return ids_BL, limits.context, lengths_B
 
 
-def _best(logits_NV: Tensor, width: int, vocabulary: int | None) -> tuple[list[list[float]], list[list[int]]]:
+def _best(
+    logits_NV: Tensor, width: int, vocabulary: int | None, constraints: Constraints, places: Sequence[Place]
+) -> tuple[list[list[float]], list[list[int]]]:
     """Return the log probabilities and ids of each row's best tokens: no source needs more than ``width`` of a row."""
     check_logits(logits_NV)
     if vocabulary is not None:
         logits_NV = Spelled(vocabulary)(logits_NV, torch.zeros_like(logits_NV, dtype=torch.bool))
     logp_NV = logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32)).log_softmax(-1)
+    logp_NV = constraints(logp_NV, places)
     best = logp_NV.topk(min(width, logp_NV.shape[-1]))
     return best.values.tolist(), best.indices.tolist()

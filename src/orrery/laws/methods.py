@@ -12,19 +12,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from orrery.accounting import presets
+from orrery.families import load_family
 from orrery.generation.samplers import draw, sampler
 from orrery.generation.search import LengthPenalty, beam_search, exhaustive
 from orrery.laws import questions
 from orrery.laws.evidence import FLOAT64, Evidence, exactly_equal, within
-from orrery.laws.outputs import apart, built, padded
+from orrery.laws.formula import numbers
+from orrery.laws.outputs import apart, asked, built, compared, padded
 from orrery.laws.runs import recipe, scratch
+from orrery.loading.weights import fill, weights_of
 from orrery.models.encoder_decoder import ConditionalDecoder
+from orrery.nn.masks import Places
+from orrery.nn.positions.scheme import Call
 from orrery.nn.residual import Dropout
 from orrery.objectives.causal import IGNORED, CausalLanguageModel
 from orrery.objectives.protocols import Batch
 from orrery.objectives.seq2seq import TeacherForced
 
 DRAWS = 4000
+LISTED = 4
+"""The tokens of answers that an exhaustive search lists."""
+SINGLE = 1e-6
 
 
 def golden(name: str) -> list[dict[str, Any]]:
@@ -39,6 +48,8 @@ def check() -> Iterator[Evidence]:
     yield from trained()
     yield from sampled()
     yield from searched()
+    yield from tabulated()
+    yield from preset_outputs()
     yield within("dropout: kept channels, and their size", "outputs", "", dropped(), 5.0)
 
 
@@ -156,14 +167,45 @@ def searched() -> Iterator[Evidence]:
     model: Any = Bigram(questions.table())
     for case in golden("search"):
         limits, penalty = Limits(case["tokens"], 20, end=(0,)), LengthPenalty(case["alpha"])
-        everything = exhaustive(model, [1], limits, penalty=penalty)[: len(case["best"]["scores"])]
+        everything = exhaustive(model, [1], Limits(LISTED, 20, end=(0,)), penalty=penalty)[
+            : len(case["best"]["scores"])
+        ]
         beams = beam_search(model, [[1]], limits, case["width"], penalty=penalty, answers=case["width"])[0]
+        prompts = [[token] for token in range(1, 7)]
+        alone = beam_search(model, prompts, limits, case["width"], penalty=penalty)
+        value = apart([best[0].score for best in alone], case["first"])
+        yield evidence(f"{case['name']}: one answer a prompt, scores == {case['by']}", value=value)
         for name, found in (("best", everything), ("beams", beams)):
             expected, of = case[name], f"{case['name']}: {name}"
             value = apart([answer.score for answer in found], expected["scores"])
             yield evidence(f"{of}, scores == {case['by']}", value=value)
-            wrong = sum(a.ids != ids for a, ids in zip(found, expected["ids"], strict=True))
+            pairs = zip(_ordered([a.score for a in found], [a.ids for a in found]), _ordered(**expected), strict=True)
+            wrong = sum(a != b for a, b in pairs)
             yield exactly_equal(f"{of}, answers that differ", "outputs", "", wrong)
+
+
+def _ordered(scores: list[float], ids: list[list[int]]) -> list[list[int]]:
+    """Return answers, the best first, those of one score by their tokens: the same steps in another order are a tie."""
+    return [answer for _, answer in sorted(zip((-round(score, 9) for score in scores), ids, strict=True))]
+
+
+def tabulated() -> Iterator[Evidence]:
+    """Compare the sinusoids that a new model begins with, which a file would overwrite; they are float32."""
+    for case in golden("tables"):
+        spec: Any = load_family(case["family"]).spec(case["config"])
+        scheme, places = spec.encoder.positions["absolute"].build(spec.width), Places(torch.arange(spec.context)[None])
+        bound = scheme.bind(Call(places, {}, spec.context, torch.float64))
+        value = apart(questions.summary([[bound.table_BLD[0].detach().double()]])["sums"], case["found"])
+        yield within(f"positions of a new model == {case['by']}", "outputs", case["family"], value, SINGLE)
+
+
+def preset_outputs() -> Iterator[Evidence]:
+    """Compare tiny models of the presets whose architecture no family has."""
+    for case in golden("presets"):
+        model: Any = getattr(presets, case["name"])(**case["sizes"]).build(0).to(torch.float64).eval()
+        fill(model, {name: numbers(name, tensor.shape) for name, tensor in weights_of(model).items()})
+        for part, value in compared(asked(model, dict), case["found"]).items():
+            yield within(f"preset {case['name']}: {part} == {case['by']}", "outputs", "", value, FLOAT64)
 
 
 def dropped() -> float:

@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
 from typing import Any
@@ -41,10 +41,14 @@ def check(family: str) -> Iterator[Evidence]:
     """
     evidence = partial(within, law="outputs", family=family)
     for case in cases(family):
-        found, expected = answered(family, case), case["found"]
-        for part, keys in (("logits", ("sums", "last")), ("loss", ("loss",)), ("gradients", ("norm", "slope"))):
-            value = max(apart(found[key], expected[key]) for key in keys)
+        for part, value in compared(answered(family, case), case["found"]).items():
             yield evidence(f"{case['name']}: {part} == {case['by']}", value=value, bound=FLOAT64)
+
+
+def compared(found: Found, expected: Found) -> dict[str, float]:
+    """Return how far the parts of an answer are from what was found once."""
+    parts = {"logits": ("sums", "last"), "loss": ("loss",), "gradients": ("norm", "slope")}
+    return {part: max(apart(found[key], expected[key]) for key in keys) for part, keys in parts.items()}
 
 
 def cases(family: str) -> list[dict[str, Any]]:
@@ -70,12 +74,16 @@ def answered(family: str, case: Found) -> dict[str, Any]:
     """Return what our model answers to the questions of a case."""
     config = {**case["config"], "architectures": [case["architecture"]]}
     rules = rules_of(load_family(family), config)
-    model = built(family, config)
+    return asked(built(family, config), lambda gradients: to_theirs(gradients, rules))
+
+
+def asked(model: Any, named: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]]) -> dict[str, Any]:
+    """Return a model's answers; ``named`` gives its gradients the names of its file."""
     with torch.no_grad():
         summed = questions.summary(answers(model, "left"))
     loss = learned(model)
     trained = {n: torch.zeros_like(p) if p.grad is None else p.grad for n, p in model.named_parameters()}
-    return {**summed, "loss": loss, **questions.slope(to_theirs(trained, rules))}
+    return {**summed, "loss": loss, **questions.slope(named(trained))}
 
 
 def built(family: str, config: Mapping[str, Any]) -> Any:

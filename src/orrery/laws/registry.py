@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -130,6 +130,18 @@ def verify(
     if family is None:
         report.slides = [slide for target in SLIDES for slide in resolve(target)()]
     return report
+
+
+def first_failure() -> str | None:
+    """Run the default checks in their order until one fails; return its law, family and name, or nothing."""
+    with one_thread():
+        for check in CHECKS:
+            for family in [""] if check.per == "once" else families() if check.default else []:
+                with suppress(CannotRunError):
+                    for evidence in check.run(family):
+                        if not evidence.passed:
+                            return f"{evidence.law} ({evidence.family}): {evidence.name}"
+    return None
 
 
 @contextmanager

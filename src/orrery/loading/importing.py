@@ -12,7 +12,7 @@ import torch
 
 from orrery.checkpoints.outputs import OutputFolder
 from orrery.checkpoints.tensors import TensorFile
-from orrery.errors import ModelFileError, RunError, UsageError
+from orrery.errors import ModelFileError, RunError
 from orrery.loading.files import INDEX, PICKLES, WEIGHTS, Weights, open_weights, pickles_in, read_index
 from orrery.loading.read import Stored, read, read_published
 from orrery.loading.save import MODEL_FILES, save_model
@@ -48,8 +48,8 @@ def import_model(
         say: told what is done.
 
     Raises:
-        UsageError: the rule of `outputs` refuses ``out``, or a pickle is not allowed.
-        ModelFileError: the files are damaged, or a pickle holds more than tensors.
+        UsageError: the rule of `outputs` refuses ``out``.
+        ModelFileError: the files are damaged, or a pickle that is not allowed, or holds more than tensors.
         RunError: what was written is not what was read.
     """
     folder = source.parent if source.is_file() else source
@@ -77,7 +77,7 @@ def _weights(
         return open_weights(folder)
     files = [source] if source.is_file() else _pickles(folder)
     if not allow_pickle:
-        raise UsageError(
+        raise ModelFileError(
             f"{files[0]} is a pickle, which can run any code",
             f"if you trust its source: orrery import {source} {out} --allow-pickle",
         )

@@ -15,10 +15,12 @@ from orrery.generation.batched import in_batches
 from orrery.generation.generate import Generation, Limits, generate, too_long
 from orrery.generation.samplers import sampler
 from orrery.generation.scoring import Score, score
-from orrery.generation.search import Hypothesis, LengthPenalty, beam_search, refuse_with_beams
+from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_search, refuse_with_beams
 from orrery.inspection.alignment import Alignment, align
 from orrery.inspection.recorder import Edit
 from orrery.inspection.trace import Trace, trace
+from orrery.loading.arguments import Ids, one_each, rows_of, strings_of
+from orrery.loading.generation import Wishes, old_keys, wishes_of
 from orrery.loading.read import Stored
 from orrery.loading.save import save_model
 from orrery.models.assemblies import Assembly, target_vocabulary_of, vocabulary_of
@@ -34,8 +36,11 @@ from orrery.text.chat.segments import Rendered
 LONGEST_TOKEN = 1024
 """Bytes that no token of a real vocabulary reaches: a text of more than this times the context cannot fit."""
 
+CONTROL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
+LONGEST_ANSWER = 64
+"""Tokens of an answer where neither the caller nor the model's files name a number."""
+
 Truncate = Literal["left"] | None
-Ids = Tensor | Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -91,14 +96,14 @@ class LanguageModel:
         self,
         text: str,
         *,
-        max_new_tokens: int = 64,
-        temperature: float | int = 0,
+        max_new_tokens: int | None = None,
+        temperature: float | int | None = None,
         top_k: int | None = None,
         top_p: float | int | None = None,
         min_p: float | int | None = None,
         repetition_penalty: float | int | None = None,
-        num_beams: int = 1,
-        length_penalty: float | int = 0.6,
+        num_beams: int | None = None,
+        length_penalty: float | int | None = None,
         stop: str | Sequence[str] = (),
         seed: int = 1337,
         stream: Callable[[str], None] | None = None,
@@ -106,16 +111,19 @@ class LanguageModel:
     ) -> str:
         """Return a continuation of ``text``; ``generations`` tells why it ended, and takes several texts.
 
+        What is not given is as generation_config.json says, or the same keys of an old config.json.
+
         Args:
             text: the prompt; an empty one stands for the beginning of a text.
-            max_new_tokens: the most tokens of the answer.
-            temperature: 0 is greedy.
+            max_new_tokens: the most tokens of the answer; 64 where nothing is said.
+            temperature: 0 is greedy, and what is done where nothing is said; given, no other setting of drawing is
+                taken from the files.
             top_k: how many tokens stay possible.
             top_p: the mass that stays possible.
             min_p: the least probability, as a share of the greatest.
             repetition_penalty: 1 changes nothing.
             num_beams: above 1 searches for the answer of the greatest score instead of drawing tokens.
-            length_penalty: of beams: 0 favours short answers, see ``LengthPenalty``.
+            length_penalty: of beams: 0 favours short answers, see ``LengthPenalty``; in files ``HuggingFacePenalty``.
             stop: strings that end the answer and do not belong to it.
             seed: of the draws.
             stream: called with each piece as soon as it is certain; the pieces joined are the answer.
@@ -124,28 +132,29 @@ class LanguageModel:
         Raises:
             UsageError: a prompt longer than the context, or a setting outside its range.
         """
-        settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
-        if num_beams < 1:
-            raise UsageError(f"num_beams = {num_beams} is not possible", "it must be at least 1, which is no search")
-        if num_beams > 1:
-            refuse_with_beams(**settings, repetition_penalty=repetition_penalty, stop=stop, stream=stream)
-            found = self.search(
-                [text],
-                num_beams=num_beams,
-                length_penalty=length_penalty,
-                max_new_tokens=max_new_tokens,
-                truncate=truncate,
-            )
-            return found[0][0].text
+        drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+        given = {key: value for key, value in drawing.items() if value is not None}
+        if repetition_penalty is not None:
+            given["repetition_penalty"] = repetition_penalty
+        wishes = self._wishes
+        beams = (1 if given or stop or stream else wishes.beams) if num_beams is None else num_beams
+        if beams < 1:
+            raise UsageError(f"num_beams = {beams} is not possible", "it must be at least 1, which is no search")
+        longest = self._longest(text) if max_new_tokens is None else max_new_tokens
+        if beams > 1:
+            drawn = wishes.sampling["temperature"] if num_beams is None else 0
+            refuse_with_beams(**given, stop=stop, stream=stream, do_sample=drawn)
+            penalty = wishes.penalty if length_penalty is None else LengthPenalty(length_penalty)
+            return self._search([text], beams, penalty, 1, longest, truncate)[0][0].text
+        usual = wishes.sampling if temperature is None else {"temperature": 0}
         return self.generations(
             [text],
-            max_new_tokens=max_new_tokens,
+            max_new_tokens=longest,
             stop=stop,
             seed=seed,
             stream=None if stream is None else lambda row, piece: stream(piece),
             truncate=truncate,
-            repetition_penalty=repetition_penalty,
-            **settings,
+            **{**usual, **given},
         )[0].text
 
     def generations(
@@ -164,7 +173,7 @@ class LanguageModel:
         Arguments are those of ``generate``; ``seed`` is one number, to which a row's number is added, or one a row;
         ``stream`` is called with the row's number and the piece.
         """
-        limits = Limits(max_new_tokens, self.context, self.end, _strings(stop))
+        limits = self._limits(max_new_tokens, strings_of(stop))
         return self._write(lambda: self._prompts(texts, truncate, max_new_tokens), limits, seed, stream, sampling)
 
     def search(
@@ -190,12 +199,25 @@ class LanguageModel:
         Raises:
             UsageError: as in ``generate``.
         """
+        return self._search(texts, num_beams, LengthPenalty(length_penalty), answers, max_new_tokens, truncate)
+
+    def _search(
+        self,
+        texts: Sequence[str],
+        beams: int,
+        penalty: Penalty,
+        answers: int,
+        longest: int,
+        truncate: Truncate,
+    ) -> list[list[Found]]:
+        """Return what ``search`` does, ranked by any penalty."""
+        refuse_with_beams(repetition_penalty=self._wishes.sampling["repetition_penalty"])
         found = beam_search(
             self._writer,
-            self._prompts(texts, truncate, max_new_tokens),
-            Limits(max_new_tokens, self.context, self.end),
-            num_beams,
-            penalty=LengthPenalty(length_penalty),
+            self._prompts(texts, truncate, longest),
+            self._limits(longest),
+            beams,
+            penalty=penalty,
             answers=answers,
             vocabulary=self.tokenizer.size,
             device=self.device,
@@ -229,9 +251,10 @@ class LanguageModel:
         """
         if not isinstance(self.model, ConditionalDecoder):
             raise UsageError("only an encoder-decoder translates", "train one on pairs, or use generate")
+        refuse_with_beams(repetition_penalty=self._wishes.sampling["repetition_penalty"])
         places = [place for place, text in enumerate(texts) if text.strip()]
         rows = [self._line(texts[place], place) for place in places]
-        limits, penalty = Limits(max_new_tokens, self.context, self.end), LengthPenalty(length_penalty)
+        limits, penalty = self._limits(max_new_tokens), LengthPenalty(length_penalty)
         size, device = self.tokenizer.size, self.device
 
         def answer(numbers: list[int]) -> list[str]:
@@ -293,7 +316,12 @@ class LanguageModel:
         """
         chat = template if isinstance(template, ChatTemplate) else self.chat_template(template)
         ids = chat.render(messages, prompt=True, **(variables or {})).ids
-        limits = Limits(max_new_tokens, self.context, self.end | chat.end, _strings(stop))
+        if len(ids) > self.context:
+            raise UsageError(
+                f"the conversation of {len(ids):,} tokens is longer than this model's context of {self.context:,}",
+                "leave out its earliest messages (/reset in orrery chat)",
+            )
+        limits = self._limits(max_new_tokens, strings_of(stop), chat.end)
         show = None if stream is None else lambda row, piece: stream(piece)
         return self._write(lambda: [ids], limits, seed, show, sampling)[0]
 
@@ -409,7 +437,7 @@ class LanguageModel:
                 f"{stored.folder} does not say which family its model belongs to",
                 "load the checkpoint inside its run, whose config.yaml says it",
             )
-        generation = stored.generation or None
+        generation = stored.generation or self._old_generation() or None
         save_model(folder, self.model, stored.family, stored.config, stored.tokenizer, card, generation, stored.chat)
 
     def _write(
@@ -421,10 +449,34 @@ class LanguageModel:
         sampling: Mapping[str, Any],
     ) -> list[Generation]:
         """Continue rows of ids, which are made only once the model and the settings are known to serve."""
+        if sampling.get("repetition_penalty") is None:
+            sampling = {**sampling, "repetition_penalty": self._wishes.sampling["repetition_penalty"]}
         model, chosen = self._writer, sampler(vocabulary=self.tokenizer.size, **sampling)
         rows = prompts()
         check_ids(torch.tensor([id for row in rows for id in row], dtype=torch.long), self._vocabulary)
         return generate(model, rows, self.tokenizer, limits, sampler=chosen, seed=seed, show=show, device=self.device)
+
+    def _old_generation(self) -> dict[str, Any]:
+        """Return the generation_config.json that an old config.json stands for, if it says how to write."""
+        config = self._stored.config or {}
+        control = {key: config[key] for key in CONTROL if config.get(key) is not None}
+        said = {key: value for key, value in old_keys(config).items() if value is not None}
+        return {**control, **said} if said else {}
+
+    @property
+    def _wishes(self) -> Wishes:
+        """What the model's files say of writing."""
+        return wishes_of(self._stored.generation, self._stored.config or {})
+
+    def _limits(self, longest: int, stop: Sequence[str] = (), end: frozenset[int] = frozenset()) -> Limits:
+        """Return when an answer ends, and which tokens it may hold."""
+        ends = self.end | end
+        return Limits(longest, self.context, ends, stop, self._wishes.constraints(ends))
+
+    def _longest(self, text: str) -> int:
+        """Return the most tokens of an answer where the caller names none."""
+        apart = isinstance(self.model, ConditionalDecoder)
+        return self._wishes.longest(1 if apart else max(1, len(self.tokenizer.encode(text))), LONGEST_ANSWER)
 
     @property
     def _writer(self) -> Decoder | ConditionalDecoder:
@@ -508,7 +560,7 @@ class LanguageModel:
             if truncate is None:
                 raise UsageError(
                     f"a text of {len(text):,} characters cannot fit this model's context of {self.context:,} tokens",
-                    'shorten it, or cut its beginning with truncate="left" (--truncate left)',
+                    'shorten it; orrery generate --truncate left (truncate="left") cuts its beginning',
                 )
             text = text[-self.context * LONGEST_TOKEN :]
         ids = self.tokenizer.encode(text)
@@ -521,10 +573,10 @@ class LanguageModel:
 
     def _inputs(self, input_ids: Ids, attention_mask: Ids | None) -> tuple[Tensor, Tensor | None]:
         """Return ids and mask as checked tensors on the model's device."""
-        ids_BL = self._checked("input_ids", input_ids, self._vocabulary)
+        ids_BL = rows_of("input_ids", input_ids, self._vocabulary, self.context)
         if attention_mask is None:
             return ids_BL.to(self.device), None
-        mask_BL = _one_each("attention_mask", attention_mask, ids_BL)
+        mask_BL = one_each("attention_mask", attention_mask, ids_BL)
         return ids_BL.to(self.device), mask_BL.bool().to(self.device)
 
     def _segments(self, token_type_ids: Ids | None, ids_BL: Tensor) -> dict[str, Tensor]:
@@ -534,7 +586,7 @@ class LanguageModel:
         embed = self.model.spec.embed if isinstance(self.model, Encoder) else None
         if not isinstance(embed, SegmentedEmbedding.Spec):
             raise UsageError("this model has no segments", "leave token_type_ids away")
-        segments_BL = _one_each("token_type_ids", token_type_ids, ids_BL).long()
+        segments_BL = one_each("token_type_ids", token_type_ids, ids_BL).long()
         check_segments(segments_BL, embed.segments)
         return {"segments": segments_BL.to(self.device)}
 
@@ -545,18 +597,8 @@ class LanguageModel:
                 "an encoder-decoder predicts targets, and there are none",
                 f"give decoder_input_ids; every row begins with {self.model.spec.start}",  # type: ignore[union-attr]
             )
-        targets_BL = self._checked("decoder_input_ids", decoder_input_ids, self._target_vocabulary)
+        targets_BL = rows_of("decoder_input_ids", decoder_input_ids, self._target_vocabulary, self.context)
         return targets_BL.to(self.device)
-
-    def _checked(self, name: str, ids: Ids, vocabulary: int) -> Tensor:
-        """Return rows of ids as a tensor: of the vocabulary that they belong to, and no longer than the context."""
-        ids_BL = torch.as_tensor(ids, dtype=torch.long)
-        if ids_BL.dim() != 2 or ids_BL.numel() == 0:
-            raise UsageError(f"{name} of shape {list(ids_BL.shape)}", "give rows of at least one token: [B, L]")
-        check_ids(ids_BL, vocabulary)
-        if ids_BL.shape[1] > self.context:
-            raise too_long(ids_BL.shape[1], self.context)
-        return ids_BL
 
     def _special(self, role: str) -> int | None:
         """Return the id of a control token, or nothing where the tokenizer has none."""
@@ -568,26 +610,3 @@ class LanguageModel:
     def _spell(self, id: int) -> str:
         """Return how an id reads."""
         return self.tokenizer.decode([id], special=True)
-
-
-def _one_each(name: str, given: Ids, ids_BL: Tensor) -> Tensor:
-    """Return what is given for each token as a tensor.
-
-    Raises:
-        UsageError: it has another shape than the ids.
-    """
-    found = torch.as_tensor(given)
-    if found.shape != ids_BL.shape:
-        raise UsageError(
-            f"{name} of shape {list(found.shape)} for input_ids of {list(ids_BL.shape)}",
-            "give one number for each token",
-        )
-    return found
-
-
-def _strings(stop: str | Sequence[str]) -> list[str]:
-    """Return the strings that end an answer. Raises `UsageError` for anything else."""
-    found = [stop] if isinstance(stop, str) else stop
-    if not isinstance(found, list | tuple) or not all(isinstance(string, str) for string in found):
-        raise UsageError(f"stop={stop!r} is neither a text nor a list of texts", 'give stop="\\n\\n", for example')
-    return list(found)

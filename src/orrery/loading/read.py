@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from orrery.checkpoints import manifest, succession
-from orrery.checkpoints.store import FOLDER as CHECKPOINT
+from orrery.checkpoints.names import FOLDER as CHECKPOINT
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError
 from orrery.families import current_names, load_family, rules_of

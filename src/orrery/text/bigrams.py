@@ -38,7 +38,7 @@ def train(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
     if room < 0:
         raise UsageError(
             f"the pairs of characters of this corpus alone fill {2 + len(pairs):,} ids of {vocabulary:,}",
-            "give a larger --vocabulary, or train byte_bpe, which needs 256 bytes for any script",
+            "give a larger vocabulary, or train byte_bpe, which needs 256 bytes for any script",
         )
     longer = sorted(counts.keys() - pairs - {end}, key=lambda word: (-counts[word], word))
     return of_words(longer[:room], pairs, end)

@@ -37,7 +37,7 @@ def train_unigram(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
     if characters > room:
         raise UsageError(
             f"unigram: the characters of this corpus alone fill {characters + 2:,} ids of {vocabulary:,}",
-            "give a larger --vocabulary, or train byte_bpe, which needs 256 bytes for any script",
+            "give a larger vocabulary, or train byte_bpe, which needs 256 bytes for any script",
         )
     scores = learn(words, room, never=end) if words else {}
     best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))

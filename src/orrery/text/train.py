@@ -93,7 +93,7 @@ def _whole_vocabulary(vocabulary: int | None) -> int | None:
     if vocabulary is not None and vocabulary < 3:
         raise UsageError(
             f"a tokenizer of characters or words needs a vocabulary of at least 3, got {vocabulary}",
-            "leave --vocabulary away to keep all of them",
+            "leave the size of the vocabulary away to keep all of them",
         )
     return vocabulary
 
@@ -103,7 +103,7 @@ def _subword_vocabulary(kind: str, vocabulary: int | None) -> int:
     if vocabulary is None or vocabulary < least:
         raise UsageError(
             f"{kind} needs a vocabulary of at least {least}, got {vocabulary}",
-            f"it holds {holds}, the end token and what is learnt: give --vocabulary 4096, for example",
+            f"it holds {holds}, the end token and what is learnt: give a vocabulary of 4096, for example",
         )
     return vocabulary
 
@@ -112,5 +112,5 @@ def _refuse_overflow(size: int, vocabulary: int | None) -> None:
     if vocabulary is not None and size > vocabulary:
         raise UsageError(
             f"the characters of this corpus alone fill {size:,} ids, more than the vocabulary of {vocabulary:,}",
-            "give a larger --vocabulary, or train byte_bpe, which needs 256 bytes for any script",
+            "give a larger vocabulary, or train byte_bpe, which needs 256 bytes for any script",
         )

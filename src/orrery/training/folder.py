@@ -16,8 +16,8 @@ from orrery.checkpoints import strict_json, succession
 from orrery.checkpoints.disk import machine_errors, remove, write_text
 from orrery.checkpoints.lock import NAME as LOCK
 from orrery.checkpoints.lock import folder_lock
+from orrery.checkpoints.names import is_ours
 from orrery.checkpoints.outputs import is_path
-from orrery.checkpoints.store import is_ours
 from orrery.errors import ModelFileError, UsageError
 
 METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL = (

@@ -15,6 +15,7 @@ from orrery.checkpoints import disk
 from orrery.checkpoints.store import Checkpoint, CheckpointStore
 from orrery.errors import RunError
 from orrery.objectives.protocols import BatchSource, Objective
+from orrery.settings import bound_kernel_caches
 from orrery.training.config import Recipe
 from orrery.training.distributed import Alone, Ranks
 from orrery.training.evaluate import Validation, evaluate
@@ -92,6 +93,7 @@ class Trainer:
         ranks: Ranks | None = None,
         reporter: Reporter | None = None,
     ) -> None:
+        bound_kernel_caches()
         self.parts, self.recipe, self.folder = parts, recipe, folder
         self.settings = recipe.training
         self.ranks: Ranks = ranks or Alone()
@@ -117,7 +119,7 @@ class Trainer:
                 if stopping or improved or self._due(self.recipe.checkpoints.every):
                     self._save(improved)
                 if (stopping and self.progress.step < self.settings.steps) or self.progress.pending:
-                    self._say(f"stopped and saved after step {self.progress.step:,}; --resume continues")
+                    self._say(f"stopped and saved after step {self.progress.step:,}")
                     return Outcome(self.progress.step, self.progress.best, self.signals.received)
             self._finish()
         return Outcome(self.progress.step, self.progress.best, None)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from orrery.errors import ModelFileError
+from orrery.errors import OrreryError
 from orrery.families import gpt2
 from orrery.laws import (
     accumulation,
@@ -117,7 +117,7 @@ def test_sight_sees_a_recorder_that_touches(monkeypatch):
 def test_checkpoint_sees_a_rule_that_forgets_to_turn(monkeypatch):
     rules = [rule for rule in gpt2.WEIGHTS if "c_fc.weight" not in rule.theirs]
     monkeypatch.setattr(gpt2, "WEIGHTS", tuple(rules))
-    with pytest.raises(ModelFileError, match=r"up\.weight"):
+    with pytest.raises(OrreryError, match=r"up\.weight"):
         broken(checkpoint, "gpt2")
 
 

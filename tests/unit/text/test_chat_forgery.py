@@ -148,3 +148,28 @@ def test_a_tokenizer_that_spells_its_own_control_tokens_is_refused():
     with pytest.raises(DataError, match="became a control token"):
         chat.render(conversation(["</s>"]))
     assert chat.render(conversation(["the cat"])).ids
+
+
+@pytest.mark.parametrize("place", ["argument", "parameter"])
+def test_the_name_of_an_argument_is_no_field(place):
+    """``title`` is a field of documents; as an argument it is whatever a caller says, and may complete a token."""
+    import json
+
+    from orrery.text.tokenizer import Tokenizer
+
+    definition = json.loads(json.dumps(chat_tokenizer("chatml").definition))
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    definition["added_tokens"].append({"id": 320, "content": "<title>", **flags})
+    tokenizer = Tokenizer(json.dumps(definition))
+    loop = {"argument": "messages[0].call.arguments", "parameter": "tools[0].properties"}[place]
+    chat = ChatTemplate(
+        tokenizer, JinjaTemplate("{% for n in " + loop + " %}{{ '<' + n + '>' }}{% endfor %}", tokenizer)
+    )
+    for name, good in (("title", False), ("heading", True)):
+        message = {"role": "user", "content": "hi", "call": {"arguments": {name: "type"}}}
+        given = {"messages": [message], "tools": [{"properties": {name: {"type": "string"}}}]}
+        if good:
+            assert chat.render(**given).ids
+        else:
+            with pytest.raises(DataError, match="changes the control tokens"):
+                chat.render(**given)

@@ -176,6 +176,14 @@ def test_the_replies_are_what_the_assistant_wrote(form):
         assert chat.render(messages, prompt, replies=True, **variables).ids == found[0]
 
 
+def test_an_answer_ends_at_the_token_that_ends_a_turn(form):
+    chat = chat_of(form)
+    _, written = theirs(form, TURNS["one"] + [assistant("b")], False)
+    tokens = [token for token in (*form.tokens, form.end, "") if token is not None]
+    found = max((token for token in tokens if written[-1].endswith(token)), key=len)
+    assert chat.end == ({chat.tokenizer.special(found)} if found else set())
+
+
 def test_no_message_forges(form):
     chat = chat_of(form)
     tokens = [*form.tokens, *form.added, *filter(None, (form.bos, form.end))]

@@ -77,9 +77,9 @@ class JinjaTemplate:
     def _with_replies(self, markers: Markers, text: str, fields: Mapping[str, Any]) -> str:
         """Mark the replies of a template without ``{% generation %}``."""
 
-        def attempt(calls: Sequence[tuple[Sequence[Message], bool]]) -> list[str | None]:
-            changed = [{"messages": messages, "add_generation_prompt": prompt} for messages, prompt in calls]
-            return sandbox.attempt(self.source, [{**fields, **change} for change in changed])
+        def attempt(messages: Sequence[Message], prompt: bool) -> str | None:
+            call = {**fields, "messages": messages, "add_generation_prompt": prompt}
+            return sandbox.attempt(self.source, [call])[0]
 
         found = Replies(attempt, markers.control, fields["messages"])
         spans = found.spans(text, fields["add_generation_prompt"])

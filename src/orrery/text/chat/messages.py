@@ -88,7 +88,7 @@ def read_conversation(file: Path, line: int = 1) -> tuple[list[Message], dict[st
     Each is a list of messages or ``{"messages": [...], "tools": [...]}``. Raises `DataError` where it is neither.
     """
     try:
-        content = file.read_text(encoding="utf-8")
+        content = file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise DataError(f"cannot read {file}: {error.strerror}", "give a .json or .jsonl file of messages") from None
     except ValueError as error:

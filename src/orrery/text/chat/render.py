@@ -61,10 +61,9 @@ class ChatTemplate:
             found = self.render(probe, replies=True)
         except OrreryError:  # a template that cannot say what was replied; the model's own end token remains
             return frozenset()
-        written = [
-            id for id, reply in zip(found.ids, found.reply, strict=True) if reply and id in self.tokenizer.control
-        ]
-        return frozenset(written[-1:])
+        written = [id for id, reply in zip(found.ids, found.reply, strict=True) if reply]
+        # One inside the answer, such as the mark after its reasoning, ends nothing.
+        return self.tokenizer.control & set(written[-1:])
 
 
 def chat_format(name: str, tokenizer: Tokenizer) -> ChatTemplate:

@@ -2,33 +2,18 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from orrery.text.chat.said import Anchor, Keep, Marking, Seen, answers, contents, named
 
 Conversation = Sequence[dict[str, Any]]
-Attempt = Callable[[Sequence[tuple[Conversation, bool]]], list[str | None]]
-"""From conversations, each with whether the assistant's next answer begins at its end, to texts; None: refused."""
+Attempt = Callable[[Conversation, bool], str | None]
+"""From a conversation, and whether the assistant's next answer begins at its end, to its text; None: refused."""
 Span = tuple[int, int]
 
-_PROBE = {"role": "assistant", "content": "x"}
-
-
-@dataclass(frozen=True)
-class _Shorter:
-    """A conversation that ends before or with one of its answers, rendered; None where the template refuses it."""
-
-    asked: Seen | None
-    """Before the answer, where it is about to begin."""
-    bare: Seen | None
-    """Before the answer, as if the conversation ended there."""
-    turn: Seen | None
-    """Through the answer, where the next one is about to begin."""
-    last: Seen | None
-    """Through the answer, as if the conversation ended there."""
-    plain: Seen | None
-    """With another answer of one word."""
+_LONGEST_TOKEN = 1024
+"""Characters of a control token, as `parse_tokenizer` bounds them."""
 
 
 class Replies:
@@ -46,50 +31,94 @@ class Replies:
 
     def spans(self, text: str, prompt: bool) -> list[Span] | None:
         """Return where the replies stand in a rendered text, in order; None where that cannot be told."""
-        attempts = (self._spans(text, prompt, keep) for keep in (answers, named, contents))
-        return next((spans for spans in attempts if spans is not None), None)
+        levels = (_Level(self._attempt, self._control, self._messages, keep) for keep in (answers, named, contents))
+        return next((spans for level in levels if (spans := level.spans(text, prompt)) is not None), None)
 
-    def _spans(self, text: str, prompt: bool, keep: Keep) -> list[Span] | None:
-        marking = Marking()
-        (whole,) = self._render(marking, [(marking.mark(self._messages, keep), prompt)])
+
+class _Shorter:
+    """A conversation that ends before or with one of its answers, rendered when asked; None where that is refused."""
+
+    def __init__(self, level: "_Level", place: int) -> None:
+        self._level = level
+        self._place = place
+
+    @cached_property
+    def asked(self) -> Seen | None:
+        """Before the answer, where it is about to begin."""
+        return self._level.render(self._level.marked[: self._place], True)
+
+    @cached_property
+    def bare(self) -> Seen | None:
+        """Before the answer, as if the conversation ended there."""
+        return self._level.render(self._level.marked[: self._place], False)
+
+    @cached_property
+    def turn(self) -> Seen | None:
+        """Through the answer, where the next one is about to begin."""
+        return self._level.render(self._level.marked[: self._place + 1], True)
+
+    @cached_property
+    def last(self) -> Seen | None:
+        """Through the answer, as if the conversation ended there."""
+        return self._level.render(self._level.marked[: self._place + 1], False)
+
+    @cached_property
+    def plain(self) -> Seen | None:
+        """With another answer of one word."""
+        probe = {"role": "assistant", "content": self._level.marking.around("x", self._place)}
+        return self._level.render([*self._level.marked[: self._place], probe], False)
+
+
+class _Level:
+    """The search with marks around some of what is said."""
+
+    def __init__(self, attempt: Attempt, control: re.Pattern[str], messages: Conversation, keep: Keep) -> None:
+        self._attempt = attempt
+        self._control = control
+        self.marking = Marking()
+        self.marked = self.marking.mark(messages, keep)
+        self._prompts: dict[str, str] = {}
+
+    def render(self, messages: Conversation, prompt: bool) -> Seen | None:
+        text = self._attempt(messages, prompt)
+        return None if text is None else self.marking.see(text)
+
+    def spans(self, text: str, prompt: bool) -> list[Span] | None:
+        whole = self.render(self.marked, prompt)
         if whole is None or whole.text != text:
             return None
         found: list[Span] = []
-        for place, message in enumerate(self._messages):
+        for place, message in enumerate(self.marked):
             if message["role"] != "assistant":
                 continue
-            span = self._span(whole, place, self._shorter(marking, place, keep))
+            span = self._span(whole, place, _Shorter(self, place))
             if span is None or span[0] < (found[-1][1] if found else 0):
                 return None
             found.append(span)
         return found
 
-    def _shorter(self, marking: Marking, place: int, keep: Keep) -> _Shorter:
-        through = marking.mark(self._messages[: place + 1], keep)
-        plain = marking.mark([*self._messages[:place], _PROBE], keep)
-        cut = [(through[:place], True), (through[:place], False), (through, True), (through, False), (plain, False)]
-        return _Shorter(*self._render(marking, cut))
-
-    def _render(self, marking: Marking, calls: Sequence[tuple[Conversation, bool]]) -> list[Seen | None]:
-        return [None if text is None else marking.see(text) for text in self._attempt(calls)]
-
     def _span(self, whole: Seen, place: int, shorter: _Shorter) -> Span | None:
         first, last = whole.first(place), whole.last(place)
         if first is None or last is None:
             return self._span_without_words(whole, place, shorter)
-        if whole.holds_others(place, first, last) or (shorter.last and shorter.last.count(place) < whole.count(place)):
+        if whole.holds_others(place, first, last) or self._is_repeated(whole, place, shorter):
             return None
         prompt = shorter.asked or shorter.bare
         anchor = whole.anchor(first, place)
         asked = "" if prompt is None else prompt.after(anchor)
         if asked is None:
             return None
-        asks = self._asks(shorter)
+        asks = self._asks(place, shorter)
         start = first if prompt is None else self._start(whole.text[anchor.place : first], asked, anchor, shorter, asks)
-        rests = [seen.rest(place) for seen in (shorter.turn, shorter.last) if seen is not None]
-        tails = [rest.removesuffix(asks) for rest in rests if rest is not None]
-        end = self._end(whole.text[last : whole.following(last)], tails, asked.removesuffix(asks))
+        end = self._end(whole.text[last : whole.following(last)], place, shorter, asked.removesuffix(asks))
         return None if start is None or end is None else (start, last + end)
+
+    def _is_repeated(self, whole: Seen, place: int, shorter: _Shorter) -> bool:
+        """Say whether later messages repeat words of one: there are more than when it was the last."""
+        count = whole.count(place)
+        if shorter.turn is not None and shorter.turn.count(place) >= count:
+            return False
+        return shorter.last is None or shorter.last.count(place) < count
 
     def _span_without_words(self, whole: Seen, place: int, shorter: _Shorter) -> Span | None:
         """Return the span of an answer with no text of its own, such as the call of a tool without arguments."""
@@ -100,18 +129,20 @@ class Replies:
         after = whole.after(anchor) or ""
         if begin is None or not after.startswith(asked):
             return None
-        turn = shorter.turn and (shorter.turn.after(anchor) or "").removesuffix(self._asks(shorter))
-        final = shorter.last and shorter.last.after(anchor)
-        for tail in (turn, final):
+        turn = shorter.turn and (shorter.turn.after(anchor) or "").removesuffix(self._asks(place, shorter))
+        for tail in (turn, shorter.last and shorter.last.after(anchor)):
             if tail and tail.startswith(asked) and after.startswith(tail):
                 return begin + len(asked), begin + len(asked) + self._closed(tail[len(asked) :])
         return None
 
-    def _asks(self, shorter: _Shorter) -> str:
-        """Return what the template writes to ask for an answer."""
-        if shorter.asked is None or shorter.bare is None:
-            return ""
-        return shorter.asked.text[self._common(shorter.asked.text, shorter.bare.text) :]
+    def _asks(self, place: int, shorter: _Shorter) -> str:
+        """Return what the template writes to ask for an answer; it depends on whose message comes before."""
+        before = self.marked[place - 1]["role"] if place else ""
+        if before not in self._prompts:
+            known = shorter.asked is not None and shorter.bare is not None
+            asked, bare = (shorter.asked.text, shorter.bare.text) if shorter.asked and shorter.bare else ("", "")
+            self._prompts[before] = asked[self._common(asked, bare) :] if known else ""
+        return self._prompts[before]
 
     def _start(self, between: str, asked: str, anchor: Anchor, shorter: _Shorter, asks: str) -> int | None:
         """Return where a reply begins: after as much as its prompt writes, too."""
@@ -131,11 +162,16 @@ class Replies:
         header = between[same : self._common(between, other)]
         return len(header) if header.strip() else 0
 
-    def _end(self, after: str, tails: Sequence[str], other: str) -> int | None:
+    def _end(self, after: str, place: int, shorter: _Shorter, other: str) -> int | None:
         """Return how much of the text after a reply's words is still the reply: its end token, closing brackets.
 
         ``other`` is how the message before it ends; so does an answer that ends in another way when it is the last.
         """
+        turn = shorter.turn and shorter.turn.rest(place)
+        turn = turn and turn.removesuffix(self._asks(place, shorter))
+        if turn and after.startswith(turn) and self._control.search(turn):
+            return self._closed(turn)
+        tails = [tail for tail in (turn, shorter.last and shorter.last.rest(place)) if isinstance(tail, str)]
         if not tails:
             return None
         fitting = [tail for tail in tails if after.startswith(tail)]
@@ -153,12 +189,15 @@ class Replies:
 
     def _common(self, left: str, right: str) -> int:
         """Return the length of the common beginning, without half a control token."""
-        shorter = min(len(left), len(right))
-        length = next((place for place in range(shorter) if left[place] != right[place]), shorter)
+        low, high = 0, min(len(left), len(right))
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if left[low:middle] == right[low:middle] else (low, middle - 1)
+        near = max(0, low - 2 * _LONGEST_TOKEN)
         for text in (left, right):
-            cut = [found for found in self._control.finditer(text) if found.start() < length < found.end()]
-            length = min([length, *(found.start() for found in cut)])
-        return length
+            spans = [found.span() for found in self._control.finditer(text, near, low + _LONGEST_TOKEN)]
+            high = min([high, *(start for start, end in spans if start < low < end)])
+        return high
 
     def _boundary(self, text: str) -> int:
         """Return where the last word of a text begins."""

@@ -109,7 +109,7 @@ class Marking:
     def see(self, text: str) -> Seen:
         """Return a rendered text without its marks, and where they stood."""
         for identifier, other in self._others.items():
-            text = text.replace(other, self._around(identifier, 0))
+            text = text.replace(other, self.around(identifier, 0))
         pieces = self._pattern.split(text)
         marks, place = [], 0
         for piece, index, end in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=False):
@@ -130,13 +130,13 @@ class Marking:
     def _put(self, value: Any, message: int, path: Path, keep: Keep) -> Any:
         if isinstance(value, str):
             if not keep(path):
-                return self._around(value, message)
+                return self.around(value, message)
             is_identifier = keep is identifiers and not branched(path) and len(value) >= _LONG_ENOUGH
             return self._others.setdefault(value, _another(value)) if is_identifier else value
         if isinstance(value, Mapping):
             named = path[-1] == "properties" or "arguments" in path
             return {
-                self._around(name, message) if named and not keep((*path, "")) else name:
+                self.around(name, message) if named and not keep((*path, "")) else name:
                 self._put(inner, message, (*path, name), keep)
                 for name, inner in value.items()
             }  # fmt: skip
@@ -144,7 +144,8 @@ class Marking:
             return [self._put(inner, message, path, keep) for inner in value]
         return value
 
-    def _around(self, text: str, message: int) -> str:
+    def around(self, text: str, message: int) -> str:
+        """Return a text with the marks of a message around it."""
         core = text.strip()
         marked = f"{self._bits}{message:05d}1{core}{self._bits}{message:05d}2"
         return text.replace(core, marked, 1) if core else text

@@ -19,6 +19,7 @@ FIELDS = frozenset((
     "arguments", "description", "parameters", "properties", "required", "items", "enum", "return", "returns",
     "reasoning", "reasoning_content", "thinking", "image", "image_url", "audio", "video", "url", "tool", "tools",
 ))  # fmt: skip
+_OPEN = ("arguments", "properties")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # A word of the template that a message says to steer it, such as "/no_think".
 _COMMAND = re.compile(r"""(["'])(/[A-Za-z_]+)\1""")
@@ -48,10 +49,13 @@ class StandIns:
             kept = (key, value) in _WORDS or (key == "name" and self._is_word(value))
             return value if kept else self._changed(value)
         if isinstance(value, Mapping):
+            # The names of arguments are whoever's who made the call: "image" may complete a token as "im_end" may.
+            fields = frozenset() if key in _OPEN else FIELDS
             return {
-                name if name in FIELDS or self._is_word(name) else self._changed(name): self.of_messages(inner, name)
+                name if name in fields or self._is_word(name) else self._changed(name):
+                self.of_messages(inner, "arguments" if key == "arguments" else name)
                 for name, inner in value.items()
-            }
+            }  # fmt: skip
         return [self.of_messages(inner, key) for inner in value] if isinstance(value, list | tuple) else value
 
     def of_setting(self, value: Any) -> Any:

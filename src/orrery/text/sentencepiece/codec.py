@@ -33,11 +33,11 @@ class Coding(Stream):
 
     def push(self, text: str) -> list[int]:
         """Take more of the text; return the ids that nothing later can change."""
-        return self._cutting.push(self._normalising.push(text, final=False), final=False)[0]
+        return self._cutting.push(self._normalising.push(text, final=False), final=False)
 
     def finish(self) -> list[int]:
         """Return the ids that were still open at the end of the text."""
-        return self._cutting.push(self._normalising.push("", final=True), final=True)[0]
+        return self._cutting.push(self._normalising.push("", final=True), final=True)
 
 
 class Codec:
@@ -61,7 +61,7 @@ class Codec:
     def encode(self, text: str) -> list[int]:
         """Return the ids."""
         if len(text) <= PART:
-            return self._fitting(len(text)).cut(self._normaliser.whole(text))[0]
+            return self._fitting(len(text)).ids(self._normaliser.whole(text))
         stream = self.begin(len(text))
         ids: list[int] = []
         for start in range(0, len(text), PART):

@@ -42,8 +42,12 @@ class Compiled(Cutter):
         """Return the cutting of a new text."""
         return _Ways(self)
 
-    def cut(self, text: str) -> Spelled:
+    def ids(self, text: str) -> list[int]:
         """Return the ids of a whole text."""
+        return self.cut(text)[0]
+
+    def cut(self, text: str) -> Spelled:
+        """Return the ids of a whole text, and where they stand."""
         found = segmentation.cut(_codes(text), self.table, self.scores, self.unknown, LARGEST, self.bytes)
         return found[0].tolist(), found[1], found[2]
 
@@ -55,10 +59,10 @@ class _Ways(Cutting):
         self._rules = rules
         self._text = np.zeros(0, np.uint32)
         self._totals, self._starts, self._pieces = np.zeros(1, np.float32), _none(1), _none(1)
-        self._next = self._furthest = self._offset = 0
+        self._next = self._furthest = 0
         self._running = False
 
-    def push(self, text: str, final: bool) -> Spelled:
+    def push(self, text: str, final: bool) -> list[int]:
         more = _codes(text)
         self._text = np.concatenate([self._text, more])
         self._totals = np.concatenate([self._totals, np.zeros(len(more), np.float32)])
@@ -77,17 +81,17 @@ class _Ways(Cutting):
         )
         return self._settle(segmentation.meeting(self._starts, self._next, self._furthest))
 
-    def _settle(self, last: int) -> Spelled:
+    def _settle(self, last: int) -> list[int]:
         """Return the pieces of the best way to ``last``, and forget what is before."""
         found, places = segmentation.way(self._starts, self._pieces, last)
-        rules, offset = self._rules, self._offset
+        rules = self._rules
         spelled = segmentation.spell(self._text, found, places, rules.unknown, rules.bytes, self._running)
         if len(found):
             self._running = not len(rules.bytes) and int(found[-1]) == rules.unknown
         self._text, self._totals = self._text[last:], self._totals[last:]
         self._starts, self._pieces = self._starts[last:] - last, self._pieces[last:]
-        self._next, self._furthest, self._offset = self._next - last, self._furthest - last, offset + last
-        return spelled[0].tolist(), spelled[1] + offset, spelled[2] + offset
+        self._next, self._furthest = self._next - last, self._furthest - last
+        return spelled[0].tolist()
 
 
 def _codes(text: str) -> NDArray[np.uint32]:

@@ -4,17 +4,27 @@ Paper: Sennrich, Haddow and Birch 2016. A list of merges in order cannot say the
 two join where there is one piece for two, and with pieces of any length no order of pairs always takes the left ones.
 """
 
+import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
-from orrery.text.sentencepiece.file import NORMAL, USER, Model
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.text.sentencepiece.file import NORMAL, SPACE, USER, Model
 from orrery.text.sentencepiece.normaliser import Longest
-from orrery.text.sentencepiece.segments import Cutter, Cutting, Segment, Spelled, Spelling
+from orrery.text.sentencepiece.segments import Cutter, Cutting, Segment, Spelled, Spelling, byte_ids
 
 REMEMBERED = 1 << 16
 LONGEST_REMEMBERED = 64
+
+_BITS = 21
+"""Of a code point."""
+
+_BLANKS = re.compile(f"{SPACE}+[^{SPACE}]*|[^{SPACE}]+")
+_WITHIN = re.compile(f"[^{SPACE}]{SPACE}")
 
 
 class Merging(Cutter):
@@ -29,14 +39,72 @@ class Merging(Cutter):
         self._whole = Longest(model.ids(USER))
         self._joined = {pair for text in self._ids for pair in map("".join, pairwise(text))}
         self._remembered = lru_cache(REMEMBERED)(self._cut)
+        self._of_unit = lru_cache(REMEMBERED)(self._spelled)
+        self._bytes = byte_ids(model)
+        # Blanks begin words in most models: no piece has one behind another character.
+        self._apart = not any(_WITHIN.search(text) for text in self._ids)
 
     def begin(self) -> Cutting:
         """Return the cutting of a new text, in memory for its longest word."""
-        return Spelling(self._model, _Merged(self))
+        return _Units(self)
 
-    def cut(self, text: str) -> Spelled:
+    def ids(self, text: str) -> list[int]:
         """Return the ids of a whole text."""
         return self.begin().push(text, final=True)
+
+    def cut(self, text: str) -> Spelled:
+        """Return the ids of a whole text, and where they stand."""
+        return Spelling(self._model, _Merged(self)).spell(text, final=True)
+
+    def of_unit(self, unit: str) -> Iterator[Sequence[int]]:
+        """Yield the ids of a text that no piece leaves, an unknown character as an id of its own or as bytes."""
+        if len(unit) <= LONGEST_REMEMBERED:
+            yield self._of_unit(unit)
+            return
+        for word in [unit] if self._whole.longest else self._words(unit):
+            yield (self._of_unit if len(word) <= LONGEST_REMEMBERED else self._spelled)(word)
+
+    def _words(self, text: str) -> Iterator[str]:
+        """Yield the words of a text, many at once, where users have no pieces of their own."""
+        codes = np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(np.int64)
+        pairs = codes[:-1] << _BITS | codes[1:]
+        places = np.minimum(np.searchsorted(self._pairs, pairs), len(self._pairs) - 1)
+        borders = 1 + np.flatnonzero(self._pairs[places] != pairs) if len(self._pairs) else np.arange(1, len(text))
+        return (text[start:end] for start, end in pairwise([0, *borders.tolist(), len(text)]))
+
+    def _spelled(self, unit: str) -> Sequence[int]:
+        place = 0
+        ids: list[int] = []
+        while place < len(unit):
+            _, parts = self.next(unit, place)
+            for id, length in parts:
+                known = id != self._unknown or not self._bytes
+                ids += [id] if known else [self._bytes[byte] for byte in unit[place : place + length].encode()]
+                place += length
+        return ids
+
+    @cached_property
+    def _pairs(self) -> NDArray[np.int64]:
+        """The neighbours that some piece holds, each as one number, in order."""
+        return np.array(sorted(ord(pair[0]) << _BITS | ord(pair[1]) for pair in self._joined), np.int64)
+
+    def units(self, text: str) -> list[str]:
+        """Return the parts between which no piece reaches: those that begin with blanks, or else the whole."""
+        return _BLANKS.findall(text) if self._apart else [text]
+
+    def last_border(self, text: str) -> int:
+        """Return the last place inside a text that no piece reaches across, or 0."""
+        for place in range(len(text) - 1, 0, -1):
+            pair = text[place - 1 : place + 1]
+            blank = self._apart and pair[0] != SPACE == pair[1]
+            if blank or (not self._whole.longest and pair not in self._joined):
+                return place
+        return 0
+
+    @property
+    def fused(self) -> int:
+        """The id that stands for a run of unknown characters, or -1 where they are written in bytes."""
+        return -1 if self._bytes else self._unknown
 
     def next(self, text: str, place: int) -> tuple[int, Sequence[tuple[int, int]]]:
         """Return where the word or the user-defined piece at ``place`` ends, with id and length of each part of it."""
@@ -100,3 +168,25 @@ class _Merged:
             for id, length in parts:
                 yield id, self.settled, self.settled + length
                 self.settled += length
+
+
+class _Units(Cutting):
+    """The units of a text that are whole."""
+
+    def __init__(self, rules: Merging) -> None:
+        self._rules = rules
+        self._held, self._last = "", -1
+
+    def push(self, text: str, final: bool) -> list[int]:
+        rules, text = self._rules, self._held + text
+        border = len(text) if final else rules.last_border(text)
+        self._held = text[border:]
+        ids: list[int] = []
+        for unit in rules.units(text[:border]):
+            for found in rules.of_unit(unit):
+                ids += found
+        if rules.fused in ids:
+            ids, before = [], [self._last, *ids]
+            ids = [id for last, id in pairwise(before) if not last == id == rules.fused]
+        self._last = ids[-1] if ids else self._last
+        return ids

@@ -22,7 +22,7 @@ class Cutting(ABC):
     """The cutting of one text."""
 
     @abstractmethod
-    def push(self, text: str, final: bool) -> Spelled:
+    def push(self, text: str, final: bool) -> list[int]:
         """Take more of the text, with ``final`` the last of it; return the ids that nothing later can change."""
 
 
@@ -34,8 +34,12 @@ class Cutter(ABC):
         """Return the cutting of a new text."""
 
     @abstractmethod
-    def cut(self, text: str) -> Spelled:
+    def ids(self, text: str) -> list[int]:
         """Return the ids of a whole text."""
+
+    @abstractmethod
+    def cut(self, text: str) -> Spelled:
+        """Return the ids of a whole text, and where they stand."""
 
 
 @runtime_checkable
@@ -60,8 +64,12 @@ class Spelling(Cutting):
         self._unknown = model.unknown
         self._held, self._offset, self._running = "", 0, False
 
-    def push(self, text: str, final: bool) -> Spelled:
-        """Spell what the segmentation gives."""
+    def push(self, text: str, final: bool) -> list[int]:
+        """Take more of the text; return the ids that nothing later can change."""
+        return self.spell(text, final)[0]
+
+    def spell(self, text: str, final: bool) -> Spelled:
+        """Do as `push`; return also where the ids stand."""
         held, offset = self._held + text, self._offset
         ids: list[int] = []
         starts, ends = array("Q"), array("Q")

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator
 
 from orrery.text.sentencepiece.file import NORMAL, USER, Model
-from orrery.text.sentencepiece.segments import Cutter, Cutting, Segment, Spelled, Spelling
+from orrery.text.sentencepiece.segments import Cutter, Segment, Spelled, Spelling
 
 PENALTY = 10.0
 """What an unknown character costs below the least score of a piece."""
@@ -36,14 +36,20 @@ class Unigram(Cutter):
             for end in range(1, len(text)):
                 self._begun.setdefault(text[:end], None)
             self._begun[text] = (id, score)
+        self._longest = max(map(len, self._begun), default=1)
+        self._least = penalty(model)
 
-    def begin(self) -> Cutting:
+    def begin(self) -> Spelling:
         """Return the cutting of a new text, in memory for the longest stretch over which ways do not meet."""
-        return Spelling(self._model, _Ways(self._begun, self._model.unknown, penalty(self._model)))
+        return Spelling(self._model, _Ways(self._begun, self._longest, self._model.unknown, self._least))
 
-    def cut(self, text: str) -> Spelled:
+    def ids(self, text: str) -> list[int]:
         """Return the ids of a whole text."""
         return self.begin().push(text, final=True)
+
+    def cut(self, text: str) -> Spelled:
+        """Return the ids of a whole text, and where they stand."""
+        return self.begin().spell(text, final=True)
 
 
 def scored(model: Model) -> Iterator[tuple[int, float, str]]:
@@ -68,12 +74,12 @@ def rounded(number: float) -> float:
 class _Ways:
     """The best ways to the places of a text that are open, by place."""
 
-    def __init__(self, begun: _Begun, unknown: int, least: float) -> None:
-        self._begun, self._unknown, self._least = begun, unknown, least
-        self._longest = max(map(len, begun), default=1)
+    def __init__(self, begun: _Begun, longest: int, unknown: int, least: float) -> None:
+        self._begun, self._longest, self._unknown, self._least = begun, longest, unknown, least
         self._ways: dict[int, _Way] = {}
         self._next = self._furthest = self.settled = 0
         self._score = 0.0
+        self._cell = array("f", [0.0])
 
     def push(self, text: str, offset: int, final: bool) -> Iterator[Segment]:
         """Yield the segments up to the last place that no piece reaches across."""
@@ -94,7 +100,7 @@ class _Ways:
 
     def _extend(self, text: str, start: int, offset: int) -> int:
         """Enter every piece that starts here where it is the best way to its end; return the furthest end."""
-        begun, ways, score, cell = self._begun, self._ways, self._score, array("f", [0.0])
+        begun, ways, score, cell = self._begun, self._ways, self._score, self._cell
         alone = False
         furthest, first = start + 1, start - offset
         for end in range(start + 1, offset + len(text) + 1):

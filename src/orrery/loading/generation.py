@@ -1,0 +1,131 @@
+"""How a model wants to write: ``generation_config.json``, or the same keys of an older ``config.json``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orrery.errors import ModelFileError
+from orrery.generation.constraints import Constraints
+from orrery.generation.search import HuggingFacePenalty, LengthPenalty
+
+OLD = (
+    "bad_words_ids", "begin_suppress_tokens", "do_sample", "early_stopping", "encoder_no_repeat_ngram_size",
+    "encoder_repetition_penalty", "exponential_decay_length_penalty", "forced_bos_token_id", "forced_eos_token_id",
+    "length_penalty", "max_length", "max_new_tokens", "min_length", "min_new_tokens", "min_p",
+    "no_repeat_ngram_size", "num_beams", "repetition_penalty", "suppress_tokens", "temperature", "top_k", "top_p",
+)  # fmt: skip
+"""The keys that old configurations have beside those of the architecture."""
+
+_NEUTRAL = {
+    "encoder_no_repeat_ngram_size": 0,
+    "encoder_repetition_penalty": 1,
+    "exponential_decay_length_penalty": None,
+    "guidance_scale": 1,
+    "sequence_bias": None,
+}
+"""Keys that change what is written and that Orrery cannot do, with the values that ask for nothing."""
+
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "bad_words_ids": (list,),
+    "begin_suppress_tokens": (list,),
+    "do_sample": (bool,),
+    "forced_bos_token_id": (int,),
+    "forced_eos_token_id": (int, list),
+    "length_penalty": (int, float),
+    "max_length": (int,),
+    "max_new_tokens": (int,),
+    "min_length": (int,),
+    "min_new_tokens": (int,),
+    "min_p": (int, float),
+    "no_repeat_ngram_size": (int,),
+    "num_beams": (int,),
+    "repetition_penalty": (int, float),
+    "suppress_tokens": (list,),
+    "temperature": (int, float),
+    "top_k": (int,),
+    "top_p": (int, float),
+}
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a model's files say of writing; what a caller says counts before it.
+
+    Attributes:
+        settings: the keys, checked, those that are null left out.
+    """
+
+    settings: Mapping[str, Any]
+
+    def constraints(self, end: frozenset[int]) -> Constraints:
+        """Return which tokens may be chosen; ``end`` are the ids that end a text."""
+        last = self.settings.get("forced_eos_token_id", ())
+        phrases = (tuple(ids) for ids in self.settings.get("bad_words_ids", ()))
+        return Constraints(
+            end=end,
+            first=self.settings.get("forced_bos_token_id"),
+            last=tuple(last) if isinstance(last, list) else (last,) if last != () else (),
+            least_row=self.settings.get("min_length", 0),
+            least_answer=self.settings.get("min_new_tokens", 0),
+            never=tuple(self.settings.get("suppress_tokens", ())),
+            never_first=tuple(self.settings.get("begin_suppress_tokens", ())),
+            phrases=tuple(ids for ids in phrases if ids and ids != tuple(end)),
+            once=self.settings.get("no_repeat_ngram_size", 0),
+        )
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """How a token is drawn; without ``do_sample`` the most probable one is taken."""
+        penalty = {"repetition_penalty": self.settings.get("repetition_penalty")}
+        if not self.settings.get("do_sample"):
+            return {"temperature": 0, **penalty}
+        limits = {"top_k": self.settings.get("top_k", 50) or None}
+        limits |= {key: self.settings.get(key) for key in ("top_p", "min_p")}
+        return {"temperature": self.settings.get("temperature", 1.0), **limits, **penalty}
+
+    def longest(self, before: int, usual: int) -> int:
+        """Return the most tokens of an answer behind ``before`` tokens of its row."""
+        if "max_new_tokens" in self.settings:
+            return int(self.settings["max_new_tokens"])
+        whole = self.settings.get("max_length")
+        return usual if whole is None else max(1, int(whole) - before)
+
+    @property
+    def beams(self) -> int:
+        """How many hypotheses are followed."""
+        return int(self.settings.get("num_beams", 1))
+
+    @property
+    def penalty(self) -> LengthPenalty | HuggingFacePenalty:
+        """By what the scores of beams are divided."""
+        alpha = self.settings.get("length_penalty")
+        return LengthPenalty() if alpha is None else HuggingFacePenalty(alpha)
+
+
+def wishes_of(generation: Mapping[str, Any], config: Mapping[str, Any]) -> Wishes:
+    """Return what ``generation_config.json`` says, or where there is none, the old keys of ``config.json``.
+
+    Raises:
+        ModelFileError: a value of another kind than its key's, or a demand that Orrery cannot meet.
+    """
+    settings = {key: value for key, value in (generation or old_keys(config)).items() if value is not None}
+    for key, value in settings.items():
+        kinds = _KINDS.get(key)
+        if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
+            raise ModelFileError(f"{key} = {str(value)[:40]!r} makes no sense", "correct generation_config.json")
+        if key in _NEUTRAL and value != _NEUTRAL[key]:
+            raise ModelFileError(
+                f"{key} = {str(value)[:40]!r} changes what is written, and Orrery cannot do it",
+                "remove it from generation_config.json (or an old config.json) to write without it",
+            )
+    return Wishes(settings)
+
+
+def old_keys(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a configuration that choose how to write; a captioner's may stand in its decoder's part."""
+    part = config.get("decoder")
+    inner = part if isinstance(part, Mapping) else {}
+    found = {key: config.get(key, inner.get(key)) for key in OLD if key in config or key in inner}
+    if config.get("force_bos_token_to_be_generated") and found.get("forced_bos_token_id") is None:
+        found["forced_bos_token_id"] = config.get("bos_token_id")
+    return found

@@ -1,0 +1,128 @@
+"""A flag that a message names is one that the command which shows it has."""
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import cyclopts
+import pytest
+
+import orrery
+from orrery.cli.evaluate import ALONE, TASKS
+from orrery.cli.program import VERBS, build
+
+SOURCE = Path(orrery.__file__).parent
+FLAG = re.compile(r"(?:orrery (?P<verb>[a-z]+) )?(?P<flag>(?<![\w-])--[a-z][a-z-]*(?:\.[a-z_]+)*)")
+RECIPES = {"train", "demo", "compare"}
+"""Verbs that take a recipe's keys as flags with a dot."""
+
+EVERYWHERE = {"--help", "--debug"}
+NO_FLAG = {"labs/demo_style.py", "labs/demo_page.py"}
+"""They hold names of CSS, and command lines that a test of the page runs."""
+
+MANY = {
+    "checkpoints/gguf.py": ["export"],
+    "checkpoints/lock.py": ["train", "demo", "compare", "data prepare"],
+    "checkpoints/outputs.py": [
+        "tokenizer train", "tokenizer compare", "data clean", "evaluate translation", "translate", "neighbours",
+        "export", "import", "lab", "parity", "verify",
+    ],
+    "data/large_text.py": ["tokenizer train", "data prepare"],
+    "generation/generate.py": ["generate", "chat", "translate", "score"],
+    "labs/compare.py": ["compare"],
+    "labs/compare_plan.py": ["compare"],
+    "labs/compare_texts.py": ["compare"],
+    "labs/contenders.py": ["compare"],
+    "labs/demo.py": ["demo"],
+    "labs/lab.py": ["lab"],
+    "laws/registry.py": ["verify"],
+    "loading/files.py": ["import"],
+    "loading/hub.py": ["import"],
+    "loading/importing.py": ["import"],
+    "loading/language_model.py": ["generate", "chat", "score", "translate", "evaluate perplexity"],
+    "tasks/perplexity.py": ["evaluate perplexity"],
+    "text/chat/render.py": ["tokenizer chat", "chat"],
+    "training/folder.py": ["train"],
+    "training/precision.py": ["train", "demo", "compare"],
+    "training/recipes.py": ["train", "compare"],
+    "training/state.py": ["train", "compare"],
+    "cli/console.py": [],
+    "cli/program.py": [],
+    "cli/train_word_vectors.py": ["train"],
+    "cli/data.py": ["data show"],
+    "cli/data_clean.py": ["data clean"],
+    "cli/data_prepare.py": ["data prepare"],
+    "cli/tokenizer.py": ["tokenizer train"],
+    "cli/tokenizer_show.py": ["tokenizer show"],
+    "cli/tokenizer_compare.py": ["tokenizer compare"],
+    "cli/tokenizer_parallel.py": ["tokenizer compare"],
+    "cli/importing.py": ["import"],
+}  # fmt: skip
+"""Which verbs show what a module says; a module of one verb, ``cli/VERB.py``, needs no line."""
+
+
+def messages(file: Path) -> Iterator[str]:
+    """Yield the texts in a module that are not documentation."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    documentation = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.value
+
+
+def flags(verb: str) -> set[str]:
+    """Return the flags of a verb, by its words."""
+    name, _, rest = verb.partition(" ")
+    if name == "evaluate":
+        module, _, function = (TASKS | ALONE)[rest].partition(":")
+        app = cyclopts.App()
+        app.default(getattr(import_module(module), function))
+    else:
+        app = build([name])[name]
+        app = app[rest] if rest else app
+    return {flag for argument in app.assemble_argument_collection() for flag in argument.names} | EVERYWHERE
+
+
+def shown_by(name: str) -> list[str]:
+    stem = name.removeprefix("cli/").removesuffix(".py")
+    if name in MANY:
+        return MANY[name]
+    if stem.startswith("evaluate_"):
+        return [f"evaluate {stem.removeprefix('evaluate_').replace('_', '-')}"]
+    return [stem.replace("tokenizer_", "tokenizer ")]
+
+
+NAMED = sorted(
+    {
+        (file.relative_to(SOURCE).as_posix(), found["flag"], found["verb"] or "")
+        for file in SOURCE.rglob("*.py")
+        for text in messages(file)
+        for found in FLAG.finditer(text)
+        if file.relative_to(SOURCE).as_posix() not in NO_FLAG
+    }
+)
+
+
+@pytest.mark.parametrize(("module", "flag", "verb"), NAMED)
+def test_a_flag_in_a_message_exists_where_it_is_shown(module: str, flag: str, verb: str) -> None:
+    assert module.startswith("cli/") or module in MANY, "say in MANY which verbs show what it says"
+    for shown in [verb] if verb in VERBS else shown_by(module):
+        if flag.startswith("--training") or "." in flag:
+            assert shown in RECIPES
+        else:
+            assert flag in flags(shown), f"`orrery {shown}` has no {flag}"
+
+
+def test_it_finds_what_it_is_for() -> None:
+    assert "--truncate" not in flags("score")
+    assert "--truncate" in flags("generate")
+    assert "--overwrite" in flags("tokenizer train")
+    assert any(module == "checkpoints/outputs.py" for module, _, _ in NAMED)

@@ -1,0 +1,52 @@
+"""``orrery verify`` fails on a copy of the source with one brick of the mathematics broken."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SOURCE = Path(__file__).parents[2] / "src" / "orrery"
+
+
+def breaks():
+    specification = importlib.util.spec_from_file_location("breaks", BENCHMARKS / "breaks.py")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["breaks"] = module  # its dataclass looks itself up there
+    specification.loader.exec_module(module)
+    return module.BREAKS
+
+
+def test_every_break_has_its_place_and_a_name_of_its_own():
+    found = breaks()
+    assert len(found) >= 40
+    assert len({fault.name for fault in found}) == len(found)
+    for fault in found:
+        assert fault.wrong != fault.right
+        assert (SOURCE / fault.file).read_text(encoding="utf-8").count(fault.right) == 1, fault.name
+
+
+def tried(tmp_path, *words):
+    path = tmp_path / "found.json"
+    command = [sys.executable, str(BENCHMARKS / "broken_copies.py"), "--json", str(path), *words]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=3000)
+    return run.returncode, json.loads(path.read_text()), run.stdout + run.stderr
+
+
+def test_a_break_is_seen_and_named(tmp_path):
+    code, found, said = tried(tmp_path, "--only", "slopes between")
+    assert code == 0, said
+    assert [(one["break"], one["seen"]) for one in found] == [("ALiBi's slopes between powers of two", True)]
+    assert found[0]["by"].startswith("outputs (bloom): 6 heads")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_nearly_every_break_is_seen(tmp_path):
+    code, found, said = tried(tmp_path)
+    assert code == 0, said
+    assert len(found) == len(breaks())
+    assert sum(one["seen"] for one in found) >= 0.95 * len(found)
