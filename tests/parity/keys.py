@@ -269,6 +269,8 @@ def lists_of(value: list[Any]) -> list[Any]:
     """Return other lists."""
     turned = {"full_attention": "sliding_attention", "sliding_attention": "full_attention"}
     turned |= {"dense": "sparse", "sparse": "dense", "global": "local", "local": "global"}
+    if not value:
+        return [[0], [1]]
     if all(isinstance(entry, bool) for entry in value):
         others: list[Any] = [[not entry for entry in value]]
     elif all(isinstance(entry, int) for entry in value):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, fused, rename, renames
+from orrery.errors import ModelFileError
 from orrery.families import _heads, _llama, _parts, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.encoder import Encoder
@@ -87,7 +88,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
             blocks=tuple(_block(c, kind, norm, first=i == 0) for i, kind in enumerate(_kinds(c))),
             final=norm,
             positions={"full": _rotary_of(c, _windows.FULL), "local": _rotary_of(c, _windows.SLIDING)},
-            masks={"full": Everything(), "local": Near(distance=c["local_attention"] // 2)},
+            masks={"full": Everything(), "local": Near(distance=_reach(c))},
             start=Chain.Spec(parts=(norm, Dropout.Spec(rate=c["embedding_dropout"]))),
         ),
         heads=_heads.choose(c, ARCHITECTURE, _all_heads(c, norm)),
@@ -99,6 +100,19 @@ def _kinds(c: Config) -> list[str]:
     every, layers = c["global_attn_every_n_layers"], range(c["num_hidden_layers"])
     usual = [_windows.SLIDING if i % every else _windows.FULL for i in layers]
     return [_KINDS[kind] for kind in _windows.kinds_of(c, usual)]
+
+
+def _reach(c: Config) -> int:
+    """Return how many tokens on either side a windowed layer sees.
+
+    Raises:
+        ModelFileError: none.
+    """
+    if c["local_attention"] < 2:
+        raise ModelFileError(
+            f"{c.family}: local_attention = {c['local_attention']} sees no neighbour", "half of it lies on either side"
+        )
+    return int(c["local_attention"] // 2)
 
 
 def _rotary_of(c: Config, kind: str) -> Rotary.Spec:
