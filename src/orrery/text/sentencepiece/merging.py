@@ -32,7 +32,6 @@ class Merging(Cutter):
 
     def __init__(self, model: Model) -> None:
         """Take the ordinary and the user-defined pieces; the others are never found in a text."""
-        self._model = model
         self._unknown = model.unknown
         self._ids = model.ids(NORMAL, USER)
         self._ranks = {text: -model.pieces[id].score for text, id in self._ids.items()}
@@ -54,7 +53,7 @@ class Merging(Cutter):
 
     def cut(self, text: str) -> Spelled:
         """Return the ids of a whole text, and where they stand."""
-        return Spelling(self._model, _Merged(self)).spell(text, final=True)
+        return Spelling(self._unknown, self._bytes, _Merged(self)).spell(text, final=True)
 
     def of_unit(self, unit: str) -> Iterator[Sequence[int]]:
         """Yield the ids of a text that no piece leaves, an unknown character as an id of its own or as bytes."""

@@ -57,11 +57,11 @@ class Segmenting(Protocol):
 class Spelling(Cutting):
     """Segments with what is unknown in bytes, or as one id for a run of it."""
 
-    def __init__(self, model: Model, segments: Segmenting) -> None:
-        """Take the segmentation of one text."""
+    def __init__(self, unknown: int, of_bytes: Sequence[int], segments: Segmenting) -> None:
+        """Take the id of what is unknown, the ids of the bytes or none, and the segmentation of one text."""
         self._segments = segments
-        self._bytes = byte_ids(model)
-        self._unknown = model.unknown
+        self._bytes = of_bytes
+        self._unknown = unknown
         self._held, self._offset, self._running = "", 0, False
 
     def push(self, text: str, final: bool) -> list[int]:

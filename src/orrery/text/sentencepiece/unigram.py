@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator
 
 from orrery.text.sentencepiece.file import NORMAL, USER, Model
-from orrery.text.sentencepiece.segments import Cutter, Segment, Spelled, Spelling
+from orrery.text.sentencepiece.segments import Cutter, Segment, Spelled, Spelling, byte_ids
 
 PENALTY = 10.0
 """What an unknown character costs below the least score of a piece."""
@@ -30,7 +30,7 @@ class Unigram(Cutter):
 
     def __init__(self, model: Model) -> None:
         """Take the ordinary and the user-defined pieces; the others are never found in a text."""
-        self._model = model
+        self._unknown, self._bytes = model.unknown, byte_ids(model)
         self._begun: _Begun = {}
         for id, score, text in scored(model):
             for end in range(1, len(text)):
@@ -41,7 +41,8 @@ class Unigram(Cutter):
 
     def begin(self) -> Spelling:
         """Return the cutting of a new text, in memory for the longest stretch over which ways do not meet."""
-        return Spelling(self._model, _Ways(self._begun, self._longest, self._model.unknown, self._least))
+        ways = _Ways(self._begun, self._longest, self._unknown, self._least)
+        return Spelling(self._unknown, self._bytes, ways)
 
     def ids(self, text: str) -> list[int]:
         """Return the ids of a whole text."""
