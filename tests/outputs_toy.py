@@ -110,8 +110,7 @@ VERBS = {
     ),
     "demo": Writing(
         f"demo --data.train docs --training.steps 4 --training.schedule.warmup 1 --output OUT {TINY} "
-        "--batches.length 64 --batches.size 4 "
-        "--tokenizer.vocabulary 280",
+        "--batches.length 64 --batches.size 4 --tokenizer.vocabulary 280",
         folder=True, inputs=["docs"], slow=True,
     ),
 }  # fmt: skip

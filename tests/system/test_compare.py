@@ -154,11 +154,11 @@ def test_recipes_are_compared_as_they_are(place):
     [
         (["--models", "bert"], 2, "'bert' is not a model"),
         (["--models", ","], 2, "cannot compare no models"),
-        (["--minutes", "0"], 2, "one budget"),
+        (["--minutes", "0"], 2, "--minutes 0 is out of range"),
         (["--minutes", "1", "--steps", "1"], 2, "one budget"),
         (["--steps", "1", "--parameters", "20"], 2, "has 20 parameters to within 2 %"),
         (["--steps", "1", "--data.train", "no.txt"], 3, "no.txt"),
-        (["--steps", "1", "--data.split", "{every: 100000}"], 3, "no text is held back"),
+        (["--steps", "1", "--data.split", "{every: 100000}"], 3, "holds nothing back"),
         (["--steps", "1", "--trainng.steps", "1"], 2, "did you mean 'training'?"),
     ],
 )

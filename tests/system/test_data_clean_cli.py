@@ -66,7 +66,7 @@ def test_report_and_output_are_two_files(corpus, tmp_path, capsys):
     ("words", "told", "code"),
     [
         ([], "nothing to clean by", 2),
-        (["--near", "1.5"], "similarity of 1.5", 2),
+        (["--near", "1.5"], "--near 1.5", 2),
         (["--filters", "gofer"], "'gofer' is no filter", 2),
         (["--drop-matching", "("], "not a regular expression", 2),
         (["--exact", "--column", "body"], "no column 'body'", 3),

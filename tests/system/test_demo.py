@@ -59,10 +59,10 @@ def test_a_model_below_every_floor_passes_and_leaves_a_page_and_a_model(demo) ->
 
 def test_a_failed_check_is_exit_1_and_a_demo_replaces_a_demo(demo) -> None:
     before = Path(FOLDER, "report.json").read_text()
-    code, _, err = demo("--training.steps", "2", "--seed", "5")
+    code, _, err = demo("--training.steps", "2", "--training.schedule.warmup", "1", "--seed", "5")
     assert (code, "--overwrite" in err) == (2, True)
     assert Path(FOLDER, "report.json").read_text() == before
-    code, out, err = demo("--training.steps", "2", "--seed", "5", "--overwrite")
+    code, out, err = demo("--training.steps", "2", "--training.schedule.warmup", "1", "--seed", "5", "--overwrite")
     report = json.loads(Path(FOLDER, "report.json").read_text())
     assert (code, report["passed"], report["run"]["seed"]) == (1, False, 5)
     assert err.splitlines()[-2].startswith("error: a check failed: below byte")
@@ -77,7 +77,7 @@ def test_what_no_demo_wrote_is_left_alone(demo, place: Path) -> None:
     code, _, err = demo("--output", "mine")
     assert (code, "holds something that no demo wrote" in err) == (2, True)
     assert [entry.name for entry in mine.iterdir()] == ["thesis.txt"]
-    assert demo("--output", "over", "--training.steps", "2")[0] == 1
+    assert demo("--output", "over", "--training.steps", "2", "--training.schedule.warmup", "1")[0] == 1
     again = ["--output", "over", "--overwrite", "--training.steps", "3"]
     assert run(["train", "over/config.yaml", *again]) == 2  # its own recipe is an input
     shutil.copy("over/config.yaml", "again.yaml")
