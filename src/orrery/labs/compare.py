@@ -81,7 +81,9 @@ def compare_folder(folder: Path, resume: bool) -> Iterator[None]:
 def refuse_others(folder: Path, resume: bool) -> None:
     """Raise ``UsageError`` for a folder with something in it that is not a comparison to go on with."""
     found = sorted(entry.name for entry in folder.iterdir() if entry.name != LOCK) if folder.exists() else []
-    begun = RESULT in found or all(name == TOKENIZER or name.startswith(f"{RESULT}.tmp-") for name in found)
+    begun = RESULT in found or all(
+        name == TOKENIZER or name.startswith((f"{RESULT}.tmp-", ".orrery-")) for name in found
+    )
     message = f"{folder} is not empty: it has {', '.join(found[:3])}"
     if not begun:
         raise UsageError(f"{message}, and no comparison", "choose another folder with --output")

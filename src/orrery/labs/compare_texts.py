@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orrery.checkpoints.disk import machine_errors
+from orrery.checkpoints.outputs import OutputFolder
 from orrery.data.corpora import Document, corpus_fingerprint
 from orrery.errors import DataError
-from orrery.text.tokenizer import Tokenizer, load_tokenizer
+from orrery.text.tokenizer import FILES, Tokenizer, load_tokenizer
 from orrery.training.assemble_text import Portion, encode, joined, read_portions
 from orrery.training.assemble_text import texts as texts_of
 from orrery.training.building import make_tokenizer
@@ -67,8 +67,11 @@ def read(base: Recipe, made: Path) -> Texts:
     portions, held_back = read_portions(base.text)
     if not any(document.text for document in held_back):
         raise DataError("no text is held back to measure on", "give --data.split '{tail: 0.1}', or more documents")
-    tokenizer = load_tokenizer(made) if made.exists() else make_tokenizer(base.tokenizer, texts_of(joined(portions)))
-    with machine_errors(made):
-        tokenizer.save(made)
+    if (made / FILES[0]).exists():
+        tokenizer = load_tokenizer(made)
+    else:
+        tokenizer = make_tokenizer(base.tokenizer, texts_of(joined(portions)))
+        with OutputFolder(made).aside() as fresh:
+            tokenizer.save(fresh)
     ids = [encoded for portion in portions for encoded in encode(tokenizer, portion.documents)]
     return Texts(portions, held_back, tokenizer, ids, encode(tokenizer, held_back))

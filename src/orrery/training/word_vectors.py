@@ -8,6 +8,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from orrery.checkpoints.disk import machine_errors
+from orrery.checkpoints.outputs import OutputFile
 from orrery.data.corpora import read_corpus
 from orrery.errors import RunError
 from orrery.models.word2vec.draws import cbow, skip_gram
@@ -48,7 +49,8 @@ def train_word_vectors(recipe: WordVectorRecipe, folder: RunFolder, reporter: Re
         trained = train(corpus, vocabulary, architecture, objective(vocabulary), settings, run, report)
     with machine_errors(folder.final):
         folder.final.mkdir(exist_ok=True)
-        write_binary(trained.keep(), folder.final / VECTORS)
+        with OutputFile(folder.final / VECTORS, overwrite=True).aside() as fresh:
+            write_binary(trained.keep(), fresh)
     folder.take_over()
     return trained
 

@@ -4,7 +4,6 @@ Both begin with one line: how many words, how many numbers each. Text: the word 
 Binary: the word, one space, the numbers as little-endian float32, then, as most programs write it, a line end.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -106,23 +105,19 @@ def read_binary(path: Path) -> Vectors:
 
 @contextmanager
 def _whole_file(vectors: Vectors, path: Path) -> Iterator[BinaryIO]:
-    """Give a file whose first line is written, and its name only when the rest is too."""
+    """Give a file whose first line is written; who calls writes aside, as `outputs` does."""
     for word in vectors.words:
         if not word or len(word.encode()) > LONGEST_WORD or any(character in word for character in " \t\r\n"):
             raise ModelFileError(
                 f"the word {word[:50]!r} cannot stand in a word2vec file",
                 f"a word has 1 to {LONGEST_WORD:,} bytes and no white space",
             )
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("wb") as file:
+        with path.open("wb") as file:
             file.write(f"{len(vectors.words)} {vectors.matrix.shape[1]}\n".encode())
             yield file
-        os.replace(temporary, path)
     except OSError as error:
         raise MachineError(f"{path}: {error.strerror or error}", "check the folder, its rights and the disk") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _open(path: Path) -> BinaryIO:
