@@ -199,6 +199,12 @@ ATTENTION = (
         "_picked(k_BHSC @ queries_1HRC.mT, rows_BLS.mT).mT",
         "_picked(k_BHSC @ queries_1HRC.mT, rows_BLS).mT",
     ),
+    Break(
+        "Gopher's bias of the queries",
+        "nn/attention/transformer_xl.py",
+        "return q_BHLC + self.weight[:, None]",
+        "return q_BHLC - self.weight[:, None]",
+    ),
     Break("GPT-Neo divides its scores", "families/gpt_neo.py", "Scoring(scale=1.0, ", "Scoring("),
     Break("OLMo's clip of the values", "families/olmo.py", "source=Self.Spec(values=clip)", "source=Self.Spec()"),
 )

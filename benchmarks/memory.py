@@ -1,11 +1,11 @@
 """Resident memory of a training, from step 500 to the last: does it stay, or does it grow?
 
-    python benchmarks/memory.py --json memory.json                     (5,000 steps of four families, an hour on a core)
+    python benchmarks/memory.py --json memory.json   (5,000 steps of four families, minutes)
     python benchmarks/memory.py --families rnnsearch --steps 600       (shows what grew)
     python benchmarks/memory.py --families rnnsearch --kernels 1024    (as it was: oneDNN's own bound)
 
 Each family trains in a process of its own through the loop that `orrery train` runs, on sentences of drawn words:
-pairs of 3 to 40 words in batches of like length for the two that translate, rows of one length for the two that do not.
+pairs of 3 to 14 words in batches of like length for the two that translate, rows of one length for the two that do not.
 Resident is the highest size of the process in the last fifth before the step; held is what the program has not given
 back to its allocator.
 """
@@ -25,13 +25,13 @@ from pathlib import Path
 from typing import Any
 
 PAIRS = {
-    "rnnsearch": {"hidden_size": 96, "max_position_embeddings": 64},
-    "transformer": {"d_model": 64, "num_layers": 1, "num_heads": 4, "d_ff": 128, "max_position_embeddings": 64},
+    "rnnsearch": {"hidden_size": 32, "max_position_embeddings": 64},
+    "transformer": {"d_model": 32, "num_layers": 1, "num_heads": 2, "d_ff": 64, "max_position_embeddings": 64},
 }
 TEXTS = {
-    "lstm": {"hidden_size": 96, "num_layers": 1, "max_position_embeddings": 64},
+    "lstm": {"hidden_size": 32, "num_layers": 1, "max_position_embeddings": 64},
     "llama": {
-        **{"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4},
+        **{"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2},
         "max_position_embeddings": 64,
     },
 }
@@ -143,8 +143,8 @@ def make_recipe(family: str, steps: int, folder: Path) -> Any:
     from orrery.training.recipes import check_recipe
 
     draw = random.Random(1)
-    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 7))) for _ in range(400)]
-    lines = [" ".join(draw.choices(words, k=draw.randint(3, 40))) for _ in range(6_000)]
+    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 7))) for _ in range(100)]
+    lines = [" ".join(draw.choices(words, k=draw.randint(3, 14))) for _ in range(6_000)]
     (folder / "text.txt").write_text("\n".join(lines) + "\n")
     (folder / "turned.txt").write_text("\n".join(" ".join(line.split()[::-1]) for line in lines) + "\n")
     pairs = {"source": str(folder / "text.txt"), "target": str(folder / "turned.txt")}
@@ -154,11 +154,11 @@ def make_recipe(family: str, steps: int, folder: Path) -> Any:
         "model": {"family": family, "config": {**PAIRS, **TEXTS}[family]},
         "tokenizer": {"kind": "word"},
         "data": data,
-        "batches": {"kind": "pairs" if family in PAIRS else "crops", "length": 64, "size": 32},
+        "batches": {"kind": "pairs" if family in PAIRS else "crops", "length": 24, "size": 8},
         "objective": {"kind": "seq2seq" if family in PAIRS else "causal"},
         "training": {"steps": steps, "device": "cpu", "optimizer": {"kind": "adamw", "rate": 1e-3}},
-        "logging": {"every": 100},
-        "checkpoints": {"every": 1_000, "keep": 1},
+        "logging": {"every": 500},
+        "checkpoints": {"every": 2_500, "keep": 1},
     }
     return check_recipe(recipe, "benchmark")
 

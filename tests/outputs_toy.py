@@ -109,8 +109,8 @@ VERBS = {
         folder=True, inputs=["text.txt"], slow=True,
     ),
     "demo": Writing(
-        f"demo --data.train docs --training.steps 4 --output OUT {TINY} --batches.length 64 --batches.size 4 "
-        "--tokenizer.vocabulary 280",
+        f"demo --data.train docs --training.steps 4 --training.schedule.warmup 1 --output OUT {TINY} "
+        "--batches.length 64 --batches.size 4 --tokenizer.vocabulary 280",
         folder=True, inputs=["docs"], slow=True,
     ),
 }  # fmt: skip

@@ -236,6 +236,8 @@ def values_of(key: Key, value: Any, wide: bool) -> list[Any]:
     name = key[-1]
     if name in WORDS:
         found: list[Any] = list(WORDS[name])
+    elif "drop" in name:
+        found = [(value or 0.0) + 0.25, 0.0]
     elif isinstance(value, str) and (value in ACTIVATIONS or "act" in name):
         found = list(ACTIVATIONS if wide else ACTIVATIONS[:4])
     elif isinstance(value, bool):
@@ -299,6 +301,12 @@ def nested(prefix: Key, values: Mapping[str, Any]) -> Iterator[Key]:
             yield from nested((*prefix, name), value)
 
 
+def canonical(family: str, key: Key) -> Key:
+    """Return the name that the reference itself uses for a key."""
+    made = getattr(transformers, load_family(family).ARCHITECTURE).config_class
+    return (made.attribute_map.get(key[0], key[0]), *key[1:])
+
+
 def value_at(config: Mapping[str, Any], key: Key) -> Any:
     """Return the value under a key, or nothing."""
     found: Any = config
@@ -316,5 +324,5 @@ def try_keys(
     assert error(read_ours(config, base), base.answer) <= BOUND, f"{family} differs before any key is perturbed"
     for key in keys_of(family, config):
         if any(fnmatch(".".join(key), pattern) for pattern in only):
-            for value in values_of(key, value_at(config, key), wide):
+            for value in values_of(key, value_at(config, canonical(family, key)), wide):
                 judge(config, key, value, base, plain, findings)

@@ -71,9 +71,16 @@ class Worlds:
 
 
 @pytest.fixture(scope="module")
-def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
+def warm() -> Iterator[Warm]:
+    found = Warm()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Worlds:
     root = tmp_path_factory.mktemp("worlds")
-    found = Worlds(root / "inputs", root / "new", root / "old", {}, Warm())
+    found = Worlds(root / "inputs", root / "new", root / "old", {}, warm)
     for folder in (found.inputs, found.new, found.old):
         folder.mkdir()
     outputs_toy.prepare(found.inputs)
@@ -100,8 +107,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
             else:
                 target.write_text("old")
     found.seconds["train-resume"] = found.seconds["train"]
-    yield found
-    found.warm.close()
+    return found
 
 
 @pytest.mark.slow

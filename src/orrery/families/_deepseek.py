@@ -66,7 +66,8 @@ def groups(c: Config, **fields: Any) -> GroupLimited:
     chosen = c["num_experts_per_tok"]
     if chosen > reachable:
         raise ModelFileError(
-            f"{c.family}: num_experts_per_tok = {chosen}, but topk_group = {c['topk_group']} leaves {reachable}",
+            f"{c.family}: num_experts_per_tok = {chosen}, but topk_group = {c['topk_group']} of n_group = "
+            f"{c['n_group']} leaves {reachable}",
             "keep more groups, or choose fewer experts",
         )
     return GroupLimited(chosen=chosen, groups=c["n_group"], kept=c["topk_group"], **fields)

@@ -11,6 +11,8 @@ def start_token(c: Config, *keys: str) -> int:
         ModelFileError: none is.
     """
     for key in keys:
+        if c[key] is not None and c[key] < 0:
+            raise ModelFileError(f"{c.family}: {key} = {c[key]}, with which a target begins, is no token", "correct it")
         if c[key] is not None:
             return int(c[key])
     raise ModelFileError(

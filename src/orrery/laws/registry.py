@@ -45,8 +45,8 @@ class Check:
 
 
 CHECKS = (
-    Check("outputs", "outputs", "outputs:check", images=True),
     Check("outputs: training, sampling, search", "outputs", "methods:check", "once"),
+    Check("outputs", "outputs", "outputs:check", images=True),
     Check("golden: the course", "golden", "golden:check", "once"),
     Check("golden: G11 padding", "golden", "golden:check_padding", "once"),
     Check("golden: G13 Noam rate", "golden", "golden:check_noam", "once"),

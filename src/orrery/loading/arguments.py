@@ -7,7 +7,8 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.generation.generate import too_long
-from orrery.nn.embeddings import check_ids
+from orrery.nn.embeddings import SegmentedEmbedding, check_ids, check_segments
+from orrery.nn.spec import ModuleSpec
 
 Ids = Tensor | Sequence[Sequence[int]]
 
@@ -49,3 +50,17 @@ def strings_of(stop: str | Sequence[str]) -> list[str]:
     if not isinstance(found, list | tuple) or not all(isinstance(string, str) for string in found):
         raise UsageError(f"stop={stop!r} is neither a text nor a list of texts", 'give stop="\\n\\n", for example')
     return list(found)
+
+
+def segments_of(token_type_ids: Ids, ids_BL: Tensor, embed: ModuleSpec | None) -> Tensor:
+    """Return the segment of each token.
+
+    Raises:
+        DataError: one that the model does not have.
+        UsageError: the embedding has no segments, or they have another shape than the ids.
+    """
+    if not isinstance(embed, SegmentedEmbedding.Spec):
+        raise UsageError("this model has no segments", "leave token_type_ids away")
+    segments_BL = one_each("token_type_ids", token_type_ids, ids_BL).long()
+    check_segments(segments_BL, embed.segments)
+    return segments_BL

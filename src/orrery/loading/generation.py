@@ -16,6 +16,8 @@ OLD = (
 )  # fmt: skip
 """The keys that old configurations have beside those of the architecture."""
 
+_CONTROL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
+
 _NEUTRAL = {
     "encoder_no_repeat_ngram_size": 0,
     "encoder_repetition_penalty": 1,
@@ -119,6 +121,13 @@ def wishes_of(generation: Mapping[str, Any], config: Mapping[str, Any]) -> Wishe
                 "remove it from generation_config.json (or an old config.json) to write without it",
             )
     return Wishes(settings)
+
+
+def as_file(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the generation_config.json that an old ``config.json`` stands for; nothing if it does not say how."""
+    control = {key: config[key] for key in _CONTROL if config.get(key) is not None}
+    said = {key: value for key, value in old_keys(config).items() if value is not None}
+    return {**control, **said} if said else {}
 
 
 def old_keys(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,15 +19,15 @@ from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_se
 from orrery.inspection.alignment import Alignment, align
 from orrery.inspection.recorder import Edit
 from orrery.inspection.trace import Trace, trace
-from orrery.loading.arguments import Ids, one_each, rows_of, strings_of
-from orrery.loading.generation import Wishes, old_keys, wishes_of
+from orrery.loading.arguments import Ids, one_each, rows_of, segments_of, strings_of
+from orrery.loading.generation import Wishes, as_file, wishes_of
 from orrery.loading.read import Stored
 from orrery.loading.save import save_model
 from orrery.models.assemblies import Assembly, target_vocabulary_of, vocabulary_of
 from orrery.models.decoder import Decoder
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import ConditionalDecoder
-from orrery.nn.embeddings import SegmentedEmbedding, check_ids, check_segments
+from orrery.nn.embeddings import check_ids
 from orrery.text import Tokenizer
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate, choose_template, template_of
@@ -36,7 +36,6 @@ from orrery.text.chat.segments import Rendered
 LONGEST_TOKEN = 1024
 """Bytes that no token of a real vocabulary reaches: a text of more than this times the context cannot fit."""
 
-CONTROL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
 LONGEST_ANSWER = 64
 """Tokens of an answer where neither the caller nor the model's files name a number."""
 
@@ -411,6 +410,7 @@ class LanguageModel:
         ids = self._prompt(text, None, self.context)
         rows = [self._inputs([ids], None)[0]]
         if isinstance(self.model, ConditionalDecoder):
+            self._check_one_vocabulary()
             written = self._encode(target or "", None, self.context - 1, self._target_vocabulary)
             ids = [self.model.spec.start, *written]
             rows.append(self._targets([ids]))
@@ -437,7 +437,7 @@ class LanguageModel:
                 f"{stored.folder} does not say which family its model belongs to",
                 "load the checkpoint inside its run, whose config.yaml says it",
             )
-        generation = stored.generation or self._old_generation() or None
+        generation = stored.generation or as_file(stored.config) or None
         save_model(folder, self.model, stored.family, stored.config, stored.tokenizer, card, generation, stored.chat)
 
     def _write(
@@ -455,13 +455,6 @@ class LanguageModel:
         rows = prompts()
         check_ids(torch.tensor([id for row in rows for id in row], dtype=torch.long), self._vocabulary)
         return generate(model, rows, self.tokenizer, limits, sampler=chosen, seed=seed, show=show, device=self.device)
-
-    def _old_generation(self) -> dict[str, Any]:
-        """Return the generation_config.json that an old config.json stands for, if it says how to write."""
-        config = self._stored.config or {}
-        control = {key: config[key] for key in CONTROL if config.get(key) is not None}
-        said = {key: value for key, value in old_keys(config).items() if value is not None}
-        return {**control, **said} if said else {}
 
     @property
     def _wishes(self) -> Wishes:
@@ -487,6 +480,7 @@ class LanguageModel:
         """
         if isinstance(self.model, Encoder):
             raise UsageError("an encoder reads whole rows and writes nothing", "load a decoder or an encoder-decoder")
+        self._check_one_vocabulary()
         return self.model
 
     def _line(self, text: str, place: int) -> list[int]:
@@ -505,6 +499,19 @@ class LanguageModel:
     def _spell_answer(self, ids: Sequence[int]) -> str:
         """Return an answer as text, its end token left out."""
         return self.tokenizer.decode(ids[:-1] if ids and ids[-1] in self.end else ids)
+
+    def _check_one_vocabulary(self) -> None:
+        """Refuse to spell targets by the tokenizer of the sources.
+
+        Raises:
+            UsageError: the two sides have vocabularies of their own.
+        """
+        read, written = vocabulary_of(self.model.spec), target_vocabulary_of(self.model.spec)
+        if read is not None and written is not None and read != written:
+            raise UsageError(
+                f"this model reads {read:,} tokens and writes {written:,} others, and there is one tokenizer",
+                "encode both sides yourself, and give the ids to logits or to the model",
+            )
 
     @property
     def _vocabulary(self) -> int:
@@ -584,11 +591,7 @@ class LanguageModel:
         if token_type_ids is None:
             return {}
         embed = self.model.spec.embed if isinstance(self.model, Encoder) else None
-        if not isinstance(embed, SegmentedEmbedding.Spec):
-            raise UsageError("this model has no segments", "leave token_type_ids away")
-        segments_BL = one_each("token_type_ids", token_type_ids, ids_BL).long()
-        check_segments(segments_BL, embed.segments)
-        return {"segments": segments_BL.to(self.device)}
+        return {"segments": segments_of(token_type_ids, ids_BL, embed).to(self.device)}
 
     def _targets(self, decoder_input_ids: Ids | None) -> Tensor:
         """Return the checked targets of an encoder-decoder."""

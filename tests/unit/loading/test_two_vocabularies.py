@@ -1,5 +1,7 @@
 """Encoder-decoders whose targets have a vocabulary of their own, and whose start token may lie outside of it."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -10,7 +12,7 @@ from orrery.loading.read import read
 from orrery.loading.save import save_model
 from orrery.models.assemblies import target_vocabulary_of, vocabulary_of
 from orrery.nn.embeddings import TokenEmbedding
-from tiny_models import randomised
+from tiny_models import TOKENIZER, randomised
 
 MARIAN = load_family("marian")
 
@@ -37,10 +39,17 @@ def test_sources_and_targets_are_checked_against_their_own_vocabulary(tmp_path, 
         lm.logits([[5, 6]], decoder_input_ids=torch.tensor([0, 1]))
 
 
+def test_one_tokenizer_does_not_spell_two_vocabularies(tmp_path):
+    config = {**MARIAN.TINY, "vocab_size": TOKENIZER.size, "decoder_vocab_size": 97}
+    save_model(tmp_path, randomised(MARIAN.spec(config).build(0)), "marian", config, TOKENIZER)
+    lm = LanguageModel(read(tmp_path))
+    for spell in (lm.generate, lm.trace, lambda text: lm.translate([text]), lambda text: lm.search([text])):
+        with pytest.raises(UsageError, match=f"reads {TOKENIZER.size} tokens and writes 97 others"):
+            spell("the cat")
+
+
 def test_a_recurrent_decoder_with_a_vocabulary_of_its_own_too():
     rules = load_family("rnnsearch")
-    from dataclasses import replace
-
     spec = rules.spec(rules.TINY)
     spec = replace(spec, target=TokenEmbedding.Spec(vocabulary=70), head=replace(spec.head, vocabulary=70))
     assert (vocabulary_of(spec), target_vocabulary_of(spec)) == (61, 70)
