@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 CODES = range(6)
-LIMIT = 40.0
+LIMIT = 90.0
 """Seconds after which a command hangs; each of them has work for less than five."""
 
 

@@ -205,13 +205,14 @@ def of_positions(count: int = 4) -> Iterator[Case]:
 
 FINE = {
     ("data clean", "source", "empty"),
+    ("data show", "source", "empty"),
     ("tokenizer train", "source", "folder"),
     ("data prepare", "source", "folder"),
     ("data clean", "source", "folder"),
     ("data show", "source", "folder"),
     ("evaluate perplexity", "file", "folder"),
 }
-"""Where a folder with a text in it is read."""
+"""Where a folder with a text in it is read, and where an empty text is told as one."""
 
 
 def pipe(world: Path) -> None:
