@@ -93,7 +93,9 @@ def test_clipping_scales_the_whole_gradient_to_the_norm(tmp_path: Path) -> None:
     """The root of the sum of squares over all parameters, as one vector."""
     gradients = {}
     for clip in (None, 1e-3):
-        recipe = toy_recipe(training__steps=1, training__clip=clip, training__micro_batch=None)
+        recipe = toy_recipe(
+            training__steps=1, training__clip=clip, training__micro_batch=None, training__schedule={"kind": "constant"}
+        )
         parts = toy_parts(toy_model(dropout=0.0))
         toy_run(tmp_path / str(clip), recipe, parts)
         gradients[clip] = torch.cat([parameter.grad.flatten() for parameter in parts.model.parameters()])
