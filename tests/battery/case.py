@@ -73,7 +73,14 @@ class Server:
         """End the process."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        self.process.wait(30)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        finally:
+            if self.process.stdout is not None:
+                self.process.stdout.close()
 
 
 def faults(case: Case, server: Server, world: Path, folder: Path) -> list[str]:

@@ -42,7 +42,7 @@ PLACES = (
     Place("ascii", {"PYTHONIOENCODING": "ascii"}),
     Place("ascii strict", {"PYTHONIOENCODING": "ascii:strict"}),
     Place("latin-1", {"PYTHONIOENCODING": "latin-1"}),
-    Place("locale C", {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
+    Place("locale C", {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, wants="any"),
     Place("no columns", {"COLUMNS": "0", "LINES": "0", "FORCE_COLOR": "1", "TTY_COMPATIBLE": "1"}),
     Place("one column", {"COLUMNS": "1", "FORCE_COLOR": "1", "TTY_COMPATIBLE": "1"}),
     Place("columns that are none", {"COLUMNS": "-5", "TERM": "dumb"}),
