@@ -35,8 +35,8 @@ Another key with such a default, of a family from outside, may be of any kind: o
 """
 
 _NULLABLE = (
-    "bos_token_id", "decoder_start_token_id", "head_dim", "num_key_value_heads", "sliding_window", "q_lora_rank",
-    "n_shared_experts", "*_softcapping", "rope_parameters", "hidden_activation",
+    "bos_token_id", "pad_token_id", "decoder_start_token_id", "head_dim", "num_key_value_heads", "sliding_window",
+    "q_lora_rank", "n_shared_experts", "*_softcapping", "rope_parameters", "hidden_activation",
 )  # fmt: skip
 """Keys whose null means that there is no such thing, or that another key tells, though their default is not null."""
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule
+from orrery.errors import ModelFileError
 from orrery.families import _bert, _heads
 from orrery.families._config import Config
 from orrery.models.encoder import Encoder
@@ -15,8 +16,16 @@ TINY: Mapping[str, Any] = {**_bert.TINY, "max_position_embeddings": 50, "type_vo
 
 
 def spec(config: Mapping[str, Any], family: str, architecture: str, defaults: Mapping[str, Any]) -> Encoder.Spec:
-    """Return the architecture that a ``config.json`` describes."""
+    """Return the architecture that a ``config.json`` describes.
+
+    Raises:
+        ModelFileError: no padding token is given, behind which the positions begin.
+    """
     c = Config(family, config, defaults, fixed=_bert.FIXED, ignored=_bert.IGNORED)
+    if c["pad_token_id"] is None:
+        raise ModelFileError(
+            f"{family}: pad_token_id is null, and the table of positions begins behind it", "give its number, mostly 1"
+        )
     width, offset = c["hidden_size"], c["pad_token_id"] + 1
     pooler, dropout = _heads.transform(width, "tanh"), _bert.classifier_dropout(c)
     heads = {

@@ -132,9 +132,8 @@ class LanguageModel:
             UsageError: a prompt longer than the context, or a setting outside its range.
         """
         drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+        drawing["repetition_penalty"] = repetition_penalty
         given = {key: value for key, value in drawing.items() if value is not None}
-        if repetition_penalty is not None:
-            given["repetition_penalty"] = repetition_penalty
         wishes = self._wishes
         beams = (1 if given or stop or stream else wishes.beams) if num_beams is None else num_beams
         if beams < 1:

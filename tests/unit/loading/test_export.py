@@ -66,7 +66,7 @@ def test_hf_is_a_folder_with_the_same_bytes(tmp_path, dtype):
 def test_what_exists_is_never_overwritten(tmp_path, stored):
     (tmp_path / "x").write_text("mine")
     for write in (export_gguf, export_hf):
-        with pytest.raises(UsageError, match="x (exists already|is a file)") as caught:
+        with pytest.raises(UsageError, match=r"x (exists already|is a file)") as caught:
             write(stored, tmp_path / "x")
         assert "choose another name" in caught.value.hint
     assert (tmp_path / "x").read_text() == "mine"
