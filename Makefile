@@ -27,7 +27,7 @@ tier_in = $(if $(wildcard $(1)),$(call tier,$(2) $(1)))
 UNTYPED := export JAXTYPING_DISABLE=1;
 TYPED := tests --ignore=tests/compile
 
-.PHONY: help demo test quick test-slow mutants checks docs clean
+.PHONY: help demo test quick test-slow test-long mutants checks docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo "make quick       unit, architecture and property tests, in two minutes"
 	@echo "make test        every test that is not slow"
 	@echo "make test-slow   the slow tier, and the property tests with 200 examples each"
+	@echo "make test-long   what takes too long for every change: half an hour and more"
 	@echo "make mutants     break the program on purpose and list what no test notices: an hour on two cores"
 	@echo "make checks      format, lint, types, import contracts, documentation"
 	@echo "make docs        the documentation, into docs/_build/html"
@@ -45,11 +46,11 @@ demo: $(CORE)
 	$(BIN)/orrery demo --overwrite
 
 quick: $(TEST)
-	$(call tier,-n $(WORKERS) -m "not slow and not alone" $(wildcard tests/unit tests/architecture tests/properties))
+	$(call tier,-n $(WORKERS) -m "not slow and not long and not alone" $(wildcard tests/unit tests/architecture tests/properties))
 
 test: $(TEST)
-	$(call tier,-n $(WORKERS) -m "not slow and not alone" $(TYPED))
-	$(call tier,-m "not slow and alone" $(TYPED))
+	$(call tier,-n $(WORKERS) -m "not slow and not long and not alone" $(TYPED))
+	$(call tier,-m "not slow and not long and alone" $(TYPED))
 	$(UNTYPED) $(call tier_in,tests/compile,-m "not slow")
 
 test-slow: EXAMPLES := 200
@@ -57,7 +58,10 @@ test-slow: $(TEST)
 	$(call tier,-n $(WORKERS) -m "slow and not alone" $(TYPED))
 	$(call tier,-m "slow and alone" $(TYPED))
 	$(UNTYPED) $(call tier_in,tests/compile,-m slow)
-	$(call tier_in,tests/properties,-n $(WORKERS) -m "not slow and not alone")
+	$(call tier_in,tests/properties,-n $(WORKERS) -m "not slow and not long and not alone")
+
+test-long: $(TEST)
+	$(call tier,-n $(WORKERS) -m long $(TYPED))
 
 mutants: $(TEST)
 	$(BIN)/python tests/mutation/run.py --workers $(WORKERS)

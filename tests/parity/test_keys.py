@@ -182,7 +182,7 @@ def test_every_key_is_followed_refused_or_harmless(family):
     assert not wrong(family, findings), "\n".join(wrong(family, findings))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("family", sorted(REFERENCED))
 def test_every_key_in_every_situation(family):
     findings = judged(family, [written(family)], wide=True)

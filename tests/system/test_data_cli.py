@@ -48,16 +48,16 @@ def test_a_single_text_holds_back_its_tail(tmp_path):
     text = "0123456789" * 10
     (tmp_path / "a.txt").write_text(text)
     train_tokenizer("character", [text]).save(tmp_path)
-    run("prepare", tmp_path / "a.txt", "--tokenizer", tmp_path, "-o", tmp_path)
-    assert len(ShardSet.open(tmp_path)) == 91
-    assert len(ShardSet.open(tmp_path, "validation")) == 11
+    run("prepare", tmp_path / "a.txt", "--tokenizer", tmp_path, "-o", tmp_path / "out")
+    assert len(ShardSet.open(tmp_path / "out")) == 91
+    assert len(ShardSet.open(tmp_path / "out", "validation")) == 11
 
 
 def test_too_little_text_is_refused(tmp_path):
     (tmp_path / "a.txt").write_text("")
     train_tokenizer("character", ["x"]).save(tmp_path)
     with pytest.raises(DataError, match="0 tokens for training"):
-        run("prepare", tmp_path / "a.txt", "--tokenizer", tmp_path, "-o", tmp_path)
+        run("prepare", tmp_path / "a.txt", "--tokenizer", tmp_path, "-o", tmp_path / "out")
 
 
 def test_show_prints_what_a_file_holds(tmp_path, capsys):
@@ -80,7 +80,7 @@ def test_tables_are_prepared_and_tokenizers_trained_on_them(tmp_path, capsys):
     from orrery.cli.tokenizer import app as tokenizer
 
     (tmp_path / "a.csv").write_text("body,label\n" + "".join(f"some text {number},1\n" for number in range(60)))
-    words = ["train", tmp_path / "a.csv", "--kind", "character", "--column", "body", "-o", tmp_path]
+    words = ["train", tmp_path / "a.csv", "--kind", "character", "--column", "body", "-o", tmp_path / "own"]
     tokenizer([str(word) for word in words], result_action="return_value")
-    run("prepare", tmp_path / "a.csv", "--column", "body", "--tokenizer", tmp_path, "-o", tmp_path)
-    assert len(ShardSet.open(tmp_path)) > 500
+    run("prepare", tmp_path / "a.csv", "--column", "body", "--tokenizer", tmp_path / "own", "-o", tmp_path / "out")
+    assert len(ShardSet.open(tmp_path / "out")) > 500

@@ -67,7 +67,7 @@ def test_a_parallel_text_in_the_layout_of_the_slide(compare, files):
     assert result["pairs"] == {"train": 57, "held_back": 3}
     assert result["shared_words"]["cut_alike"]["BPE joint"] == result["shared_words"]["words"] == 1
     assert [line.split("  ")[0] for line in output.splitlines()[:6]] == rows
-    output, result = compare("the book", "--parallel", *files, "--vocabulary", 40)
+    output, result = compare("the book", "--parallel", *files, "--vocabulary", 40, "--overwrite")
     assert [table["reference"] for table in result["sentences"]] == ["das Buch"]
 
 
