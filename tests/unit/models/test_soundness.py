@@ -88,7 +88,7 @@ def test_a_folder_is_no_spec_file(tmp_path: Path) -> None:
     ("family", "config", "reason"),
     [
         ("gpt2", {"n_layer": 10**9}, "n_layer"),
-        ("llama", {"num_hidden_layers": 0}, "no blocks"),
+        ("llama", {"num_hidden_layers": 0}, "no blocks|num_hidden_layers = .0. is not more than zero"),
         ("llama", {"head_dim": 0}, "head_"),
         ("gpt2", {"attn_pdrop": 2.0}, "dropout"),
         ("gpt2", {"n_positions": 0}, "is 0"),
