@@ -60,7 +60,7 @@ def test_a_failure_is_exit_1_and_is_shown_with_its_number(monkeypatch, tmp_path,
     ("words", "message"),
     [
         (["--family", "nobody"], "no laws are known for the family 'nobody'"),
-        (["--json", f"{__file__}/x.json"], "is a file"),
+        (["--json", f"{__file__}/x.json"], "Not a directory"),
     ],
 )
 def test_mistakes_are_exit_2_before_anything_runs(words, message, capsys):
