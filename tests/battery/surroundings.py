@@ -51,7 +51,6 @@ PLACES = (
     Place("stdin closed", redirect="<&-", wants="any"),
     Place("all closed", redirect="<&- >&- 2>&-", wants="any"),
     Place("stdout full", redirect="</dev/null >/dev/full", wants="error"),
-    Place("stdout a folder that is read", redirect="</dev/null 1<.", wants="any"),
     Place("runs is a file", {"ORRERY_RUNS": "text.txt"}, wants="any"),
     Place("runs is /dev/null", {"ORRERY_RUNS": "/dev/null"}, wants="any"),
     Place("runs is too long", {"ORRERY_RUNS": "x" * 300}, wants="any"),

@@ -20,7 +20,8 @@ WORD_VECTORS = [path for path in RECIPES if yaml.safe_load(path.read_text()).get
 def test_five_steps(recipe: Path, data_set: Callable[[str], Path], tmp_path: Path) -> None:
     data = yaml.safe_load(recipe.read_text())["data"]
     data_set((data.get("train") or data["pairs"]).partition("/")[0])
-    few = ["--training.steps", "5", "--evaluation.batches", "1", "--output", str(tmp_path / "run")]
+    few = ["--training.steps", "5", "--training.schedule.warmup", "2", "--evaluation.batches", "1"]
+    few += ["--output", str(tmp_path / "run")]
     command = [sys.executable, "-m", "orrery", "train", str(recipe), *few]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
