@@ -218,4 +218,5 @@ FINE = {
 def pipe(world: Path) -> None:
     """Put a pipe into the world, through which one reader gets bytes that are no text."""
     os.mkfifo(world / "pipe")
-    subprocess.Popen(["timeout", "5", "sh", "-c", "cat binary > pipe"], cwd=world, stderr=subprocess.DEVNULL)
+    # A shell that leaves at once: nobody waits for the writer, which ends by itself.
+    subprocess.run(["sh", "-c", "timeout 5 sh -c 'cat binary > pipe' 2>/dev/null >/dev/null &"], cwd=world, check=True)

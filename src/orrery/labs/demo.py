@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from orrery.checkpoints.disk import machine_errors, write_text
+from orrery.checkpoints.json_file import read_json
 from orrery.data.corpora import Document, corpus_fingerprint
-from orrery.errors import DataError, UsageError
+from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.labs.demo_findings import Corpus, Findings, Measure, Run, Sample
 from orrery.labs.demo_floors import aims, floors, model_bits_per_byte
 from orrery.labs.demo_heads import look, sentence_from
@@ -239,11 +240,12 @@ def mark(recipe: Recipe) -> dict[str, str]:
 def made_by_demo(folder: Path) -> bool:
     """Say whether the run in the folder is one that a demo made, and not one that was trained over it since."""
     try:
-        report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-        run = json.loads((folder / RUN).read_text(encoding="utf-8")) if (folder / RUN).exists() else report
-        return report["made_by"] == "orrery demo" and run["config_hash"] == report["config_hash"]
-    except (OSError, ValueError, LookupError, TypeError):
+        report = read_json(folder / REPORT)
+        run = read_json(folder / RUN) if (folder / RUN).exists() else report
+    except ModelFileError:
         return False
+    same = run.get("config_hash") == report.get("config_hash")
+    return report.get("made_by") == "orrery demo" and same and "config_hash" in report
 
 
 def content(documents: list[Document]) -> bytes:

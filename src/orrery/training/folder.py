@@ -6,7 +6,7 @@ import platform
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import orrery
 from orrery.checkpoints import strict_json, succession
 from orrery.checkpoints.disk import machine_errors, remove, write_text
+from orrery.checkpoints.json_file import read_json
 from orrery.checkpoints.lock import NAME as LOCK
 from orrery.checkpoints.lock import folder_lock
 from orrery.checkpoints.names import is_ours
@@ -186,11 +187,9 @@ def holds_run(path: Path) -> bool:
     """Say whether a folder holds a run: a ``run.json`` of ours, or checkpoints of ours, or the beginning of both."""
     if (path / succession.DECIDED).is_dir():
         return True
-    try:
-        if "orrery" in json.loads((path / RUN).read_text(encoding="utf-8")):
+    with suppress(ModelFileError):  # missing, or spoilt
+        if "orrery" in read_json(path / RUN):
             return True
-    except (OSError, ValueError, TypeError):
-        pass  # missing, or spoilt
     try:
         names = os.listdir(path / CHECKPOINTS)
     except OSError:
