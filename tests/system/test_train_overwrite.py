@@ -79,7 +79,9 @@ def test_what_a_killed_training_decided_is_ended_when_the_run_is_read(here: Path
     shutil.copytree("old", "other")
     assert run(["train", "train.yaml", "--output", "new", "--training.steps", "3"]) == 0
     shutil.copytree("new", succession.begin(Path("other")), dirs_exist_ok=True)
-    (here / "other" / succession.NEW / succession.REPLACES).write_text('["checkpoints", "final", "config.yaml"]')
+    (here / "other" / succession.NEW / succession.REPLACES).write_text(
+        '{"names": ["checkpoints", "final", "config.yaml"]}'
+    )
     (here / "other" / succession.NEW).rename(here / "other" / succession.DECIDED)
     load("other")
     assert (here / "other/final/model.safetensors").read_bytes() == (here / "new/final/model.safetensors").read_bytes()

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from orrery.checkpoints.disk import fsync_folder, fsync_tree, remove, write_text
+from orrery.checkpoints.json_file import read_json, refuse
 from orrery.checkpoints.lock import folder_lock
 from orrery.errors import MachineError
 
@@ -29,7 +30,7 @@ def begin(folder: Path) -> Path:
 
 def take_over(folder: Path, names: Iterable[str]) -> None:
     """Put the new run into the place of the entries ``names`` of the folder."""
-    write_text(folder / NEW / REPLACES, json.dumps(list(names)))
+    write_text(folder / NEW / REPLACES, json.dumps({"names": list(names)}))
     fsync_tree(folder / NEW)
     os.rename(folder / NEW, folder / DECIDED)
     fsync_folder(folder)
@@ -37,13 +38,22 @@ def take_over(folder: Path, names: Iterable[str]) -> None:
 
 
 def settle(folder: Path) -> None:
-    """End a replacement that was decided, and remove what one that was not left behind; needs the folder's lock."""
+    """End a replacement that was decided, and remove what one that was not left behind; needs the folder's lock.
+
+    A folder may come from a stranger, and reading a model settles it: nothing outside the folder is ever touched.
+
+    Raises:
+        ModelFileError: the list of what is replaced is not one that a run writes.
+    """
     decided, leaving, left = folder / DECIDED, folder / LEAVING, folder / LEFT
+    for link in (decided, leaving, left):
+        if link.is_symlink():
+            link.unlink()
     remove(folder / NEW)
     if decided.is_dir():
         if not left.exists():
+            names = _replaced(decided / REPLACES)
             leaving.mkdir(exist_ok=True)
-            names = json.loads((decided / REPLACES).read_text(encoding="utf-8"))
             for name in names:
                 if os.path.lexists(folder / name):
                     os.rename(folder / name, leaving / name)
@@ -57,8 +67,20 @@ def settle(folder: Path) -> None:
     remove(left)
 
 
+def _replaced(file: Path) -> list[str]:
+    """Return the names of the entries that are replaced, each of which stands in the folder itself."""
+    names = read_json(file).get("names")
+    if not isinstance(names, list) or not all(isinstance(name, str) and _is_plain(name) for name in names):
+        refuse(file, "names something other than entries of its folder")
+    return names
+
+
+def _is_plain(name: str) -> bool:
+    return name not in ("", ".", "..") and not set(name) & {"/", "\\", "\0"}
+
+
 def finish(folder: Path) -> None:
     """Before a run is read: end a replacement that a killed training had decided, unless one is at it."""
-    if (folder / DECIDED).is_dir():
+    if (folder / DECIDED).is_dir() and not (folder / DECIDED).is_symlink():
         with suppress(MachineError), folder_lock(folder):
             settle(folder)

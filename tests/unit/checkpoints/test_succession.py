@@ -1,6 +1,7 @@
 """A run that is being replaced is whole, the old one or the new one, wherever the process dies."""
 
 import contextlib
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from orrery.checkpoints import succession
+from orrery.errors import ModelFileError
 from outputs_toy import tree
 
 NAMES = ("config.yaml", "checkpoints", "final", "metrics.jsonl")
@@ -60,3 +62,33 @@ def test_it_may_die_between_any_two_steps(call: int, tmp_path: Path, monkeypatch
         succession.settle(run)
     found = {name: part for name, part in tree(run).items() if name != "lock"}
     assert found == whole(tmp_path, old=not decided)
+
+
+@pytest.mark.parametrize("name", ["../mine", "/etc/hosts", "..", "", "a/b", 7])
+def test_a_strangers_folder_touches_nothing_outside_of_it(name: object, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    decided = tmp_path / "run" / succession.DECIDED
+    decided.mkdir(parents=True)
+    (decided / succession.REPLACES).write_text(json.dumps({"names": [name]}))
+    before = tree(tmp_path)
+    with pytest.raises(ModelFileError, match="names something other than entries"):
+        succession.settle(tmp_path / "run")
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("link", [succession.DECIDED, succession.LEAVING, succession.LEFT, succession.NEW])
+def test_a_strangers_link_is_never_followed(link: str, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/notes.txt").write_text("mine")
+    (tmp_path / "home" / succession.REPLACES).write_text(json.dumps({"names": ["notes.txt"]}))
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "notes.txt").write_text("evil")
+    if link != succession.DECIDED:
+        (run / succession.DECIDED).mkdir()
+        (run / succession.DECIDED / succession.REPLACES).write_text(json.dumps({"names": ["notes.txt"]}))
+    (run / link).symlink_to(tmp_path / "home")
+    before = tree(tmp_path / "home")
+    succession.finish(run)
+    succession.settle(run)
+    assert tree(tmp_path / "home") == before
