@@ -2,10 +2,12 @@
 
     ORRERY_DATA=... python benchmarks/word2vec.py --json word2vec.json             (novels and factbook, 3 seeds)
     ORRERY_DATA=... python benchmarks/word2vec.py --megabytes 5 --seeds 1 --epochs 1
+    ORRERY_DATA=... python benchmarks/word2vec.py --similarities FOLDER --kinds gensim-file orrery-in-order --seeds 5
 
 Needs the extras `fast` and `oracle`. Speed is words of the training text per second of training, the vocabulary
 known and the code compiled; memory is the highest resident size of the whole process. `gensim-file` streams the
-text from disk, `gensim` holds it as lists: compare memory with the first, speed with the faster.
+text from disk, `gensim` holds it as lists: compare memory with the first, speed with the faster. Every file EN-*.txt
+of the folder of similarities, three words a line, is measured: those of the data set, or more of their kind.
 """
 
 import argparse
@@ -23,14 +25,6 @@ from functools import partial
 from pathlib import Path
 
 KINDS = ("gensim", "gensim-file", "orrery-in-order", "orrery-hogwild")
-SIMILARITIES = {
-    "similar": "WS-353-SIM",
-    "related": "WS-353-REL",
-    "mc30": "MC-30",
-    "rg65": "RG-65",
-    "mturk": "MTurk-287",
-}
-SCORES = ("analogies", "wordsim", *SIMILARITIES)
 WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 
 
@@ -63,6 +57,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--hs", action="store_true")
     parser.add_argument("--rate", type=float, default=0.025)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--similarities", type=Path, help="a folder of more similarity sets, EN-*.txt")
     parser.add_argument("--json")
     parser.add_argument("--child", choices=KINDS, help=argparse.SUPPRESS)
     parser.add_argument("--seed", type=int, default=1, help=argparse.SUPPRESS)
@@ -94,6 +89,7 @@ def run_child(options: argparse.Namespace, kind: str, seed: int) -> dict:
     for name in ("epochs", "workers", "width", "window", "negative", "rate"):
         command += [f"--{name}", str(getattr(options, name))]
     command += ["--cbow"] * options.cbow + ["--hs"] * options.hs
+    command += ["--similarities", str(options.similarities)] if options.similarities else []
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
@@ -113,7 +109,7 @@ def measure(options: argparse.Namespace) -> dict:
     row["words_per_second"] = row["words"] * options.epochs / row["seconds"]
     row["megabytes"] = peak_megabytes()
     vectors = row.pop("vectors")
-    row |= quality(vectors)
+    row |= quality(vectors, options.similarities or data() / "word-similarity")
     return {name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()}
 
 
@@ -165,7 +161,7 @@ def with_orrery(options: argparse.Namespace) -> dict:
     return {"seconds": seconds, "words": corpus.words, "losses": trained.measured, "vectors": vectors}
 
 
-def quality(vectors: tuple) -> dict:
+def quality(vectors: tuple, similarities: Path) -> dict:
     """Both trainers are judged by the same code; gensim's own judge agrees with it in the tests."""
     from orrery.evaluation.word_vectors import judge_similarity
     from orrery.evaluation.word_vectors import measure as measure_vectors
@@ -174,20 +170,24 @@ def quality(vectors: tuple) -> dict:
     ours = Vectors(*vectors)
     found = measure_vectors(ours, data())
     asked = sum(answer.asked for answer in found.analogies)
-    sets = {name: judge_similarity(ours, list(pairs(file)))[0] for name, file in SIMILARITIES.items()}
-    return {"analogies": found.accuracy, "asked": asked, "wordsim": found.similarity, "pairs": found.pairs, **sets}
+    files = sorted(similarities.glob("EN-*.txt"))
+    judged = {file.stem.removeprefix("EN-"): judge_similarity(ours, list(pairs(file))) for file in files}
+    scores = {"analogies": found.accuracy, **{name: score for name, (score, _, _) in judged.items()}}
+    used = {"analogies": asked, **{name: count for name, (_, count, _) in judged.items()}}
+    return {"scores": {name: round(score, 4) for name, score in scores.items()}, "used": used}
 
 
-def pairs(name: str) -> Iterator[tuple[str, str, float]]:
-    for line in (data() / "word-similarity" / f"EN-{name}.txt").read_text(encoding="utf-8").splitlines():
-        one, other, score = line.split()
-        yield one, other, float(score)
+def pairs(file: Path) -> Iterator[tuple[str, str, float]]:
+    for line in file.read_text(encoding="utf-8").splitlines():
+        match line.split():
+            case one, other, score:
+                yield one, other, float(score)
 
 
 def show(row: dict) -> None:
     print(
         f"seed {row['seed']}  {row['kind']:16} {row['words_per_second']:>10,.0f} words/s  {row['megabytes']:>6.0f} MB"
-        f"  of {row['asked']:,}  {', '.join(f'{name} {row[name]:.4f}' for name in SCORES)}"
+        f"  {', '.join(f'{name} {score:.4f}' for name, score in row['scores'].items())}"
         f"  total {row['total_seconds']:.1f} s  loss {', '.join(f'{x:.4f}' for x in row.get('losses', ()))}",
         flush=True,
     )
@@ -202,7 +202,8 @@ def summary(rows: list[dict], kinds: list[str]) -> None:
         print(
             f"{kind:16} {means['words_per_second']:>10,.0f} words/s  {means['megabytes']:>6.0f} MB{faster(mine, rows)}"
         )
-        print(f"{'':16} {',  '.join(f'{name} {spread([row[name] for row in mine])}' for name in SCORES)}")
+        for name, used in mine[0]["used"].items():
+            print(f"{'':16} {name:14} ({used:,}) {spread([row['scores'][name] for row in mine])}")
 
 
 def spread(values: list[float]) -> str:

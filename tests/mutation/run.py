@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from mutation.named import named
 from mutation.operators import Mutation
 from mutation.selection import QUOTA, Trace, batches, drawn
-from mutation.trial import ROOT, Verdict, attempt, copied_source
+from mutation.trial import ROOT, TIER, Verdict, attempt, copied_source
 
 EXPLAINED = Path(__file__).with_name("explained.json")
 TRACED = ("tests/unit", "tests/properties", "tests/parity", "tests/gradients")
@@ -75,7 +75,7 @@ def _traced(work: Path, workers: int) -> Path:
         environment = {**os.environ, "ORRERY_MUTATION_TRACE": str(folder), "OMP_NUM_THREADS": "1"}
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
         log = (folder / "log.txt").open("w")
-        done = subprocess.run([*command, "-m", "not slow and not alone"], cwd=ROOT, env=environment, stdout=log)
+        done = subprocess.run([*command, "-m", TIER], cwd=ROOT, env=environment, stdout=log)
         if done.returncode != 0:
             raise SystemExit(f"error: the tests fail without any mutation: see {folder / 'log.txt'}")
         (folder / "done").touch()

@@ -13,6 +13,7 @@ from pathlib import Path
 from mutation.operators import Mutation
 
 ROOT = Path(__file__).resolve().parents[2]
+TIER = "not slow and not long and not alone"
 PASSED, FAILED, COLLECTION_BROKEN = 0, 1, 2
 _SLOWER = 6  # a mutation may slow a test down; beyond that it hangs
 _START = 90
@@ -54,7 +55,7 @@ def _ask(source: Path, tests: list[str], limit: float) -> str | None:
     """Run tests against a source; return the first that failed, or None."""
     names = source.parent / "tests.txt"
     names.write_text("\n".join(tests))
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow and not alone", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", TIER, "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
     environment["TMPDIR"] = str(source.parent)
     try:

@@ -50,7 +50,7 @@ class VocabularySettings(Section):
 
 
 class WordModelSettings(Section):
-    """What is read: the one centre word (skip-gram) or the words around it (cbow)."""
+    """What is read: one word, which predicts a neighbour (skip-gram), or all words around the predicted one (cbow)."""
 
     kind: Literal["skip-gram", "cbow"] = "skip-gram"
     width: Positive = 100

@@ -1,9 +1,9 @@
 r"""The plain definition of word2vec: {skip-gram, CBOW} x {full softmax, negative sampling, hierarchical softmax}.
 
 Two vectors per word: v where a word is read, w where it is predicted. The two architectures differ in what they
-read, :math:`h = \frac1n \sum_i v_i`: skip-gram the one centre word and predicts each context word, CBOW the
-context words and predicts the centre. The three objectives differ in how h predicts. The compiled kernel must
-equal this. Papers: Mikolov et al. 2013a (1301.3781), 2013b (1310.4546).
+read, :math:`h = \frac1n \sum_i v_i`: skip-gram one word, which predicts one neighbour of it (every pair of neighbours,
+both ways round), CBOW all the words around a centre, which predict it. The three objectives differ in how h predicts.
+The compiled kernel must equal this. Papers: Mikolov et al. 2013a (1301.3781), 2013b (1310.4546).
 """
 
 import torch
@@ -13,7 +13,7 @@ from torch.nn.functional import logsigmoid
 
 
 def hidden(vectors: Float[Tensor, "V D"], inputs: Int[Tensor, " N"]) -> Float[Tensor, " D"]:
-    """Return the mean vector of the words that are read: for skip-gram the one centre word's own."""
+    """Return the mean vector of the words that are read: for skip-gram the one word's own."""
     return vectors[inputs].mean(0)
 
 

@@ -74,7 +74,12 @@ def reach(window: int, key: Any, place: int) -> Any:
 
 @compiled
 def skip_gram(kept: Ids, bounds: Ends, window: int, key: Any) -> Contexts:
-    """Return one example per (centre, context word): the centre is read, the context word predicted."""
+    """Return one example per (centre, word around it): the word around is read, the centre predicted.
+
+    The paper tells it the other way round, the centre read and each word around predicted. Both give every pair of two
+    neighbours in both directions; this is the order of the authors' C program and of gensim. Steps that follow each
+    other then read different words, where the other order would take all steps of one centre from the same vector.
+    """
     inputs, words = np.empty(2 * window * len(kept), np.int32), np.empty(2 * window * len(kept), np.int32)
     count = 0
     for sentence in range(len(bounds) - 1):
@@ -83,7 +88,7 @@ def skip_gram(kept: Ids, bounds: Ends, window: int, key: Any) -> Contexts:
             size = reach(window, key, centre)
             for place in range(max(begin, centre - size), min(end, centre + size + 1)):
                 if place != centre:
-                    inputs[count], words[count] = kept[centre], kept[place]
+                    inputs[count], words[count] = kept[place], kept[centre]
                     count += 1
     return Contexts(inputs[:count].copy(), np.arange(1, count + 1), words[:count].copy())
 

@@ -79,7 +79,7 @@ def test_pairs_are_those_within_reach_in_the_same_sentence(lengths, window):
         for centre in range(len(kept))
     }
     pairs = skip_gram(kept, bounds, window, KEY)
-    assert list(zip(pairs.inputs, pairs.words, strict=True)) == [(c, k) for c in near for k in near[c]]
+    assert list(zip(pairs.inputs, pairs.words, strict=True)) == [(k, c) for c in near for k in near[c]]
     assert pairs.ends.tolist() == list(range(1, len(pairs.inputs) + 1))
     bags = cbow(kept, bounds, window, KEY)
     read = np.split(bags.inputs, bags.ends)[:-1] if len(bags.ends) else []
@@ -200,7 +200,7 @@ def test_the_slide_s_pairs_and_negatives():
     centre = WAMPIMUK.index("wampimuk")
     key = next(np.uint64(k) for k in range(100) if reach(2, np.uint64(k), centre) == 2)
     pairs = skip_gram(corpus.tokens, corpus.starts, 2, key)
-    positive = [vocabulary.words[w] for c, w in zip(pairs.inputs, pairs.words, strict=True) if c == ids["wampimuk"]]
+    positive = [vocabulary.words[w] for w, c in zip(pairs.inputs, pairs.words, strict=True) if c == ids["wampimuk"]]
     assert positive == ["furry", "little", "hiding", "in"]
     avoid = {ids[word] for word in [*positive, "wampimuk"]}
     for seed in range(50):
