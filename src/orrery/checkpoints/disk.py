@@ -11,6 +11,7 @@ from pathlib import Path
 from orrery.errors import MachineError, UsageError
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+MORE_ROOM = "free some space, or raise the file-size limit"
 NO_RIGHTS = {errno.EACCES, errno.EPERM, errno.EROFS}
 NO_PATH = {
     errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.ELOOP,
@@ -93,7 +94,7 @@ def free_bytes(path: Path) -> int:
 
 
 @contextmanager
-def machine_errors(path: Path, needed: int = 0) -> Iterator[None]:
+def machine_errors(path: Path, needed: int = 0, hint: str = MORE_ROOM) -> Iterator[None]:
     """Turn the refusals of a disk at ``path`` into errors that say what to do.
 
     Raises:
@@ -104,7 +105,7 @@ def machine_errors(path: Path, needed: int = 0) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in NO_ROOM:
-            raise no_room(path, needed) from error
+            raise no_room(path, needed, hint) from error
         if not _is_about(error, path):
             raise
         if error.errno in NO_RIGHTS:
@@ -125,8 +126,8 @@ def _is_about(error: OSError, path: Path) -> bool:
     return whole.parent == named.parent or named.is_relative_to(whole) or whole.is_relative_to(named)
 
 
-def no_room(path: Path, needed: int) -> MachineError:
+def no_room(path: Path, needed: int, hint: str = MORE_ROOM) -> MachineError:
     """Return the error of a disk, quota or file-size limit too small for ``needed`` bytes at ``path``."""
     existing = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
     message = f"no room to write {path}: {needed:,} bytes needed, {free_bytes(existing):,} free"
-    return MachineError(message, "free some space, raise the file-size limit, or lower checkpoints.keep")
+    return MachineError(message, hint)

@@ -16,6 +16,7 @@ from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.errors import ModelFileError
 
 MODEL, OPTIMIZER, STATE, SPEC = "model.safetensors", "optimizer.safetensors", "state.json", "spec.json"
+FEWER = f"{disk.MORE_ROOM}, or lower checkpoints.keep"
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,9 @@ class CheckpointStore:
         needed, target = checkpoint.bytes(), self.path(checkpoint.step)
         mark = f"{os.getpid()}-{secrets.token_hex(4)}"
         fresh = target.with_name(f"{target.name}.tmp-{mark}")
-        with disk.machine_errors(fresh, needed):
+        with disk.machine_errors(fresh, needed, FEWER):
             if disk.free_bytes(self.folder) < needed:
-                raise disk.no_room(target, needed)
+                raise disk.no_room(target, needed, FEWER)
             try:
                 fresh.mkdir()
                 write_files(fresh, checkpoint)

@@ -12,7 +12,7 @@ from torch import nn
 
 import orrery
 from orrery.checkpoints import disk
-from orrery.checkpoints.store import Checkpoint, CheckpointStore
+from orrery.checkpoints.store import FEWER, Checkpoint, CheckpointStore
 from orrery.errors import RunError
 from orrery.objectives.protocols import BatchSource, Objective
 from orrery.settings import bound_kernel_caches
@@ -173,7 +173,7 @@ class Trainer:
         needed = weight_bytes(self.model) * (1 + STATES[self.settings.optimizer.kind])
         free = disk.free_bytes(self.folder.path)
         if free < needed:
-            raise disk.no_room(self.folder.checkpoints, needed)
+            raise disk.no_room(self.folder.checkpoints, needed, FEWER)
         if free < needed * (self.recipe.checkpoints.keep + 2):
             self._say(f"warning: {free:,} bytes free, a checkpoint needs {needed:,} and several are kept")
         self._say(
