@@ -200,12 +200,14 @@ def kept(row: Tensor, held: Tensor, temperature: float, **settings: float) -> li
     return found
 
 
+APART = 1e-6
+"""The least difference of scores on both sides of a cut: a tie would be decided by how a processor rounds."""
 LISTED = 4
 """The tokens of answers that are all listed: of seven, seven to the power of four."""
 
 
 def search() -> list[dict[str, Any]]:
-    """Return the best answers of a bigram model, all of them listed, and those of a beam that narrows."""
+    """Return the best answers of a model of pairs and places, all of them listed, and those of a beam that narrows."""
     log_p = questions.table().log_softmax(-1).tolist()
     return [
         {
@@ -222,12 +224,16 @@ def search() -> list[dict[str, Any]]:
     ]
 
 
-def score(log_p: list[list[float]], ids: tuple[int, ...], alpha: float, prompt: int = 1) -> float:
-    total = sum(log_p[a][b] for a, b in zip((prompt, *ids), ids, strict=False))
+Table = list[list[list[float]]]
+"""The log probability of each next token, by the place of the last one and the last one."""
+
+
+def score(log_p: Table, ids: tuple[int, ...], alpha: float, prompt: int = 1) -> float:
+    total = sum(log_p[place][a][b] for place, (a, b) in enumerate(zip((prompt, *ids), ids, strict=False)))
     return total / ((5 + len(ids)) / 6) ** alpha
 
 
-def listed(log_p: list[list[float]], tokens: int, alpha: float) -> dict[str, Any]:
+def listed(log_p: Table, tokens: int, alpha: float) -> dict[str, Any]:
     """List every answer: it ends with token 0, or has all its tokens."""
     every = [
         ids
@@ -235,18 +241,23 @@ def listed(log_p: list[list[float]], tokens: int, alpha: float) -> dict[str, Any
         for ids in itertools.product(range(7), repeat=n)
         if 0 not in ids[:-1] and (n == tokens or ids[-1] == 0)
     ]
-    best = sorted(every, key=lambda ids: -score(log_p, ids, alpha))[:5]
+    best = sorted(every, key=lambda ids: -score(log_p, ids, alpha))
+    assert all(score(log_p, a, alpha) > score(log_p, b, alpha) + APART for a, b in itertools.pairwise(best[:6]))
+    best = best[:5]
     return {"scores": [score(log_p, ids, alpha) for ids in best], "ids": [list(ids) for ids in best]}
 
 
-def beams(log_p: list[list[float]], tokens: int, alpha: float, width: int, prompt: int = 1) -> dict[str, Any]:
+def beams(log_p: Table, tokens: int, alpha: float, width: int, prompt: int = 1) -> dict[str, Any]:
     """Follow ``width`` beginnings; one that ends leaves its place empty (Sutskever et al. 2014, section 3.2)."""
     growing: list[tuple[int, ...]] = [()]
     ended: list[tuple[int, ...]] = []
     while growing:
         longer = sorted(
             ((*ids, token) for ids in growing for token in range(7)), key=lambda ids: -score(log_p, ids, 0.0, prompt)
-        )[: width - len(ended)]
+        )
+        kept, left = longer[: width - len(ended)], longer[width - len(ended) :]
+        assert not left or score(log_p, kept[-1], 0.0, prompt) > score(log_p, left[0], 0.0, prompt) + APART
+        longer = kept
         growing = [ids for ids in longer if ids[-1] != 0 and len(ids) < tokens]
         ended += [ids for ids in longer if ids[-1] == 0 or len(ids) == tokens]
     best = sorted(ended, key=lambda ids: -score(log_p, ids, alpha, prompt))

@@ -132,7 +132,7 @@ def sampled() -> Iterator[Evidence]:
 
 
 class Bigram:
-    """A model that knows nothing but the last token: what a search finds in it can be listed."""
+    """A model that knows nothing but the last token and its place: what a search finds in it can be listed."""
 
     first = None
 
@@ -141,11 +141,11 @@ class Bigram:
 
     def start(self, source: Tensor, capacity: int, lengths: Tensor | None = None) -> tuple[Tensor, "Lengths"]:
         """Read prompts of one length."""
-        return self.table[source[:, -1]], Lengths(torch.full((len(source),), source.shape[1]))
+        return self.table[source.shape[1] - 1, source[:, -1]], Lengths(torch.full((len(source),), source.shape[1]))
 
     def step(self, tokens: Tensor, state: "Lengths", lengths: Tensor | None = None) -> tuple[Tensor, "Lengths"]:
         """Take one token a row."""
-        return self.table[tokens], Lengths(state.lengths + tokens.shape[1])
+        return self.table[state.lengths[:, None], tokens], Lengths(state.lengths + tokens.shape[1])
 
 
 class Lengths:
@@ -179,14 +179,8 @@ def searched() -> Iterator[Evidence]:
             expected, of = case[name], f"{case['name']}: {name}"
             value = apart([answer.score for answer in found], expected["scores"])
             yield evidence(f"{of}, scores == {case['by']}", value=value)
-            pairs = zip(_ordered([a.score for a in found], [a.ids for a in found]), _ordered(**expected), strict=True)
-            wrong = sum(a != b for a, b in pairs)
+            wrong = sum(answer.ids != ids for answer, ids in zip(found, expected["ids"], strict=True))
             yield exactly_equal(f"{of}, answers that differ", "outputs", "", wrong)
-
-
-def _ordered(scores: list[float], ids: list[list[int]]) -> list[list[int]]:
-    """Return answers, the best first, those of one score by their tokens: the same steps in another order are a tie."""
-    return [answer for _, answer in sorted(zip((-round(score, 9) for score in scores), ids, strict=True))]
 
 
 def tabulated() -> Iterator[Evidence]:

@@ -90,5 +90,9 @@ def scores() -> tuple[Tensor, Tensor]:
 
 
 def table() -> Tensor:
-    """Return the logits of a bigram model of seven tokens."""
-    return 5 * numbers("table", (7, 7))
+    """Return the logits of seven tokens after each token in each of ten places, ``[place, last token, next token]``.
+
+    The place matters, so that the same pairs of tokens in another order are another answer with another score: a tie
+    would be decided by how a processor rounds.
+    """
+    return 5 * numbers("table", (10, 7, 7))
