@@ -22,7 +22,7 @@ def test_every_family_keeps_every_law(family):
 def test_everything_passes_and_the_evidence_has_its_shape(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(registry, "families", lambda: ["gpt2", "llama", "bert", "t5", "vit"])
     path = tmp_path / "evidence.json"
-    assert run(["verify", "--json", str(path)]) == 0
+    assert run(["verify", "--workers", "1", "--json", str(path)]) == 0
     out = capsys.readouterr()
     evidence = json.loads(path.read_text())
     assert set(evidence) == {"checks", "not_run"}
@@ -49,7 +49,7 @@ def test_a_failure_is_exit_1_and_is_shown_with_its_number(monkeypatch, tmp_path,
     monkeypatch.setattr(cache, "check", lambda family: iter([Evidence("bent", "cache", family, False, 0.5, 1e-9)]))
     monkeypatch.setattr(registry, "CHECKS", tuple(c for c in registry.CHECKS if c.law == "cache"))
     path = tmp_path / "evidence.json"
-    assert run(["verify", "--json", str(path)]) == 1
+    assert run(["verify", "--workers", "1", "--json", str(path)]) == 1
     out = capsys.readouterr().out
     assert "FAIL cache (llama): bent: 0.5 is not within 1e-09" in out
     assert re.search(r"(\d+) of \1 checks FAILED", out)

@@ -13,6 +13,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from orrery.cli.numbers import COUNT
+
 GOLDEN = "golden"
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ def verify(
     family: str | None = None,
     everything: Annotated[bool, Parameter(name="--all", negative="")] = False,
     overwrite: bool = False,
+    workers: Annotated[int | None, COUNT] = None,
 ) -> int:
     """Check golden outputs of the reference, golden numbers of the course, and the laws that every family obeys.
 
@@ -41,16 +44,19 @@ def verify(
         Also every training precision, and what needs a C++ compiler.
     overwrite
         Replace the file of --json.
+    workers
+        Processes over which the families are spread, at most one a core; by default that, but no more than eight.
     """
     from orrery.checkpoints.outputs import OutputFile
 
     target = OutputFile(json, overwrite=overwrite) if json is not None else None
     from orrery.laws.registry import verify as run
+    from orrery.laws.workers import MOST, cores
 
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 120)
     started = time.perf_counter()
     with _progress(console) as say:
-        report = run(family, everything=everything, say=say)
+        report = run(family, everything=everything, workers=min(workers or MOST, cores()), say=say)
     show(report, console)
     if target is not None:
         target.write(json_format.dumps(report.as_json(), indent=1, allow_nan=False) + "\n")

@@ -4,10 +4,12 @@ import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from orrery.errors import UsageError
 from orrery.laws.evidence import CannotRunError, Evidence, SlideDiffers
+from orrery.laws.workers import spread
 
 
 @dataclass(frozen=True)
@@ -104,32 +106,66 @@ def families() -> list[str]:
     return names()
 
 
+Pair = tuple[int, str]
+"""The number of a check, and the family that it is run for; no family where it is run once."""
+
+
 def verify(
-    family: str | None = None, *, everything: bool = False, say: Callable[[str], None] = lambda line: None
+    family: str | None = None,
+    *,
+    everything: bool = False,
+    workers: int = 1,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Report:
     """Run the checks and return what they found.
 
     Args:
         family: only the laws of this family; golden numbers and laws without a family are left out.
         everything: also what takes minutes or a compiler.
-        say: called with a line before each check.
+        workers: over how many processes the families are spread; families registered from Python want one.
+        say: called with a line before each check, or, with several processes, after each family.
 
     Raises:
-        UsageError: there is no such family.
+        UsageError: there is no such family, or no worker.
+        MachineError: a worker was killed.
     """
+    if workers < 1:
+        raise UsageError(f"{workers} workers check nothing", "take at least 1")
     known = families()
     if family is not None and family not in known:
         raise UsageError(f"no laws are known for the family {family!r}", f"there are: {', '.join(known)}")
+    chosen = [family] if family is not None else known
+    groups = [[(n, "")] for n, check in enumerate(CHECKS) if check.per == "once" and family is None]
+    groups += [[(n, each) for n, check in enumerate(CHECKS) if check.per == "family"] for each in chosen]
+    if workers == 1 or family is not None:
+        parts = {pair: part for group in groups for pair, part in _answers(group, everything, say).items()}
+    else:
+        parts = _spread(groups, everything, workers, say)
     report = Report(not_run=dict(LATER))
-    with one_thread():
-        for check in CHECKS:
-            if check.per == "once" and family is not None:
-                continue
-            for each in [""] if check.per == "once" else known if family is None else [family]:
-                _run(check, each, everything, report, say)
+    for part in (parts[pair] for pair in sorted(parts)):
+        report.checks.extend(part.checks)
+        report.not_run |= part.not_run
     if family is None:
         report.slides = [slide for target in SLIDES for slide in resolve(target)()]
     return report
+
+
+def _spread(groups: list[list[Pair]], everything: bool, workers: int, say: Callable[[str], None]) -> dict[Pair, Report]:
+    """Return what the pairs gave, each group in a process."""
+    count = iter(range(1, len(groups) + 1))
+    names = [group[0][1] or CHECKS[group[0][0]].name for group in groups]
+    answers = spread(
+        [partial(_answers, group, everything) for group in groups],
+        workers,
+        lambda number: say(f"{names[number]}: done, {next(count)} of {len(groups)}"),
+    )
+    return {pair: part for answer in answers for pair, part in answer.items()}
+
+
+def _answers(group: list[Pair], everything: bool, say: Callable[[str], None] = lambda line: None) -> dict[Pair, Report]:
+    """Return what each pair of a check and a family gives."""
+    with one_thread():
+        return {(number, family): _run(CHECKS[number], family, everything, say) for number, family in group}
 
 
 def first_failure() -> str | None:
@@ -157,16 +193,15 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _run(check: Check, family: str, everything: bool, report: Report, say: Callable[[str], None]) -> None:
+def _run(check: Check, family: str, everything: bool, say: Callable[[str], None]) -> Report:
     if not (check.default or everything):
-        report.not_run[check.name] = "takes a minute or a compiler; --all runs it"
-        return
+        return Report(not_run={check.name: "takes a minute or a compiler; --all runs it"})
     label = f"{check.name} ({family})" if family else check.name
     say(label)
     try:
-        report.checks.extend(check.run(family))
+        return Report(list(check.run(family)))
     except CannotRunError as reason:
-        report.not_run[label] = f"{reason.message}; {reason.hint}"
+        return Report(not_run={label: f"{reason.message}; {reason.hint}"})
 
 
 def resolve(target: str) -> Callable[..., Any]:
