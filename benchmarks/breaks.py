@@ -284,7 +284,7 @@ ENDS = (
     ),
     Break(
         "Gemma 2's cap of the logits",
-        "nn/slots.py",
+        "nn/elementwise.py",
         "return self.cap * torch.tanh(x / self.cap)",
         "return torch.tanh(x / self.cap)",
     ),
@@ -335,25 +335,25 @@ RECURRENT = (
     ),
     Break(
         "Bahdanau's score",
-        "nn/attention/scorings.py",
+        "nn/attention/alignment_score.py",
         "self.v(torch.tanh(self.q(q_BD)[:, None] + keys_BSE))[..., 0]",
         "self.v(self.q(q_BD)[:, None] + keys_BSE)[..., 0]",
     ),
     Break(
         "Bahdanau's maxout",
-        "nn/recurrent/searching.py",
+        "nn/recurrent/bahdanau.py",
         ".unflatten(-1, (-1, 2)).amax(-1)",
         ".unflatten(-1, (2, -1)).amax(-2)",
     ),
     Break(
         "Luong's order of context and state",
-        "nn/recurrent/feeding.py",
+        "nn/recurrent/luong.py",
         "torch.cat([c_BD, h_BD], -1)",
         "torch.cat([h_BD, c_BD], -1)",
     ),
     Break(
         "Sutskever's source is not turned round",
-        "nn/recurrent/readers.py",
+        "nn/recurrent/encoders.py",
         "self.reader(x_BLD.flip(1), real_BL.flip(1))",
         "self.reader(x_BLD, real_BL)",
     ),

@@ -58,7 +58,7 @@ MANY = {
     "cli/tokenizer_show.py": ["tokenizer show"],
     "cli/tokenizer_compare.py": ["tokenizer compare"],
     "cli/tokenizer_parallel.py": ["tokenizer compare"],
-    "cli/importing.py": ["import"],
+    "cli/import_model.py": ["import"],
 }  # fmt: skip
 """Which verbs show what a module says; a module of one verb, ``cli/VERB.py``, needs no line."""
 

@@ -1,4 +1,4 @@
-"""Places, streams and terminals that a program may find itself in: each a process of its own."""
+"""TokenPositions, streams and terminals that a program may find itself in: each a process of its own."""
 
 import os
 import shutil

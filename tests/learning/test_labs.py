@@ -10,7 +10,7 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.labs import alignment, bottleneck, contextual, gradients, lab, length, pairs, recall, scores
-from orrery.nn.recurrent.listening import Heard
+from orrery.nn.recurrent.attention_decoder import EncodedSource
 
 
 def failed(name: str, seed: int = 0) -> list[str]:
@@ -28,7 +28,7 @@ def blurred(monkeypatch) -> None:
         pattern_BS = show("pattern", self.seen_BS / self.seen_BS.sum(1, keepdim=True))
         return show("mixed", torch.einsum("bs,bsm->bm", pattern_BS, self.memory_BSM))
 
-    monkeypatch.setattr(Heard, "attend", mean)
+    monkeypatch.setattr(EncodedSource, "attend", mean)
 
 
 @pytest.mark.parametrize("name", lab.LABS)
@@ -91,7 +91,7 @@ def test_what_is_near_the_antidiagonal() -> None:
 
 
 def test_pairs_are_backwards_and_no_word_comes_twice() -> None:
-    task = pairs.Backwards(9, 4, 2, 6)
+    task = pairs.ReversedPairs(9, 4, 2, 6)
     batch = task.of_length(6, torch.Generator().manual_seed(0))
     for source, ids, targets in zip(*(batch[name].tolist() for name in ("source", "ids", "targets")), strict=True):
         assert len(set(source)) == 6

@@ -5,7 +5,7 @@ import torch
 
 from orrery.nn.embeddings import SegmentedEmbedding
 from orrery.nn.heads import Pooler
-from orrery.nn.masks import Everything
+from orrery.nn.masks import Full
 from tests.parity.encoders import assert_encoder_parity
 
 TINY = {
@@ -70,6 +70,6 @@ def test_the_helper_notices_a_second_head_that_is_wrong(monkeypatch):
 
 def test_the_helper_notices_padding_that_is_read(monkeypatch):
     seen = torch.ones(1, 1, 1, 1, dtype=torch.bool)
-    monkeypatch.setattr(Everything, "allows", lambda self, query, key: seen[0].expand(3, 14, 14))
+    monkeypatch.setattr(Full, "allows", lambda self, query, key: seen[0].expand(3, 14, 14))
     with pytest.raises(AssertionError, match="right padding"):
         assert_encoder_parity("bert", 1e-9, **TINY)

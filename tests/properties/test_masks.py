@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from torch.nn.attention.flex_attention import create_mask
 
 from orrery.errors import UsageError
-from orrery.nn.masks import UNUSED, Both, Causal, Everything, Places, Prefix, SameDocument, Window, bind, mask_mod
+from orrery.nn.masks import EMPTY_SLOT, Both, Causal, Full, Prefix, SameDocument, TokenPositions, Window, bind, mask_mod
 
 RULES = {
-    Everything(): lambda q, k: k["position"] != UNUSED,
+    Full(): lambda q, k: k["position"] != EMPTY_SLOT,
     Causal(): lambda q, k: k["position"] <= q["position"],
     Prefix(): lambda q, k: k["position"] <= q["position"] or k["position"] < q["prefix"],
     SameDocument(): lambda q, k: k["document"] == q["document"],
@@ -36,7 +36,7 @@ MASKS = [
 def places(tokens, rng):
     """Return random places of two rows."""
     positions, documents, prefix = (torch.randint(top, (2, tokens), generator=rng) for top in (7, 3, 5))
-    return Places(positions, documents, prefix)
+    return TokenPositions(positions, documents, prefix)
 
 
 def at(places, b, i):
@@ -53,7 +53,7 @@ def test_dense_and_flex_are_two_loops(mask, queries, keys, seed):
     rng = torch.Generator().manual_seed(seed)
     query, key = places(queries, rng), places(keys, rng)
     unused = torch.rand(2, keys, generator=rng) < 0.3
-    key = Places(key.positions.masked_fill(unused, UNUSED), key.documents, key.prefix)
+    key = TokenPositions(key.positions.masked_fill(unused, EMPTY_SLOT), key.documents, key.prefix)
     naive = torch.tensor(
         [
             [[[rule(mask)(at(query, b, i), at(key, b, j)) for j in range(keys)] for i in range(queries)]]
@@ -73,20 +73,20 @@ def test_dense_and_flex_are_two_loops(mask, queries, keys, seed):
 def test_packed_causal_is_a_block_diagonal_of_triangles(lengths):
     documents = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))[None]
     positions = torch.cat([torch.arange(length) for length in lengths])[None]
-    packed = Places(positions, documents)
+    packed = TokenPositions(positions, documents)
     expected = torch.block_diag(*[torch.ones(n, n).tril() for n in lengths]).bool()
     assert torch.equal(bind(Causal() & SameDocument(), packed, packed).dense[0, 0], expected)
 
 
 @given(st.integers(1, 6), st.integers(1, 8))
 def test_a_window_is_a_band(length, tokens):
-    row = Places(torch.arange(tokens)[None])
+    row = TokenPositions(torch.arange(tokens)[None])
     expected = torch.ones(tokens, tokens).tril().triu(1 - length).bool()
     assert torch.equal(bind(Causal() & Window(length=length), row, row).dense[0, 0], expected)
 
 
 def test_a_missing_field_is_named():
-    row = Places(torch.arange(3)[None])
+    row = TokenPositions(torch.arange(3)[None])
     with pytest.raises(UsageError, match="documents="):
         bind(SameDocument(), row, row)
     with pytest.raises(UsageError, match="prefix="):

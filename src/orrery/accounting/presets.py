@@ -12,7 +12,7 @@ from orrery.errors import UsageError
 from orrery.families import load_family
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.disentangled import ContentToPosition, DisentangledAttention, Own
-from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.attention.transformer_xl import ContentBias, HeadBias
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
@@ -77,7 +77,7 @@ def gopher(
             "content_to_position": places,
             "content_bias": ContentBias.Spec(heads=heads, head_width=head_width),
         },
-        scoring=Scoring(scale=head_width**-0.5),
+        scoring=ScoreSettings(scale=head_width**-0.5),
         mask="causal",
     )
     norm, feed_forward = RMSNorm.Spec(), MLP.Spec(hidden=4 * width, bias=False)

@@ -34,7 +34,7 @@ class Rows(Layout):
 
 
 @dataclass(frozen=True)
-class Turned(Layout):
+class Transposed(Layout):
     """One below the other, then rows and columns exchanged (GPT-2's width-one convolution)."""
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
@@ -47,7 +47,7 @@ class Turned(Layout):
 
 
 @dataclass(frozen=True)
-class ByGroup(Layout):
+class GroupInterleaved(Layout):
     """Group by group: the rows of the first group of every part, then those of the second, and so on.
 
     With ``groups`` heads it is BLOOM's and NeoX's fused matrix (q, k and v of head 0, then of head 1); with a group
@@ -82,7 +82,7 @@ class Reshaped(Layout):
 
 
 @dataclass(frozen=True)
-class Neighbours(Layout):
+class RotaryInterleaved(Layout):
     """Within each head, channel i beside channel i + C/2: the pairs of a rotation as neighbours (GGUF's Llama)."""
 
     heads: int
@@ -141,4 +141,4 @@ class Stacked(Layout):
         return parts
 
 
-ROWS, TURNED = Rows(), Turned()
+ROWS, TURNED = Rows(), Transposed()

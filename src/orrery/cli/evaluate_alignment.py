@@ -28,7 +28,7 @@ def alignment(
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
-    from orrery.cli.waiting import waiting
+    from orrery.cli.status import waiting
     from orrery.loading.load import load
     from orrery.tasks.alignment import evaluate_alignment
 

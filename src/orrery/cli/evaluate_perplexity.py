@@ -33,7 +33,7 @@ def perplexity(
     """
     if (file is None) == (named is None):
         raise UsageError("give either --file or --set, not both and not neither", "--set tiny-shakespeare")
-    from orrery.cli.waiting import waiting
+    from orrery.cli.status import waiting
     from orrery.data.corpora import read_corpus
     from orrery.loading.load import load
     from orrery.tasks.perplexity import evaluate_perplexity

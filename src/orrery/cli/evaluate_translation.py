@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from orrery.cli.searching import BEAMS, Search
+from orrery.cli.beam_options import BEAMS, Search
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def translation(
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
     from orrery.checkpoints.outputs import OutputFile
+    from orrery.cli.status import waiting
     from orrery.cli.translate import counting, one_line
-    from orrery.cli.waiting import waiting
     from orrery.loading.load import load
     from orrery.tasks.translation import evaluate_translation
 

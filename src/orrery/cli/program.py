@@ -36,7 +36,9 @@ VERBS = {
     "show": Verb("orrery.cli.show:show", "Show the parts of a model and what they weigh, or what differs between two."),
     "plan": Verb("orrery.cli.plan:plan", "Show what a training sees of each corpus, before it starts."),
     "export": Verb("orrery.cli.export:export", "Write a model for other programs: GGUF, Hugging Face, word2vec."),
-    "import": Verb("orrery.cli.importing:import_", "Write a model anew as safetensors, from a pickle only if allowed."),
+    "import": Verb(
+        "orrery.cli.import_model:import_model", "Write a model anew as safetensors, from a pickle only if allowed."
+    ),
     "parity": Verb("orrery.cli.parity:parity", "Compare two models layer by layer; say where they part."),
     "tokenizer": Verb("orrery.cli.tokenizer:app", "Train a tokenizer, see step by step what it does, compare several."),
     "data": Verb("orrery.cli.data:app", "Show, fetch, clean and prepare texts and named data sets."),

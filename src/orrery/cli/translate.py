@@ -8,8 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from orrery.cli.beam_options import BEAMS, Search
 from orrery.cli.console import printable
-from orrery.cli.searching import BEAMS, Search
 from orrery.errors import DataError, UsageError
 
 STDIN = "-"
@@ -52,7 +52,7 @@ def translate(
 
     picture = None if alignment is None else OutputFile(alignment, inputs=[model], overwrite=overwrite)
     lines = [text] if text not in (None, STDIN) else read_lines(file)
-    from orrery.cli.waiting import waiting
+    from orrery.cli.status import waiting
     from orrery.loading.load import load
 
     lm = load(model, device, dtype)

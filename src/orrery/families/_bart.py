@@ -10,16 +10,16 @@ from orrery.families import _parts
 from orrery.families._config import Config
 from orrery.families._seq2seq import start_token
 from orrery.models.encoder_decoder import EncoderDecoder
-from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
-from orrery.nn.attention.sources import Memory
+from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
+from orrery.nn.attention.sources import CrossSource
+from orrery.nn.elementwise import FixedBias
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Causal, Everything, Mask
+from orrery.nn.masks import Causal, Full, Mask
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.scheme import PositionSpec
 from orrery.nn.residual import Chain, Dropout, Identity, Scale
-from orrery.nn.slots import Shift
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack, repeat
 
@@ -89,16 +89,16 @@ def assemble(
     """Return the architecture of a member; ``target`` is the decoder's own vocabulary."""
     embed = TokenEmbedding.Spec(vocabulary=c["vocab_size"])
     reads = {"attention": _attention(c, "encoder", mask="all")}
-    writes = {"attention": _attention(c, "decoder"), "cross": _attention(c, "decoder", source=Memory.Spec())}
+    writes = {"attention": _attention(c, "decoder"), "cross": _attention(c, "decoder", source=CrossSource.Spec())}
     return EncoderDecoder.Spec(
         width=c["d_model"],
         context=c["max_position_embeddings"],
         embed=embed,
-        encoder=_stack(c, "encoder", reads, norms, {"all": Everything()}, positions),
+        encoder=_stack(c, "encoder", reads, norms, {"all": Full()}, positions),
         decoder=_stack(c, "decoder", writes, norms, {"causal": Causal()}, positions),
         head=LanguageModelHead.Spec(
             vocabulary=(target or embed).vocabulary,
-            cap=Identity.Spec() if is_bare(c["architectures"]) else Shift.Spec(),
+            cap=Identity.Spec() if is_bare(c["architectures"]) else FixedBias.Spec(),
         ),
         start=start_token(c, "decoder_start_token_id", "bos_token_id"),
         target=target,
@@ -112,7 +112,7 @@ def _attention(c: Config, side: str, **slots: Any) -> MultiHeadAttention.Spec:
         kv_heads=heads,
         head_width=c.divide("d_model", f"{side}_attention_heads"),
         biases=_parts.biases(),
-        scoring=Scoring(dropout=c["attention_dropout"]),
+        scoring=ScoreSettings(dropout=c["attention_dropout"]),
         **slots,
     )
 

@@ -6,11 +6,11 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _heads, _parts
 from orrery.families._config import Config
-from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
 from orrery.nn.embeddings import SegmentedEmbedding
 from orrery.nn.feedforward.mlp import MLP
-from orrery.nn.masks import Everything
+from orrery.nn.masks import Full
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.learned import LearnedPositions
 from orrery.nn.residual import Chain, Dropout
@@ -67,7 +67,7 @@ def block(c: Config) -> Block.Spec:
         kv_heads=c["num_attention_heads"],
         head_width=c.divide("hidden_size", "num_attention_heads"),
         biases=_parts.biases(),
-        scoring=Scoring(dropout=c["attention_probs_dropout_prob"]),
+        scoring=ScoreSettings(dropout=c["attention_probs_dropout_prob"]),
         mask="full",
     )
     feed_forward = MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act"))
@@ -84,7 +84,7 @@ def stack(c: Config, *after: ModuleSpec, offset: int = 0, entry: int | None = No
     return Stack.Spec(
         blocks=repeat(block(c), c["num_hidden_layers"]),
         positions={"learned": LearnedPositions.Spec(length=c["max_position_embeddings"] - offset, offset=offset)},
-        masks={"full": Everything()},
+        masks={"full": Full()},
         start=Chain.Spec(parts=(norm(c), Dropout.Spec(rate=c["hidden_dropout_prob"]), *after)),
         entry=entry,
     )

@@ -10,12 +10,12 @@ from orrery.families import _bert, _heads, _parts
 from orrery.families._config import Config
 from orrery.models.encoder import Encoder
 from orrery.nn.attention.disentangled import ContentToPosition, DisentangledAttention, PositionToContent
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import Biases, MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
 from orrery.nn.embeddings import SegmentedEmbedding, TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import TokenHead
-from orrery.nn.masks import Everything
+from orrery.nn.masks import Full
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.learned import LearnedPositions
 from orrery.nn.positions.scheme import PositionSpec
@@ -80,7 +80,9 @@ def attention(config: Config, biases: Biases, projections: Mapping[str, ModuleSp
     """
     heads, names = config["num_attention_heads"], terms(config)
     head_width = config.divide("hidden_size", "num_attention_heads")
-    scoring = Scoring(scale=((1 + len(names)) * head_width) ** -0.5, dropout=config["attention_probs_dropout_prob"])
+    scoring = ScoreSettings(
+        scale=((1 + len(names)) * head_width) ** -0.5, dropout=config["attention_probs_dropout_prob"]
+    )
     if not config["relative_attention"]:
         return MultiHeadAttention.Spec(
             heads=heads, kv_heads=heads, head_width=head_width, biases=biases, scoring=scoring, mask="full"
@@ -120,7 +122,7 @@ def encoder(config: Config, architecture: str, blocks: tuple[Block.Spec, ...], r
         stack=Stack.Spec(
             blocks=blocks,
             positions=positions,
-            masks={"full": Everything()},
+            masks={"full": Full()},
             start=Chain.Spec(parts=(norm, Dropout.Spec(rate=config["hidden_dropout_prob"]))),
         ),
         heads=_heads.choose(config, architecture, _every_head(config, norm)),

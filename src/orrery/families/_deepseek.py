@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from orrery.checkpoints.layouts import ByGroup
+from orrery.checkpoints.layouts import GroupInterleaved
 from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.errors import ModelFileError
-from orrery.families import _llama, _mixture, _rotary
+from orrery.families import _decoders, _mixture, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.latent import HeadWidths, LatentAttention
-from orrery.nn.attention.multihead import Scoring
+from orrery.nn.attention.multihead import ScoreSettings
+from orrery.nn.elementwise import Projection
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.feedforward.routers import GroupLimited, RouterSpec
 from orrery.nn.norms import RMSNorm
 from orrery.nn.residual import Chain, Identity
-from orrery.nn.slots import Projection
 from orrery.nn.stack import repeat
 
 DEFAULTS: Mapping[str, Any] = {
@@ -76,16 +76,16 @@ def groups(c: Config, **fields: Any) -> GroupLimited:
 def decoder(c: Config, router: RouterSpec, *, interleaved: bool, bias: bool) -> Decoder.Spec:
     """Return the architecture; ``bias`` is that of the dense feed-forward networks, ``interleaved`` the rotation's."""
     norm, small = RMSNorm.Spec(eps=c["rms_norm_eps"]), c["moe_intermediate_size"]
-    shared = _llama.feed_forward(c, hidden=small * (c["n_shared_experts"] or 0), bias=bias)
+    shared = _decoders.feed_forward(c, hidden=small * (c["n_shared_experts"] or 0), bias=bias)
     experts = MoE.Spec(
-        expert=_llama.feed_forward(c, hidden=small), router=router, shared=(shared,) if shared.hidden else ()
+        expert=_decoders.feed_forward(c, hidden=small), router=router, shared=(shared,) if shared.hidden else ()
     )
     layers, dense = c["num_hidden_layers"], min(c["first_k_dense_replace"], c["num_hidden_layers"])
-    first, other = (_llama.pre_norm(norm, _attention(c), x) for x in (_llama.feed_forward(c, bias=bias), experts))
+    first, other = (_decoders.pre_norm(norm, _attention(c), x) for x in (_decoders.feed_forward(c, bias=bias), experts))
     blocks = repeat(first, dense) + repeat(other, layers - dense)
     rotary = _rotary.rotary(c, c["qk_rope_head_dim"], c["max_position_embeddings"])
     positions = {"rotary": replace(rotary, interleaved=interleaved)}
-    return _llama.decoder(c, _llama.stack(c, blocks, norm, positions=positions))
+    return _decoders.decoder(c, _decoders.stack(c, blocks, norm, positions=positions))
 
 
 def _attention(c: Config) -> LatentAttention.Spec:
@@ -98,7 +98,7 @@ def _attention(c: Config) -> LatentAttention.Spec:
         norm=_LATENT_NORM,
         query=Chain.Spec(parts=(down, _LATENT_NORM)) if down.width else Identity.Spec(),
         bias=c["attention_bias"],
-        scoring=Scoring(scale=_scale(c, widths), dropout=c["attention_dropout"]),
+        scoring=ScoreSettings(scale=_scale(c, widths), dropout=c["attention_dropout"]),
     )
 
 
@@ -113,21 +113,21 @@ def _scale(c: Config, widths: HeadWidths) -> float:
 
 def weights(config: Mapping[str, Any]) -> tuple[Rule, ...]:
     """Return the rules for a configuration with every default filled in."""
-    theirs, ours = f"{_llama.LAYER}.self_attn", f"{_llama.BLOCK}.attention.branch"
+    theirs, ours = f"{_decoders.LAYER}.self_attn", f"{_decoders.BLOCK}.attention.branch"
     queries = (("q_b_proj", "q"), ("q_a_proj", "query.0.linear"), ("q_a_layernorm", "query.1"))
     down = [tuple(f"{ours}.{part}.{end}" for part in ("latent", "rotated")) for end in ("weight", "bias")]
     return (
-        *_llama.frame(*_llama.PRE_NORMS),
+        *_decoders.frame(*_decoders.PRE_NORMS),
         *renames(theirs, ours, queries if config["q_lora_rank"] else [("q_proj", "q")]),
         *(fused(f"{theirs}.kv_a_proj_with_mqa.{parts[0].rpartition('.')[2]}", parts) for parts in down),
         Rule(
             f"{theirs}.kv_b_proj.weight",
             (f"{ours}.k.weight", f"{ours}.v.weight"),
-            ByGroup(config["num_attention_heads"]),
+            GroupInterleaved(config["num_attention_heads"]),
         ),
         *renames(theirs, ours, [("kv_a_layernorm", "norm"), ("o_proj", "out")]),
-        *_llama.gated_weights(),
+        *_decoders.gated_weights(),
         *_mixture.EXPERTS,
-        *renames(f"{_mixture.THEIRS}.shared_experts", f"{_mixture.OURS}.shared.0", _llama.GATED),
+        *renames(f"{_mixture.THEIRS}.shared_experts", f"{_mixture.OURS}.shared.0", _decoders.GATED),
         rename(f"{_mixture.THEIRS}.gate.e_score_correction_bias", f"{_mixture.OURS}.router.correction"),
     )

@@ -4,15 +4,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from orrery.families import _llama, _parts
+from orrery.families import _decoders, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Scoring
+from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.block import Block
+from orrery.nn.elementwise import SoftCap
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.norms import RMSNorm
 from orrery.nn.residual import Identity, Scale
-from orrery.nn.slots import SoftCap
 
 
 def norm(c: Config) -> RMSNorm.Spec:
@@ -27,17 +27,17 @@ def louder(c: Config) -> Scale.Spec:
 
 def sandwich(c: Config, *, cap: float | None = None, **fields: Any) -> Block.Spec:
     """Return a block with norms on both sides of each branch; the keywords are fields of its attention."""
-    scoring = Scoring(scale=c["query_pre_attn_scalar"] ** -0.5, cap=cap, dropout=c["attention_dropout"])
-    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]), scoring=scoring, **fields)
+    scoring = ScoreSettings(scale=c["query_pre_attn_scalar"] ** -0.5, cap=cap, dropout=c["attention_dropout"])
+    attention = _decoders.attention(c, biases=_parts.biases(c["attention_bias"]), scoring=scoring, **fields)
     feed_forward = GatedMLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_activation"))
-    return _llama.sandwich(norm(c), attention, feed_forward)
+    return _decoders.sandwich(norm(c), attention, feed_forward)
 
 
 def decoder(c: Config, blocks: Sequence[Block.Spec], **fields: Any) -> Decoder.Spec:
     """Return the model around its blocks, its logits perhaps capped; the keywords are fields of its stack."""
     cap = c["final_logit_softcapping"]
-    stack = _llama.stack(c, blocks, norm(c), enter=louder(c), **fields)
-    return _llama.decoder(c, stack, cap=SoftCap.Spec(cap=cap) if cap else Identity.Spec())
+    stack = _decoders.stack(c, blocks, norm(c), enter=louder(c), **fields)
+    return _decoders.decoder(c, stack, cap=SoftCap.Spec(cap=cap) if cap else Identity.Spec())
 
 
 NORMS = (

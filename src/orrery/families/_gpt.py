@@ -8,7 +8,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, fused, rename
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
@@ -24,7 +24,7 @@ def attention(c: Config, **fields: Any) -> MultiHeadAttention.Spec:
         "heads": c["n_head"],
         "kv_heads": c["n_head"],
         "head_width": c.divide("n_embd", "n_head"),
-        "scoring": Scoring(dropout=c["attn_pdrop"]),
+        "scoring": ScoreSettings(dropout=c["attn_pdrop"]),
     }
     return MultiHeadAttention.Spec(**{**usual, **fields})
 

@@ -7,9 +7,9 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename
 from orrery.errors import ModelFileError
 from orrery.families._config import Config
+from orrery.nn.elementwise import Activation, Projection
 from orrery.nn.heads import LanguageModelHead, Pooler, SequenceHead, TokenHead
 from orrery.nn.residual import Chain, Dropout
-from orrery.nn.slots import Activate, Projection
 from orrery.nn.spec import ModuleSpec
 
 DEFAULTS: Mapping[str, Any] = {"architectures": None, "id2label": None, "num_labels": None}
@@ -95,7 +95,7 @@ def labels(c: Config) -> int:
 
 def transform(width: int, activation: str, *after: ModuleSpec, bias: bool = True) -> Chain.Spec:
     """Return what comes before a product with the labels: ``act(W x + b)``, often a norm after it."""
-    return Chain.Spec(parts=(Projection.Spec(width=width, bias=bias), Activate.Spec(activation=activation), *after))
+    return Chain.Spec(parts=(Projection.Spec(width=width, bias=bias), Activation.Spec(activation=activation), *after))
 
 
 def masked(c: Config, width: int, activation: str, norm: ModuleSpec) -> LanguageModelHead.Spec:

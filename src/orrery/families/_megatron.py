@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from orrery.checkpoints.layouts import ByGroup
+from orrery.checkpoints.layouts import GroupInterleaved
 from orrery.checkpoints.rules import Rule, renames
 
 
@@ -24,7 +24,7 @@ def branches(
     for ours, network in places:
         for end in ("weight", "bias"):
             parts = tuple(f"stack.blocks.{{i}}.{ours}.{x}.{end}" for x in "qkv")
-            found.append(Rule(f"{layer}.{attention}.query_key_value.{end}", parts, ByGroup(groups)))
+            found.append(Rule(f"{layer}.{attention}.query_key_value.{end}", parts, GroupInterleaved(groups)))
         pairs = (
             (f"{attention}.dense", f"{ours}.out"),
             ("mlp.dense_h_to_4h", f"{network}.up"),

@@ -9,7 +9,7 @@ from orrery.models.decoder import Decoder
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Past
+from orrery.nn.masks import RecurrentPast
 from orrery.nn.residual import Dropout, Residual, Scale
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack, repeat
@@ -36,7 +36,7 @@ def assemble(name: str, config: Mapping[str, Any], recurrence: ModuleSpec) -> De
         stack=Stack.Spec(
             blocks=repeat(Block.Spec(residuals={"recurrence": layer}), c["num_layers"]),
             positions={},
-            masks={"past": Past()},
+            masks={"past": RecurrentPast()},
             start=Dropout.Spec(rate=c["dropout"]),
         ),
         head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"], bias=True),

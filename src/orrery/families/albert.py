@@ -14,9 +14,9 @@ from orrery.families import _bert, _heads
 from orrery.families._config import Config
 from orrery.models.encoder import Encoder
 from orrery.nn.block import Block
+from orrery.nn.elementwise import Projection
 from orrery.nn.heads import Pooler, SequenceHead
 from orrery.nn.residual import Chain, Dropout
-from orrery.nn.slots import Projection
 from orrery.nn.stack import repeat
 
 ARCHITECTURE = "AlbertForMaskedLM"

@@ -11,10 +11,10 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
-from orrery.families import _llama, _megatron, _old, _parts
+from orrery.families import _decoders, _megatron, _old, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import LanguageModelHead
@@ -64,7 +64,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         kv_heads=heads,
         head_width=c.divide("hidden_size", "n_head"),
         biases=_parts.biases(),
-        scoring=Scoring(dropout=c["attention_dropout"]),
+        scoring=ScoreSettings(dropout=c["attention_dropout"]),
         position="alibi",
     )
     feed_forward = MLP.Spec(hidden=4 * c["hidden_size"], activation="gelu_tanh")
@@ -94,7 +94,7 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
     return (
         rename("transformer.word_embeddings.weight", "embed.token.weight"),
         *_megatron.branches(layer, "self_attention", _read(config)["n_head"]),
-        *renames(layer, "stack.blocks.{i}", _llama.PRE_NORMS),
+        *renames(layer, "stack.blocks.{i}", _decoders.PRE_NORMS),
         *renames("transformer", "stack", (("word_embeddings_layernorm", "start"), ("ln_f", "final"))),
         rename("lm_head.weight", "head.vocabulary.weight"),
     )

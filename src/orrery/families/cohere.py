@@ -11,10 +11,10 @@ from typing import Any
 
 from orrery.checkpoints.layouts import Stacked
 from orrery.checkpoints.rules import Rule
-from orrery.families import _llama, _parts, _rotary
+from orrery.families import _decoders, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.norms import EachHeadNorm, LayerNorm
+from orrery.nn.norms import LayerNorm, PerHeadNorm
 from orrery.nn.residual import Identity, Scale
 from orrery.nn.stack import repeat
 
@@ -59,26 +59,26 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = _read(config)
     eps = c["layer_norm_eps"]
-    head_norm = EachHeadNorm.Spec(head_width=_llama.head_width(c), eps=eps) if c["use_qk_norm"] else Identity.Spec()
-    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]), qk_norm=head_norm)
+    head_norm = PerHeadNorm.Spec(head_width=_decoders.head_width(c), eps=eps) if c["use_qk_norm"] else Identity.Spec()
+    attention = _decoders.attention(c, biases=_parts.biases(c["attention_bias"]), qk_norm=head_norm)
     norm = LayerNorm.Spec(eps=eps, bias=False)
-    block = _parts.parallel({"attention": attention, "feed_forward": _llama.feed_forward(c)}, pre=norm)
-    neighbours = replace(_llama.rotary(c), interleaved=True)
-    stack = _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm, positions={"rotary": neighbours})
-    return _llama.decoder(c, stack, cap=Scale.Spec(factor=c["logit_scale"]))
+    block = _parts.parallel({"attention": attention, "feed_forward": _decoders.feed_forward(c)}, pre=norm)
+    neighbours = replace(_decoders.rotary(c), interleaved=True)
+    stack = _decoders.stack(c, repeat(block, c["num_hidden_layers"]), norm, positions={"rotary": neighbours})
+    return _decoders.decoder(c, stack, cap=Scale.Spec(factor=c["logit_scale"]))
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules; the matrix of gains holds as many rows as there are heads."""
     c = _read(config)
     heads = {"q": c["num_attention_heads"], "k": c["num_key_value_heads"] or c["num_attention_heads"]}
-    ours = f"{_llama.BLOCK}.parallel.branch.attention"
+    ours = f"{_decoders.BLOCK}.parallel.branch.attention"
     return (
-        *_llama.weights(("input_layernorm", "parallel.pre"), attention="parallel.branch.attention"),
-        *_llama.gated_weights("parallel.branch.feed_forward"),
+        *_decoders.weights(("input_layernorm", "parallel.pre"), attention="parallel.branch.attention"),
+        *_decoders.gated_weights("parallel.branch.feed_forward"),
         *(
             Rule(
-                f"{_llama.LAYER}.self_attn.{x}_norm.weight",
+                f"{_decoders.LAYER}.self_attn.{x}_norm.weight",
                 tuple(f"{ours}.{x}_norm.gains.{head}" for head in range(heads[x])),
                 Stacked(),
             )

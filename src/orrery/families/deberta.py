@@ -10,7 +10,7 @@ Differs from the paper: transformers leaves out the enhanced mask decoder, whose
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.checkpoints.layouts import ByGroup
+from orrery.checkpoints.layouts import GroupInterleaved
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _deberta
 from orrery.families._config import Config
@@ -61,7 +61,7 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
     heads = config.get("num_attention_heads", DEFAULTS["num_attention_heads"])
     terms = (("pos_proj", "content_to_position"), ("pos_q_proj", "position_to_content"))
     own = (
-        Rule(f"{theirs}.in_proj.weight", tuple(f"{ours}.{x}.weight" for x in "qkv"), ByGroup(heads)),
+        Rule(f"{theirs}.in_proj.weight", tuple(f"{ours}.{x}.weight" for x in "qkv"), GroupInterleaved(heads)),
         *(rename(f"{theirs}.{x}_bias", f"{ours}.{x}.bias") for x in "qv"),
         *renames(theirs, f"{ours}.terms", ((a, f"{b}.projection.linear") for a, b in terms)),
     )

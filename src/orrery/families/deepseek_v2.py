@@ -15,7 +15,7 @@ from orrery.errors import ModelFileError
 from orrery.families import _deepseek
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.feedforward.routers import AsScored, Choice, SoftmaxRouter, TopK
+from orrery.nn.feedforward.routers import ExpertSelection, RawScores, SoftmaxRouter, TopK
 
 ARCHITECTURE = "DeepseekV2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -69,12 +69,12 @@ _IGNORED = (
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = _deepseek.check(Config("deepseek_v2", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED))
-    weighing = AsScored(scale=float(c["routed_scaling_factor"]))
+    weighing = RawScores(scale=float(c["routed_scaling_factor"]))
     router = SoftmaxRouter.Spec(experts=c["n_routed_experts"], choice=_choice(c), weighing=weighing)
     return _deepseek.decoder(c, router, interleaved=True, bias=c["mlp_bias"])
 
 
-def _choice(c: Config) -> Choice:
+def _choice(c: Config) -> ExpertSelection:
     """Return how experts are chosen; a group is judged by its best expert."""
     chosen, method = c["num_experts_per_tok"], c["topk_method"]
     if not chosen:

@@ -13,7 +13,7 @@ from orrery.checkpoints.rules import Rule
 from orrery.families import _deepseek
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.feedforward.routers import AsScored, Normalised, SigmoidRouter
+from orrery.nn.feedforward.routers import Normalised, RawScores, SigmoidRouter
 
 ARCHITECTURE = "DeepseekV3ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -69,7 +69,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     router = SigmoidRouter.Spec(
         experts=c["n_routed_experts"],
         choice=_deepseek.groups(c, judged_by=2),
-        weighing=Normalised(scale=scale, eps=1e-20) if c["norm_topk_prob"] else AsScored(scale=scale),
+        weighing=Normalised(scale=scale, eps=1e-20) if c["norm_topk_prob"] else RawScores(scale=scale),
     )
     return _deepseek.decoder(c, router, interleaved=c["rope_interleave"], bias=False)
 

@@ -11,12 +11,12 @@ from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _bert, _heads, _parts
 from orrery.families._config import Config
 from orrery.models.encoder import Encoder
-from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import TokenHead
-from orrery.nn.masks import Everything
+from orrery.nn.masks import Full
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.learned import LearnedPositions
 from orrery.nn.residual import Chain, Dropout, Residual
@@ -51,7 +51,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
         kv_heads=c["n_heads"],
         head_width=c.divide("dim", "n_heads"),
         biases=_parts.biases(),
-        scoring=Scoring(dropout=c["attention_dropout"]),
+        scoring=ScoreSettings(dropout=c["attention_dropout"]),
         mask="full",
     )
     feed_forward = MLP.Spec(hidden=c["hidden_dim"], activation=activation)
@@ -74,7 +74,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
         stack=Stack.Spec(
             blocks=repeat(block, c["n_layers"]),
             positions={"learned": LearnedPositions.Spec(length=c["max_position_embeddings"])},
-            masks={"full": Everything()},
+            masks={"full": Full()},
             start=Chain.Spec(parts=(norm, Dropout.Spec(rate=c["dropout"]))),
         ),
         heads=_heads.choose(c, ARCHITECTURE, heads),

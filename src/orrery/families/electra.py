@@ -13,9 +13,9 @@ from orrery.checkpoints.rules import Rule, rename
 from orrery.families import _bert, _heads
 from orrery.families._config import Config
 from orrery.models.encoder import Encoder
+from orrery.nn.elementwise import Projection
 from orrery.nn.heads import TokenHead
 from orrery.nn.residual import Chain, Dropout
-from orrery.nn.slots import Projection
 
 ARCHITECTURE = "ElectraForMaskedLM"
 DEFAULTS: Mapping[str, Any] = {

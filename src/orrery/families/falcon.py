@@ -14,10 +14,10 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
-from orrery.families import _llama, _megatron, _parts, _rotary
+from orrery.families import _decoders, _megatron, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Scoring
+from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.block import Block
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.norms import LayerNorm
@@ -74,10 +74,12 @@ def _kv_heads(c: Config) -> int:
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = _read(config)
-    alibi = RoundedAlibi.Spec(heads=c["num_attention_heads"], scale=_llama.head_width(c) ** -0.5)
-    positions = {"position": alibi if c["alibi"] else _llama.rotary(c)}
+    alibi = RoundedAlibi.Spec(heads=c["num_attention_heads"], scale=_decoders.head_width(c) ** -0.5)
+    positions = {"position": alibi if c["alibi"] else _decoders.rotary(c)}
     norm = LayerNorm.Spec(eps=c["layer_norm_epsilon"])
-    return _llama.decoder(c, _llama.stack(c, repeat(_block(c), c["num_hidden_layers"]), norm, positions=positions))
+    return _decoders.decoder(
+        c, _decoders.stack(c, repeat(_block(c), c["num_hidden_layers"]), norm, positions=positions)
+    )
 
 
 def _block(c: Config) -> Block.Spec:
@@ -87,11 +89,11 @@ def _block(c: Config) -> Block.Spec:
         ModelFileError: the new architecture with one branch behind the other, which the reference cannot run either.
     """
     bias, norm, dropout = c["bias"], LayerNorm.Spec(eps=c["layer_norm_epsilon"]), c["hidden_dropout"]
-    attention = _llama.attention(
+    attention = _decoders.attention(
         c,
         kv_heads=_kv_heads(c),
         biases=_parts.biases(bias),
-        scoring=Scoring(dropout=c["attention_dropout"] if c["alibi"] else 0.0),
+        scoring=ScoreSettings(dropout=c["attention_dropout"] if c["alibi"] else 0.0),
         position="position",
     )
     hidden = c["ffn_hidden_size"] or 4 * c["hidden_size"]
@@ -123,7 +125,7 @@ _NORMS = (
     ("ln_attn", "parallel.branch.attention.norm"),
     ("ln_mlp", "parallel.branch.feed_forward.norm"),
     ("input_layernorm", "parallel.pre"),
-    *_llama.PRE_NORMS,
+    *_decoders.PRE_NORMS,
 )
 
 

@@ -8,7 +8,7 @@ Differs from transformers below float32: there ``sqrt(D)`` is rounded to the wei
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _gemma, _llama, _parts, _rotary
+from orrery.families import _decoders, _gemma, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.stack import repeat
@@ -47,11 +47,11 @@ _IGNORED = ("hidden_activation",)  # says again what hidden_act says; the refere
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("gemma", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
-    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]))
+    attention = _decoders.attention(c, biases=_parts.biases(c["attention_bias"]))
     activation = "gelu_tanh" if c["hidden_act"] == "gelu" else c.activation("hidden_act")
-    block = _llama.pre_norm(_gemma.norm(c), attention, _llama.feed_forward(c, activation=activation))
+    block = _decoders.pre_norm(_gemma.norm(c), attention, _decoders.feed_forward(c, activation=activation))
     blocks = repeat(block, c["num_hidden_layers"])
-    return _llama.decoder(c, _llama.stack(c, blocks, _gemma.norm(c), enter=_gemma.louder(c)))
+    return _decoders.decoder(c, _decoders.stack(c, blocks, _gemma.norm(c), enter=_gemma.louder(c)))
 
 
-WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS), *_llama.gated_weights())
+WEIGHTS = (*_decoders.weights(*_decoders.PRE_NORMS), *_decoders.gated_weights())

@@ -8,7 +8,7 @@ of a head. As in Gemma 1: the louder embeddings, gains stored minus one, GEGLU, 
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _gemma, _llama, _rotary, _windows
+from orrery.families import _decoders, _gemma, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 
@@ -59,4 +59,4 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     return _gemma.decoder(c, blocks, masks=masks)
 
 
-WEIGHTS = (*_llama.weights(*_gemma.NORMS), *_llama.gated_weights())
+WEIGHTS = (*_decoders.weights(*_gemma.NORMS), *_decoders.gated_weights())

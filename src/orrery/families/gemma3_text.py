@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.errors import ModelFileError
-from orrery.families import _gemma, _llama, _rotary, _windows
+from orrery.families import _decoders, _gemma, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import HeadNorm
@@ -66,7 +66,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     pattern, layers = c["sliding_window_pattern"], range(1, c["num_hidden_layers"] + 1)
     usual = [_windows.SLIDING if i % pattern else _windows.FULL for i in layers]
     names, masks = _windows.by_layer(c, usual, c["sliding_window"])
-    head_norm = HeadNorm.Spec(norm=_gemma.norm(c), head_width=_llama.head_width(c))
+    head_norm = HeadNorm.Spec(norm=_gemma.norm(c), head_width=_decoders.head_width(c))
     blocks = [_gemma.sandwich(c, mask=name, position=name, qk_norm=head_norm) for name in names]
     return _gemma.decoder(c, blocks, positions=_positions(c), masks=masks)
 
@@ -83,11 +83,11 @@ def _positions(c: Config) -> Mapping[str, Rotary.Spec]:
     given[_windows.FULL] = {**given.get(_windows.FULL, {}), **(c["rope_scaling"] or {})}
     for settings in given.values():
         _rotary.check_nested(c.family, settings)
-    width, context = _llama.head_width(c), c["max_position_embeddings"]
+    width, context = _decoders.head_width(c), c["max_position_embeddings"]
     return {
         name: _rotary.from_settings(c.family, given.get(kind, {}), base, width, context)
         for name, (kind, base) in kinds.items()
     }
 
 
-WEIGHTS = (*_llama.weights(*_gemma.NORMS, *_llama.HEAD_NORMS), *_llama.gated_weights())
+WEIGHTS = (*_decoders.weights(*_gemma.NORMS, *_decoders.HEAD_NORMS), *_decoders.gated_weights())

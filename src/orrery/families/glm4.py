@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from orrery.families import _llama
+from orrery.families import _decoders
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases
@@ -18,7 +18,7 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "Glm4ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    **_llama.DEFAULTS,
+    **_decoders.DEFAULTS,
     "vocab_size": 151552,
     "intermediate_size": 13696,
     "num_hidden_layers": 40,
@@ -45,11 +45,11 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("glm4", config, DEFAULTS)
     norm, biased = RMSNorm.Spec(eps=c["rms_norm_eps"]), c["attention_bias"]
-    attention = _llama.attention(c, biases=Biases(q=biased, k=biased, v=biased))
-    block = _llama.sandwich(norm, attention, _llama.feed_forward(c))
-    neighbours = replace(_llama.rotary(c, share=c["partial_rotary_factor"]), interleaved=True)
-    stack = _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm, positions={"rotary": neighbours})
-    return _llama.decoder(c, stack)
+    attention = _decoders.attention(c, biases=Biases(q=biased, k=biased, v=biased))
+    block = _decoders.sandwich(norm, attention, _decoders.feed_forward(c))
+    neighbours = replace(_decoders.rotary(c, share=c["partial_rotary_factor"]), interleaved=True)
+    stack = _decoders.stack(c, repeat(block, c["num_hidden_layers"]), norm, positions={"rotary": neighbours})
+    return _decoders.decoder(c, stack)
 
 
 _NORMS = (
@@ -58,4 +58,4 @@ _NORMS = (
     ("post_attention_layernorm", "feed_forward.pre"),
     ("post_mlp_layernorm", "feed_forward.post"),
 )
-WEIGHTS = (*_llama.weights(*_NORMS), *_llama.fused_gated_weights())
+WEIGHTS = (*_decoders.weights(*_NORMS), *_decoders.fused_gated_weights())

@@ -12,7 +12,7 @@ from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _gpt, _old, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Scoring
+from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.norms import LayerNorm
 
@@ -41,7 +41,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("gpt2", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
     norm = LayerNorm.Spec(eps=c["layer_norm_epsilon"])
-    scoring = Scoring(scale=None if c["scale_attn_weights"] else 1.0, dropout=c["attn_pdrop"])
+    scoring = ScoreSettings(scale=None if c["scale_attn_weights"] else 1.0, dropout=c["attn_pdrop"])
     branches = {
         "attention": _gpt.attention(c, biases=_parts.biases(), scoring=scoring),
         "feed_forward": MLP.Spec(

@@ -10,10 +10,10 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
-from orrery.families import _llama, _old, _parts
+from orrery.families import _decoders, _old, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import Biases, MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.masks import Causal, Window
@@ -60,7 +60,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """
     c = Config("gpt_neo", config, DEFAULTS, ignored=_IGNORED, aliases=_ALIASES)
     masks = {"global": Causal(), "local": Causal() & Window(length=c["window_size"])}
-    stack = _llama.stack(
+    stack = _decoders.stack(
         c,
         [_block(c, kind) for kind in _kinds(c, masks)],
         LayerNorm.Spec(eps=c["layer_norm_epsilon"]),
@@ -68,7 +68,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         masks=masks,
         start=Dropout.Spec(rate=c["embed_dropout"]),
     )
-    return _llama.decoder(c, stack)
+    return _decoders.decoder(c, stack)
 
 
 def _kinds(c: Config, known: Mapping[str, Any]) -> list[str]:
@@ -89,7 +89,7 @@ def _block(c: Config, kind: str) -> Block.Spec:
         kv_heads=c["num_heads"],
         head_width=c.divide("hidden_size", "num_heads"),
         biases=Biases(out=True),
-        scoring=Scoring(scale=1.0, dropout=c["attention_dropout"]),
+        scoring=ScoreSettings(scale=1.0, dropout=c["attention_dropout"]),
         mask=kind,
     )
     hidden = c["intermediate_size"] or 4 * c["hidden_size"]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _llama, _megatron, _old, _parts, _rotary
+from orrery.families import _decoders, _megatron, _old, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.mlp import MLP
@@ -59,7 +59,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = _read(config)
     norm, dropout = LayerNorm.Spec(eps=c["layer_norm_eps"]), c["hidden_dropout"]
-    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]))
+    attention = _decoders.attention(c, biases=_parts.biases(c["attention_bias"]))
     feed_forward = MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act"))
     if c["use_parallel_residual"]:
         branches = {"feed_forward": feed_forward, "attention": attention}  # the order in which the reference adds
@@ -67,19 +67,19 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         block = _parts.parallel(normed, dropout=dropout)
     else:
         block = _parts.sequential({"attention": attention, "feed_forward": feed_forward}, pre=norm, dropout=dropout)
-    stack = _llama.stack(
+    stack = _decoders.stack(
         c,
         repeat(block, c["num_hidden_layers"]),
         norm,
         positions={"rotary": _positions(c)},
         start=Dropout.Spec(rate=dropout),
     )
-    return _llama.decoder(c, stack)
+    return _decoders.decoder(c, stack)
 
 
 def _positions(c: Config) -> Rotary.Spec:
     """Return the rotary positions, whose base and share of a head have names of their own."""
-    given, width = c["rope_scaling"] or c["rope_parameters"] or {}, _llama.head_width(c)
+    given, width = c["rope_scaling"] or c["rope_parameters"] or {}, _decoders.head_width(c)
     base, context = c["rotary_emb_base"], c["max_position_embeddings"]
     return _rotary.from_settings(c.family, given, base, width, context, share=c["rotary_pct"])
 
@@ -92,7 +92,7 @@ _PLACES = (
 _NORMS = (
     ("input_layernorm", "parallel.branch.attention.norm"),
     ("post_attention_layernorm", "parallel.branch.feed_forward.norm"),
-    *_llama.PRE_NORMS,
+    *_decoders.PRE_NORMS,
 )
 
 

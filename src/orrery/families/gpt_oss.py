@@ -11,7 +11,7 @@ from typing import Any
 
 from orrery.checkpoints.layouts import Stacked
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _llama, _mixture, _parts, _windows
+from orrery.families import _decoders, _mixture, _parts, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Sinks
@@ -80,7 +80,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
             experts=count, choice=TopK(chosen=c["num_experts_per_tok"]), weighing=Normalised(), bias=True
         ),
     )
-    attentions = [_llama.attention(c, biases=biases, sinks=Sinks.Spec(), mask=name) for name in names]
+    attentions = [_decoders.attention(c, biases=biases, sinks=Sinks.Spec(), mask=name) for name in names]
     return _mixture.decoder(c, attentions, [mixture] * layers, masks)
 
 
@@ -94,8 +94,8 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
         return Rule(f"{theirs}.experts.{name}", each, Stacked(len(parts), len(parts) > 1, turned))
 
     return (
-        *_llama.weights(*_llama.PRE_NORMS),
-        rename(f"{_llama.LAYER}.self_attn.sinks", f"{_llama.BLOCK}.attention.branch.sinks.weight"),
+        *_decoders.weights(*_decoders.PRE_NORMS),
+        rename(f"{_decoders.LAYER}.self_attn.sinks", f"{_decoders.BLOCK}.attention.branch.sinks.weight"),
         *renames(theirs, ours, [("router", "router.linear")]),
         stacked("gate_up_proj", "gate.weight", "up.weight", turned=True),
         stacked("gate_up_proj_bias", "gate.bias", "up.bias"),

@@ -8,17 +8,17 @@ Peculiar to it, after maximal update parametrisation (Yang et al. 2022): the emb
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _parts
+from orrery.families import _decoders, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import Scoring
+from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.norms import RMSNorm
 from orrery.nn.residual import Scale
 from orrery.nn.stack import repeat
 
 ARCHITECTURE = "GraniteForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    **_llama.DEFAULTS,
+    **_decoders.DEFAULTS,
     "embedding_multiplier": 1.0,
     "residual_multiplier": 1.0,
     "attention_multiplier": 1.0,
@@ -46,17 +46,17 @@ TINY = {
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("granite", config, DEFAULTS)
-    attention = _llama.attention(
+    attention = _decoders.attention(
         c,
         biases=_parts.biases(c["attention_bias"]),
-        scoring=Scoring(scale=c["attention_multiplier"], dropout=c["attention_dropout"]),
+        scoring=ScoreSettings(scale=c["attention_multiplier"], dropout=c["attention_dropout"]),
     )
-    feed_forward = _llama.feed_forward(c, bias=c["mlp_bias"])
+    feed_forward = _decoders.feed_forward(c, bias=c["mlp_bias"])
     norm, softer = RMSNorm.Spec(eps=c["rms_norm_eps"]), Scale.Spec(factor=c["residual_multiplier"])
     block = _parts.sequential({"attention": attention, "feed_forward": feed_forward}, pre=norm, post=softer)
     louder = Scale.Spec(factor=c["embedding_multiplier"])
-    stack = _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm, enter=louder)
-    return _llama.decoder(c, stack, cap=Scale.Spec(factor=1 / c["logits_scaling"]))
+    stack = _decoders.stack(c, repeat(block, c["num_hidden_layers"]), norm, enter=louder)
+    return _decoders.decoder(c, stack, cap=Scale.Spec(factor=1 / c["logits_scaling"]))
 
 
-WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS), *_llama.gated_weights())
+WEIGHTS = (*_decoders.weights(*_decoders.PRE_NORMS), *_decoders.gated_weights())

@@ -8,7 +8,7 @@ rotation (Llama 3.1). Small ones tie the head to the embedding table.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _old, _parts
+from orrery.families import _decoders, _old, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
@@ -16,7 +16,7 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "LlamaForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    **_llama.DEFAULTS,
+    **_decoders.DEFAULTS,
     "rms_norm_eps": 1e-6,
     "attention_bias": False,
     "mlp_bias": False,
@@ -38,10 +38,10 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("llama", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
     norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
-    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]))
-    block = _llama.pre_norm(norm, attention, _llama.feed_forward(c, bias=c["mlp_bias"]))
-    return _llama.decoder(c, _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm))
+    attention = _decoders.attention(c, biases=_parts.biases(c["attention_bias"]))
+    block = _decoders.pre_norm(norm, attention, _decoders.feed_forward(c, bias=c["mlp_bias"]))
+    return _decoders.decoder(c, _decoders.stack(c, repeat(block, c["num_hidden_layers"]), norm))
 
 
 OLD = _old.ROTARY
-WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS), *_llama.gated_weights())
+WEIGHTS = (*_decoders.weights(*_decoders.PRE_NORMS), *_decoders.gated_weights())

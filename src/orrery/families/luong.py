@@ -12,9 +12,9 @@ from orrery.checkpoints.rules import Rule
 from orrery.families import _translation
 from orrery.families._config import Config
 from orrery.models.sequence_to_sequence import SequenceToSequence
-from orrery.nn.attention.scorings import Additive, Dot, General
-from orrery.nn.recurrent.feeding import FeedingLSTM
-from orrery.nn.recurrent.readers import StackedLSTM
+from orrery.nn.attention.alignment_score import Additive, Dot, General
+from orrery.nn.recurrent.encoders import StackedLSTMEncoder
+from orrery.nn.recurrent.luong import InputFeedingLSTM
 
 ARCHITECTURE = "LuongAttention"
 LIBRARY = "orrery"
@@ -26,13 +26,13 @@ def spec(config: Mapping[str, Any]) -> SequenceToSequence.Spec:
     """Return the architecture that a configuration describes."""
     c = Config("luong", config, DEFAULTS)
     width = c["hidden_size"]
-    scorings: Mapping[str, Dot.Spec | General.Spec | Additive.Spec] = {
+    scores: Mapping[str, Dot.Spec | General.Spec | Additive.Spec] = {
         "dot": Dot.Spec(),
         "general": General.Spec(memory=width),
         "concat": Additive.Spec(memory=width, hidden=width),
     }
-    decoder = FeedingLSTM.Spec(layers=c["num_layers"], scoring=c.choose("score", scorings))
-    return _translation.assemble(c, StackedLSTM.Spec(layers=c["num_layers"]), decoder)
+    decoder = InputFeedingLSTM.Spec(layers=c["num_layers"], scoring=c.choose("score", scores))
+    return _translation.assemble(c, StackedLSTMEncoder.Spec(layers=c["num_layers"]), decoder)
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules

@@ -8,7 +8,7 @@ fewer key-value heads than query heads.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _windows
+from orrery.families import _decoders, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
@@ -16,7 +16,7 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "MistralForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    **_llama.DEFAULTS,
+    **_decoders.DEFAULTS,
     "intermediate_size": 14336,
     "num_key_value_heads": 8,
     "max_position_embeddings": 131072,
@@ -39,9 +39,9 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("mistral", config, DEFAULTS)
     norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
-    block = _llama.pre_norm(norm, _llama.attention(c), _llama.feed_forward(c))
+    block = _decoders.pre_norm(norm, _decoders.attention(c), _decoders.feed_forward(c))
     masks = {"causal": _windows.causal(c, c["sliding_window"])}
-    return _llama.decoder(c, _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm, masks=masks))
+    return _decoders.decoder(c, _decoders.stack(c, repeat(block, c["num_hidden_layers"]), norm, masks=masks))
 
 
-WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS), *_llama.gated_weights())
+WEIGHTS = (*_decoders.weights(*_decoders.PRE_NORMS), *_decoders.gated_weights())

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import renames
-from orrery.families import _llama, _mixture, _rotary, _windows
+from orrery.families import _decoders, _mixture, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 
@@ -52,13 +52,13 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     c = Config("mixtral", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
     layers, masks = c["num_hidden_layers"], {"causal": _windows.causal(c, c["sliding_window"])}
     mixture = _mixture.experts(c, c["num_local_experts"], "intermediate_size", normalised=True)
-    return _mixture.decoder(c, [_llama.attention(c)] * layers, [mixture] * layers, masks)
+    return _mixture.decoder(c, [_decoders.attention(c)] * layers, [mixture] * layers, masks)
 
 
 _EXPERT = (("w1", "gate"), ("w3", "up"), ("w2", "down"))
-_THEIRS = f"{_llama.LAYER}.block_sparse_moe"
+_THEIRS = f"{_decoders.LAYER}.block_sparse_moe"
 WEIGHTS = (
-    *_llama.weights(*_llama.PRE_NORMS),
+    *_decoders.weights(*_decoders.PRE_NORMS),
     *renames(_THEIRS, _mixture.OURS, [("gate", "router.linear")]),
     *renames(f"{_THEIRS}.experts.{{x}}", f"{_mixture.OURS}.experts.{{x}}", _EXPERT),
 )

@@ -11,14 +11,14 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.errors import ModelFileError
-from orrery.families import _heads, _llama, _parts, _rotary, _windows
+from orrery.families import _decoders, _heads, _parts, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.encoder import Encoder
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.heads import First, LanguageModelHead, Mean, Pooler, SequenceHead, TokenHead
-from orrery.nn.masks import Everything, Near
+from orrery.nn.masks import Full, LocalWindow
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.rotary import Rotary
 from orrery.nn.residual import Chain, Dropout, Identity, Residual
@@ -88,7 +88,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
             blocks=tuple(_block(c, kind, norm, first=i == 0) for i, kind in enumerate(_kinds(c))),
             final=norm,
             positions={"full": _rotary_of(c, _windows.FULL), "local": _rotary_of(c, _windows.SLIDING)},
-            masks={"full": Everything(), "local": Near(distance=_reach(c))},
+            masks={"full": Full(), "local": LocalWindow(distance=_reach(c))},
             start=Chain.Spec(parts=(norm, Dropout.Spec(rate=c["embedding_dropout"]))),
         ),
         heads=_heads.choose(c, ARCHITECTURE, _all_heads(c, norm)),
@@ -123,12 +123,12 @@ def _rotary_of(c: Config, kind: str) -> Rotary.Spec:
     }
     _rotary.check_nested(c.family, given["rope_parameters"] or {})
     settings = Config(c.family, given, _rotary.DEFAULTS)
-    return _rotary.rotary(settings, _llama.head_width(c), c["max_position_embeddings"])
+    return _rotary.rotary(settings, _decoders.head_width(c), c["max_position_embeddings"])
 
 
 def _block(c: Config, kind: str, norm: LayerNorm.Spec, *, first: bool) -> Block.Spec:
     """Return a pre-LN block that sees what its kind sees."""
-    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]), position=kind, mask=kind)
+    attention = _decoders.attention(c, biases=_parts.biases(c["attention_bias"]), position=kind, mask=kind)
     feed_forward = GatedMLP.Spec(
         hidden=c["intermediate_size"], activation=c.activation("hidden_activation"), bias=c["mlp_bias"]
     )

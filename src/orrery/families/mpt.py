@@ -13,8 +13,9 @@ from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.families import _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
-from orrery.nn.attention.sources import Self
+from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
+from orrery.nn.attention.sources import SelfSource
+from orrery.nn.elementwise import Clamp
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import LanguageModelHead
@@ -22,7 +23,6 @@ from orrery.nn.masks import Causal
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.alibi import Alibi
 from orrery.nn.residual import Identity
-from orrery.nn.slots import Clip
 from orrery.nn.stack import Stack, repeat
 
 ARCHITECTURE = "MptForCausalLM"
@@ -59,14 +59,14 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     )
     heads, dropout = c["n_heads"], a["attn_pdrop"]
     norm = LayerNorm.Spec(eps=c["layer_norm_epsilon"], bias=False)
-    clip = Clip.Spec(bound=float(a["clip_qkv"])) if a["clip_qkv"] else Identity.Spec()
+    clip = Clamp.Spec(bound=float(a["clip_qkv"])) if a["clip_qkv"] else Identity.Spec()
     attention = MultiHeadAttention.Spec(
         heads=heads,
         kv_heads=heads,
         head_width=c.divide("d_model", "n_heads"),
-        scoring=Scoring(scale=a["softmax_scale"], dropout=dropout),
+        scoring=ScoreSettings(scale=a["softmax_scale"], dropout=dropout),
         qk_norm=clip,
-        source=Self.Spec(values=clip),
+        source=SelfSource.Spec(values=clip),
         position="alibi",
     )
     feed_forward = MLP.Spec(hidden=4 * c["d_model"], bias=False)

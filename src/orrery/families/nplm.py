@@ -16,7 +16,7 @@ from orrery.models.decoder import Decoder
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Past
+from orrery.nn.masks import RecurrentPast
 from orrery.nn.residual import Residual, Scale
 from orrery.nn.stack import Stack
 from orrery.nn.time_delay import TimeDelay
@@ -48,7 +48,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         stack=Stack.Spec(
             blocks=(Block.Spec(residuals={"words": layer}),),
             positions={},
-            masks={"past": Past()},
+            masks={"past": RecurrentPast()},
         ),
         head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"], bias=True),
     )

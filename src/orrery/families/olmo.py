@@ -7,18 +7,18 @@ keys and values are clipped to a bound (``clip_qkv``), after the projection and 
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _parts
+from orrery.families import _decoders, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.sources import Self
+from orrery.nn.attention.sources import SelfSource
+from orrery.nn.elementwise import Clamp
 from orrery.nn.norms import LayerNorm
 from orrery.nn.residual import Identity
-from orrery.nn.slots import Clip
 from orrery.nn.stack import repeat
 
 ARCHITECTURE = "OlmoForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    **_llama.DEFAULTS,
+    **_decoders.DEFAULTS,
     "vocab_size": 50304,
     "clip_qkv": None,
     "attention_bias": False,
@@ -38,12 +38,12 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("olmo", config, DEFAULTS)
     norm = LayerNorm.Spec(eps=1e-5, gain=False, bias=False)
-    clip = Identity.Spec() if c["clip_qkv"] is None else Clip.Spec(bound=float(c["clip_qkv"]))
-    attention = _llama.attention(
-        c, biases=_parts.biases(c["attention_bias"]), qk_norm=clip, source=Self.Spec(values=clip)
+    clip = Identity.Spec() if c["clip_qkv"] is None else Clamp.Spec(bound=float(c["clip_qkv"]))
+    attention = _decoders.attention(
+        c, biases=_parts.biases(c["attention_bias"]), qk_norm=clip, source=SelfSource.Spec(values=clip)
     )
-    block = _llama.pre_norm(norm, attention, _llama.feed_forward(c))
-    return _llama.decoder(c, _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm))
+    block = _decoders.pre_norm(norm, attention, _decoders.feed_forward(c))
+    return _decoders.decoder(c, _decoders.stack(c, repeat(block, c["num_hidden_layers"]), norm))
 
 
-WEIGHTS = (*_llama.weights(), *_llama.gated_weights())
+WEIGHTS = (*_decoders.weights(), *_decoders.gated_weights())

@@ -7,7 +7,7 @@ and on keys before the rotation, over all heads together.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _parts
+from orrery.families import _decoders, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
@@ -15,7 +15,7 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "Olmo2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    **_llama.DEFAULTS,
+    **_decoders.DEFAULTS,
     "vocab_size": 50304,
     "rms_norm_eps": 1e-5,
     "attention_bias": False,
@@ -35,13 +35,13 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("olmo2", config, DEFAULTS)
     norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
-    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]), qk_norm=norm)
-    block = _parts.sequential({"attention": attention, "feed_forward": _llama.feed_forward(c)}, post=norm)
-    return _llama.decoder(c, _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm))
+    attention = _decoders.attention(c, biases=_parts.biases(c["attention_bias"]), qk_norm=norm)
+    block = _parts.sequential({"attention": attention, "feed_forward": _decoders.feed_forward(c)}, post=norm)
+    return _decoders.decoder(c, _decoders.stack(c, repeat(block, c["num_hidden_layers"]), norm))
 
 
 _NORMS = (
     ("post_attention_layernorm", "attention.post"),
     ("post_feedforward_layernorm", "feed_forward.post"),
 )
-WEIGHTS = (*_llama.weights(*_NORMS, *_llama.QK_NORMS), *_llama.gated_weights())
+WEIGHTS = (*_decoders.weights(*_NORMS, *_decoders.QK_NORMS), *_decoders.gated_weights())

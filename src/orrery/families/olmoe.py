@@ -8,14 +8,14 @@ normalised; queries, keys and values may be clipped to a bound (``clip_qkv``), a
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _mixture, _parts, _rotary
+from orrery.families import _decoders, _mixture, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.sources import Self
+from orrery.nn.attention.sources import SelfSource
+from orrery.nn.elementwise import Clamp
 from orrery.nn.masks import Causal
 from orrery.nn.norms import RMSNorm
 from orrery.nn.residual import Chain, Identity
-from orrery.nn.slots import Clip
 
 ARCHITECTURE = "OlmoeForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
@@ -56,16 +56,16 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("olmoe", config, DEFAULTS, ignored=_IGNORED)
     layers, norm = c["num_hidden_layers"], RMSNorm.Spec(eps=c["rms_norm_eps"])
-    clip = Identity.Spec() if c["clip_qkv"] is None else Clip.Spec(bound=float(c["clip_qkv"]))
-    attention = _llama.attention(
+    clip = Identity.Spec() if c["clip_qkv"] is None else Clamp.Spec(bound=float(c["clip_qkv"]))
+    attention = _decoders.attention(
         c,
         biases=_parts.biases(c["attention_bias"]),
         qk_norm=norm if c["clip_qkv"] is None else Chain.Spec(parts=(norm, clip)),
-        source=Self.Spec(values=clip),
+        source=SelfSource.Spec(values=clip),
     )
     mixture = _mixture.experts(c, c["num_experts"], "intermediate_size", normalised=c["norm_topk_prob"])
     return _mixture.decoder(c, [attention] * layers, [mixture] * layers, {"causal": Causal()})
 
 
-_BEFORE_A_CLIP = tuple((theirs, f"{ours}.0") for theirs, ours in _llama.QK_NORMS)
-WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS, *_llama.QK_NORMS, *_BEFORE_A_CLIP), *_mixture.EXPERTS)
+_BEFORE_A_CLIP = tuple((theirs, f"{ours}.0") for theirs, ours in _decoders.QK_NORMS)
+WEIGHTS = (*_decoders.weights(*_decoders.PRE_NORMS, *_decoders.QK_NORMS, *_BEFORE_A_CLIP), *_mixture.EXPERTS)

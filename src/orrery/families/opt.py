@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _llama, _old, _parts
+from orrery.families import _decoders, _old, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
+from orrery.nn.elementwise import Projection
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.learned import LearnedPositions
 from orrery.nn.residual import Identity
-from orrery.nn.slots import Projection
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import repeat
 
@@ -58,13 +58,13 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     )
     norm, context, width = LayerNorm.Spec(bias=learned, gain=learned), c["max_position_embeddings"], c["hidden_size"]
     branches = {
-        "attention": _llama.attention(c, biases=_parts.biases(biased), position="none"),
+        "attention": _decoders.attention(c, biases=_parts.biases(biased), position="none"),
         "feed_forward": MLP.Spec(hidden=c["ffn_dim"], activation=c.activation("activation_function"), bias=biased),
     }
     block = _parts.sequential(branches, dropout=c["dropout"], **{"pre" if before else "out": norm})
     entry = c["word_embed_proj_dim"] or width
     enter, leave = (_projection(entry, width, out) for out in (width, entry))
-    stack = _llama.stack(
+    stack = _decoders.stack(
         c,
         repeat(block, c["num_hidden_layers"]),
         norm if before and not c["_remove_final_layer_norm"] else Identity.Spec(),
@@ -72,7 +72,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         enter=enter,
         entry=entry,
     )
-    return _llama.decoder(c, stack, transform=leave)
+    return _decoders.decoder(c, stack, transform=leave)
 
 
 def _projection(entry: int, width: int, out: int) -> ModuleSpec:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _llama, _parts, _rotary
+from orrery.families import _decoders, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.mlp import MLP
@@ -52,20 +52,20 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("phi", config, DEFAULTS)
     norm = LayerNorm.Spec(eps=c["layer_norm_eps"])
-    head_norm = HeadNorm.Spec(norm=norm, head_width=_llama.head_width(c)) if c["qk_layernorm"] else Identity.Spec()
+    head_norm = HeadNorm.Spec(norm=norm, head_width=_decoders.head_width(c)) if c["qk_layernorm"] else Identity.Spec()
     branches = {
-        "attention": _llama.attention(c, biases=_parts.biases(), qk_norm=head_norm),
+        "attention": _decoders.attention(c, biases=_parts.biases(), qk_norm=head_norm),
         "feed_forward": MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act")),
     }
     block = _parts.parallel(branches, pre=norm, dropout=c["resid_pdrop"])
-    stack = _llama.stack(
+    stack = _decoders.stack(
         c,
         repeat(block, c["num_hidden_layers"]),
         norm,
-        positions={"rotary": _llama.rotary(c, share=c["partial_rotary_factor"])},
+        positions={"rotary": _decoders.rotary(c, share=c["partial_rotary_factor"])},
         start=Dropout.Spec(rate=c["embd_pdrop"]),
     )
-    return _llama.decoder(c, stack, bias=True)
+    return _decoders.decoder(c, stack, bias=True)
 
 
 WEIGHTS: tuple[Rule, ...] = (

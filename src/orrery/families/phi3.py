@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import fused, rename
-from orrery.families import _llama, _parts, _rotary, _windows
+from orrery.families import _decoders, _parts, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
@@ -56,16 +56,16 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("phi3", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
     norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
-    branches = {"attention": _llama.attention(c), "feed_forward": _llama.feed_forward(c)}
+    branches = {"attention": _decoders.attention(c), "feed_forward": _decoders.feed_forward(c)}
     block = _parts.sequential(branches, pre=norm, dropout=c["resid_pdrop"])
-    stack = _llama.stack(
+    stack = _decoders.stack(
         c,
         repeat(block, c["num_hidden_layers"]),
         norm,
         positions={"rotary": _rotary_positions(c)},
         masks={"causal": _windows.causal(c, c["sliding_window"])},
     )
-    return _llama.decoder(c, stack)
+    return _decoders.decoder(c, stack)
 
 
 def _rotary_positions(c: Config) -> Rotary.Spec:
@@ -78,17 +78,17 @@ def _rotary_positions(c: Config) -> Rotary.Spec:
         c.family,
         given,
         c["rope_theta"],
-        _llama.head_width(c),
+        _decoders.head_width(c),
         c["max_position_embeddings"],
         share=c["partial_rotary_factor"],
         kinds=("default", "longrope"),
     )
 
 
-_THEIRS, _OURS = f"{_llama.LAYER}.self_attn", f"{_llama.BLOCK}.attention.branch"
+_THEIRS, _OURS = f"{_decoders.LAYER}.self_attn", f"{_decoders.BLOCK}.attention.branch"
 WEIGHTS = (
-    *_llama.frame(*_llama.PRE_NORMS),
+    *_decoders.frame(*_decoders.PRE_NORMS),
     fused(f"{_THEIRS}.qkv_proj.weight", tuple(f"{_OURS}.{x}.weight" for x in "qkv")),
     rename(f"{_THEIRS}.o_proj.weight", f"{_OURS}.out.weight"),
-    *_llama.fused_gated_weights(),
+    *_decoders.fused_gated_weights(),
 )

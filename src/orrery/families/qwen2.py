@@ -7,7 +7,7 @@ layers from ``max_window_layers`` on, or as ``layer_types`` lists them. Publishe
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _windows
+from orrery.families import _decoders, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases
@@ -15,7 +15,7 @@ from orrery.nn.norms import RMSNorm
 
 ARCHITECTURE = "Qwen2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    **_llama.DEFAULTS,
+    **_decoders.DEFAULTS,
     "vocab_size": 151936,
     "intermediate_size": 22016,
     "num_key_value_heads": 32,
@@ -45,10 +45,12 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("qwen2", config, DEFAULTS, fixed=_FIXED)
     norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
-    feed_forward, biases = _llama.feed_forward(c), Biases(q=True, k=True, v=True)
+    feed_forward, biases = _decoders.feed_forward(c), Biases(q=True, k=True, v=True)
     names, masks = _windows.from_some_layer_on(c)
-    blocks = [_llama.pre_norm(norm, _llama.attention(c, biases=biases, mask=name), feed_forward) for name in names]
-    return _llama.decoder(c, _llama.stack(c, blocks, norm, masks=masks))
+    blocks = [
+        _decoders.pre_norm(norm, _decoders.attention(c, biases=biases, mask=name), feed_forward) for name in names
+    ]
+    return _decoders.decoder(c, _decoders.stack(c, blocks, norm, masks=masks))
 
 
-WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS), *_llama.gated_weights())
+WEIGHTS = (*_decoders.weights(*_decoders.PRE_NORMS), *_decoders.gated_weights())

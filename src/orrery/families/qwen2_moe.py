@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import renames
-from orrery.families import _llama, _mixture, _rotary, _windows
+from orrery.families import _decoders, _mixture, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases
@@ -68,22 +68,22 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("qwen2_moe", config, DEFAULTS, ignored=_IGNORED)
     biased, count = c["qkv_bias"], c["num_experts"]
-    shared = Gated.Spec(branch=_llama.feed_forward(c, hidden=c["shared_expert_intermediate_size"]))
+    shared = Gated.Spec(branch=_decoders.feed_forward(c, hidden=c["shared_expert_intermediate_size"]))
     mixture = _mixture.experts(c, count, "moe_intermediate_size", normalised=c["norm_topk_prob"], shared=(shared,))
     window: int | None = c["sliding_window"] if c["use_sliding_window"] else None
     slides = range(0, c["max_window_layers"] if c["use_sliding_window"] else 0, 2)
     usual = [_windows.SLIDING if i in slides else _windows.FULL for i in range(c["num_hidden_layers"])]
     kinds = _windows.kinds_of(c, usual)
     names, masks = _windows.by_kind(c, kinds if window is not None else [_windows.FULL] * len(kinds), window)
-    attentions = [_llama.attention(c, mask=name, biases=Biases(q=biased, k=biased, v=biased)) for name in names]
+    attentions = [_decoders.attention(c, mask=name, biases=Biases(q=biased, k=biased, v=biased)) for name in names]
     return _mixture.decoder(c, attentions, _mixture.mixed(c, count, mixture), masks)
 
 
 _SHARED = f"{_mixture.OURS}.shared.0"
 WEIGHTS = (
-    *_llama.weights(*_llama.PRE_NORMS),
-    *_llama.gated_weights(),
+    *_decoders.weights(*_decoders.PRE_NORMS),
+    *_decoders.gated_weights(),
     *_mixture.EXPERTS,
     *renames(_mixture.THEIRS, _SHARED, [("shared_expert_gate", "gate")]),
-    *renames(f"{_mixture.THEIRS}.shared_expert", f"{_SHARED}.branch", _llama.GATED),
+    *renames(f"{_mixture.THEIRS}.shared_expert", f"{_SHARED}.branch", _decoders.GATED),
 )

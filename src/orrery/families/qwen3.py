@@ -7,14 +7,14 @@ so that the heads together may be wider than the model. The biases of Qwen 2 are
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _parts, _windows
+from orrery.families import _decoders, _parts, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import HeadNorm, RMSNorm
 
 ARCHITECTURE = "Qwen3ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    **_llama.DEFAULTS,
+    **_decoders.DEFAULTS,
     "vocab_size": 151936,
     "intermediate_size": 22016,
     "num_key_value_heads": 32,
@@ -45,12 +45,12 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     norm = RMSNorm.Spec(eps=c["rms_norm_eps"])
     fields = {
         "biases": _parts.biases(c["attention_bias"]),
-        "qk_norm": HeadNorm.Spec(norm=norm, head_width=_llama.head_width(c)),
+        "qk_norm": HeadNorm.Spec(norm=norm, head_width=_decoders.head_width(c)),
     }
     names, masks = _windows.from_some_layer_on(c)
-    feed_forward = _llama.feed_forward(c)
-    blocks = [_llama.pre_norm(norm, _llama.attention(c, mask=name, **fields), feed_forward) for name in names]
-    return _llama.decoder(c, _llama.stack(c, blocks, norm, masks=masks))
+    feed_forward = _decoders.feed_forward(c)
+    blocks = [_decoders.pre_norm(norm, _decoders.attention(c, mask=name, **fields), feed_forward) for name in names]
+    return _decoders.decoder(c, _decoders.stack(c, blocks, norm, masks=masks))
 
 
-WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS, *_llama.HEAD_NORMS), *_llama.gated_weights())
+WEIGHTS = (*_decoders.weights(*_decoders.PRE_NORMS, *_decoders.HEAD_NORMS), *_decoders.gated_weights())

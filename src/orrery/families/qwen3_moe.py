@@ -8,7 +8,7 @@ window; some may be dense.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _llama, _mixture, _parts, _rotary, _windows
+from orrery.families import _decoders, _mixture, _parts, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import HeadNorm, RMSNorm
@@ -60,8 +60,8 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("qwen3_moe", config, DEFAULTS, ignored=_IGNORED)
     count = c["num_experts"] if c["num_local_experts"] is None else c["num_local_experts"]  # old name, new name
-    head_norm = HeadNorm.Spec(norm=RMSNorm.Spec(eps=c["rms_norm_eps"]), head_width=_llama.head_width(c))
-    attention = _llama.attention(c, biases=_parts.biases(c["attention_bias"]), qk_norm=head_norm)
+    head_norm = HeadNorm.Spec(norm=RMSNorm.Spec(eps=c["rms_norm_eps"]), head_width=_decoders.head_width(c))
+    attention = _decoders.attention(c, biases=_parts.biases(c["attention_bias"]), qk_norm=head_norm)
     mixture = _mixture.experts(c, count, "moe_intermediate_size", normalised=c["norm_topk_prob"])
     feed_forwards = _mixture.mixed(c, count, mixture)
     masks = {"causal": _windows.causal(c, c["sliding_window"] if c["use_sliding_window"] else None)}
@@ -69,7 +69,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
 
 
 WEIGHTS = (
-    *_llama.weights(*_llama.PRE_NORMS, *_llama.HEAD_NORMS),
-    *_llama.gated_weights(),
+    *_decoders.weights(*_decoders.PRE_NORMS, *_decoders.HEAD_NORMS),
+    *_decoders.gated_weights(),
     *_mixture.EXPERTS,
 )

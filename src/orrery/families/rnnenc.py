@@ -10,9 +10,9 @@ from typing import Any
 from orrery.families import _translation, rnnsearch
 from orrery.families._config import Config
 from orrery.models.sequence_to_sequence import SequenceToSequence
-from orrery.nn.attention.scorings import Additive
-from orrery.nn.recurrent.readers import SummaryGRU
-from orrery.nn.recurrent.searching import SearchingGRU
+from orrery.nn.attention.alignment_score import Additive
+from orrery.nn.recurrent.bahdanau import BahdanauDecoder
+from orrery.nn.recurrent.encoders import FinalStateGRU
 
 ARCHITECTURE = "RNNEncoderDecoder"
 LIBRARY = "orrery"
@@ -24,7 +24,9 @@ def spec(config: Mapping[str, Any]) -> SequenceToSequence.Spec:
     """Return the architecture that a configuration describes."""
     c = Config("rnnenc", config, DEFAULTS)
     scoring = Additive.Spec(memory=c["hidden_size"], hidden=c["hidden_size"])
-    return _translation.assemble(c, SummaryGRU.Spec(), SearchingGRU.Spec(memory=c["hidden_size"], scoring=scoring))
+    return _translation.assemble(
+        c, FinalStateGRU.Spec(), BahdanauDecoder.Spec(memory=c["hidden_size"], scoring=scoring)
+    )
 
 
 WEIGHTS = (

@@ -11,9 +11,9 @@ from typing import Any
 from orrery.families import _translation
 from orrery.families._config import Config
 from orrery.models.sequence_to_sequence import SequenceToSequence
-from orrery.nn.attention.scorings import Additive
-from orrery.nn.recurrent.readers import BothWaysGRU
-from orrery.nn.recurrent.searching import SearchingGRU
+from orrery.nn.attention.alignment_score import Additive
+from orrery.nn.recurrent.bahdanau import BahdanauDecoder
+from orrery.nn.recurrent.encoders import BidirectionalGRUEncoder
 
 ARCHITECTURE = "RNNsearch"
 LIBRARY = "orrery"
@@ -26,7 +26,9 @@ def spec(config: Mapping[str, Any]) -> SequenceToSequence.Spec:
     """Return the architecture that a configuration describes."""
     c = Config("rnnsearch", config, DEFAULTS)
     scoring = Additive.Spec(memory=2 * c["hidden_size"], hidden=c["hidden_size"])
-    return _translation.assemble(c, BothWaysGRU.Spec(), SearchingGRU.Spec(memory=2 * c["hidden_size"], scoring=scoring))
+    return _translation.assemble(
+        c, BidirectionalGRUEncoder.Spec(), BahdanauDecoder.Spec(memory=2 * c["hidden_size"], scoring=scoring)
+    )
 
 
 WEIGHTS = (

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.errors import ModelFileError
-from orrery.families import _llama, _parts, _rotary, _windows
+from orrery.families import _decoders, _parts, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
@@ -54,17 +54,19 @@ _IGNORED = ("max_window_layers",)
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     c = Config("smollm3", config, DEFAULTS, ignored=_IGNORED)
-    norm, feed_forward = RMSNorm.Spec(eps=c["rms_norm_eps"]), _llama.feed_forward(c, bias=c["mlp_bias"])
+    norm, feed_forward = RMSNorm.Spec(eps=c["rms_norm_eps"]), _decoders.feed_forward(c, bias=c["mlp_bias"])
     turns = _turns(c)
     windows = c["use_sliding_window"] and c["sliding_window"] is not None
     usual = [_windows.SLIDING if windows and not turn else _windows.FULL for turn in turns]
     names, masks = _windows.by_layer(c, usual, c["sliding_window"])
     attentions = (
-        _llama.attention(c, biases=_parts.biases(c["attention_bias"]), position="rotary" if turn else "none", mask=name)
+        _decoders.attention(
+            c, biases=_parts.biases(c["attention_bias"]), position="rotary" if turn else "none", mask=name
+        )
         for turn, name in zip(turns, names, strict=True)
     )
-    blocks = [_llama.pre_norm(norm, attention, feed_forward) for attention in attentions]
-    return _llama.decoder(c, _llama.stack(c, blocks, norm, masks=masks))
+    blocks = [_decoders.pre_norm(norm, attention, feed_forward) for attention in attentions]
+    return _decoders.decoder(c, _decoders.stack(c, blocks, norm, masks=masks))
 
 
 def _turns(c: Config) -> list[bool]:
@@ -84,4 +86,4 @@ def _turns(c: Config) -> list[bool]:
     return [bool(turn) for turn in listed[:layers]]
 
 
-WEIGHTS = (*_llama.weights(*_llama.PRE_NORMS), *_llama.gated_weights())
+WEIGHTS = (*_decoders.weights(*_decoders.PRE_NORMS), *_decoders.gated_weights())

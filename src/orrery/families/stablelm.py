@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename
-from orrery.families import _llama, _parts, _rotary
+from orrery.families import _decoders, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases
 from orrery.nn.block import Block
-from orrery.nn.norms import EachHeadNorm, LayerNorm
+from orrery.nn.norms import LayerNorm, PerHeadNorm
 from orrery.nn.residual import Identity, Residual
 from orrery.nn.stack import repeat
 
@@ -57,9 +57,9 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     c = Config("stablelm", config, DEFAULTS)
     eps, biased, dropout = c["layer_norm_eps"], c["use_qkv_bias"], c["hidden_dropout"]
     norm = LayerNorm.Spec(eps=eps)
-    head_norm = EachHeadNorm.Spec(head_width=_llama.head_width(c), eps=eps) if c["qk_layernorm"] else Identity.Spec()
-    attention = _llama.attention(c, biases=Biases(q=biased, k=biased, v=biased), qk_norm=head_norm)
-    feed_forward = _llama.feed_forward(c)
+    head_norm = PerHeadNorm.Spec(head_width=_decoders.head_width(c), eps=eps) if c["qk_layernorm"] else Identity.Spec()
+    attention = _decoders.attention(c, biases=Biases(q=biased, k=biased, v=biased), qk_norm=head_norm)
+    feed_forward = _decoders.feed_forward(c)
     if c["use_parallel_residual"]:
         block = _parts.parallel({"attention": attention, "feed_forward": feed_forward}, pre=norm, dropout=dropout)
     else:
@@ -68,21 +68,21 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
             "feed_forward": Residual.Spec(branch=feed_forward, pre=norm, dropout=dropout),
         }
         block = Block.Spec(residuals=residuals)
-    rotary = _llama.rotary(c, share=c["partial_rotary_factor"])
-    stack = _llama.stack(c, repeat(block, c["num_hidden_layers"]), norm, positions={"rotary": rotary})
-    return _llama.decoder(c, stack)
+    rotary = _decoders.rotary(c, share=c["partial_rotary_factor"])
+    stack = _decoders.stack(c, repeat(block, c["num_hidden_layers"]), norm, positions={"rotary": rotary})
+    return _decoders.decoder(c, stack)
 
 
 _ATTENTIONS = ("parallel.branch.attention", "attention.branch")
 _FEED_FORWARDS = ("parallel.branch.feed_forward", "feed_forward.branch")
 WEIGHTS: tuple[Rule, ...] = (
-    *_llama.frame(("input_layernorm", "parallel.pre"), *_llama.PRE_NORMS),
-    *(rule for attention in _ATTENTIONS for rule in _llama.projections(attention)),
-    *(rule for feed_forward in _FEED_FORWARDS for rule in _llama.gated_weights(feed_forward)),
+    *_decoders.frame(("input_layernorm", "parallel.pre"), *_decoders.PRE_NORMS),
+    *(rule for attention in _ATTENTIONS for rule in _decoders.projections(attention)),
+    *(rule for feed_forward in _FEED_FORWARDS for rule in _decoders.gated_weights(feed_forward)),
     *(
         rename(
-            f"{_llama.LAYER}.self_attn.{x}_layernorm.norms.{{x}}.weight",
-            f"{_llama.BLOCK}.{attention}.{x}_norm.gains.{{x}}",
+            f"{_decoders.LAYER}.self_attn.{x}_layernorm.norms.{{x}}.weight",
+            f"{_decoders.BLOCK}.{attention}.{x}_norm.gains.{{x}}",
         )
         for attention in _ATTENTIONS
         for x in "qk"

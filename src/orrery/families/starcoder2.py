@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import renames
-from orrery.families import _llama, _parts, _rotary, _windows
+from orrery.families import _decoders, _parts, _rotary, _windows
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.mlp import MLP
@@ -60,22 +60,22 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     c = Config("starcoder2", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED)
     norm, biased = LayerNorm.Spec(eps=c["norm_epsilon"]), c["use_bias"]
     branches = {
-        "attention": _llama.attention(c, biases=_parts.biases(biased)),
+        "attention": _decoders.attention(c, biases=_parts.biases(biased)),
         "feed_forward": MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act"), bias=biased),
     }
     block = _parts.sequential(branches, pre=norm, dropout=c["residual_dropout"])
-    stack = _llama.stack(
+    stack = _decoders.stack(
         c,
         repeat(block, c["num_hidden_layers"]),
         norm,
         masks={"causal": _windows.causal(c, c["sliding_window"])},
         start=Dropout.Spec(rate=c["embedding_dropout"]),
     )
-    return _llama.decoder(c, stack)
+    return _decoders.decoder(c, stack)
 
 
 _MLP = (("c_fc", "up"), ("c_proj", "down"))
 WEIGHTS = (
-    *_llama.weights(*_llama.PRE_NORMS),
-    *renames(f"{_llama.LAYER}.mlp", f"{_llama.BLOCK}.feed_forward.branch", _MLP),
+    *_decoders.weights(*_decoders.PRE_NORMS),
+    *renames(f"{_decoders.LAYER}.mlp", f"{_decoders.BLOCK}.feed_forward.branch", _MLP),
 )

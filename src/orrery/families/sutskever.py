@@ -11,8 +11,8 @@ from orrery.checkpoints.rules import Rule
 from orrery.families import _translation
 from orrery.families._config import Config
 from orrery.models.sequence_to_sequence import SequenceToSequence
-from orrery.nn.recurrent.feeding import UnrolledLSTM
-from orrery.nn.recurrent.readers import Backwards, StackedLSTM
+from orrery.nn.recurrent.encoders import ReversedSource, StackedLSTMEncoder
+from orrery.nn.recurrent.luong import LSTMDecoder
 
 ARCHITECTURE = "SutskeverSeq2Seq"
 LIBRARY = "orrery"
@@ -23,8 +23,8 @@ TINY = {**_translation.TINY, "num_layers": 2}
 def spec(config: Mapping[str, Any]) -> SequenceToSequence.Spec:
     """Return the architecture that a configuration describes."""
     c = Config("sutskever", config, DEFAULTS)
-    reader = Backwards.Spec(reader=StackedLSTM.Spec(layers=c["num_layers"]))
-    return _translation.assemble(c, reader, UnrolledLSTM.Spec(layers=c["num_layers"]))
+    reader = ReversedSource.Spec(reader=StackedLSTMEncoder.Spec(layers=c["num_layers"]))
+    return _translation.assemble(c, reader, LSTMDecoder.Spec(layers=c["num_layers"]))
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules

@@ -18,13 +18,13 @@ from orrery.families import _parts
 from orrery.families._config import ACTIVATIONS, Config
 from orrery.families._seq2seq import start_token
 from orrery.models.encoder_decoder import EncoderDecoder
-from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
-from orrery.nn.attention.sources import Memory
+from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
+from orrery.nn.attention.sources import CrossSource
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Causal, Everything, Mask
+from orrery.nn.masks import Causal, Full, Mask
 from orrery.nn.norms import RMSNorm
 from orrery.nn.positions.relative import Backward, BothWays, Buckets, RelativeBias
 from orrery.nn.residual import Chain, Dropout, Identity, Scale
@@ -80,7 +80,7 @@ def assemble(c: Config) -> EncoderDecoder.Spec:
     buckets = _buckets(c)
     attention, cross, feed_forward = (
         _attention(c),
-        _attention(c, source=Memory.Spec(), position="none"),
+        _attention(c, source=CrossSource.Spec(), position="none"),
         _feed_forward(c),
     )
     reads = {"attention": replace(attention, mask="all"), "feed_forward": feed_forward}
@@ -89,7 +89,7 @@ def assemble(c: Config) -> EncoderDecoder.Spec:
         width=c["d_model"],
         context=c["n_positions"],
         embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
-        encoder=_stack(c, c["num_layers"], reads, {"all": Everything()}, BothWays(**buckets)),
+        encoder=_stack(c, c["num_layers"], reads, {"all": Full()}, BothWays(**buckets)),
         decoder=_stack(c, _decoder_layers(c), writes, {"causal": Causal()}, Backward(**buckets)),
         head=LanguageModelHead.Spec(
             vocabulary=c["vocab_size"],
@@ -124,7 +124,7 @@ def _attention(c: Config, **slots: Any) -> MultiHeadAttention.Spec:
         heads=c["num_heads"],
         kv_heads=c["num_heads"],
         head_width=c["d_kv"],
-        scoring=Scoring(scale=1.0, dropout=c["dropout_rate"]),
+        scoring=ScoreSettings(scale=1.0, dropout=c["dropout_rate"]),
         **{"position": "relative", **slots},
     )
 

@@ -19,11 +19,11 @@ from orrery.families._config import Config
 from orrery.families._seq2seq import start_token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention
-from orrery.nn.attention.sources import Memory
+from orrery.nn.attention.sources import CrossSource
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import LanguageModelHead
-from orrery.nn.masks import Causal, Everything, Mask
+from orrery.nn.masks import Causal, Full, Mask
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.sinusoidal import SinusoidalPositions
 from orrery.nn.residual import Dropout, Scale
@@ -55,14 +55,14 @@ def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     reads = {"attention": _attention(c, mask="all"), "feed_forward": feed_forward}
     writes = {
         "attention": _attention(c, mask="causal"),
-        "cross": _attention(c, source=Memory.Spec()),
+        "cross": _attention(c, source=CrossSource.Spec()),
         "feed_forward": feed_forward,
     }
     return EncoderDecoder.Spec(
         width=c["d_model"],
         context=c["max_position_embeddings"],
         embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
-        encoder=_stack(c, reads, {"all": Everything()}),
+        encoder=_stack(c, reads, {"all": Full()}),
         decoder=_stack(c, writes, {"causal": Causal()}),
         head=LanguageModelHead.Spec(vocabulary=c["vocab_size"]),
         start=start_token(c, "decoder_start_token_id"),

@@ -18,11 +18,11 @@ from orrery.families._config import Config
 from orrery.families._seq2seq import start_token
 from orrery.models.vision import Captioner
 from orrery.nn.attention.multihead import MultiHeadAttention
-from orrery.nn.attention.sources import Memory
+from orrery.nn.attention.sources import CrossSource
 from orrery.nn.block import Block
+from orrery.nn.elementwise import Projection
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.residual import Identity
-from orrery.nn.slots import Projection
 from orrery.nn.stack import repeat
 
 MODEL_TYPE = "vision-encoder-decoder"
@@ -86,7 +86,7 @@ def _crossed(block: Block.Spec) -> Block.Spec:
     """Return GPT-2's block with a cross-attention, whose norm and dropout are those of its self-attention."""
     first = block.residuals["attention"]
     assert isinstance(first.branch, MultiHeadAttention.Spec)
-    cross = replace(first, branch=replace(first.branch, source=Memory.Spec()))
+    cross = replace(first, branch=replace(first.branch, source=CrossSource.Spec()))
     return Block.Spec(residuals={"attention": first, "cross": cross, "feed_forward": block.residuals["feed_forward"]})
 
 

@@ -16,11 +16,11 @@ from orrery.errors import ModelFileError
 from orrery.families import _heads
 from orrery.families._config import Config
 from orrery.models.encoder import Encoder
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import Biases, MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import Pooler, SequenceHead
-from orrery.nn.masks import Everything
+from orrery.nn.masks import Full
 from orrery.nn.norms import LayerNorm
 from orrery.nn.patches import PatchEmbedding
 from orrery.nn.positions.learned import LearnedPositions
@@ -62,7 +62,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
         kv_heads=c["num_attention_heads"],
         head_width=c.divide("hidden_size", "num_attention_heads"),
         biases=Biases(q=biased, k=biased, v=biased, out=True),
-        scoring=Scoring(dropout=c["attention_probs_dropout_prob"]),
+        scoring=ScoreSettings(dropout=c["attention_probs_dropout_prob"]),
         mask="all",
     )
     feed_forward = MLP.Spec(hidden=c["intermediate_size"], activation=c.activation("hidden_act"))
@@ -81,7 +81,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
             blocks=repeat(Block.Spec(residuals=residuals), c["num_hidden_layers"]),
             final=norm,
             positions={"learned": LearnedPositions.Spec(length=embed.tokens)},
-            masks={"all": Everything()},
+            masks={"all": Full()},
             start=Dropout.Spec(rate=dropout),
         ),
         heads=_answers(c),

@@ -12,7 +12,7 @@ from orrery.errors import UsageError
 Filter = Callable[[Tensor, Tensor], Tensor]
 """From logits ``[B, V]`` and the tokens each row holds already, ``[B, V]`` bool, to logits ``[B, V]``."""
 
-Pick = Callable[[Tensor, Sequence[torch.Generator]], Tensor]
+Selection = Callable[[Tensor, Sequence[torch.Generator]], Tensor]
 """From logits ``[B, V]`` and one generator a row to ids ``[B]``."""
 
 
@@ -84,7 +84,7 @@ class MinP:
 
 
 @dataclass(frozen=True)
-class Spelled:
+class VocabularyLimit:
     """Keep the ids below ``size``: a model's vocabulary may be padded with ids that its tokenizer does not have."""
 
     size: int
@@ -119,7 +119,7 @@ class Sampler:
     """Filters in order, then a pick."""
 
     filters: tuple[Filter, ...]
-    pick: Pick
+    pick: Selection
 
     def filtered(self, logits_BV: Float[Tensor, "B V"], seen_BV: Bool[Tensor, "B V"]) -> Float[Tensor, "B V"]:
         """Return the logits that the pick sees."""
@@ -176,7 +176,7 @@ def sampler(
     )
     greedy = temperature == 0
     settings: tuple[tuple[Callable[..., Filter], float | int | None], ...] = (
-        (Spelled, vocabulary),
+        (VocabularyLimit, vocabulary),
         (RepetitionPenalty, repetition_penalty),
         (Temperature, None if greedy else temperature),
         (TopK, None if greedy else top_k),

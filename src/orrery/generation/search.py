@@ -10,7 +10,7 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.generation.constraints import Constraints, Place
 from orrery.generation.generate import FinishReason, Limits, beginnings, check_logits, check_prompts, padded
-from orrery.generation.samplers import Spelled
+from orrery.generation.samplers import VocabularyLimit
 from orrery.models.protocols import DecodingModel
 
 MOST_ANSWERS = 1_000_000
@@ -230,7 +230,7 @@ def _best(
     """Return the log probabilities and ids of each row's best tokens: no source needs more than ``width`` of a row."""
     check_logits(logits_NV)
     if vocabulary is not None:
-        logits_NV = Spelled(vocabulary)(logits_NV, torch.zeros_like(logits_NV, dtype=torch.bool))
+        logits_NV = VocabularyLimit(vocabulary)(logits_NV, torch.zeros_like(logits_NV, dtype=torch.bool))
     logp_NV = logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32)).log_softmax(-1)
     logp_NV = constraints(logp_NV, places)
     best = logp_NV.topk(min(width, logp_NV.shape[-1]))

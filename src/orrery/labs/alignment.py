@@ -14,11 +14,11 @@ from orrery.figures import heat_map
 from orrery.inspection.trace import trace
 from orrery.labs.fit import build, fit
 from orrery.labs.lab import Numbers
-from orrery.labs.pairs import FIRST, Backwards, accuracy, translator
+from orrery.labs.pairs import FIRST, ReversedPairs, accuracy, translator
 from orrery.objectives.seq2seq import TeacherForced
 
 WIDTH, STEPS, RATE = 32, 400, 0.01
-TASK, QUICK_TASK, QUICK_STEPS = Backwards(20, 64, 2, 10), Backwards(10, 64, 2, 6), 350
+TASK, QUICK_TASK, QUICK_STEPS = ReversedPairs(20, 64, 2, 10), ReversedPairs(10, 64, 2, 6), 350
 NEAR, RIGHT = 0.8, 0.9
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from orrery.figures import line_chart
-from orrery.inspection.influence import gradient_by_distance
+from orrery.inspection.gradient_distance import gradient_by_distance
 from orrery.labs.fit import build, fit
 from orrery.labs.lab import Numbers
 from orrery.labs.recall import Delayed

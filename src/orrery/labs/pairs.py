@@ -48,7 +48,7 @@ class Pairs(ABC):
         """Draw sentences of this length and their translations."""
 
 
-class Backwards(Pairs):
+class ReversedPairs(Pairs):
     """Sentences to be written from their end; no word comes twice, so it is clear where to look."""
 
     def draw(self, length: int, rng: torch.Generator) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B L"]]:

@@ -14,14 +14,14 @@ from torch import Tensor
 from orrery.figures import bar_chart
 from orrery.labs.fit import build, fit, parameters
 from orrery.labs.lab import Numbers
-from orrery.labs.pairs import FIRST, Backwards, accuracy, translator
+from orrery.labs.pairs import FIRST, ReversedPairs, accuracy, translator
 from orrery.models.sequence_to_sequence import SequenceToSequence
-from orrery.nn.attention.scorings import Scoring
+from orrery.nn.attention.alignment_score import AlignmentScore
 from orrery.objectives.seq2seq import TeacherForced
 
 WIDTH, RATE = 32, 0.01
-TASK, STEPS, SOURCE = Backwards(20, 64, 2, 8), 400, 50
-QUICK_TASK, QUICK_STEPS = Backwards(10, 64, 2, 8), 300
+TASK, STEPS, SOURCE = ReversedPairs(20, 64, 2, 8), 400, 50
+QUICK_TASK, QUICK_STEPS = ReversedPairs(10, 64, 2, 8), 300
 REPEATS = 100
 ENOUGH = 0.9
 MODELS = {
@@ -50,12 +50,12 @@ def run(seed: int, quick: bool = False) -> Numbers:
     return found
 
 
-def scoring_of(model: SequenceToSequence) -> Scoring:
+def scoring_of(model: SequenceToSequence) -> AlignmentScore:
     """Return the part of the model that scores."""
-    return next(part for part in model.modules() if isinstance(part, Scoring))
+    return next(part for part in model.modules() if isinstance(part, AlignmentScore))
 
 
-def inputs(scoring: Scoring, memory: int) -> tuple[Tensor, Tensor]:
+def inputs(scoring: AlignmentScore, memory: int) -> tuple[Tensor, Tensor]:
     """Return a state and the keys of one source."""
     rng = torch.Generator().manual_seed(0)
     q_BD, memory_BSM = torch.randn(1, WIDTH, generator=rng), torch.randn(1, SOURCE, memory, generator=rng)
@@ -63,7 +63,7 @@ def inputs(scoring: Scoring, memory: int) -> tuple[Tensor, Tensor]:
         return q_BD.requires_grad_(), scoring.keys(memory_BSM).requires_grad_()
 
 
-def kept(scoring: Scoring, memory: int) -> int:
+def kept(scoring: AlignmentScore, memory: int) -> int:
     """Return how many new numbers one step's scores leave behind for the backward pass, beside state and keys."""
     q_BD, keys_BSE = inputs(scoring, memory)
     known = {value.untyped_storage().data_ptr() for value in (q_BD, keys_BSE, *scoring.parameters())}
@@ -80,7 +80,7 @@ def kept(scoring: Scoring, memory: int) -> int:
 
 
 @torch.no_grad()
-def score_time(scoring: Scoring, memory: int) -> float:
+def score_time(scoring: AlignmentScore, memory: int) -> float:
     """Return the median seconds that one step's scores take; what depends on the source alone is done before."""
     q_BD, keys_BSE = inputs(scoring, memory)
     return median_time(lambda: scoring(q_BD, keys_BSE))
@@ -123,5 +123,5 @@ def figure(runs: Sequence[Numbers]) -> str:
         )
         for name in MODELS
     }
-    title = f"Scoring the {SOURCE} places of a source, once a step"
+    title = f"AlignmentScore the {SOURCE} places of a source, once a step"
     return bar_chart(times, title=title, x_label="microseconds")

@@ -10,7 +10,7 @@ from orrery.laws.evidence import CannotRunError, Evidence, SlideDiffers, exact, 
 from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.embeddings import TokenEmbedding
-from orrery.nn.masks import PLAIN_CAUSAL, BoundMask, Causal, Places, bind
+from orrery.nn.masks import PLAIN_CAUSAL, BoundMask, Causal, TokenPositions, bind
 from orrery.nn.positions.scheme import Added, Call
 from orrery.nn.positions.sinusoidal import SinusoidalPositions, rates
 from orrery.settings import data_folder
@@ -97,7 +97,7 @@ def _poll(order: tuple[int, ...], weights_of: tuple[int, ...]) -> float:
 
 def sinusoid(base: float, width: int, positions: Tensor) -> Tensor:
     """Return the sinusoidal table of these positions, float64 ``[L, D]``."""
-    places = Places(positions[None])
+    places = TokenPositions(positions[None])
     bound = SinusoidalPositions.Spec(base=base).build(width).bind(Call(places, {}, len(positions), torch.float64))
     assert isinstance(bound, Added)
     return bound.table_BLD[0]
@@ -120,7 +120,7 @@ def shifted(base: float, width: int = 64) -> float:
 def causal_differences() -> int:
     """Compare the bound and the plain causal mask with the slide's matrix."""
     slide = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]).bool()
-    places = Places(torch.arange(4)[None])
+    places = TokenPositions(torch.arange(4)[None])
     matrices = (bind(Causal(), places, places).dense, PLAIN_CAUSAL.matrix(4, 4, torch.device("cpu")))
     return sum(int((matrix[0, 0] != slide).sum()) for matrix in matrices if matrix is not None)
 

@@ -23,7 +23,7 @@ from orrery.laws.outputs import apart, asked, built, compared, padded
 from orrery.laws.runs import recipe, scratch
 from orrery.loading.weights import fill, weights_of
 from orrery.models.encoder_decoder import ConditionalDecoder
-from orrery.nn.masks import Places
+from orrery.nn.masks import TokenPositions
 from orrery.nn.positions.scheme import Call
 from orrery.nn.residual import Dropout
 from orrery.objectives.causal import IGNORED, CausalLanguageModel
@@ -187,7 +187,10 @@ def tabulated() -> Iterator[Evidence]:
     """Compare the sinusoids that a new model begins with, which a file would overwrite; they are float32."""
     for case in golden("tables"):
         spec: Any = load_family(case["family"]).spec(case["config"])
-        scheme, places = spec.encoder.positions["absolute"].build(spec.width), Places(torch.arange(spec.context)[None])
+        scheme, places = (
+            spec.encoder.positions["absolute"].build(spec.width),
+            TokenPositions(torch.arange(spec.context)[None]),
+        )
         bound = scheme.bind(Call(places, {}, spec.context, torch.float64))
         value = apart(questions.summary([[bound.table_BLD[0].detach().double()]])["sums"], case["found"])
         yield within(f"positions of a new model == {case['by']}", "outputs", case["family"], value, SINGLE)

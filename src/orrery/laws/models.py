@@ -17,14 +17,14 @@ from orrery.models.encoder_decoder import ConditionalDecoder, EncoderDecoder, En
 from orrery.models.sequence_to_sequence import SequenceToSequence
 from orrery.models.vision import Captioner
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
-from orrery.nn.attention.materialised import materialised
+from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.caches import RowCache, fitting
 from orrery.nn.context import Context
 from orrery.nn.patches import PatchEmbedding
 from orrery.nn.spec import ModuleSpec, traverse
 
 VOCABULARY = 61
-KERNELS: Mapping[str, Kernel] = {"eager": eager, "sdpa": sdpa, "materialised": materialised}
+KERNELS: Mapping[str, Kernel] = {"eager": eager, "sdpa": sdpa, "stored_pattern": stored_pattern}
 """Every way to compute attention, the definition first."""
 
 CONFIGS: Mapping[str, Mapping[str, Any]] = {name: load_family(name).TINY for name in names()}
@@ -147,7 +147,7 @@ def require(family: str, *kinds: str, why: str) -> None:
 def kernels_of(family: str) -> dict[str, Kernel]:
     """Return the kernels that can compute a family's attention: a cap on the scores leaves only the definition."""
     spec = spec_of(family)
-    able = {"sdpa": not caps_scores(spec), "materialised": keeps_pattern(spec) and _attends(spec)}
+    able = {"sdpa": not caps_scores(spec), "stored_pattern": keeps_pattern(spec) and _attends(spec)}
     return {name: kernel for name, kernel in KERNELS.items() if able.get(name, True)}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orrery.checkpoints.layouts import ROWS, Layout, Neighbours, Shifted
+from orrery.checkpoints.layouts import ROWS, Layout, RotaryInterleaved, Shifted
 from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.models.decoder import Decoder
 from orrery.nn.positions.rotary import Linear, Llama3, Rotary, Scaling, Unscaled, Yarn, plain_rates
@@ -204,7 +204,7 @@ def _bloom_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:
 
 
 def _llama_rules(spec: Decoder.Spec) -> tuple[Rule, ...]:
-    return (*_OUTER, *renames(_THEIRS, _BLOCK, (*_NORMS, *_ROTARY_MATRICES)), *_heads(spec, Neighbours))
+    return (*_OUTER, *renames(_THEIRS, _BLOCK, (*_NORMS, *_ROTARY_MATRICES)), *_heads(spec, RotaryInterleaved))
 
 
 def _llama_config(facts: Mapping[str, Any], tensors: Collection[str]) -> Config:

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
-from orrery.nn.attention.multihead import MultiHeadAttention, NoSinks, Scoring
+from orrery.nn.attention.multihead import MultiHeadAttention, NoSinks, ScoreSettings
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.spec import ModuleSpec, Value, traverse
 
@@ -25,7 +25,7 @@ def default_kernel(spec: Value) -> Kernel:
 
 def caps_scores(spec: Value) -> bool:
     """Say whether an attention of this architecture caps its scores."""
-    return any(isinstance(part, Scoring) and part.cap is not None for _, part in traverse(spec))
+    return any(isinstance(part, ScoreSettings) and part.cap is not None for _, part in traverse(spec))
 
 
 def keeps_pattern(spec: Value) -> bool:

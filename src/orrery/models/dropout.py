@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from orrery.models.sequence_to_sequence import SequenceToSequence
-from orrery.nn.attention.multihead import Scoring
+from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.residual import Dropout, Residual
 from orrery.nn.spec import ModuleSpec, Value, traverse
 
@@ -18,7 +18,7 @@ def without_dropout(tree: Any) -> Any:
     def dry(node: Value) -> Value:
         if isinstance(node, Dropout.Spec):
             return Dropout.Spec(rate=0.0)
-        return replace(node, dropout=0.0) if isinstance(node, Residual.Spec | Scoring) else node
+        return replace(node, dropout=0.0) if isinstance(node, Residual.Spec | ScoreSettings) else node
 
     return _mapped(tree, dry)
 
@@ -43,7 +43,7 @@ def with_dropout(spec: Spec, rate: float) -> Spec:
 
 def pattern_dropout(spec: ModuleSpec) -> float:
     """Return the largest dropout that an attention of the architecture applies to its pattern."""
-    return max((node.dropout for _, node in traverse(spec) if isinstance(node, Scoring)), default=0.0)
+    return max((node.dropout for _, node in traverse(spec) if isinstance(node, ScoreSettings)), default=0.0)
 
 
 def _mapped(tree: Any, change: Callable[[Value], Value]) -> Any:

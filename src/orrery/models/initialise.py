@@ -6,7 +6,7 @@ from torch import nn
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.models.sequence_to_sequence import SequenceToSequence
 from orrery.nn.embeddings import TokenEmbedding
-from orrery.nn.recurrent.listening import Listening
+from orrery.nn.recurrent.attention_decoder import AttentionDecoder
 from orrery.nn.recurrent.recurrence import Recurrence
 from orrery.nn.residual import Scale
 from orrery.nn.stack import Stack
@@ -73,9 +73,9 @@ def _scaled(model: nn.Module) -> dict[int, float]:
 
 
 def _gates(model: nn.Module) -> set[int]:
-    """Return the identities of the matrices of decoders that listen."""
-    listening = [module for module in model.modules() if isinstance(module, Listening)]
-    return {id(part) for module in listening for part in module.modules() if isinstance(part, nn.Linear)}
+    """Return the identities of the matrices of recurrent decoders that attend."""
+    decoders = [module for module in model.modules() if isinstance(module, AttentionDecoder)]
+    return {id(part) for module in decoders for part in module.modules() if isinstance(part, nn.Linear)}
 
 
 def _uniform(shape: torch.Size, bound: float, rng: torch.Generator) -> torch.Tensor:

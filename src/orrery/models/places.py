@@ -8,7 +8,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.nn.cache import UNCACHED, Cache
-from orrery.nn.masks import UNUSED, Need, Places
+from orrery.nn.masks import EMPTY_SLOT, Need, TokenPositions
 from orrery.nn.stack import Stack
 
 _HIDDEN = -1
@@ -19,7 +19,7 @@ _HIDDEN = -1
 class Placed:
     """The places of one call, which of its tokens are real, and whether its rows are whole."""
 
-    places: Places
+    places: TokenPositions
     real: Bool[Tensor, "B L"] | None
     whole: bool
 
@@ -52,7 +52,7 @@ def placed(
     else:
         _check_given(stack, positions, real, documents, counted, cache)
     extent = _extent(stack.needs, prefix, rows, length, cache, tokens.device)
-    return Placed(Places(counted if positions is None else positions, documents, extent), real, whole)
+    return Placed(TokenPositions(counted if positions is None else positions, documents, extent), real, whole)
 
 
 def _counted(cache: Cache, tokens: Tensor, real: Tensor | None, documents: Tensor | None) -> Int[Tensor, "#B L"]:
@@ -109,7 +109,7 @@ def _check_given(
 ) -> None:
     """Refuse positions by which a mask would not do what it says."""
     seen = positions if real is None else torch.where(real, positions, 0)
-    if bool(((seen < 0) | (seen >= UNUSED)).any()):
+    if bool(((seen < 0) | (seen >= EMPTY_SLOT)).any()):
         raise UsageError("a position below zero or beyond every text", "count the tokens of a row from zero")
     if cache is not UNCACHED and bool((seen != counted).any()):
         raise UsageError(

@@ -1,7 +1,7 @@
 """What a stack asks of its memory of earlier calls, and the null object that remembers nothing.
 
 A cache stores the *position of each key* beside the keys. Masks and biases follow from positions alone, and a slot
-that holds nothing hides itself, because its position is ``UNUSED``. The stack opens the cache once a forward; each
+that holds nothing hides itself, because its position is ``EMPTY_SLOT``. The stack opens the cache once a forward; each
 attention then extends its own layer. What is stored is the attention's own affair: keys and values, or the latent
 and the shared key of multi-head latent attention.
 """
@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from orrery.nn.masks import UNUSED, Places
+from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 
 Pair = tuple[Tensor, Tensor]
 State = tuple[Tensor, ...]
@@ -58,7 +58,9 @@ class Cache(ABC):
         """Return the positions that the next ``tokens`` tokens of each row take."""
 
     @abstractmethod
-    def open(self, places: Places, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]) -> Mapping[str, Places]:
+    def open(
+        self, places: TokenPositions, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]
+    ) -> Mapping[str, TokenPositions]:
         """Reserve slots for one call and return, by mask, the places of all keys, the new ones among them."""
 
     @abstractmethod
@@ -90,10 +92,12 @@ class Uncached(Cache):
         """Count from zero; one row broadcasts over the batch."""
         return torch.arange(tokens, device=device)[None]
 
-    def open(self, places: Places, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]) -> Mapping[str, Places]:
+    def open(
+        self, places: TokenPositions, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]
+    ) -> Mapping[str, TokenPositions]:
         """Return the call's own places, with the unreal ones hidden."""
         if real_BL is not None:
-            places = Places(places.positions.masked_fill(~real_BL, UNUSED), places.documents, places.prefix)
+            places = TokenPositions(places.positions.masked_fill(~real_BL, EMPTY_SLOT), places.documents, places.prefix)
         return dict.fromkeys(masks, places)
 
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> Pair:

@@ -9,7 +9,7 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.nn.cache import Pair
 from orrery.nn.cache_stored import Store, Stored
-from orrery.nn.masks import UNUSED, Places
+from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 
 
 class SlidingCache(Stored):
@@ -41,7 +41,9 @@ class SlidingCache(Stored):
                 "start again from the shorter text, or use a growing cache",
             )
 
-    def open(self, places: Places, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]) -> Mapping[str, Places]:
+    def open(
+        self, places: TokenPositions, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]
+    ) -> Mapping[str, TokenPositions]:
         """Show the old slots and the new tokens; give the last tokens of each row their slots.
 
         Raises:
@@ -54,12 +56,12 @@ class SlidingCache(Stored):
         after_B = self.lengths_B + real_BL.sum(1)
         self._refuse_beyond(int(after_B.max()))
         self.lengths_B = after_B
-        positions_BL = places.positions.expand_as(real_BL).masked_fill(~real_BL, UNUSED)
+        positions_BL = places.positions.expand_as(real_BL).masked_fill(~real_BL, EMPTY_SLOT)
         shown_BS = torch.cat([self.positions_BS[:, :slots], positions_BL], dim=1)
         kept_BL = real_BL & (numbers_BL >= self.lengths_B[:, None] - slots)
         self.where_BL = (numbers_BL % slots).masked_fill(~kept_BL, slots)
-        self.positions_BS = self.positions_BS.scatter(1, self.where_BL, positions_BL.masked_fill(~kept_BL, UNUSED))
-        return dict.fromkeys(masks, Places(shown_BS))
+        self.positions_BS = self.positions_BS.scatter(1, self.where_BL, positions_BL.masked_fill(~kept_BL, EMPTY_SLOT))
+        return dict.fromkeys(masks, TokenPositions(shown_BS))
 
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> Pair:
         """Return the old slots and the new tokens, then let the new ones take their slots."""

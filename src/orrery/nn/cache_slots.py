@@ -9,7 +9,7 @@ from torch.nn.functional import pad
 
 from orrery.nn.cache import Pair
 from orrery.nn.cache_stored import Store, Stored
-from orrery.nn.masks import UNUSED, Places
+from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 
 
 class SlotCache(Stored):
@@ -34,7 +34,9 @@ class SlotCache(Stored):
     def refuse_to_forget(self, lengths_B: Int[Tensor, "B"]) -> None:
         """Refuse nothing: every token is still there."""
 
-    def open(self, places: Places, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]) -> Mapping[str, Places]:
+    def open(
+        self, places: TokenPositions, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]
+    ) -> Mapping[str, TokenPositions]:
         """Reserve the slots after each row's last token; padding, on either side, takes none.
 
         Raises:
@@ -52,9 +54,9 @@ class SlotCache(Stored):
         else:
             self.start, spare = None, self.positions_BS.shape[1] - 1
             self.where_BL = (before_B[:, None] + real_BL.cumsum(1) - 1).masked_fill(~real_BL, spare)
-            positions_BL = positions_BL.masked_fill(~real_BL, UNUSED)
+            positions_BL = positions_BL.masked_fill(~real_BL, EMPTY_SLOT)
         self.positions_BS.scatter_(1, self.where_BL, positions_BL)
-        return dict.fromkeys(masks, Places(self.positions_BS[:, : self.shown]))
+        return dict.fromkeys(masks, TokenPositions(self.positions_BS[:, : self.shown]))
 
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> Pair:
         """Write into the reserved slots and return the shown part."""
@@ -76,7 +78,7 @@ class SlotCache(Stored):
             self._pad(min(self._capacity + 1, max(needed + 1, 2 * have)) - have)
 
     def _pad(self, slots: int) -> None:
-        self.positions_BS = pad(self.positions_BS, (0, slots), value=UNUSED)
+        self.positions_BS = pad(self.positions_BS, (0, slots), value=EMPTY_SLOT)
         self.keys = {d: pad(x, (0, 0, 0, slots)) for d, x in self.keys.items()}
         self.values = {d: pad(x, (0, 0, 0, slots)) for d, x in self.values.items()}
 

@@ -10,7 +10,7 @@ from orrery.errors import UsageError
 from orrery.nn.cache import Pair, Place, State
 from orrery.nn.cache_rows import RowCache
 from orrery.nn.cache_stored import join_memory
-from orrery.nn.masks import UNUSED, Places
+from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 
 
 class StateCache(RowCache):
@@ -43,14 +43,16 @@ class StateCache(RowCache):
                 "a recurrent state cannot go back: it keeps no tokens", "start again from the shorter text"
             )
 
-    def open(self, places: Places, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]) -> Mapping[str, Places]:
+    def open(
+        self, places: TokenPositions, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]
+    ) -> Mapping[str, TokenPositions]:
         """Count the new tokens and show them alone: the older ones are in the state."""
         rows, tokens = len(self.lengths_B), places.positions.shape[1]
         positions_BL = places.positions.expand(rows, tokens)
         if real_BL is not None:
-            positions_BL = positions_BL.masked_fill(~real_BL, UNUSED)
+            positions_BL = positions_BL.masked_fill(~real_BL, EMPTY_SLOT)
         self.lengths_B = self.lengths_B + (tokens if real_BL is None else real_BL.sum(1))
-        return dict.fromkeys(masks, Places(positions_BL))
+        return dict.fromkeys(masks, TokenPositions(positions_BL))
 
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> Pair:
         """Refuse keys and values.

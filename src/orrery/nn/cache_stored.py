@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 from orrery.errors import UsageError
 from orrery.nn.cache import Pair, Place, State
 from orrery.nn.cache_rows import RowCache
-from orrery.nn.masks import UNUSED
+from orrery.nn.masks import EMPTY_SLOT
 
 Store = dict[int, Tensor]
 
@@ -25,7 +25,7 @@ class Stored(RowCache):
     def __init__(self, rows: int, capacity: int, slots: int, device: torch.device | None) -> None:
         self._capacity = capacity
         self.lengths_B = torch.zeros(rows, dtype=torch.long, device=device)
-        self.positions_BS = torch.full((rows, slots + 1), UNUSED, dtype=torch.long, device=device)
+        self.positions_BS = torch.full((rows, slots + 1), EMPTY_SLOT, dtype=torch.long, device=device)
         self.keys: Store = {}
         self.values: Store = {}
         self.memory: dict[int, Pair] = {}
@@ -97,7 +97,7 @@ class Stored(RowCache):
         self.refuse_to_forget(lengths_B)
         self.lengths_B = torch.minimum(self.lengths_B, lengths_B)
         slots = torch.arange(self.positions_BS.shape[1], device=lengths_B.device)
-        self.positions_BS = self.positions_BS.masked_fill(slots >= self.lengths_B[:, None], UNUSED)
+        self.positions_BS = self.positions_BS.masked_fill(slots >= self.lengths_B[:, None], EMPTY_SLOT)
 
     def bytes(self) -> int:
         """Return the bytes allocated for keys and values, the spare slot included."""

@@ -11,7 +11,7 @@ from orrery.nn.cache_rows import RowCache
 from orrery.nn.cache_sliding import SlidingCache
 from orrery.nn.cache_slots import SlotCache
 from orrery.nn.cache_states import StateCache
-from orrery.nn.masks import Mask, Past, Places
+from orrery.nn.masks import Mask, RecurrentPast, TokenPositions
 
 __all__ = ["CacheByMask", "RowCache", "SlidingCache", "SlotCache", "StateCache", "fitting", "growing", "static"]
 
@@ -50,7 +50,9 @@ class CacheByMask(RowCache):
     def _first(self) -> RowCache:
         return next(iter(self.caches.values()))
 
-    def open(self, places: Places, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]) -> Mapping[str, Places]:
+    def open(
+        self, places: TokenPositions, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]
+    ) -> Mapping[str, TokenPositions]:
         """Open every cache."""
         return {mask: cache.open(places, real_BL, [mask])[mask] for mask, cache in self.caches.items()}
 
@@ -117,7 +119,7 @@ def fitting(masks: Mapping[str, Mask], rows: int, capacity: int, device: torch.d
     """
 
     def own(mask: Mask) -> RowCache:
-        if isinstance(mask, Past):
+        if isinstance(mask, RecurrentPast):
             return StateCache(rows, capacity, device=device)
         if mask.window and mask.window < capacity:
             return SlidingCache(rows, capacity, mask.window, device=device)

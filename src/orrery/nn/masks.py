@@ -16,16 +16,16 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.nn.spec import Value, spec
 
-UNUSED = 2**30
+EMPTY_SLOT = 2**30
 """The position of a key that does not exist: padding, or a cache slot not yet written. No rule lets it be seen."""
 
 
 @dataclass(frozen=True)
-class Places:
+class TokenPositions:
     """Where tokens stand, ``[B, L]`` or one axis wider while pairs are compared: all that a rule may look at.
 
     Attributes:
-        positions: distance from the start of the document, ``UNUSED`` where there is no token.
+        positions: distance from the start of the document, ``EMPTY_SLOT`` where there is no token.
         documents: number of the document inside a packed row, or ``None``.
         prefix: the length of the part at the beginning of its document that everybody may see, or ``None``.
     """
@@ -34,10 +34,10 @@ class Places:
     documents: Int[Tensor, "..."] | None = None
     prefix: Int[Tensor, "..."] | None = None
 
-    def at(self, *index: slice | Tensor | None) -> "Places":
+    def at(self, *index: slice | Tensor | None) -> "TokenPositions":
         """Index every field alike."""
         fields = (self.positions, self.documents, self.prefix)
-        return Places(*[None if x is None else x[index] for x in fields])  # type: ignore[arg-type]
+        return TokenPositions(*[None if x is None else x[index] for x in fields])  # type: ignore[arg-type]
 
 
 class Need(Enum):
@@ -60,7 +60,7 @@ class Mask(Value):
         return None
 
     @abstractmethod
-    def allows(self, query: Places, key: Places) -> Tensor:
+    def allows(self, query: TokenPositions, key: TokenPositions) -> Tensor:
         """Return, elementwise, whether ``query`` may see ``key``."""
 
     def __and__(self, other: "Mask") -> "Mask":
@@ -69,12 +69,12 @@ class Mask(Value):
 
 
 @spec
-class Everything(Mask):
+class Full(Mask):
     """Full attention: every real token sees every real token."""
 
-    def allows(self, query: Places, key: Places) -> Tensor:
+    def allows(self, query: TokenPositions, key: TokenPositions) -> Tensor:
         """Hide only what does not exist; the query broadcasts the shape."""
-        return (key.positions < UNUSED) & (query.positions <= UNUSED)
+        return (key.positions < EMPTY_SLOT) & (query.positions <= EMPTY_SLOT)
 
 
 @spec
@@ -83,18 +83,18 @@ class Causal(Mask):
 
     needs: ClassVar[frozenset[Need]] = frozenset({Need.ORDER})
 
-    def allows(self, query: Places, key: Places) -> Tensor:
+    def allows(self, query: TokenPositions, key: TokenPositions) -> Tensor:
         """Compare positions; an unused key is later than everything."""
         return key.positions <= query.positions
 
 
 @spec
-class Past(Mask):
+class RecurrentPast(Mask):
     """What a recurrence has passed: as ``Causal``, but remembered as one state, not as a key for each token."""
 
     needs: ClassVar[frozenset[Need]] = frozenset({Need.ORDER})
 
-    def allows(self, query: Places, key: Places) -> Tensor:
+    def allows(self, query: TokenPositions, key: TokenPositions) -> Tensor:
         """Compare positions; an unused key is later than everything."""
         return key.positions <= query.positions
 
@@ -112,20 +112,20 @@ class Window(Mask):
         """Return the length."""
         return self.length
 
-    def allows(self, query: Places, key: Places) -> Tensor:
+    def allows(self, query: TokenPositions, key: TokenPositions) -> Tensor:
         """Compare distances."""
         return query.positions - key.positions < self.length
 
 
 @spec
-class Near(Mask):
+class LocalWindow(Mask):
     """A window on both sides, for encoders: ``|i - j| <= distance`` (Longformer, ModernBERT)."""
 
     needs: ClassVar[frozenset[Need]] = frozenset({Need.DISTANCE})
 
     distance: int
 
-    def allows(self, query: Places, key: Places) -> Tensor:
+    def allows(self, query: TokenPositions, key: TokenPositions) -> Tensor:
         """Compare distances; an unused key is far from everything."""
         return (query.positions - key.positions).abs() <= self.distance
 
@@ -136,7 +136,7 @@ class Prefix(Mask):
 
     needs: ClassVar[frozenset[Need]] = frozenset({Need.ORDER, Need.PREFIX})
 
-    def allows(self, query: Places, key: Places) -> Tensor:
+    def allows(self, query: TokenPositions, key: TokenPositions) -> Tensor:
         """Allow what is causal or in the prefix, of which the query knows the length: so a cache need not keep it.
 
         Raises:
@@ -151,7 +151,7 @@ class Prefix(Mask):
 class SameDocument(Mask):
     """Packed rows: a token sees only its own document."""
 
-    def allows(self, query: Places, key: Places) -> Tensor:
+    def allows(self, query: TokenPositions, key: TokenPositions) -> Tensor:
         """Compare document numbers.
 
         Raises:
@@ -182,7 +182,7 @@ class Both(Mask):
         """Return the shorter window."""
         return min((rule.window for rule in (self.first, self.second) if rule.window is not None), default=None)
 
-    def allows(self, query: Places, key: Places) -> Tensor:
+    def allows(self, query: TokenPositions, key: TokenPositions) -> Tensor:
         """Allow what both allow."""
         return self.first.allows(query, key) & self.second.allows(query, key)
 
@@ -212,17 +212,19 @@ PLAIN_CAUSAL = BoundMask(dense=None, is_causal=True)
 PLAIN_FULL = BoundMask(dense=None, is_causal=False)
 """No mask: whole rows that see all of themselves."""
 
-WHOLE: Mapping[Mask, BoundMask] = {Causal(): PLAIN_CAUSAL, Past(): PLAIN_CAUSAL, Everything(): PLAIN_FULL}
+WHOLE: Mapping[Mask, BoundMask] = {Causal(): PLAIN_CAUSAL, RecurrentPast(): PLAIN_CAUSAL, Full(): PLAIN_FULL}
 """The rules that need no matrix where the rows are whole."""
 
 
-def bind(mask: Mask, query: Places, key: Places) -> BoundMask:
+def bind(mask: Mask, query: TokenPositions, key: TokenPositions) -> BoundMask:
     """Render a rule for all pairs of places as a dense matrix ``[B, 1, L, S]``."""
     allowed_BLS = mask.allows(query.at(slice(None), slice(None), None), key.at(slice(None), None, slice(None)))
     return BoundMask(dense=allowed_BLS[:, None], is_causal=False)
 
 
-def mask_mod(mask: Mask, query: Places, key: Places) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
+def mask_mod(
+    mask: Mask, query: TokenPositions, key: TokenPositions
+) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
     """Render a rule as flex attention's function of (batch, head, query index, key index)."""
 
     def allowed(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:

@@ -94,7 +94,7 @@ class HeadNorm(nn.Module):
         return self.norm(x_BLE.unflatten(-1, (-1, self.head_width))).flatten(-2)
 
 
-class EachHeadNorm(nn.Module):
+class PerHeadNorm(nn.Module):
     """``(head_h - mean) / sqrt(var + eps) * gain_h``, a LayerNorm with a gain for each head (StableLM 2, Cohere).
 
     The gains are separate, as q, k and v are; that some files hold them as one matrix is a fact of those files.
@@ -108,9 +108,9 @@ class EachHeadNorm(nn.Module):
         head_width: int
         eps: float = 1e-5
 
-        def build(self, width: int) -> "EachHeadNorm":
+        def build(self, width: int) -> "PerHeadNorm":
             """Return norms for ``width / head_width`` heads."""
-            return EachHeadNorm(self, width)
+            return PerHeadNorm(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()

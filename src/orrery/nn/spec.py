@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 from torch import nn
 
 from orrery.errors import ModelFileError
+from orrery.nn.legacy_kinds import LEGACY_KINDS
 
 _PACKAGE = __name__.partition(".")[0]
 _KIND = re.compile(r"(nn|models)(\.[a-z_]+)+\.[A-Z][A-Za-z0-9]*")
@@ -116,7 +117,7 @@ def _resolve(kind: Any, path: str) -> type[Value]:
         raise ModelFileError(
             f"{path}: {str(kind)[:100]!r} is not a kind of this package", "kinds look like nn.norms.LayerNorm"
         )
-    module, _, owner = kind.rpartition(".")
+    module, _, owner = LEGACY_KINDS.get(kind, kind).rpartition(".")
     try:
         found = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), owner)
     except (ImportError, AttributeError) as error:

@@ -12,7 +12,7 @@ from orrery.nn.attention.kernels import Kernel
 from orrery.nn.block import Block
 from orrery.nn.cache import Cache, Layer
 from orrery.nn.context import Context, Taps
-from orrery.nn.masks import WHOLE, BoundMask, Mask, Need, Places, SameDocument, bind
+from orrery.nn.masks import WHOLE, BoundMask, Mask, Need, SameDocument, TokenPositions, bind
 from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Call, PositionScheme, PositionSpec
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec, traverse
@@ -80,7 +80,7 @@ class Stack(nn.Module):
     def prepare(
         self,
         x_BLD: Float[Tensor, "B L D"],
-        places: Places,
+        places: TokenPositions,
         real_BL: Bool[Tensor, "B L"] | None,
         *,
         whole: bool,
@@ -132,7 +132,7 @@ def _reach(positions: Tensor, real_BL: Tensor | None) -> int:
     return int((positions if real_BL is None else torch.where(real_BL, positions, 0)).max()) + 1
 
 
-def _bind(mask: Mask, query: Places, key: Places, whole: bool) -> BoundMask:
+def _bind(mask: Mask, query: TokenPositions, key: TokenPositions, whole: bool) -> BoundMask:
     """Bind one mask; whole rows keep the kernel's own paths."""
     if whole and mask in WHOLE:
         return WHOLE[mask]

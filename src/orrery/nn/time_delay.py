@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from orrery.errors import UsageError
 from orrery.nn.activations import activation
 from orrery.nn.context import Context
-from orrery.nn.recurrent.runs import Runs
+from orrery.nn.recurrent.segments import PackedSegments
 from orrery.nn.spec import ModuleSpec, spec
 
 
@@ -50,19 +50,19 @@ class TimeDelay(nn.Module):
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Mix each token with those before it."""
         assert ctx.layer is not None
-        runs = Runs.of(ctx.masks[self.mask], *x_BLD.shape[:2])
+        segments = PackedSegments.of(ctx.masks[self.mask], *x_BLD.shape[:2])
         (before_BKD,) = ctx.layer.resume(self.mask, self.role) or (
             x_BLD.new_zeros(len(x_BLD), self.kept, x_BLD.shape[2]),
         )
-        if runs is None:
+        if segments is None:
             seen_BTD = torch.cat([before_BKD, x_BLD], 1)
             y_BLD, after_BKD = self._mix(seen_BTD), seen_BTD[:, x_BLD.shape[1] :]
         else:
-            seen_NTD = torch.cat([before_BKD[runs.row_N], runs.split(x_BLD)], 1)
-            y_BLD = runs.join(self._mix(seen_NTD))
-            last_NK = runs.length_N[:, None] + torch.arange(self.kept, device=x_BLD.device)
+            seen_NTD = torch.cat([before_BKD[segments.row_N], segments.split(x_BLD)], 1)
+            y_BLD = segments.join(self._mix(seen_NTD))
+            last_NK = segments.length_N[:, None] + torch.arange(self.kept, device=x_BLD.device)
             ended_NKD = seen_NTD.gather(1, last_NK[..., None].expand(-1, -1, x_BLD.shape[2]))
-            after_BKD = before_BKD.index_copy(0, runs.row_N, ended_NKD)
+            after_BKD = before_BKD.index_copy(0, segments.row_N, ended_NKD)
         ctx.layer.leave(self.mask, self.role, (after_BKD,))
         return ctx.tap(self, "hidden", y_BLD)
 

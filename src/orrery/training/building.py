@@ -18,7 +18,7 @@ from orrery.models.soundness import check_whole, describes_a_model
 from orrery.models.word2vec.files import read_vectors
 from orrery.models.word_embeddings import initialise_embeddings
 from orrery.nn.attention.kernels import Kernel
-from orrery.nn.attention.materialised import materialised
+from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.patches import PatchEmbedding
 from orrery.nn.spec import ModuleSpec, from_json
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
@@ -129,4 +129,4 @@ def training_kernel(spec: ModuleSpec, device: str) -> Kernel:
     """
     short = spec.context <= 1024  # type: ignore[attr-defined]
     kept = device == "cpu" and short and pattern_dropout(spec) == 0 and keeps_pattern(spec)
-    return materialised if kept else default_kernel(spec)
+    return stored_pattern if kept else default_kernel(spec)

@@ -73,7 +73,7 @@ def test_a_part_that_one_side_lacks_is_shown_on_the_other():
 def test_assemblies_are_compared_in_what_both_have():
     found = {d.path: (d.first, d.second) for d in differences(tree(spec_of("bert"), "a"), tree(spec_of("gpt2"), "b"))}
     assert found["assembly"] == ("Encoder", "Decoder")
-    assert found["stack.masks.full"] == ("Everything", "")
+    assert found["stack.masks.full"] == ("Full", "")
     assert found["head"][0] == ""
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from orrery.checkpoints import gguf
-from orrery.checkpoints.layouts import Neighbours, Shifted
+from orrery.checkpoints.layouts import RotaryInterleaved, Shifted
 from orrery.errors import MachineError, ModelFileError, UsageError
 
 FACTS = {
@@ -103,8 +103,8 @@ def test_the_module_itself_needs_no_package():
 
 def test_neighbours_are_the_two_halves_in_turns_and_come_back():
     rows = torch.arange(12.0).reshape(12, 1)
-    joined = Neighbours(2).join([rows])
+    joined = RotaryInterleaved(2).join([rows])
     assert joined.flatten().tolist() == [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11]
-    assert torch.equal(Neighbours(2).split(joined, [rows.shape])[0], rows)
-    assert torch.equal(Neighbours(2).join([rows[:, 0]]), joined[:, 0])
+    assert torch.equal(RotaryInterleaved(2).split(joined, [rows.shape])[0], rows)
+    assert torch.equal(RotaryInterleaved(2).join([rows[:, 0]]), joined[:, 0])
     assert torch.equal(Shifted(1.0).split(Shifted(1.0).join([rows]), [rows.shape])[0], rows)

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orrery.checkpoints.layouts import ROWS, TURNED, ByGroup, Reshaped, Stacked
+from orrery.checkpoints.layouts import ROWS, TURNED, GroupInterleaved, Reshaped, Stacked
 
 small = st.integers(1, 4)
 
@@ -33,7 +33,7 @@ def test_rows_are_undone_straight_and_turned(rows, columns):
 
 @given(small, st.lists(small, min_size=1, max_size=4), st.lists(small, max_size=1))
 def test_groups_are_undone_for_matrices_and_biases(groups, rows, columns):
-    assert_undone(ByGroup(groups), numbered(*[(groups * n, *columns) for n in rows]))
+    assert_undone(GroupInterleaved(groups), numbered(*[(groups * n, *columns) for n in rows]))
 
 
 @given(small, st.lists(small, min_size=1, max_size=3))
@@ -49,8 +49,8 @@ def test_stacked_experts_are_undone(experts, rows, across, columns, interleaved,
 
 def test_groups_put_the_parts_of_a_head_together():
     q, k, v = torch.tensor([0, 1, 10, 11]), torch.tensor([2, 12]), torch.tensor([3, 13])
-    assert ByGroup(2).join([q, k, v]).tolist() == [0, 1, 2, 3, 10, 11, 12, 13]
-    assert ByGroup(1).join([q, k, v]).tolist() == ROWS.join([q, k, v]).tolist()
+    assert GroupInterleaved(2).join([q, k, v]).tolist() == [0, 1, 2, 3, 10, 11, 12, 13]
+    assert GroupInterleaved(1).join([q, k, v]).tolist() == ROWS.join([q, k, v]).tolist()
 
 
 def test_stacked_experts_lie_side_by_side_or_in_turns():

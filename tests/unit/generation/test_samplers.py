@@ -15,10 +15,10 @@ from orrery.generation.samplers import (
     GREEDY,
     MinP,
     RepetitionPenalty,
-    Spelled,
     Temperature,
     TopK,
     TopP,
+    VocabularyLimit,
     draw,
     sampler,
 )
@@ -118,7 +118,7 @@ def test_ids_without_a_spelling_are_never_chosen():
     z = logits()
     z[:, 40:] = 100.0
     assert int(sampler(temperature=1.0, vocabulary=40)(z, NOTHING, generators(*range(6))).max()) < 40
-    assert torch.equal(Spelled(50)(z, NOTHING), z)
+    assert torch.equal(VocabularyLimit(50)(z, NOTHING), z)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.families import load_family
-from orrery.inspection.influence import gradient_by_distance
+from orrery.inspection.gradient_distance import gradient_by_distance
 from tiny_models import randomised
 
 FAMILIES = ("elman_rnn", "lstm", "gru", "llama")

@@ -10,7 +10,7 @@ from orrery.families import load_family, names
 from orrery.laws.models import random_ids, tiny
 from orrery.models.calls import keeps_pattern
 from orrery.nn.attention.disentangled import DisentangledAttention
-from orrery.nn.attention.materialised import materialised
+from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.attention.transformer_xl import ContentBias
 from orrery.nn.positions.alibi import Alibi
 from orrery.nn.positions.scheme import PositionSpec
@@ -39,7 +39,7 @@ def test_the_kernel_that_keeps_the_pattern_refuses_exactly_the_families_it_is_ke
     module = load_family(family)
     able = keeps_pattern(module.spec(module.TINY))
     try:
-        tiny(family, torch.float32)(random_ids(2, 5), kernel=materialised)
+        tiny(family, torch.float32)(random_ids(2, 5), kernel=stored_pattern)
     except UsageError as error:
         assert not able, error  # noqa: PT017 - most families raise nothing
     else:

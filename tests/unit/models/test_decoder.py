@@ -12,7 +12,7 @@ from orrery.laws.models import CONFIGS, random_ids, tiny
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.block import Block
 from orrery.nn.caches import growing
-from orrery.nn.masks import Everything
+from orrery.nn.masks import Full
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.learned import LearnedPositions
 from orrery.nn.positions.onehot import OneHotPositions
@@ -38,7 +38,7 @@ def with_scheme(name):
     norm = LayerNorm.Spec()
     blocks = repeat(Block.Spec(residuals={"attention": Residual.Spec(branch=attention, pre=norm)}), 2)
     positions = {} if SCHEMES[name] is None else {name: SCHEMES[name]}
-    stack = replace(spec.stack, blocks=blocks, positions=positions, masks={"all": Everything()})
+    stack = replace(spec.stack, blocks=blocks, positions=positions, masks={"all": Full()})
     torch.manual_seed(0)
     return replace(spec, stack=stack).build(0).double().eval()
 

@@ -10,7 +10,7 @@ from orrery.families import load_family
 from orrery.laws.evidence import deviation
 from orrery.laws.models import KERNELS, random_ids
 from orrery.models.initialise import initialise
-from orrery.nn.masks import Causal, Everything, Prefix
+from orrery.nn.masks import Causal, Full, Prefix
 from orrery.nn.spec import from_json, to_json
 from orrery.objectives.causal import CausalLanguageModel
 
@@ -40,7 +40,7 @@ def test_the_ends_are_the_causal_and_the_full_mask(family, kernel):
     model, ids = model_of(family), random_ids(2, 7)
     none, all_of_it = torch.tensor([0, 0]), torch.tensor([7, 7])
     assert deviation(model(ids, prefix=none, kernel=kernel), model_of(family, Causal())(ids)) < 1e-12
-    assert deviation(model(ids, prefix=all_of_it, kernel=kernel), model_of(family, Everything())(ids)) < 1e-12
+    assert deviation(model(ids, prefix=all_of_it, kernel=kernel), model_of(family, Full())(ids)) < 1e-12
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from orrery.nn.masks import UNUSED, Places
+from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 from orrery.nn.positions.alibi import Alibi, RoundedAlibi, slopes
 from orrery.nn.positions.scheme import Call
 
 
 def bound(spec, query, key):
-    places = [Places(torch.tensor([positions])) for positions in (query, key)]
+    places = [TokenPositions(torch.tensor([positions])) for positions in (query, key)]
     return spec.build(0).bind(Call(places[0], {"causal": places[1]}, 9, torch.float64)).bias("causal")
 
 
@@ -39,7 +39,7 @@ def test_the_bias_is_the_slope_times_the_distance():
 def test_a_shift_of_all_positions_changes_nothing_and_an_unused_key_stays_finite():
     spec = Alibi.Spec(heads=3)
     assert torch.equal(bound(spec, [4, 6], [0, 6]), bound(spec, [104, 106], [100, 106]))
-    assert bound(spec, [4], [UNUSED]).isfinite().all()
+    assert bound(spec, [4], [EMPTY_SLOT]).isfinite().all()
 
 
 def test_the_rounded_form_is_the_same_up_to_a_shift_of_each_query_while_products_are_exact():

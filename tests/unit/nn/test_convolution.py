@@ -8,7 +8,7 @@ from orrery.nn.attention.kernels import eager
 from orrery.nn.cache import UNCACHED
 from orrery.nn.context import Context
 from orrery.nn.convolution import Convolution
-from orrery.nn.masks import PLAIN_FULL, UNUSED, Everything, Places, SameDocument, bind
+from orrery.nn.masks import EMPTY_SLOT, PLAIN_FULL, Full, SameDocument, TokenPositions, bind
 
 X = torch.randn(2, 7, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
@@ -30,9 +30,9 @@ def test_equals_torch(length, groups):
 def test_padding_and_other_documents_are_not_neighbours():
     ours = Convolution.Spec(length=5).build(6).double()
     documents = torch.tensor([[0, 0, 0, 1, 1, 1, -1], [0, 0, 0, 0, 0, 0, 0]])
-    positions = torch.tensor([[0, 1, 2, 0, 1, 2, UNUSED], [0, 1, 2, 3, 4, 5, 6]])
-    places = Places(positions, documents)
-    found = run(ours, X, bind(Everything() & SameDocument(), places, places))
+    positions = torch.tensor([[0, 1, 2, 0, 1, 2, EMPTY_SLOT], [0, 1, 2, 3, 4, 5, 6]])
+    places = TokenPositions(positions, documents)
+    found = run(ours, X, bind(Full() & SameDocument(), places, places))
     for row, start, end in ((0, 0, 3), (0, 3, 6), (1, 0, 7)):
         alone = run(ours, X[row : row + 1, start:end])
         torch.testing.assert_close(found[row : row + 1, start:end], alone, rtol=0, atol=1e-12)

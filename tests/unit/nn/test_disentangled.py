@@ -17,7 +17,7 @@ from orrery.nn.attention.kernels import eager, sdpa
 from orrery.nn.attention.multihead import Biases
 from orrery.nn.cache import UNCACHED, Layer
 from orrery.nn.context import Context
-from orrery.nn.masks import PLAIN_FULL, Places
+from orrery.nn.masks import PLAIN_FULL, TokenPositions
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.relative_embeddings import Clipped, LogBuckets, RelativeEmbeddings
 from orrery.nn.positions.scheme import NO_POSITION, Call
@@ -52,7 +52,7 @@ def positions(rows, norm=None):
 def run(attention, positions, x=X, kernel=eager):
     """Return the output and all taps."""
     seen = {}
-    places = Places(torch.arange(x.shape[1])[None])
+    places = TokenPositions(torch.arange(x.shape[1])[None])
     ctx = Context(
         positions={"relative": positions.bind(Call(places, {"full": places}, x.shape[1], x.dtype))},
         masks={"full": PLAIN_FULL},

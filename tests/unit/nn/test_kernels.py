@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from orrery.errors import UsageError
 from orrery.laws.models import KERNELS
 from orrery.nn.attention.kernels import eager, sdpa
-from orrery.nn.attention.materialised import materialised
+from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
 
 
@@ -93,7 +93,7 @@ def test_capped_scores_are_the_formula():
     assert torch.autograd.gradcheck(lambda *x: call(eager, *x, PLAIN_CAUSAL, cap=0.3), heads(2))
 
 
-@pytest.mark.parametrize("kernel", [sdpa, materialised])
+@pytest.mark.parametrize("kernel", [sdpa, stored_pattern])
 def test_a_kernel_that_cannot_cap_says_so(kernel):
     with pytest.raises(UsageError, match="cap"):
         call(kernel, *heads(3), PLAIN_CAUSAL, cap=0.3)
@@ -128,4 +128,4 @@ def test_the_gradient_of_a_sink(kernel):
 
 def test_the_materialised_kernel_has_no_sinks():
     with pytest.raises(UsageError, match="sinks"):
-        call(materialised, *heads(3), PLAIN_CAUSAL, sinks_H=torch.zeros(4))
+        call(stored_pattern, *heads(3), PLAIN_CAUSAL, sinks_H=torch.zeros(4))

@@ -8,16 +8,16 @@ import torch
 from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager, sdpa
 from orrery.nn.attention.latent import HeadWidths, LatentAttention
-from orrery.nn.attention.multihead import Scoring
+from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.cache import UNCACHED, Layer
 from orrery.nn.caches import growing
 from orrery.nn.context import Context
-from orrery.nn.masks import PLAIN_CAUSAL, Places
+from orrery.nn.elementwise import Projection
+from orrery.nn.masks import PLAIN_CAUSAL, TokenPositions
 from orrery.nn.norms import RMSNorm
 from orrery.nn.positions.rotary import Rotary
 from orrery.nn.positions.scheme import Call
 from orrery.nn.residual import Chain
-from orrery.nn.slots import Projection
 
 WIDTH, HEADS, LATENT, QUERY, LENGTH, BASE = 10, 3, 7, 5, 6, 50.0
 WIDTHS = HeadWidths(plain=4, rotated=2, value=3)
@@ -36,7 +36,7 @@ def built(**settings):
 
 
 def context(kernel=eager, cache=UNCACHED):
-    places = Places(torch.arange(LENGTH)[None])
+    places = TokenPositions(torch.arange(LENGTH)[None])
     rotary = Rotary.Spec(width=WIDTHS.rotated, base=BASE, interleaved=True).build(WIDTH)
     bound = rotary.bind(Call(places, {"causal": places}, LENGTH, torch.float64))
     return Context(
@@ -89,7 +89,7 @@ def test_equals_the_paper_with_plain_queries(kernel, bias):
 
 @torch.no_grad()
 def test_a_cap_bounds_the_scores_and_a_kernel_without_caps_refuses():
-    module = built(scoring=Scoring(cap=0.7))
+    module = built(scoring=ScoreSettings(cap=0.7))
     expected = by_the_paper(module, X[0], cap=0.7)
     torch.testing.assert_close(module(X, context()), expected, rtol=0, atol=1e-11)
     assert (by_the_paper(module, X[0]) - expected).abs().max() > 1e-3
@@ -108,7 +108,7 @@ def test_equals_the_paper_with_queries_out_of_a_latent():
 @torch.no_grad()
 def test_the_cache_holds_the_latent_and_one_rotated_key_for_all_heads():
     module, cache = built(), growing(1, LENGTH)
-    cache.open(Places(torch.arange(LENGTH)[None]), None, ["causal"])
+    cache.open(TokenPositions(torch.arange(LENGTH)[None]), None, ["causal"])
     found = module(X, context(cache=cache))
     assert torch.equal(found, module(X, context()))
     (kept,), (rotated,) = cache.keys.values(), cache.values.values()
@@ -118,7 +118,7 @@ def test_the_cache_holds_the_latent_and_one_rotated_key_for_all_heads():
 
 @torch.no_grad()
 def test_a_scale_replaces_that_of_the_width():
-    usual, twice = built(), built(scoring=Scoring(scale=2 * 6**-0.5))
+    usual, twice = built(), built(scoring=ScoreSettings(scale=2 * 6**-0.5))
     taken = {}
     seen = context(lambda q, k, v, **call: taken.update(call) or eager(q, k, v, **call))
     assert (usual(X, seen), taken["scale"])[1] == pytest.approx(6**-0.5)

@@ -3,10 +3,10 @@
 import torch
 
 from orrery.nn.attention.kernels import eager
-from orrery.nn.masks import PLAIN_CAUSAL, UNUSED, Causal, Everything, Places, Window, bind
+from orrery.nn.masks import EMPTY_SLOT, PLAIN_CAUSAL, Causal, Full, TokenPositions, Window, bind
 
 CPU = torch.device("cpu")
-FOUR = Places(torch.arange(4)[None])
+FOUR = TokenPositions(torch.arange(4)[None])
 
 
 def test_causal_is_the_slide():
@@ -28,8 +28,8 @@ def test_masked_weights_are_exactly_zero_and_rows_sum_to_one():
 
 
 def test_no_rule_shows_an_unused_key():
-    unused = Places(torch.full((1, 3), UNUSED))
-    for mask in (Everything(), Causal(), Causal() & Window(length=2)):
+    unused = TokenPositions(torch.full((1, 3), EMPTY_SLOT))
+    for mask in (Full(), Causal(), Causal() & Window(length=2)):
         assert not bind(mask, FOUR, unused).dense.any()
 
 

@@ -7,14 +7,14 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager, sdpa
-from orrery.nn.attention.multihead import Biases, MultiHeadAttention, Scoring, Sinks
-from orrery.nn.attention.sources import Self
+from orrery.nn.attention.multihead import Biases, MultiHeadAttention, ScoreSettings, Sinks
+from orrery.nn.attention.sources import SelfSource
 from orrery.nn.cache import UNCACHED, Layer
 from orrery.nn.context import Context
+from orrery.nn.elementwise import Clamp
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
 from orrery.nn.norms import HeadNorm, RMSNorm
 from orrery.nn.positions.scheme import NO_POSITION
-from orrery.nn.slots import Clip
 
 X = torch.randn(2, 7, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
@@ -62,7 +62,7 @@ def test_head_norm_and_scale():
         heads=3,
         kv_heads=3,
         head_width=4,
-        scoring=Scoring(scale=2.0),
+        scoring=ScoreSettings(scale=2.0),
         qk_norm=HeadNorm.Spec(norm=RMSNorm.Spec(eps=0.0), head_width=4),
     )
     attention = spec.build(12).double()
@@ -92,8 +92,8 @@ def test_a_sink_of_its_own_for_every_head(kernel):
 
 
 def test_clipped_queries_keys_and_values():
-    clip = Clip.Spec(bound=0.2)
-    spec = MultiHeadAttention.Spec(heads=3, kv_heads=3, head_width=4, qk_norm=clip, source=Self.Spec(values=clip))
+    clip = Clamp.Spec(bound=0.2)
+    spec = MultiHeadAttention.Spec(heads=3, kv_heads=3, head_width=4, qk_norm=clip, source=SelfSource.Spec(values=clip))
     attention = spec.build(12).double()
     q, k, v = (attention.split(layer(X).clamp(-0.2, 0.2)) for layer in (attention.q, attention.k, attention.v))
     scores = (0.5 * q @ k.mT).masked_fill(torch.ones(7, 7, dtype=torch.bool).triu(1), float("-inf"))
@@ -108,7 +108,7 @@ def test_heads_that_cannot_be_shared_are_refused(kv_heads):
 
 
 def test_dropout_acts_in_training_only():
-    attention = MultiHeadAttention.Spec(heads=3, kv_heads=3, head_width=4, scoring=Scoring(dropout=0.5)).build(12)
+    attention = MultiHeadAttention.Spec(heads=3, kv_heads=3, head_width=4, scoring=ScoreSettings(dropout=0.5)).build(12)
     attention = attention.double()
     torch.manual_seed(0)
     assert not torch.equal(attention(X, context()), attention(X, context()))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from orrery.nn.norms import EachHeadNorm, HeadNorm, LayerNorm, RMSNorm
+from orrery.nn.norms import HeadNorm, LayerNorm, PerHeadNorm, RMSNorm
 
 X = torch.randn(2, 5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
@@ -49,7 +49,7 @@ def test_below_float32_the_statistics_are_taken_in_float32():
 
 
 def test_each_head_has_a_gain_of_its_own():
-    norm = EachHeadNorm.Spec(head_width=4, eps=0.1).build(8).double()
+    norm = PerHeadNorm.Spec(head_width=4, eps=0.1).build(8).double()
     gains = torch.randn(2, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     for gain, value in zip(norm.gains, gains, strict=True):
         gain.data = value
@@ -70,7 +70,7 @@ def test_head_norm_is_its_norm_on_every_head(inner):
 
 
 @pytest.mark.parametrize(
-    "spec", [HeadNorm.Spec(norm=RMSNorm.Spec(eps=0.1), head_width=4), EachHeadNorm.Spec(head_width=4, eps=0.1)]
+    "spec", [HeadNorm.Spec(norm=RMSNorm.Spec(eps=0.1), head_width=4), PerHeadNorm.Spec(head_width=4, eps=0.1)]
 )
 def test_the_gradients_of_the_head_norms(spec):
     norm = spec.build(8).double()

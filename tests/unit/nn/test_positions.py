@@ -7,7 +7,7 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.laws.golden import shifted, sinusoid
-from orrery.nn.masks import Places
+from orrery.nn.masks import TokenPositions
 from orrery.nn.positions.learned import LearnedPositions
 from orrery.nn.positions.onehot import OneHotPositions
 from orrery.nn.positions.rotary import Dynamic, Linear, Llama3, Rotary, Unscaled, Yarn, plain_rates
@@ -25,7 +25,7 @@ SCALINGS = [
 
 
 def call(*positions, length=40):
-    return Call(Places(torch.tensor([positions])), {}, length, torch.float64)
+    return Call(TokenPositions(torch.tensor([positions])), {}, length, torch.float64)
 
 
 def names(scaling):
@@ -53,7 +53,9 @@ def test_a_shift_of_sinusoids_is_one_linear_map(base):
 
 
 def test_float32_models_get_angles_of_float64():
-    bound = SinusoidalPositions.Spec().build(8).bind(Call(Places(torch.tensor([[100_003]])), {}, 1, torch.float32))
+    bound = (
+        SinusoidalPositions.Spec().build(8).bind(Call(TokenPositions(torch.tensor([[100_003]])), {}, 1, torch.float32))
+    )
     assert bound.table_BLD[0, 0, 0] == pytest.approx(math.sin(100_003), abs=1e-7)
 
 

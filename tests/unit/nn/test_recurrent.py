@@ -10,7 +10,7 @@ from orrery.families import load_family
 from orrery.inspection.trace import trace
 from orrery.nn.attention.kernels import eager, sdpa
 from orrery.nn.caches import CacheByMask, StateCache, fitting, growing
-from orrery.nn.masks import Causal, Past
+from orrery.nn.masks import Causal, RecurrentPast
 from orrery.nn.recurrent.gru import GRU
 from orrery.nn.recurrent.lstm import LSTM
 from orrery.nn.recurrent.rnn import ElmanRNN
@@ -150,7 +150,7 @@ def test_a_state_has_one_size_and_cannot_go_back():
 
 
 def test_a_stack_of_attentions_and_recurrences_keeps_a_cache_of_each_kind():
-    cache = fitting({"past": Past(), "causal": Causal()}, 2, 30)
+    cache = fitting({"past": RecurrentPast(), "causal": Causal()}, 2, 30)
     assert isinstance(cache, CacheByMask)
     assert isinstance(cache.caches["past"], StateCache)
     cache.leave("past", (0, "a"), (torch.ones(2, 4),))

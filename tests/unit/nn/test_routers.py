@@ -7,9 +7,9 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.nn.feedforward.routers import (
-    AsScored,
     GroupLimited,
     Normalised,
+    RawScores,
     Routing,
     SigmoidRouter,
     SoftmaxRouter,
@@ -69,7 +69,7 @@ def test_mixtral_is_a_softmax_over_the_chosen_logits(bias):
 def test_deepseek_v2_chooses_within_the_best_groups_and_scales():
     """DeepSeek-V2, section 2.2.2: the groups with the best single expert, then the best experts among them."""
     choice = GroupLimited(chosen=3, groups=4, kept=2)
-    router = built(SoftmaxRouter.Spec(experts=EXPERTS, choice=choice, weighing=AsScored(scale=16.0)))
+    router = built(SoftmaxRouter.Spec(experts=EXPERTS, choice=choice, weighing=RawScores(scale=16.0)))
     expected = []
     for x in X:
         scores = softmax(logits_of(router, x))

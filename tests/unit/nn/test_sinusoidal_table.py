@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from orrery.errors import UsageError
-from orrery.nn.masks import Places
+from orrery.nn.masks import TokenPositions
 from orrery.nn.positions.scheme import Call
 from orrery.nn.positions.sinusoidal import SinusoidalPositions
 from orrery.nn.positions.sinusoidal_table import SinusoidalTable
 
 
 def added(scheme, positions):
-    places = Places(positions)
+    places = TokenPositions(positions)
     call = Call(places, {"all": places}, positions.shape[1], torch.float32)
     return scheme.bind(call).embed(torch.zeros(*positions.shape, 8))
 

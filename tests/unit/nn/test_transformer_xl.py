@@ -5,11 +5,11 @@ import torch
 
 from orrery.nn.attention.disentangled import ContentToPosition, DisentangledAttention, Own
 from orrery.nn.attention.kernels import eager
-from orrery.nn.attention.multihead import Scoring
+from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.attention.transformer_xl import ContentBias, HeadBias
 from orrery.nn.cache import UNCACHED, Layer
 from orrery.nn.context import Context
-from orrery.nn.masks import PLAIN_CAUSAL, Places
+from orrery.nn.masks import PLAIN_CAUSAL, TokenPositions
 from orrery.nn.positions.relative_sinusoids import RelativeSinusoids
 from orrery.nn.positions.scheme import Call
 
@@ -21,7 +21,9 @@ X = torch.randn(2, L, D, dtype=torch.float64, generator=torch.Generator().manual
 def attention():
     places = ContentToPosition.Spec(projection=Own.Spec(width=HEADS * C, bias=False), query=HeadBias.Spec(**SIZE))
     terms = {"places": places, "contents": ContentBias.Spec(**SIZE)}
-    module = DisentangledAttention.Spec(**SIZE, terms=terms, scoring=Scoring(scale=C**-0.5), mask="causal").build(D)
+    module = DisentangledAttention.Spec(**SIZE, terms=terms, scoring=ScoreSettings(scale=C**-0.5), mask="causal").build(
+        D
+    )
     rng = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in module.double().parameters():
@@ -37,7 +39,7 @@ def sinusoid(distance):
 @torch.no_grad()
 def test_scores_are_the_four_terms():
     module, seen = attention(), {}
-    places = Places(torch.arange(L)[None])
+    places = TokenPositions(torch.arange(L)[None])
     bound = RelativeSinusoids.Spec().build(D).bind(Call(places, {"causal": places}, L, torch.float64))
     ctx = Context(
         positions={"relative": bound},

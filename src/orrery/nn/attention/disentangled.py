@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from orrery.nn.attention.multihead import Biases, Scoring
+from orrery.nn.attention.multihead import Biases, ScoreSettings
 from orrery.nn.context import Context
 from orrery.nn.positions.relative_embeddings import related
 from orrery.nn.residual import Identity
@@ -142,7 +142,7 @@ class DisentangledAttention(nn.Module):
         head_width: int
         terms: Mapping[str, ModuleSpec]
         biases: Biases = Biases()
-        scoring: Scoring = Scoring()
+        scoring: ScoreSettings = ScoreSettings()
         table: ModuleSpec = Identity.Spec()
         position: str = "relative"
         mask: str = "full"

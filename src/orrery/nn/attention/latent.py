@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from orrery.nn.attention.multihead import Scoring
+from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.context import Context
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, Value, spec
@@ -42,7 +42,7 @@ class LatentAttention(nn.Module):
         norm: ModuleSpec
         query: ModuleSpec = Identity.Spec()
         bias: bool = False
-        scoring: Scoring = Scoring()
+        scoring: ScoreSettings = ScoreSettings()
         position: str = "rotary"
         mask: str = "causal"
 

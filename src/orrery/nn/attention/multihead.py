@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.nn.attention.sources import Self
+from orrery.nn.attention.sources import SelfSource
 from orrery.nn.context import Context
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, Value, spec
@@ -24,7 +24,7 @@ class Biases(Value):
 
 
 @spec
-class Scoring(Value):
+class ScoreSettings(Value):
     """Numbers of the kernel: ``scale`` on the scores (``None``: ``1 / sqrt(C)``), their cap, dropout on the pattern."""
 
     scale: float | None = None
@@ -92,17 +92,17 @@ class MultiHeadAttention(nn.Module):
         kv_heads: int
         head_width: int
         biases: Biases = Biases()
-        scoring: Scoring = Scoring()
+        scoring: ScoreSettings = ScoreSettings()
         qk_norm: ModuleSpec = Identity.Spec()
         sinks: ModuleSpec = NoSinks.Spec()
-        source: ModuleSpec = Self.Spec()
+        source: ModuleSpec = SelfSource.Spec()
         position: str = "none"
         mask: str = "causal"
 
         @property
         def cached(self) -> int:
             """Return the numbers that a token leaves in the cache: its keys and values, unless they are another's."""
-            return 2 * self.kv_heads * self.head_width if isinstance(self.source, Self.Spec) else 0
+            return 2 * self.kv_heads * self.head_width if isinstance(self.source, SelfSource.Spec) else 0
 
         def build(self, width: int) -> "MultiHeadAttention":
             """Return the attention.

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from orrery.nn.attention.multihead import MultiHeadAttention
 
 
-class Self(nn.Module):
-    """Self-attention: keys and values of the same tokens, appended to this layer's cache.
+class SelfSource(nn.Module):
+    """SelfSource-attention: keys and values of the same tokens, appended to this layer's cache.
 
     Shapes: x ``[B, L, D]`` to q ``[B, H, L, C]``, k and v ``[B, K, S, C]``.
     """
@@ -26,9 +26,9 @@ class Self(nn.Module):
 
         values: ModuleSpec = Identity.Spec()
 
-        def build(self, width: int) -> "Self":
+        def build(self, width: int) -> "SelfSource":
             """Return the source of keys and values of ``width`` channels."""
-            return Self(self, width)
+            return SelfSource(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Self(nn.Module):
         return q_BHLC, k_BKSC, v_BKSC, ctx.masks[attention.mask]
 
 
-class Memory(nn.Module):
+class CrossSource(nn.Module):
     """Cross-attention: keys and values of the encoder's output, projected once and then kept (Vaswani et al. 3.2.3).
 
     Shapes: x ``[B, L, D]`` and memory ``[B, S, D]`` to q ``[B, H, L, C]``, k and v ``[B, K, S, C]``.
@@ -60,9 +60,9 @@ class Memory(nn.Module):
     class Spec(ModuleSpec):
         """Nothing to say."""
 
-        def build(self, width: int) -> "Memory":
+        def build(self, width: int) -> "CrossSource":
             """Return the source; it has no parameters."""
-            return Memory()
+            return CrossSource()
 
     def forward(
         self,

@@ -44,7 +44,7 @@ class Routing:
 
 
 @spec
-class Choice(Value):
+class ExpertSelection(Value):
     """A rule that chooses experts by their scores."""
 
     chosen: int
@@ -63,7 +63,7 @@ class Choice(Value):
 
 
 @spec
-class TopK(Choice):
+class TopK(ExpertSelection):
     """The ``chosen`` best."""
 
     def reach(self, experts: int) -> int:
@@ -76,7 +76,7 @@ class TopK(Choice):
 
 
 @spec
-class GroupLimited(Choice):
+class GroupLimited(ExpertSelection):
     """The ``chosen`` best among the experts of the best groups (DeepSeek-V2, section 2.2.2).
 
     A group's score is the sum of its ``judged_by`` best experts: one in DeepSeek-V2, two in DeepSeek-V3.
@@ -107,7 +107,7 @@ class GroupLimited(Choice):
 
 
 @spec
-class Weighing(Value):
+class GateNormalisation(Value):
     """What the scores of the chosen experts become."""
 
     scale: float = 1.0
@@ -118,7 +118,7 @@ class Weighing(Value):
 
 
 @spec
-class AsScored(Weighing):
+class RawScores(GateNormalisation):
     """``scale * score``."""
 
     def of(self, scores_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
@@ -127,7 +127,7 @@ class AsScored(Weighing):
 
 
 @spec
-class Normalised(Weighing):
+class Normalised(GateNormalisation):
     """``scale * score / (sum of the chosen scores + eps)``."""
 
     eps: float = 0.0
@@ -142,8 +142,8 @@ class RouterSpec(ModuleSpec):
     """A router: how many experts there are, who is chosen, and how the chosen are weighed."""
 
     experts: int
-    choice: Choice
-    weighing: Weighing = AsScored()
+    choice: ExpertSelection
+    weighing: GateNormalisation = RawScores()
 
 
 class SoftmaxRouter(nn.Module):
@@ -215,7 +215,7 @@ def _logits(linear: nn.Linear, x_ND: Tensor) -> Tensor:
         return F.linear(x_ND.to(wide), linear.weight.to(wide), bias)
 
 
-def _check(choice: Choice, experts: int) -> None:
+def _check(choice: ExpertSelection, experts: int) -> None:
     """Refuse a rule that cannot choose so many experts."""
     reach = choice.reach(experts)
     if not 1 <= choice.chosen <= reach:

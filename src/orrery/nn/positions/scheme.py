@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from orrery.nn.masks import Places
+from orrery.nn.masks import TokenPositions
 from orrery.nn.spec import ModuleSpec, spec
 
 
@@ -16,8 +16,8 @@ from orrery.nn.spec import ModuleSpec, spec
 class Call:
     """What a scheme is bound to: the places of queries and keys, and the length that the call may reach."""
 
-    query: Places
-    keys: Mapping[str, Places]
+    query: TokenPositions
+    keys: Mapping[str, TokenPositions]
     length: int
     dtype: torch.dtype
 

@@ -13,7 +13,7 @@ from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager
 from orrery.nn.cache import State
 from orrery.nn.context import Context
-from orrery.nn.recurrent.runs import Runs
+from orrery.nn.recurrent.segments import PackedSegments
 
 Show: TypeAlias = Callable[[str, Tensor], Tensor]
 
@@ -57,25 +57,25 @@ class Recurrence(nn.Module, ABC):
         return nn.functional.linear(h_BD, weight, bias)
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
-        """Pass through every run of the batch."""
+        """Pass through every segment of the batch."""
         assert ctx.layer is not None
-        runs = Runs.of(ctx.masks[self.mask], *x_BLD.shape[:2])
+        segments = PackedSegments.of(ctx.masks[self.mask], *x_BLD.shape[:2])
         before = ctx.layer.resume(self.mask, self.role) or self._zeros(x_BLD)
-        if runs is None:
+        if segments is None:
             y_BLD, after = self._scan(x_BLD, None, before, ctx)
         else:
-            began = tuple(part_BD[runs.row_N] for part_BD in before)
-            y_NTD, ended = self._scan(runs.split(x_BLD), runs, began, ctx)
-            y_BLD = runs.join(y_NTD)
-            after = tuple(old.index_copy(0, runs.row_N, new) for old, new in zip(before, ended, strict=True))
+            began = tuple(part_BD[segments.row_N] for part_BD in before)
+            y_NTD, ended = self._scan(segments.split(x_BLD), segments, began, ctx)
+            y_BLD = segments.join(y_NTD)
+            after = tuple(old.index_copy(0, segments.row_N, new) for old, new in zip(before, ended, strict=True))
         ctx.layer.leave(self.mask, self.role, after)
         return ctx.tap(self, "state", y_BLD)
 
-    def _scan(self, x_BLD: Tensor, runs: Runs | None, state: State, ctx: Context) -> tuple[Tensor, State]:
+    def _scan(self, x_BLD: Tensor, segments: PackedSegments | None, state: State, ctx: Context) -> tuple[Tensor, State]:
         if not len(x_BLD):
             return x_BLD, state
-        lengths_B = None if runs is None else runs.length_N
-        put = (lambda gate_BLE: gate_BLE) if runs is None else runs.join
+        lengths_B = None if segments is None else segments.length_N
+        put = (lambda gate_BLE: gate_BLE) if segments is None else segments.join
 
         def show(name: str, gate_BLE: Tensor) -> Tensor:
             shown_BLE = put(gate_BLE)

@@ -38,7 +38,7 @@ class Projection(nn.Module):
         return self.linear(x_BLD)
 
 
-class Activate(nn.Module):
+class Activation(nn.Module):
     """``act(x)``: an activation as a part of a chain. Shapes: unchanged."""
 
     @spec
@@ -47,9 +47,9 @@ class Activate(nn.Module):
 
         activation: str
 
-        def build(self, width: int) -> "Activate":
+        def build(self, width: int) -> "Activation":
             """Return the activation."""
-            return Activate(self.activation)
+            return Activation(self.activation)
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class SoftCap(nn.Module):
         return self.cap * torch.tanh(x / self.cap)
 
 
-class Clip(nn.Module):
+class Clamp(nn.Module):
     """``min(max(x, -bound), bound)``: no outliers among queries, keys and values (MPT, OLMo). Shapes: unchanged."""
 
     @spec
@@ -91,9 +91,9 @@ class Clip(nn.Module):
 
         bound: float
 
-        def build(self, width: int) -> "Clip":
+        def build(self, width: int) -> "Clamp":
             """Return the clip."""
-            return Clip(self.bound)
+            return Clamp(self.bound)
 
     def __init__(self, bound: float) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class Clip(nn.Module):
         return x.clamp(-self.bound, self.bound)
 
 
-class Shift(nn.Module):
+class FixedBias(nn.Module):
     """``x + b``, where ``b`` comes with a file and is not trained (the logits of BART and Marian).
 
     Shapes: ``[..., D]`` unchanged; ``b`` is ``[D]``, zero in a new model.
@@ -114,9 +114,9 @@ class Shift(nn.Module):
     class Spec(ModuleSpec):
         """Nothing to say."""
 
-        def build(self, width: int) -> "Shift":
+        def build(self, width: int) -> "FixedBias":
             """Return a shift of zero."""
-            return Shift(width)
+            return FixedBias(width)
 
     def __init__(self, width: int) -> None:
         super().__init__()

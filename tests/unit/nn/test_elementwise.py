@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from orrery.nn.elementwise import Activation, Clamp, Projection, SoftCap
 from orrery.nn.residual import Chain
-from orrery.nn.slots import Activate, Clip, Projection, SoftCap
 
 X = 3 * torch.randn(2, 5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
@@ -18,7 +18,7 @@ def test_a_soft_cap_bounds_and_leaves_small_numbers_alone():
 
 
 def test_a_clip_bounds_and_leaves_the_rest_alone():
-    clip = Clip.Spec(bound=1.5).build(8)
+    clip = Clamp.Spec(bound=1.5).build(8)
     inside = X.abs() <= 1.5
     assert torch.equal(clip(X)[inside], X[inside])
     assert torch.equal(clip(X)[~inside], 1.5 * X[~inside].sign())
@@ -27,7 +27,7 @@ def test_a_clip_bounds_and_leaves_the_rest_alone():
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_chain_follows_the_width_of_its_projection(bias):
-    spec = Chain.Spec(parts=(Projection.Spec(width=3, bias=bias), Activate.Spec(activation="tanh")))
+    spec = Chain.Spec(parts=(Projection.Spec(width=3, bias=bias), Activation.Spec(activation="tanh")))
     chain = spec.build(8).double()
     linear = chain[0].linear
     expected = X @ linear.weight.T + (linear.bias if bias else 0)

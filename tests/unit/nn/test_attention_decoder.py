@@ -6,8 +6,8 @@ import torch
 
 from orrery.families import load_family
 from orrery.inspection.trace import trace
-from orrery.nn.attention.scorings import Additive, Dot, General
-from orrery.nn.recurrent.readers import Backwards, StackedLSTM
+from orrery.nn.attention.alignment_score import Additive, Dot, General
+from orrery.nn.recurrent.encoders import ReversedSource, StackedLSTMEncoder
 
 FAMILIES = ("rnnenc", "rnnsearch", "sutskever", "luong")
 SOURCE, TARGET = [5, 9, 2, 17, 30], [1, 7, 7, 40]
@@ -210,7 +210,7 @@ def test_states_of_sources_of_unequal_lengths_can_be_joined():
 def test_backwards_puts_each_word_back():
     torch.manual_seed(0)
     x, real = torch.randn(1, 4, 6), torch.tensor([[True, True, True, False]])
-    reader = Backwards.Spec(reader=StackedLSTM.Spec(layers=1)).build(6)
+    reader = ReversedSource.Spec(reader=StackedLSTMEncoder.Spec(layers=1)).build(6)
     memory, seen = reader(x, real)
     turned, _ = reader.reader(x[:, :3].flip(1), real[:, :3])
     assert torch.allclose(memory[:, :2], turned[:, :2])

@@ -1,4 +1,4 @@
-"""Recurrent encoders: from embedded words to the memory that a decoder listens to."""
+"""Recurrent encoders: from embedded words to the memory that a decoder attends to."""
 
 from abc import ABC, abstractmethod
 from typing import TypeAlias
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from orrery.errors import UsageError
-from orrery.nn.recurrent.runs import Runs
+from orrery.nn.recurrent.segments import PackedSegments
 from orrery.nn.spec import ModuleSpec, spec
 
 Memory: TypeAlias = tuple[Float[Tensor, "B S M"], Bool[Tensor, "B S"]]
@@ -24,7 +24,7 @@ class Reader(nn.Module, ABC):
         """Read."""
 
 
-class BothWaysGRU(Reader):
+class BidirectionalGRUEncoder(Reader):
     """``m_j = [forward h_j; backward h_j]``: each word in the light of the whole sentence (Bahdanau et al. 2015, 3.2).
 
     Shapes: ``[B, L, D]`` to ``[B, L, 2D]``.
@@ -34,9 +34,9 @@ class BothWaysGRU(Reader):
     class Spec(ModuleSpec):
         """Nothing to say."""
 
-        def build(self, width: int) -> "BothWaysGRU":
+        def build(self, width: int) -> "BidirectionalGRUEncoder":
             """Return the reader."""
-            return BothWaysGRU(width)
+            return BidirectionalGRUEncoder(width)
 
         def out_width(self, width: int) -> int:
             """Return both directions' channels."""
@@ -48,11 +48,11 @@ class BothWaysGRU(Reader):
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
         """Read in both directions."""
-        runs = Runs.of_real(real_BL)
-        return runs.join(_unpacked(self.engine(_packed(runs, x_BLD))[0])), real_BL
+        segments = PackedSegments.of_real(real_BL)
+        return segments.join(_unpacked(self.engine(_packed(segments, x_BLD))[0])), real_BL
 
 
-class SummaryGRU(Reader):
+class FinalStateGRU(Reader):
     """``m = tanh(V h_T)``: the whole sentence in one vector (Cho et al. 2014).
 
     Shapes: ``[B, L, D]`` to ``[B, 1, D]``.
@@ -62,9 +62,9 @@ class SummaryGRU(Reader):
     class Spec(ModuleSpec):
         """Nothing to say."""
 
-        def build(self, width: int) -> "SummaryGRU":
+        def build(self, width: int) -> "FinalStateGRU":
             """Return the reader."""
-            return SummaryGRU(width)
+            return FinalStateGRU(width)
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -72,13 +72,13 @@ class SummaryGRU(Reader):
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
         """Read from left to right."""
-        runs = Runs.of_real(real_BL)
-        last_1ND = self.engine(_packed(runs, x_BLD))[1]
-        h_BD = x_BLD.new_zeros(x_BLD.shape[0], x_BLD.shape[2]).index_copy(0, runs.row_N, last_1ND[0])
+        segments = PackedSegments.of_real(real_BL)
+        last_1ND = self.engine(_packed(segments, x_BLD))[1]
+        h_BD = x_BLD.new_zeros(x_BLD.shape[0], x_BLD.shape[2]).index_copy(0, segments.row_N, last_1ND[0])
         return torch.tanh(self.summary(h_BD))[:, None], real_BL.any(1, keepdim=True)
 
 
-class StackedLSTM(Reader):
+class StackedLSTMEncoder(Reader):
     """The states of a stack of LSTMs: first h and c of each layer at the end, then the top h of every word.
 
     Attention sees the words alone; the last states are there for a decoder to begin with.
@@ -91,7 +91,7 @@ class StackedLSTM(Reader):
 
         layers: int
 
-        def build(self, width: int) -> "StackedLSTM":
+        def build(self, width: int) -> "StackedLSTMEncoder":
             """Return the reader.
 
             Raises:
@@ -99,7 +99,7 @@ class StackedLSTM(Reader):
             """
             if self.layers < 1:
                 raise UsageError(f"an encoder of {self.layers} layers leaves no state", "give it at least one")
-            return StackedLSTM(self, width)
+            return StackedLSTMEncoder(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
@@ -107,15 +107,15 @@ class StackedLSTM(Reader):
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
         """Read from left to right."""
-        runs = Runs.of_real(real_BL)
-        y_packed, (h, c) = self.engine(_packed(runs, x_BLD))
+        segments = PackedSegments.of_real(real_BL)
+        y_packed, (h, c) = self.engine(_packed(segments, x_BLD))
         states_NPD = torch.stack([h, c], 1).flatten(0, 1).transpose(0, 1)
-        states_BPD = x_BLD.new_zeros(len(x_BLD), *states_NPD.shape[1:]).index_copy(0, runs.row_N, states_NPD)
+        states_BPD = x_BLD.new_zeros(len(x_BLD), *states_NPD.shape[1:]).index_copy(0, segments.row_N, states_NPD)
         unseen_BP = real_BL.new_zeros(states_BPD.shape[:2])
-        return torch.cat([states_BPD, runs.join(_unpacked(y_packed))], 1), torch.cat([unseen_BP, real_BL], 1)
+        return torch.cat([states_BPD, segments.join(_unpacked(y_packed))], 1), torch.cat([unseen_BP, real_BL], 1)
 
 
-class Backwards(Reader):
+class ReversedSource(Reader):
     """The last word first: it brings the beginnings of source and target close together (Sutskever et al. 2014, 3.3).
 
     What is made of each word goes back to the word's own place. Shapes: those of the reader.
@@ -127,9 +127,9 @@ class Backwards(Reader):
 
         reader: ModuleSpec
 
-        def build(self, width: int) -> "Backwards":
+        def build(self, width: int) -> "ReversedSource":
             """Return the reader, turned around."""
-            return Backwards(self, width)
+            return ReversedSource(self, width)
 
         def out_width(self, width: int) -> int:
             """Return the reader's."""
@@ -148,8 +148,8 @@ class Backwards(Reader):
         return tuple(torch.cat([part[:, :extra], part[:, extra:].flip(1)], 1) for part in (memory, seen))  # type: ignore[return-value]
 
 
-def _packed(runs: Runs, x_BLD: Tensor) -> PackedSequence:
-    return pack_padded_sequence(runs.split(x_BLD), runs.length_N.cpu(), batch_first=True, enforce_sorted=False)
+def _packed(segments: PackedSegments, x_BLD: Tensor) -> PackedSequence:
+    return pack_padded_sequence(segments.split(x_BLD), segments.length_N.cpu(), batch_first=True, enforce_sorted=False)
 
 
 def _unpacked(packed: PackedSequence) -> Tensor:

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from orrery.nn.attention.scorings import Additive, Dot, General, Scoring
+from orrery.nn.attention.alignment_score import Additive, AlignmentScore, Dot, General
 from orrery.nn.cache import State
-from orrery.nn.recurrent.listening import Heard, Listening, Show
+from orrery.nn.recurrent.attention_decoder import AttentionDecoder, EncodedSource, Show
 from orrery.nn.recurrent.lstm import lstm_step
 from orrery.nn.spec import ModuleSpec, spec
 
@@ -40,7 +40,7 @@ def _show_layer(show: Show, depth: int, name: str, gate: Tensor) -> Tensor:
     return show(f"{name}.{depth}", gate)
 
 
-class UnrolledLSTM(Listening):
+class LSTMDecoder(AttentionDecoder):
     """An LSTM language model that begins with the encoder's last states (Sutskever, Vinyals and Le 2014).
 
     The memory's first ``2 layers`` places are h and c of each layer, and nothing else of it is looked at.
@@ -54,9 +54,9 @@ class UnrolledLSTM(Listening):
         layers: int
         mask: str = "past"
 
-        def build(self, width: int) -> "UnrolledLSTM":
+        def build(self, width: int) -> "LSTMDecoder":
             """Return the decoder."""
-            return UnrolledLSTM(self, width)
+            return LSTMDecoder(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
@@ -67,15 +67,15 @@ class UnrolledLSTM(Listening):
         """Return nothing: no place is scored."""
         return memory_BSM[..., :0]
 
-    def begin(self, heard: Heard) -> State:
+    def begin(self, source: EncodedSource) -> State:
         """Return the encoder's last states."""
-        return heard.memory_BSM[:, : self.places].unbind(1)
+        return source.memory_BSM[:, : self.places].unbind(1)
 
     def prepare(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L E"]:
         """Return what the words give to the gates."""
         return self.word(x_BLD)
 
-    def step(self, x_BE: Tensor, state: State, heard: Heard, show: Show) -> tuple[Tensor, State]:
+    def step(self, x_BE: Tensor, state: State, source: EncodedSource, show: Show) -> tuple[Tensor, State]:
         """Step through the layers."""
         return self.layers(x_BE, state, show)
 
@@ -84,7 +84,7 @@ class UnrolledLSTM(Listening):
         return y_BLR
 
 
-class FeedingLSTM(Listening):
+class InputFeedingLSTM(AttentionDecoder):
     """``h_t = LSTM([y; o_{t-1}])``, ``c_t = attend(h_t)``, ``o_t = tanh(W [c_t; h_t])`` (Luong et al. 2015).
 
     Step first, then look, and feed what was found into the next step (section 3.3). The memory's first ``2 layers``
@@ -100,14 +100,14 @@ class FeedingLSTM(Listening):
         scoring: Dot.Spec | General.Spec | Additive.Spec
         mask: str = "past"
 
-        def build(self, width: int) -> "FeedingLSTM":
+        def build(self, width: int) -> "InputFeedingLSTM":
             """Return the decoder."""
-            return FeedingLSTM(self, width)
+            return InputFeedingLSTM(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
         self.mask, self.places = spec.mask, 2 * spec.layers
-        self.scoring: Scoring = spec.scoring.build(width)
+        self.scoring: AlignmentScore = spec.scoring.build(width)
         self.word, self.fed = nn.Linear(width, 4 * width), nn.Linear(width, 4 * width, bias=False)
         self.layers, self.combine = Layers(spec.layers, width), nn.Linear(2 * width, width, bias=False)
 
@@ -115,20 +115,20 @@ class FeedingLSTM(Listening):
         """Ask the scoring."""
         return self.scoring.keys(memory_BSM)
 
-    def begin(self, heard: Heard) -> State:
+    def begin(self, source: EncodedSource) -> State:
         """Return nothing found yet, and the encoder's last states."""
-        states = heard.memory_BSM[:, : self.places].unbind(1)
+        states = source.memory_BSM[:, : self.places].unbind(1)
         return (torch.zeros_like(states[0]), *states)
 
     def prepare(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L E"]:
         """Return what the words give to the gates."""
         return self.word(x_BLD)
 
-    def step(self, x_BE: Tensor, state: State, heard: Heard, show: Show) -> tuple[Tensor, State]:
+    def step(self, x_BE: Tensor, state: State, source: EncodedSource, show: Show) -> tuple[Tensor, State]:
         """Step, then look."""
         found_BD, *states = state
         h_BD, after = self.layers(x_BE + self.fed(found_BD), tuple(states), show)
-        c_BD = heard.attend(self.scoring, h_BD, show)
+        c_BD = source.attend(self.scoring, h_BD, show)
         found_BD = torch.tanh(self.combine(torch.cat([c_BD, h_BD], -1)))
         return found_BD, (found_BD, *after)
 

@@ -1,4 +1,4 @@
-"""Recurrences that listen: each step looks at the encoder's output and carries what it found into the next."""
+"""Recurrent decoders that attend: each step reads the encoded source and carries what it found into the next."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -10,27 +10,27 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.nn.attention.scorings import Scoring
+from orrery.nn.attention.alignment_score import AlignmentScore
 from orrery.nn.cache import State
 from orrery.nn.context import Context
-from orrery.nn.recurrent.runs import Runs
+from orrery.nn.recurrent.segments import PackedSegments
 
 Show: TypeAlias = Callable[[str, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Heard:
-    """The encoder's output as a decoder listens to it: the memory, its keys, and which places may be seen."""
+class EncodedSource:
+    """The encoder's output as a decoder attends to it: the memory, its keys, and which places may be seen."""
 
     memory_BSM: Float[Tensor, "B S M"]
     keys_BSE: Float[Tensor, "B S E"]
     seen_BS: Bool[Tensor, "B S"]
 
-    def select(self, rows: Int[Tensor, "N"]) -> "Heard":
+    def select(self, rows: Int[Tensor, "N"]) -> "EncodedSource":
         """Return the given rows."""
-        return Heard(self.memory_BSM[rows], self.keys_BSE[rows], self.seen_BS[rows])
+        return EncodedSource(self.memory_BSM[rows], self.keys_BSE[rows], self.seen_BS[rows])
 
-    def attend(self, scoring: Scoring, q_BD: Float[Tensor, "B D"], show: Show) -> Float[Tensor, "B M"]:
+    def attend(self, scoring: AlignmentScore, q_BD: Float[Tensor, "B D"], show: Show) -> Float[Tensor, "B M"]:
         """Return ``sum_j a_j m_j``, ``a = softmax(e)``; of a row that may see nothing, zeros."""
         scores_BS = scoring(q_BD, self.keys_BSE)
         scores_BS = scores_BS.masked_fill(~self.seen_BS, torch.finfo(scores_BS.dtype).min)
@@ -38,7 +38,7 @@ class Heard:
         return show("mixed", torch.einsum("bs,bsm->bm", pattern_BS, self.memory_BSM))
 
 
-class Listening(nn.Module, ABC):
+class AttentionDecoder(nn.Module, ABC):
     """``y_t, h_t = step(x_t, h_{t-1}, memory)``, from ``h_0 = begin(memory)`` or from what an earlier call left.
 
     There is one form, step by step: what a step found goes into the next, so no two can be computed together.
@@ -53,7 +53,7 @@ class Listening(nn.Module, ABC):
         """Return what is made of the memory once a sentence."""
 
     @abstractmethod
-    def begin(self, heard: Heard) -> State:
+    def begin(self, source: EncodedSource) -> State:
         """Return the state before the first token."""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Listening(nn.Module, ABC):
         """Return what is made of the inputs, for all tokens at once."""
 
     @abstractmethod
-    def step(self, x_BE: Tensor, state: State, heard: Heard, show: Show) -> tuple[Tensor, State]:
+    def step(self, x_BE: Tensor, state: State, source: EncodedSource, show: Show) -> tuple[Tensor, State]:
         """Take one prepared token a row; return what it leads to, ``[B, R]``, and the state after it."""
 
     @abstractmethod
@@ -71,19 +71,21 @@ class Listening(nn.Module, ABC):
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Step through every row."""
         assert ctx.layer is not None
-        heard, runs = self._hear(ctx, len(x_BLD)), Runs.of(ctx.masks[self.mask], *x_BLD.shape[:2])
-        before = ctx.layer.resume(self.mask, self.role) or self.begin(heard)
-        if runs is None:
-            runs = Runs.of_real(torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device))
-        began = tuple(part[runs.row_N] for part in before)
+        source, segments = self._source(ctx, len(x_BLD)), PackedSegments.of(ctx.masks[self.mask], *x_BLD.shape[:2])
+        before = ctx.layer.resume(self.mask, self.role) or self.begin(source)
+        if segments is None:
+            segments = PackedSegments.of_real(torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device))
+        began = tuple(part[segments.row_N] for part in before)
         seen: dict[str, list[Tensor]] = {}
-        y_NTR, ended = self._loop(self.prepare(runs.split(x_BLD)), runs.length_N, began, heard.select(runs.row_N), seen)
-        after = tuple(old.index_copy(0, runs.row_N, new) for old, new in zip(before, ended, strict=True))
+        y_NTR, ended = self._loop(
+            self.prepare(segments.split(x_BLD)), segments.length_N, began, source.select(segments.row_N), seen
+        )
+        after = tuple(old.index_copy(0, segments.row_N, new) for old, new in zip(before, ended, strict=True))
         ctx.layer.leave(self.mask, self.role, after)
-        self._show(seen, runs, heard, ctx)
-        return ctx.tap(self, "state", self.finish(x_BLD, runs.join(y_NTR)) * runs.real_BL[..., None])
+        self._show(seen, segments, source, ctx)
+        return ctx.tap(self, "state", self.finish(x_BLD, segments.join(y_NTR)) * segments.real_BL[..., None])
 
-    def _hear(self, ctx: Context, rows: int) -> Heard:
+    def _source(self, ctx: Context, rows: int) -> EncodedSource:
         assert ctx.layer is not None
         assert ctx.memory_mask is not None
 
@@ -94,10 +96,10 @@ class Listening(nn.Module, ABC):
         keys_B1SE, memory_B1SM = ctx.layer.recall(project)
         places = memory_B1SM.shape[2]
         seen_BS = ctx.memory_mask.matrix(1, places, memory_B1SM.device)[:, 0, 0].expand(rows, places)
-        return Heard(memory_B1SM[:, 0], keys_B1SE[:, 0], seen_BS)
+        return EncodedSource(memory_B1SM[:, 0], keys_B1SE[:, 0], seen_BS)
 
     def _loop(
-        self, x_NTE: Tensor, length_N: Tensor, state: State, heard: Heard, seen: dict[str, list[Tensor]]
+        self, x_NTE: Tensor, length_N: Tensor, state: State, source: EncodedSource, seen: dict[str, list[Tensor]]
     ) -> tuple[Tensor, State]:
         def collect(name: str, value: Tensor) -> Tensor:
             seen.setdefault(name, []).append(value)
@@ -106,7 +108,7 @@ class Listening(nn.Module, ABC):
         said = []
         ragged = bool((length_N < x_NTE.shape[1]).any())
         for t, x_NE in enumerate(x_NTE.unbind(1)):
-            y_NR, after = self.step(x_NE, state, heard, collect)
+            y_NR, after = self.step(x_NE, state, source, collect)
             if ragged:
                 going_N1 = (t < length_N)[:, None]
                 after = tuple(torch.where(going_N1, new, old) for new, old in zip(after, state, strict=True))
@@ -114,14 +116,16 @@ class Listening(nn.Module, ABC):
             said.append(y_NR)
         return torch.stack(said, 1), state
 
-    def _show(self, seen: dict[str, list[Tensor]], runs: Runs, heard: Heard, ctx: Context) -> None:
+    def _show(
+        self, seen: dict[str, list[Tensor]], segments: PackedSegments, source: EncodedSource, ctx: Context
+    ) -> None:
         """Tap each gate of all tokens, ``[B, L, E]``; what attention shows has one head, as everywhere."""
         if ctx.taps is None:
             return
         if "pattern" in seen:
-            ctx.tap(self, "v", heard.memory_BSM[:, None])
+            ctx.tap(self, "v", source.memory_BSM[:, None])
         for name, steps in seen.items():
-            value_BLE = runs.join(torch.stack(steps, 1))
+            value_BLE = segments.join(torch.stack(steps, 1))
             value = value_BLE[:, None] if name in ("pattern", "mixed") else value_BLE
             if ctx.tap(self, name, value) is not value:
                 raise UsageError(f"the {name} of a recurrence is shown, not edited", "edit its state, or what it added")

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 
-def import_(model: str, out: Path, /, *, allow_pickle: bool = False, overwrite: bool = False) -> None:
+def import_model(model: str, out: Path, /, *, allow_pickle: bool = False, overwrite: bool = False) -> None:
     """Write a model anew as safetensors, read it back, and compare every tensor.
 
     A pickle can run any code. It is opened only with --allow-pickle, by another process without network and with

@@ -4,14 +4,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from orrery.nn.attention.scorings import Additive, Scoring
+from orrery.nn.attention.alignment_score import Additive, AlignmentScore
 from orrery.nn.cache import State
+from orrery.nn.recurrent.attention_decoder import AttentionDecoder, EncodedSource, Show
 from orrery.nn.recurrent.gru import gru_step
-from orrery.nn.recurrent.listening import Heard, Listening, Show
 from orrery.nn.spec import ModuleSpec, spec
 
 
-class SearchingGRU(Listening):
+class BahdanauDecoder(AttentionDecoder):
     """``c_t = attend(s_{t-1})``, ``s_t = GRU(s_{t-1}, [y; c_t])``, ``out = maxout(U s_{t-1} + V y + C c_t)``.
 
     Bahdanau et al. 2015, appendix A.2.2; ``s_0 = tanh(W m_0)``. Over a memory of one vector, at which every step looks
@@ -28,14 +28,14 @@ class SearchingGRU(Listening):
         scoring: Additive.Spec
         mask: str = "past"
 
-        def build(self, width: int) -> "SearchingGRU":
+        def build(self, width: int) -> "BahdanauDecoder":
             """Return the decoder."""
-            return SearchingGRU(self, width)
+            return BahdanauDecoder(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
         self.mask = spec.mask
-        self.scoring: Scoring = spec.scoring.build(width)
+        self.scoring: AlignmentScore = spec.scoring.build(width)
         self.first = nn.Linear(spec.memory, width)
         self.word, self.context = nn.Linear(width, 3 * width), nn.Linear(spec.memory, 3 * width, bias=False)
         self.state = nn.Linear(width, 3 * width)
@@ -45,19 +45,19 @@ class SearchingGRU(Listening):
         """Ask the scoring."""
         return self.scoring.keys(memory_BSM)
 
-    def begin(self, heard: Heard) -> State:
+    def begin(self, source: EncodedSource) -> State:
         """Return ``tanh(W m)`` of the first place that may be seen."""
-        first_B = heard.seen_BS.int().argmax(1)
-        return (torch.tanh(self.first(heard.memory_BSM[torch.arange(len(first_B)), first_B])),)
+        first_B = source.seen_BS.int().argmax(1)
+        return (torch.tanh(self.first(source.memory_BSM[torch.arange(len(first_B)), first_B])),)
 
     def prepare(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L E"]:
         """Return what the words give to the gates."""
         return self.word(x_BLD)
 
-    def step(self, x_BE: Tensor, state: State, heard: Heard, show: Show) -> tuple[Tensor, State]:
+    def step(self, x_BE: Tensor, state: State, source: EncodedSource, show: Show) -> tuple[Tensor, State]:
         """Look, then step; the old state and the context lead to the output."""
         (s_BD,) = state
-        c_BM = heard.attend(self.scoring, s_BD, show)
+        c_BM = source.attend(self.scoring, s_BD, show)
         after_BD = gru_step(x_BE + self.context(c_BM), self.state(s_BD), s_BD, show)
         return torch.cat([s_BD, c_BM], -1), (after_BD,)
 

@@ -5,7 +5,7 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager
-from orrery.nn.attention.materialised import materialised
+from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
 
 
@@ -31,7 +31,7 @@ def test_equals_eager(kv_heads, mask, biased):
     bound = PLAIN_CAUSAL if mask == "causal" else BoundMask(dense=allowed, is_causal=False)
     bias = torch.randn(3, 4, 9, 9, generator=rng, dtype=torch.float64) if biased else None
     pairs = zip(
-        run(materialised, *operands(kv_heads=kv_heads), bound, bias),
+        run(stored_pattern, *operands(kv_heads=kv_heads), bound, bias),
         run(eager, *operands(kv_heads=kv_heads), bound, bias),
         strict=True,
     )
@@ -41,14 +41,14 @@ def test_equals_eager(kv_heads, mask, biased):
 def test_refuses_dropout():
     q, k, v = operands()
     with pytest.raises(UsageError, match="no dropout on the pattern"):
-        materialised(q, k, v, mask=PLAIN_CAUSAL, bias_BHLS=None, scale=1.0, dropout=0.1, tap=lambda name, x: x)
+        stored_pattern(q, k, v, mask=PLAIN_CAUSAL, bias_BHLS=None, scale=1.0, dropout=0.1, tap=lambda name, x: x)
 
 
 def test_refuses_a_bias_that_needs_a_gradient():
     q, k, v = operands()
     bias = torch.zeros(3, 4, 9, 9, dtype=torch.float64, requires_grad=True)
     with pytest.raises(UsageError, match="no gradient for a bias"):
-        materialised(q, k, v, mask=PLAIN_CAUSAL, bias_BHLS=bias, scale=1.0, dropout=0.0, tap=lambda name, x: x)
+        stored_pattern(q, k, v, mask=PLAIN_CAUSAL, bias_BHLS=bias, scale=1.0, dropout=0.0, tap=lambda name, x: x)
 
 
 @pytest.mark.parametrize("biased", [False, True])
@@ -59,7 +59,7 @@ def test_multiplies_in_the_dtype_of_autocast(biased, kv_heads):
     bias = torch.randn(3, 4, 9, 9, generator=torch.Generator().manual_seed(1)) if biased else None
     expected = run(eager, q, k, v, PLAIN_CAUSAL, bias)
     with torch.autocast("cpu", torch.bfloat16):
-        found = run(materialised, q, k, v.detach().bfloat16().requires_grad_(), PLAIN_CAUSAL, bias)
+        found = run(stored_pattern, q, k, v.detach().bfloat16().requires_grad_(), PLAIN_CAUSAL, bias)
     assert found[0].dtype == torch.bfloat16
     for a, b in zip(found, expected, strict=True):
         assert (a.float() - b).abs().max() < 0.03 * b.abs().max()

@@ -12,7 +12,7 @@ from orrery.errors import UsageError
 from orrery.nn.masks import BoundMask
 
 
-def materialised(
+def stored_pattern(
     q_BHLC: Float[Tensor, "B H L C"],
     k_BKSC: Float[Tensor, "B K S C"],
     v_BKSC: Float[Tensor, "B K S E"],
@@ -34,11 +34,11 @@ def materialised(
         UsageError: dropout on the pattern, a bias that needs a gradient, a cap or sinks, which this kernel lacks.
     """
     if cap is not None or sinks_H is not None:
-        raise UsageError("the materialised kernel has neither caps nor sinks", "use the eager kernel")
+        raise UsageError("the stored_pattern kernel has neither caps nor sinks", "use the eager kernel")
     if bias_BHLS is not None and bias_BHLS.requires_grad:
-        raise UsageError("the materialised kernel has no gradient for a bias", "use the sdpa or the eager kernel")
+        raise UsageError("the stored_pattern kernel has no gradient for a bias", "use the sdpa or the eager kernel")
     if dropout:
-        raise UsageError("the materialised kernel has no dropout on the pattern", "use the sdpa or the eager kernel")
+        raise UsageError("the stored_pattern kernel has no dropout on the pattern", "use the sdpa or the eager kernel")
     q_BHLC, k_BKSC, v_BKSC = _of_one_dtype(q_BHLC, k_BKSC, v_BKSC)
     heads, shared = q_BHLC.shape[1], q_BHLC.shape[1] // k_BKSC.shape[1]
     if shared > 1:

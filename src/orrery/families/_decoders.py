@@ -11,7 +11,7 @@ from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.families import _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
-from orrery.nn.attention.multihead import MultiHeadAttention, Scoring
+from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.gated import GatedMLP
@@ -56,7 +56,7 @@ def attention(c: Config, **fields: Any) -> MultiHeadAttention.Spec:
         "heads": heads,
         "kv_heads": c.values.get("num_key_value_heads") or heads,
         "head_width": head_width(c),
-        "scoring": Scoring(dropout=c["attention_dropout"]),
+        "scoring": ScoreSettings(dropout=c["attention_dropout"]),
         "position": "rotary",
     }
     return MultiHeadAttention.Spec(**{**usual, **fields})

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from orrery.nn.spec import ModuleSpec, spec
 
 
-class Scoring(nn.Module, ABC):
+class AlignmentScore(nn.Module, ABC):
     """``e_j = score(q, m_j)``. Shapes: q ``[B, D]`` and keys ``[B, S, E]`` to ``[B, S]``."""
 
     @abstractmethod
@@ -21,7 +21,7 @@ class Scoring(nn.Module, ABC):
         """Score every place."""
 
 
-class Additive(Scoring):
+class Additive(AlignmentScore):
     """``e_j = v · tanh(W q + U m_j)`` (Bahdanau et al. 2015, appendix A.1.2).
 
     Luong's "concat", ``v · tanh(W [q; m_j])``, is the same function: the product falls into two.
@@ -53,7 +53,7 @@ class Additive(Scoring):
         return self.v(torch.tanh(self.q(q_BD)[:, None] + keys_BSE))[..., 0]
 
 
-class Dot(Scoring):
+class Dot(AlignmentScore):
     """``e_j = q · m_j`` (Luong et al. 2015, equation 8): state and memory are of one width."""
 
     @spec
@@ -73,7 +73,7 @@ class Dot(Scoring):
         return torch.einsum("bd,bsd->bs", q_BD, keys_BSE)
 
 
-class General(Scoring):
+class General(AlignmentScore):
     """``e_j = q · W m_j`` (Luong et al. 2015, equation 8)."""
 
     @spec
