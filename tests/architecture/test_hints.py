@@ -10,7 +10,7 @@ import cyclopts
 import pytest
 
 import orrery
-from orrery.cli.evaluate import ALONE, TASKS
+from orrery.cli.evaluate.app import ALONE, TASKS
 from orrery.cli.program import VERBS, build
 
 SOURCE = Path(orrery.__file__).parent
@@ -50,14 +50,14 @@ MANY = {
     "training/state.py": ["train", "compare"],
     "cli/console.py": [],
     "cli/program.py": [],
-    "cli/train_word_vectors.py": ["train"],
-    "cli/data.py": ["data show"],
-    "cli/data_clean.py": ["data clean"],
-    "cli/data_prepare.py": ["data prepare"],
-    "cli/tokenizer.py": ["tokenizer train"],
-    "cli/tokenizer_show.py": ["tokenizer show"],
-    "cli/tokenizer_compare.py": ["tokenizer compare"],
-    "cli/tokenizer_parallel.py": ["tokenizer compare"],
+    "cli/train/word_vectors.py": ["train"],
+    "cli/data/app.py": ["data show"],
+    "cli/data/clean.py": ["data clean"],
+    "cli/data/prepare.py": ["data prepare"],
+    "cli/tokenizer/app.py": ["tokenizer train"],
+    "cli/tokenizer/show.py": ["tokenizer show"],
+    "cli/tokenizer/compare.py": ["tokenizer compare"],
+    "cli/tokenizer/parallel.py": ["tokenizer compare"],
     "cli/import_model.py": ["import"],
 }  # fmt: skip
 """Which verbs show what a module says; a module of one verb, ``cli/VERB.py``, needs no line."""

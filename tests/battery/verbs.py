@@ -11,7 +11,7 @@ from typing import Any
 from battery import values
 from battery.case import Case
 from orrery.cli import program
-from orrery.cli.evaluate import TASKS
+from orrery.cli.evaluate.app import TASKS
 
 BASES: dict[str, list[str]] = {
     "train": ["recipe.yaml"],

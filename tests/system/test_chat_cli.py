@@ -12,7 +12,7 @@ import orrery
 from chat_toy import chat_tokenizer
 from orrery.cli import chat as chat_module
 from orrery.cli.chat import chat
-from orrery.cli.tokenizer import app
+from orrery.cli.tokenizer.app import app
 from orrery.errors import DataError, MachineError, ModelFileError, UsageError
 from orrery.generation.conversation import Conversation
 from orrery.generation.generate import Generation

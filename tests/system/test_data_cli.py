@@ -1,6 +1,6 @@
 import pytest
 
-from orrery.cli.data import app
+from orrery.cli.data.app import app
 from orrery.data.shard_index import ShardSet
 from orrery.errors import DataError
 from orrery.text.train import train_tokenizer
@@ -77,7 +77,7 @@ def test_show_prints_what_a_file_holds(tmp_path, capsys):
 
 
 def test_tables_are_prepared_and_tokenizers_trained_on_them(tmp_path, capsys):
-    from orrery.cli.tokenizer import app as tokenizer
+    from orrery.cli.tokenizer.app import app as tokenizer
 
     (tmp_path / "a.csv").write_text("body,label\n" + "".join(f"some text {number},1\n" for number in range(60)))
     words = ["train", tmp_path / "a.csv", "--kind", "character", "--column", "body", "-o", tmp_path / "own"]

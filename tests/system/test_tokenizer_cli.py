@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from orrery.cli.tokenizer import app
+from orrery.cli.tokenizer.app import app
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import load_tokenizer
 from orrery.text.kinds import KINDS, VOCABULARY
@@ -66,9 +66,9 @@ def test_errors_name_what_is_wrong(tmp_path):
 def test_no_tokenizer_command_imports_torch(tmp_path):
     (tmp_path / "text.txt").write_text("some text")
     program = (
-        "import sys; from orrery.cli.tokenizer import app\nfolder = sys.argv[1]\n"
+        "import sys; from orrery.cli.tokenizer.app import app\nfolder = sys.argv[1]\n"
         "app(['train', folder + '/text.txt', '-o', folder + '/made'], result_action='return_value')\n"
         "app(['show', folder + '/made', 'text'], result_action='return_value')\n"
-        "import orrery.cli.data; assert 'torch' not in sys.modules"
+        "import orrery.cli.data.app; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, capture_output=True)

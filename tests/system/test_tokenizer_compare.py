@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from orrery.cli.tokenizer import app
+from orrery.cli.tokenizer.app import app
 from orrery.errors import DataError, UsageError
 from orrery.text.train import train_tokenizer
 

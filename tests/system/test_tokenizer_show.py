@@ -6,7 +6,7 @@ import pytest
 from tokenizers import Tokenizer as Engine
 from tokenizers import models, normalizers, pre_tokenizers
 
-from orrery.cli.tokenizer import app
+from orrery.cli.tokenizer.app import app
 from orrery.errors import UsageError
 from orrery.text import bigrams
 from orrery.text.train import train_tokenizer

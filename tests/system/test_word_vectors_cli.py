@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from orrery.cli.evaluate_word_vectors import word_vectors
+from orrery.cli.evaluate.word_vectors import word_vectors
 from orrery.cli.program import run
 from orrery.loading.load import load
 from orrery.models.word2vec.files import read_binary, read_text, read_vectors, write_text

@@ -23,7 +23,7 @@ class Verb(NamedTuple):
 
 VERBS = {
     "demo": Verb("orrery.cli.demo:demo", "Train, measure, write, look inside: the tour of three minutes, offline."),
-    "train": Verb("orrery.cli.train:train", "Train a model from a recipe, or continue a run."),
+    "train": Verb("orrery.cli.train.app:train", "Train a model from a recipe, or continue a run."),
     "compare": Verb(
         "orrery.cli.compare:compare", "Compare models of one size on one text, from counts to Transformer."
     ),
@@ -31,7 +31,7 @@ VERBS = {
     "chat": Verb("orrery.cli.chat:chat", "Talk with a model, one line a turn, in the terminal or from a pipe."),
     "score": Verb("orrery.cli.score:score", "Show the log probability of each token of a text."),
     "translate": Verb("orrery.cli.translate:translate", "Translate a sentence, or lines, with an encoder-decoder."),
-    "evaluate": Verb("orrery.cli.evaluate:evaluate", "Measure a model: perplexity, translation, word vectors."),
+    "evaluate": Verb("orrery.cli.evaluate.app:evaluate", "Measure a model: perplexity, translation, word vectors."),
     "neighbours": Verb("orrery.cli.neighbours:neighbours", "Show what is near a word: similarity, analogies, a map."),
     "show": Verb("orrery.cli.show:show", "Show the parts of a model and what they weigh, or what differs between two."),
     "plan": Verb("orrery.cli.plan:plan", "Show what a training sees of each corpus, before it starts."),
@@ -40,8 +40,10 @@ VERBS = {
         "orrery.cli.import_model:import_model", "Write a model anew as safetensors, from a pickle only if allowed."
     ),
     "parity": Verb("orrery.cli.parity:parity", "Compare two models layer by layer; say where they part."),
-    "tokenizer": Verb("orrery.cli.tokenizer:app", "Train a tokenizer, see step by step what it does, compare several."),
-    "data": Verb("orrery.cli.data:app", "Show, fetch, clean and prepare texts and named data sets."),
+    "tokenizer": Verb(
+        "orrery.cli.tokenizer.app:app", "Train a tokenizer, see step by step what it does, compare several."
+    ),
+    "data": Verb("orrery.cli.data.app:app", "Show, fetch, clean and prepare texts and named data sets."),
     "lab": Verb("orrery.cli.lab:lab", "Run an experiment of the course: a question, a figure, claims over seeds."),
     "verify": Verb("orrery.cli.verify:verify", "Check golden numbers, and that every way through a model agrees."),
     "info": Verb("orrery.cli.info:info", "Versions, processor, memory and folders, for a bug report."),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orrery.checkpoints.store import CheckpointStore
-from orrery.cli.train import conclusion, epochs, plan, run
+from orrery.cli.train.app import conclusion, epochs, plan, run
 from orrery.errors import UsageError
 from orrery.training.assemble import assemble
 from orrery.training.config import Recipe

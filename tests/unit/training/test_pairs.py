@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from orrery.checkpoints.store import CheckpointStore
-from orrery.cli.train import plan, run
+from orrery.cli.train.app import plan, run
 from orrery.data.pair_batches import pair_batch
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from orrery.checkpoints.store import CheckpointStore
-from orrery.cli.train import run
+from orrery.cli.train.app import run
 from orrery.data.prepare import prepare
 from orrery.errors import DataError, UsageError
 from orrery.text.train import train_tokenizer

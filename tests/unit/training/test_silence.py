@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from battery import world
-from orrery.cli.train import conclusion
+from orrery.cli.train.app import conclusion
 from orrery.errors import DataError, MachineError, ModelFileError, OrreryError, RunError, UsageError
 from orrery.training.assemble_text import read_portions
 from orrery.training.building import make_tokenizer

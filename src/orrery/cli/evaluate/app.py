@@ -9,13 +9,13 @@ from cyclopts import Parameter
 
 from orrery.errors import UsageError
 
-ALONE = {"text": "orrery.cli.evaluate_text:text"}
+ALONE = {"text": "orrery.cli.evaluate.text:text"}
 """Tasks that measure files, not models."""
 TASKS = {
-    "translation": "orrery.cli.evaluate_translation:translation",
-    "alignment": "orrery.cli.evaluate_alignment:alignment",
-    "perplexity": "orrery.cli.evaluate_perplexity:perplexity",
-    "word-vectors": "orrery.cli.evaluate_word_vectors:word_vectors",
+    "translation": "orrery.cli.evaluate.translation:translation",
+    "alignment": "orrery.cli.evaluate.alignment:alignment",
+    "perplexity": "orrery.cli.evaluate.perplexity:perplexity",
+    "word-vectors": "orrery.cli.evaluate.word_vectors:word_vectors",
 }
 
 

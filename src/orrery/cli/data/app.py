@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from orrery.cli.data_clean import clean
-from orrery.cli.data_prepare import prepare, verify
+from orrery.cli.data.clean import clean
+from orrery.cli.data.prepare import prepare, verify
 from orrery.cli.numbers import COUNT_OR_NONE
 
 if TYPE_CHECKING:

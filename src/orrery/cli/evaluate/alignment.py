@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from orrery.cli.evaluate_translation import named_pairs
+from orrery.cli.evaluate.translation import named_pairs
 
 
 def alignment(

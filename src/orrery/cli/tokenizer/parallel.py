@@ -17,7 +17,7 @@ def compare_parallel(
     source: Path, target: Path, texts: Sequence[str], vocabulary: int, sentences: int
 ) -> dict[str, Any]:
     """Train the systems of the table on two line-aligned files, print and return what they do to held-back lines."""
-    from orrery.cli.tokenizer_compare import measures_row
+    from orrery.cli.tokenizer.compare import measures_row
     from orrery.data.corpora import read_pairs
     from orrery.text import parallel
 

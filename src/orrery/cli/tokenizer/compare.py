@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
 from orrery.cli.status import Waiting, waiting
 from orrery.cli.tables import print_table
-from orrery.cli.tokenizer_show import visible
+from orrery.cli.tokenizer.show import visible
 
 if TYPE_CHECKING:
     from orrery.text import Tokenizer
@@ -58,7 +58,7 @@ def compare(
         Replace the file of --json.
     """
     from orrery.checkpoints.outputs import OutputFile
-    from orrery.cli.tokenizer_parallel import compare_parallel
+    from orrery.cli.tokenizer.parallel import compare_parallel
     from orrery.errors import UsageError
 
     if sentences < 0:

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
-from orrery.cli.tokenizer_chat import chat
-from orrery.cli.tokenizer_compare import compare
-from orrery.cli.tokenizer_show import show
+from orrery.cli.tokenizer.chat import chat
+from orrery.cli.tokenizer.compare import compare
+from orrery.cli.tokenizer.show import show
 from orrery.errors import DataError
 from orrery.text.kinds import Kind
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from orrery.cli import train_word_vectors
+from orrery.cli.train import word_vectors as train_word_vectors
 from orrery.settings import runs_folder
 from orrery.training.recipes import as_yaml, load_recipe, words_of
 
