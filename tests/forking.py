@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 IMPORTS = (
-    "orrery.cli.program orrery.cli.train.app orrery.training.loop orrery.training.assemble orrery.loading.final "
-    "orrery.training.word_vectors orrery.kernels.word2vec orrery.loading.load orrery.loading.export "
-    "orrery.loading.importing orrery.loading.parity orrery.labs.demo orrery.labs.compare orrery.labs.bottleneck "
+    "orrery.cli.program orrery.cli.train.app orrery.training.loop orrery.training.assemble orrery.saving.final "
+    "orrery.training.word_vectors orrery.kernels.word2vec orrery.language_model.load orrery.exporting.export "
+    "orrery.saving.import_model orrery.parity.compare orrery.demo.tour orrery.compare.run orrery.labs.bottleneck "
     "orrery.laws.registry orrery.tasks.translation orrery.cli.chat sacrebleu gguf numba"
 )
 """What the verbs import, slow to come."""

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from orrery.families import load_family
-from orrery.loading.save import save_model
 from orrery.models.decoder import Decoder
+from orrery.saving.save import save_model
 from orrery.text.train import train_tokenizer
 
 Model = TypeVar("Model", bound=nn.Module)

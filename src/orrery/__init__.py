@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 
 # Name -> the module that holds it; a module of this package stands for itself.
 _ATTRIBUTES = {
-    "load": "orrery.loading.load",
+    "load": "orrery.language_model.load",
 }
 _MODULES = frozenset({"data", "errors", "generation", "inspection", "settings", "text", "training"})
 

@@ -19,7 +19,7 @@ RECIPES = {"train", "demo", "compare"}
 """Verbs that take a recipe's keys as flags with a dot."""
 
 EVERYWHERE = {"--help", "--debug"}
-NO_FLAG = {"labs/demo_style.py", "labs/demo_page.py"}
+NO_FLAG = {"reports/style.py", "demo/page.py"}
 """They hold names of CSS, and command lines that a test of the page runs."""
 
 MANY = {
@@ -31,17 +31,17 @@ MANY = {
     ],
     "data/large_text.py": ["tokenizer train", "data prepare"],
     "generation/generate.py": ["generate", "chat", "translate", "score"],
-    "labs/compare.py": ["compare"],
-    "labs/compare_plan.py": ["compare"],
-    "labs/compare_texts.py": ["compare"],
-    "labs/contenders.py": ["compare"],
-    "labs/demo.py": ["demo"],
+    "compare/run.py": ["compare"],
+    "compare/plan.py": ["compare"],
+    "compare/texts.py": ["compare"],
+    "compare/models.py": ["compare"],
+    "demo/tour.py": ["demo"],
     "labs/lab.py": ["lab"],
     "laws/registry.py": ["verify"],
-    "loading/files.py": ["import"],
-    "loading/hub.py": ["import"],
-    "loading/importing.py": ["import"],
-    "loading/language_model.py": ["generate", "chat", "score", "translate", "evaluate perplexity"],
+    "reading/files.py": ["import"],
+    "reading/hub.py": ["import"],
+    "saving/import_model.py": ["import"],
+    "language_model/model.py": ["generate", "chat", "score", "translate", "evaluate perplexity"],
     "tasks/perplexity.py": ["evaluate perplexity"],
     "text/chat/render.py": ["tokenizer chat", "chat"],
     "training/folder.py": ["train"],

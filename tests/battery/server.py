@@ -17,6 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
+PACKAGES = (
+    *("cli", "training", "language_model", "exporting", "saving", "reading", "parity", "tasks"),
+    *("demo", "compare", "labs"),
+)
 SPARE = 8 << 30
 """Bytes of address space that a command may take beyond what is loaded."""
 
@@ -24,7 +28,19 @@ SPARE = 8 << 30
 def load_everything() -> None:
     """Import what the verbs import, so that the forks need not."""
 
-    for package in ("cli", "training", "loading", "tasks", "labs"):
+    for package in (
+        "cli",
+        "training",
+        "language_model",
+        "exporting",
+        "saving",
+        "reading",
+        "parity",
+        "tasks",
+        "demo",
+        "compare",
+        "labs",
+    ):
         root = importlib.import_module(f"orrery.{package}")
         for module in pkgutil.walk_packages(root.__path__, f"{root.__name__}."):
             with contextlib.suppress(ImportError):

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from orrery.errors import OrreryError
 from orrery.families import current_names, load_family, rules_of
-from orrery.loading.architecture import published
-from orrery.loading.weights import from_theirs
 from orrery.models.encoder import Encoder
+from orrery.reading.architecture import published
+from orrery.reading.weights import from_theirs
 from tests.parity import oracle
 from tests.parity.helper import answer_of, error, load, random_ids
 

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family, spec_of
-from orrery.loading.load import load
+from orrery.language_model.load import load
 from tests.parity import oracle
 from tests.parity.helper import error, random_ids
 from tests.parity.oracle import REFERENCED

@@ -10,7 +10,7 @@ import transformers
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family
 from orrery.generation.constraints import Constraints, Place
-from orrery.loading.load import load
+from orrery.language_model.load import load
 from tests.parity import oracle
 from tests.tiny_models import TOKENIZER
 

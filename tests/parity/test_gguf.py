@@ -15,14 +15,14 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from torch import nn
 
 from orrery.checkpoints.layouts import ROWS
+from orrery.exporting import gguf_architectures
+from orrery.exporting.export import export_gguf
 from orrery.families import load_family, names
-from orrery.loading import gguf_architectures
-from orrery.loading.export import export_gguf
-from orrery.loading.language_model import LanguageModel
-from orrery.loading.load import load
-from orrery.loading.read import read
-from orrery.loading.save import save_model
+from orrery.language_model.load import load
+from orrery.language_model.model import LanguageModel
 from orrery.nn.activations import ACTIVATIONS
+from orrery.reading.read import read
+from orrery.saving.save import save_model
 from orrery.text.bpe import WORDS
 from orrery.text.tokenizer import Tokenizer
 from tests.parity.oracle import randomise

@@ -15,8 +15,8 @@ import torch
 import transformers
 
 from orrery.families import names
-from orrery.loading.architecture import published
 from orrery.models.condensed import condense
+from orrery.reading.architecture import published
 from tests.parity.oracle import REFERENCED
 
 DATA = Path(__file__).parents[1] / "data/published_configs.jsonl"

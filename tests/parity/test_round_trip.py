@@ -8,7 +8,7 @@ import transformers
 
 from orrery.checkpoints.tensors import read_tensors
 from orrery.families import load_family
-from orrery.loading.load import load
+from orrery.language_model.load import load
 from tests.parity.oracle import REFERENCED, randomise
 
 WRITTEN_ANEW = {"transformers_version", "dtype", "torch_dtype", "_name_or_path"}

@@ -16,7 +16,7 @@ from orrery.cli.tokenizer.app import app
 from orrery.errors import DataError, MachineError, ModelFileError, UsageError
 from orrery.generation.conversation import Conversation
 from orrery.generation.generate import Generation
-from orrery.loading.save import save_model
+from orrery.saving.save import save_model
 from orrery.text.chat.formats import ChatFormat
 from tiny_models import CONFIGS, saved, tiny
 

@@ -10,10 +10,10 @@ import yaml
 from demo_toy import write_ring
 from orrery.cli.compare import BASE
 from orrery.cli.program import run
-from orrery.labs import compare as lab
-from orrery.labs.compare_texts import read
-from orrery.labs.demo_floors import model_bits_per_byte
-from orrery.loading.load import load
+from orrery.compare import run as lab
+from orrery.compare.texts import read
+from orrery.evaluation.floors import model_bits_per_byte
+from orrery.language_model.load import load
 from orrery.models.ngram import TokenNgram
 from orrery.training.loop import Trainer
 from orrery.training.recipes import load_recipe

@@ -13,7 +13,7 @@ import pytest
 import transformers
 
 from orrery.errors import UsageError
-from orrery.loading import hub
+from orrery.reading import hub
 from tiny_models import saved
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -8,13 +8,13 @@ from tests.parity.oracle import REFERENCED
 from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.cli.program import run
 from orrery.families import load_family, model_type, names
-from orrery.loading import reference
-from orrery.loading.parity import compare
-from orrery.loading.save import save_model
-from orrery.loading.weights import weights_of
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.spec import to_json
+from orrery.parity import reference
+from orrery.parity.compare import compare
+from orrery.reading.weights import weights_of
+from orrery.saving.save import save_model
 from tiny_models import CONFIGS, randomised, saved, tiny
 
 NORM = "model.layers.1.input_layernorm.weight"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orrery.loading.load import load
+from orrery.language_model.load import load
 from orrery.models.word2vec.files import read_vectors
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))

@@ -8,7 +8,7 @@ import torch
 import yaml
 
 from orrery.cli.program import run
-from orrery.loading.load import load
+from orrery.language_model.load import load
 
 FAMILIES = {
     "nplm": {"hidden_size": 24, "order": 4},

@@ -9,7 +9,7 @@ import torch
 import outputs_toy
 from orrery.checkpoints import succession
 from orrery.cli.program import run
-from orrery.loading.load import load
+from orrery.language_model.load import load
 from outputs_toy import tree
 
 

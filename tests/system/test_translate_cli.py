@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from orrery.cli.program import run
-from orrery.loading.load import load
+from orrery.language_model.load import load
 
 RECIPE = {
     "name": "reverse",

@@ -11,7 +11,7 @@ import yaml
 
 from orrery.cli.evaluate.word_vectors import word_vectors
 from orrery.cli.program import run
-from orrery.loading.load import load
+from orrery.language_model.load import load
 from orrery.models.word2vec.files import read_binary, read_text, read_vectors, write_text
 from orrery.models.word2vec.vectors import Vectors
 from tiny_models import saved

@@ -56,7 +56,7 @@ def chat(
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
     from orrery.generation.conversation import Conversation
-    from orrery.loading.load import load
+    from orrery.language_model.load import load
 
     lm = load(model, device, dtype)
     form = lm.chat_template(template)

@@ -13,9 +13,9 @@ from orrery.settings import runs_folder
 from orrery.training.recipes import load_recipe
 
 if TYPE_CHECKING:
-    from orrery.labs.compare_plan import Plan
+    from orrery.compare.plan import Plan
 
-BASE = Path(__file__).parents[1] / "labs" / "compare.yaml"
+BASE = Path(__file__).parents[1] / "compare" / "recipe.yaml"
 
 
 def compare(
@@ -46,8 +46,8 @@ def compare(
         resume: Go on with the comparison in the folder.
     """
     plan = make_plan(words, text, models, parameters, minutes, steps)
-    from orrery.labs import compare as lab
-    from orrery.labs.compare_findings import COLUMNS
+    from orrery.compare import run as lab
+    from orrery.compare.findings import COLUMNS
     from orrery.training.progress import find_reporter
 
     folder = output or runs_folder() / "compare"
@@ -76,8 +76,8 @@ def make_plan(
     if given and parameters is not None:
         raise UsageError("recipes have their own number of parameters", "leave --parameters out, or the recipes")
     base = given[0] if given else load_recipe(BASE, overrides, os.environ)
-    from orrery.labs.compare_plan import Plan
-    from orrery.labs.contenders import MODELS
+    from orrery.compare.models import MODELS
+    from orrery.compare.plan import Plan
 
     chosen = ("" if given else ",".join(MODELS)) if models is None else models
     return Plan(

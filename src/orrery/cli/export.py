@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
-    from orrery.loading.export import Exported
+    from orrery.exporting.export import Exported
 
 
 def export(
@@ -41,10 +41,11 @@ def export(
     if format != "word2vec" and binary:
         raise UsageError("--binary belongs to word2vec", "leave --binary away")
     from orrery.checkpoints.outputs import OutputFile, OutputFolder
-    from orrery.loading.export import export_gguf, export_hf, export_word2vec
-    from orrery.loading.read import read
-    from orrery.loading.save import MODEL_FILES
-    from orrery.loading.word_vectors import read_word_vectors
+    from orrery.exporting.export import export_gguf, export_hf
+    from orrery.exporting.word2vec import export_word2vec
+    from orrery.reading.read import read
+    from orrery.reading.word_vectors import read_word_vectors
+    from orrery.saving.save import MODEL_FILES
 
     def say(line: str) -> None:
         print(line, file=sys.stderr)

@@ -10,7 +10,7 @@ from orrery.cli.console import printable
 from orrery.cli.numbers import ABOVE_ZERO, COUNT, NOT_NEGATIVE, NUMBER, SEED, SHARE
 
 if TYPE_CHECKING:
-    from orrery.loading.language_model import LanguageModel
+    from orrery.language_model.model import LanguageModel
 
 _WHY = {
     "end": "the end token",
@@ -62,7 +62,7 @@ def generate(
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
     from orrery.generation.search import refuse_with_beams
-    from orrery.loading.load import load
+    from orrery.language_model.load import load
 
     drawing = {"top_k": top_k, "top_p": top_p, "min_p": min_p, "repetition_penalty": repetition_penalty, "stop": stop}
     limits = {"max_new_tokens": max_new_tokens, "truncate": truncate}

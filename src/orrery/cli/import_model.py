@@ -17,10 +17,10 @@ def import_model(model: str, out: Path, /, *, allow_pickle: bool = False, overwr
         overwrite: Replace an import that is in the folder, which holds nothing else.
     """
     from orrery.checkpoints.outputs import OutputFolder
-    from orrery.loading import hub
-    from orrery.loading.importing import IMPORTED, import_model
-    from orrery.loading.word_vectors import import_word2vec
+    from orrery.exporting.word2vec import import_word2vec
     from orrery.models.word2vec.files import VECTORS, is_vectors
+    from orrery.reading import hub
+    from orrery.saving.import_model import IMPORTED, import_model
 
     def say(line: str) -> None:
         print(line, file=sys.stderr)

@@ -44,7 +44,7 @@ def neighbours(
         overwrite: Replace the file of --map.
     """
     from orrery.checkpoints.outputs import OutputFile
-    from orrery.loading.word_vectors import read_word_vectors
+    from orrery.reading.word_vectors import read_word_vectors
 
     if n < 1:
         raise UsageError(f"--n {n} shows nothing", "give 1 or more")
@@ -107,7 +107,7 @@ def print_measures(vectors: "Vectors") -> None:
 
 def draw_map(vectors: "Vectors", words: Sequence[str], n: int) -> str:
     """Return the words, each with its nearest in one hue, on the plane of their largest variance, as SVG."""
-    from orrery.figures import scatter
+    from orrery.reports.figures import scatter
 
     groups: dict[str, list[str]] = {}
     placed: set[str] = set()

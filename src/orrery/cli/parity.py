@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from orrery.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from orrery.loading.parity import Parity
+    from orrery.parity.compare import Parity
 
 _LAYERS = re.compile(r"(encoder\.)?(embedded|blocks\.\d+\.resid_post|final|memory)|logits")
 
@@ -38,12 +38,12 @@ def parity(
         overwrite: Replace the file of --json.
     """
     from orrery.checkpoints.outputs import OutputFile
-    from orrery.loading.parity import compare
+    from orrery.parity.compare import compare
 
     target = OutputFile(json, inputs=[model, against], overwrite=overwrite) if json is not None else None
     other = None
     if reader == "transformers":
-        from orrery.loading.reference import look as other  # type: ignore[assignment]
+        from orrery.parity.reference import look as other  # type: ignore[assignment]
     found = compare(model, against, dtype, other=other)
     if target is not None:
         target.write(json_format.dumps(_as_json(found), indent=1) + "\n")

@@ -35,7 +35,7 @@ def score(
     content = _read(file) if file is not None else str(text)
     if not content:
         raise DataError("the text is empty", "give at least one character")
-    from orrery.loading.load import load
+    from orrery.language_model.load import load
 
     _print(content, load(model, device, dtype).score(content))
 

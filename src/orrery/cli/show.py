@@ -63,9 +63,9 @@ def _print_one(model: str, config: Path | None, json: bool) -> None:
 
 def _find(model: str, config: Path | None) -> "AssemblySpec":
     """Return the architecture that a word or a path means."""
-    from orrery.loading import hub
-    from orrery.loading.architecture import is_family, of_family, of_folder
-    from orrery.loading.read import locate
+    from orrery.reading import hub
+    from orrery.reading.architecture import is_family, of_family, of_folder
+    from orrery.reading.read import locate
 
     if is_family(model) or not (Path(model).exists() or model.startswith(hub.PREFIX)):
         return of_family(model, config)

@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.figures import heat_map
 from orrery.inspection.trace import Trace
+from orrery.reports.figures import heat_map
 from orrery.text import Tokenizer
 
 _OTHERS = "align with RNNsearch, Luong or a Transformer"

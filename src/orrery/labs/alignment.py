@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orrery.figures import heat_map
 from orrery.inspection.trace import trace
 from orrery.labs.fit import build, fit
 from orrery.labs.lab import Numbers
 from orrery.labs.pairs import FIRST, ReversedPairs, accuracy, translator
 from orrery.objectives.seq2seq import TeacherForced
+from orrery.reports.figures import heat_map
 
 WIDTH, STEPS, RATE = 32, 400, 0.01
 TASK, QUICK_TASK, QUICK_STEPS = ReversedPairs(20, 64, 2, 10), ReversedPairs(10, 64, 2, 6), 350

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orrery.figures import line_chart
 from orrery.labs.fit import build
 from orrery.labs.lab import Numbers
 from orrery.nn.attention.kernels import eager
 from orrery.objectives.causal import CausalLanguageModel
+from orrery.reports.figures import line_chart
 
 VOCABULARY, WIDTH, ROWS = 32, 64, 8
 LENGTHS, REPEATS = (16, 32, 64, 128, 256), 7

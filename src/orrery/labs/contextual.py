@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from orrery.figures import bar_chart
 from orrery.labs.fit import build, fit
 from orrery.labs.lab import Numbers
 from orrery.objectives.causal import IGNORED, CausalLanguageModel
 from orrery.objectives.protocols import Batch
+from orrery.reports.figures import bar_chart
 
 WORD = "apple"
 EATEN, SWITCHED_ON = "i bought an apple and an orange .", "i bought an apple watch ."

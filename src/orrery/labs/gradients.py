@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from orrery.figures import line_chart
 from orrery.inspection.gradient_distance import gradient_by_distance
 from orrery.labs.fit import build, fit
 from orrery.labs.lab import Numbers
 from orrery.labs.recall import Delayed
 from orrery.models.decoder import Decoder
 from orrery.objectives.causal import CausalLanguageModel
+from orrery.reports.figures import line_chart
 
 VOCABULARY, WIDTH, LENGTH, ROWS = 16, 32, 40, 32
 STEPS, QUICK_STEPS, RATE = 200, 30, 3e-3

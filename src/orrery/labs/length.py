@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import torch
 
-from orrery.figures import line_chart
 from orrery.labs.fit import build, fit, parameters
 from orrery.labs.lab import Numbers
 from orrery.labs.pairs import FreeOrder, accuracy, translator
 from orrery.objectives.seq2seq import TeacherForced
+from orrery.reports.figures import line_chart
 
 TESTED, RATE, DROPOUT = 256, 0.01, 0.1
 WIDTHS = {"rnnenc": 39, "rnnsearch": 32}

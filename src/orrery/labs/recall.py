@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from orrery.figures import line_chart
 from orrery.labs.fit import build, fit, parameters
 from orrery.labs.lab import Numbers
 from orrery.objectives.causal import IGNORED, CausalLanguageModel
 from orrery.objectives.protocols import Batch
+from orrery.reports.figures import line_chart
 
 VOCABULARY, LENGTH, ROWS, RATE = 8, 32, 32, 0.01
 DISTANCES, STEPS = (1, 2, 4, 8, 16), 400

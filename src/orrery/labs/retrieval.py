@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from orrery.errors import RunError
-from orrery.figures import heat_map
+from orrery.reports.figures import heat_map
 from orrery.text.onehot import Vectors, one_hot, relevance, similarities
 
 QUERY = "Seattle motel"

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from orrery.figures import bar_chart
 from orrery.labs.fit import build, fit, parameters
 from orrery.labs.lab import Numbers
 from orrery.labs.pairs import FIRST, ReversedPairs, accuracy, translator
 from orrery.models.sequence_to_sequence import SequenceToSequence
 from orrery.nn.attention.alignment_score import AlignmentScore
 from orrery.objectives.seq2seq import TeacherForced
+from orrery.reports.figures import bar_chart
 
 WIDTH, RATE = 32, 0.01
 TASK, STEPS, SOURCE = ReversedPairs(20, 64, 2, 8), 400, 50

@@ -11,8 +11,8 @@ from orrery.checkpoints.rules import to_ours, to_theirs
 from orrery.families import load_family, rules_of
 from orrery.laws.evidence import FLOAT64, Evidence, deviation, within
 from orrery.laws.models import Subject, Writer, random_ids, tiny
-from orrery.loading.weights import weights_of
 from orrery.nn.spec import from_json, to_json
+from orrery.reading.weights import weights_of
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 

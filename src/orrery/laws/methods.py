@@ -21,7 +21,6 @@ from orrery.laws.evidence import FLOAT64, Evidence, exactly_equal, within
 from orrery.laws.formula import numbers
 from orrery.laws.outputs import apart, asked, built, compared, padded
 from orrery.laws.runs import recipe, scratch
-from orrery.loading.weights import fill, weights_of
 from orrery.models.encoder_decoder import ConditionalDecoder
 from orrery.nn.masks import TokenPositions
 from orrery.nn.positions.scheme import Call
@@ -29,6 +28,7 @@ from orrery.nn.residual import Dropout
 from orrery.objectives.causal import IGNORED, CausalLanguageModel
 from orrery.objectives.protocols import Batch
 from orrery.objectives.seq2seq import TeacherForced
+from orrery.reading.weights import fill, weights_of
 
 DRAWS = 4000
 LISTED = 4

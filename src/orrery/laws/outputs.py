@@ -19,7 +19,6 @@ from orrery.laws import questions
 from orrery.laws.accumulation import OneOf
 from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, within
 from orrery.laws.formula import numbers
-from orrery.loading.weights import fill, weights_of
 from orrery.models.decoder import Decoder
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import ConditionalDecoder
@@ -28,6 +27,7 @@ from orrery.nn.patches import PatchEmbedding
 from orrery.objectives.causal import IGNORED, CausalLanguageModel
 from orrery.objectives.protocols import Batch, Objective
 from orrery.objectives.seq2seq import TeacherForced
+from orrery.reading.weights import fill, weights_of
 
 Answers = list[list[Tensor]]
 Found = Mapping[str, Any]

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from orrery.data.records import Pair
 from orrery.errors import DataError
-from orrery.loading.language_model import LanguageModel
+from orrery.language_model.model import LanguageModel
 
 LOCAL = 3
 """A jump over at most this many words is local."""

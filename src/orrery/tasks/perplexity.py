@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from orrery.data.batches import SequentialWindows
 from orrery.errors import DataError, UsageError
-from orrery.loading.language_model import LanguageModel
+from orrery.language_model.model import LanguageModel
 from orrery.models.decoder import Decoder
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training.distributed import Alone

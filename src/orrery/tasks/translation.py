@@ -8,7 +8,7 @@ from typing import Any
 from orrery.data.records import Pair
 from orrery.errors import DataError
 from orrery.evaluation.translation import Scored, bleu, chrf
-from orrery.loading.language_model import LanguageModel
+from orrery.language_model.model import LanguageModel
 
 BORDERS = (10, 15, 20, 30)
 """Words of a source: the upper ends of the buckets, the last of which is open."""

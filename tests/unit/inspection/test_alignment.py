@@ -11,8 +11,8 @@ from orrery.data.records import Pair
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family
 from orrery.inspection.alignment import words_of
-from orrery.loading.language_model import LanguageModel
-from orrery.loading.read import Stored
+from orrery.language_model.model import LanguageModel
+from orrery.reading.read import Stored
 from orrery.tasks import alignment
 from orrery.tasks.alignment import Walk, evaluate_alignment, kendall, walk
 from orrery.text.train import train_tokenizer

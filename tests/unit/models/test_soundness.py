@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from orrery.errors import MachineError, ModelFileError, OrreryError
 from orrery.families import load_family, names
-from orrery.loading.architecture import own
 from orrery.models.limits import check_memory
 from orrery.models.soundness import check_whole
 from orrery.nn.spec import to_json
+from orrery.reading.architecture import own
 from orrery.training.building import read_spec
 from orrery.training.config import ModelSettings
 

@@ -10,8 +10,8 @@ import torch
 
 from orrery.data.records import Pair
 from orrery.errors import DataError, UsageError
-from orrery.loading.language_model import LanguageModel
-from orrery.loading.read import Stored
+from orrery.language_model.model import LanguageModel
+from orrery.reading.read import Stored
 from orrery.tasks.perplexity import evaluate_perplexity
 from orrery.tasks.translation import by_length, evaluate_translation
 from tiny_models import TOKENIZER, tiny

@@ -12,7 +12,7 @@ from orrery.cli.train.app import plan, run
 from orrery.data.pair_batches import pair_batch
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family
-from orrery.loading.load import load
+from orrery.language_model.load import load
 from orrery.models.dropout import with_dropout
 from orrery.models.encoder_decoder import ConditionalDecoder
 from orrery.nn.residual import Dropout

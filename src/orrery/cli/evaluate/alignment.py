@@ -29,7 +29,7 @@ def alignment(
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
     from orrery.cli.status import waiting
-    from orrery.loading.load import load
+    from orrery.language_model.load import load
     from orrery.tasks.alignment import evaluate_alignment
 
     pairs = named_pairs(source, target, named)

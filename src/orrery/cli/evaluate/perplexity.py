@@ -35,7 +35,7 @@ def perplexity(
         raise UsageError("give either --file or --set, not both and not neither", "--set tiny-shakespeare")
     from orrery.cli.status import waiting
     from orrery.data.corpora import read_corpus
-    from orrery.loading.load import load
+    from orrery.language_model.load import load
     from orrery.tasks.perplexity import evaluate_perplexity
 
     texts = [document.text for document in read_corpus(named or str(file))]

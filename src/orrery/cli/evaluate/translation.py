@@ -42,7 +42,7 @@ def translation(
     from orrery.checkpoints.outputs import OutputFile
     from orrery.cli.status import waiting
     from orrery.cli.translate import counting, one_line
-    from orrery.loading.load import load
+    from orrery.language_model.load import load
     from orrery.tasks.translation import evaluate_translation
 
     inputs = [model, source, target]

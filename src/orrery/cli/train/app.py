@@ -117,7 +117,7 @@ def epochs(records: list[dict[str, Any]]) -> list[str]:
 
 def make_parts(recipe: "Recipe") -> "Parts":
     """Assemble the recipe; add how the final model is written and what share of the matmul rate is reached."""
-    from orrery.loading.final import sample_writer, writer
+    from orrery.saving.final import sample_writer, writer
     from orrery.training.assemble import assemble
 
     assembly = assemble(recipe)

@@ -1,0 +1,37 @@
+"""A path in, a language model out."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from orrery.language_model.model import LanguageModel
+from orrery.reading.placement import choose_device, describe, place
+from orrery.reading.read import read
+
+
+def _to_stderr(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def load(
+    path: str | Path, device: str = "auto", dtype: str = "auto", say: Callable[[str], None] = _to_stderr
+) -> LanguageModel:
+    """Load a model.
+
+    Args:
+        path: a run (its final model, else its best checkpoint, else its newest), a checkpoint, a Hugging Face folder,
+            or ``hf:org/name@revision``, the only form that opens a socket.
+        device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda``, ``cuda:1``.
+        dtype: ``auto``, ``stored`` (exactly the file's), ``float32``, ``bfloat16``, ``float16``, ``float64``.
+        say: told what was chosen; by default it is printed on stderr.
+
+    Raises:
+        UsageError: no such device or dtype, or the hub has no such model.
+        ModelFileError: there is no model, or its files are damaged or do not fit each other.
+        MachineError: this machine has no such device, or the hub cannot be reached.
+    """
+    target = choose_device(device)
+    stored = read(path, say)
+    place(stored.model, target, dtype)
+    say(f"{stored.folder}: {describe(stored.model)}")
+    return LanguageModel(stored)

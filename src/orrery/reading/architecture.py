@@ -1,0 +1,84 @@
+"""From a name or a path to an architecture, without reading a weight."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from orrery.checkpoints.store import SPEC
+from orrery.errors import ModelFileError, UsageError
+from orrery.families import load_family, names, spec_of
+from orrery.models.assemblies import AssemblySpec
+from orrery.models.limits import check_numbers
+from orrery.models.soundness import check_whole, describes_a_model
+from orrery.nn.spec import from_json
+from orrery.reading.files import CONFIG, read_json
+
+
+def published(config: Mapping[str, Any], path: Path) -> AssemblySpec:
+    """Return the architecture that the content of a ``config.json`` describes.
+
+    Raises:
+        ModelFileError: no family has it, or it describes nothing that can be built; ``path`` is named.
+    """
+    rules = load_family(config.get("model_type"))
+    check_numbers(config, path)
+    with describes_a_model(path):
+        return check_whole(spec_of(rules, config))
+
+
+def own(path: Path) -> AssemblySpec:
+    """Return the architecture of a ``spec.json``.
+
+    Raises:
+        ModelFileError: it describes nothing that can be built.
+    """
+    content = read_json(path)
+    with describes_a_model(path):
+        check_numbers(content, path)
+        return check_whole(from_json(content))
+
+
+def of_folder(folder: Path) -> AssemblySpec:
+    """Return the architecture of the model in a folder.
+
+    Raises:
+        ModelFileError: its file is damaged or describes nothing that can be built.
+    """
+    if (folder / SPEC).is_file():
+        return own(folder / SPEC)
+    return published(read_json(folder / CONFIG), folder / CONFIG)
+
+
+def of_family(name: str, config: Path | None = None) -> AssemblySpec:
+    """Return a family's architecture, of a file like ``config.json`` or of the family's defaults.
+
+    Where the defaults alone describe no model, because no published one has them all, it is the tiny configuration.
+
+    Raises:
+        UsageError: the file is of another family.
+        ModelFileError: there is no such family, or the file describes nothing that can be built.
+    """
+    family = load_family(name)
+    if config is None:
+        with suppress(ModelFileError):
+            return check_whole(family.spec({}))
+        return check_whole(family.spec(family.TINY))
+    content = read_json(config)
+    check_numbers(content, config)
+    if _plain(content.get("model_type", name)) != _plain(name):
+        raise UsageError(
+            f"{config} is a configuration of {content['model_type']!r}, not of {name!r}",
+            "name the family that it is of",
+        )
+    with describes_a_model(config):
+        return check_whole(spec_of(family, content))
+
+
+def is_family(name: str) -> bool:
+    """Say whether a word names a family; a folder of the same name is ``./name``."""
+    return bool({name, _plain(name)} & set(names()))
+
+
+def _plain(name: Any) -> str:
+    return str(name).replace("-", "_")

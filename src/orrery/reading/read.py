@@ -1,0 +1,208 @@
+"""Reading a model from a folder: a Hugging Face folder, a checkpoint, or a run, which holds both."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from orrery.checkpoints import manifest, succession
+from orrery.checkpoints.names import FOLDER as CHECKPOINT
+from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
+from orrery.errors import ModelFileError
+from orrery.families import current_names, load_family, rules_of
+from orrery.models.assemblies import Assembly, AssemblySpec, vocabulary_of
+from orrery.models.empty import build_empty
+from orrery.models.encoder_decoder import ConditionalDecoder
+from orrery.models.limits import check_size
+from orrery.models.soundness import describes_a_model
+from orrery.reading import hub
+from orrery.reading.architecture import own, published
+from orrery.reading.files import CONFIG, GENERATION, Weights, open_weights, read_json
+from orrery.reading.weights import check_fit, fill, from_theirs
+from orrery.text import Tokenizer, load_tokenizer
+from orrery.text.chat.folder import read_templates
+
+CHECKPOINTS, FINAL, RECIPE = "checkpoints", "final", "config.yaml"
+RECIPE_LIMIT = 100_000
+"""Bytes: a recipe has a few thousand, and YAML takes seconds for a million."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a folder holds.
+
+    Attributes:
+        folder: where it was found.
+        model: in eval mode, on the CPU, in the file's dtypes.
+        family: the ``model_type``, where the folder or its run names one.
+        config: the family's configuration.
+        generation: the content of ``generation_config.json``.
+        tokenizer: where there is one.
+        chat: the chat templates by name, ``default`` the one for chats.
+    """
+
+    folder: Path
+    model: Assembly
+    family: str | None = None
+    config: Mapping[str, Any] | None = None
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    tokenizer: Tokenizer | None = None
+    chat: Mapping[str, str] = field(default_factory=dict)
+
+
+def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> Stored:
+    """Read the model at a path.
+
+    Args:
+        path: a run (its final model, else its best checkpoint, else its newest), a checkpoint, a Hugging Face folder,
+            or ``hf:org/name@revision``.
+        say: told which of a run's models was taken, or the commit of a model on the hub.
+
+    Raises:
+        UsageError: the hub has no such model.
+        MachineError: the hub cannot be reached.
+        ModelFileError: there is no model, or its files are damaged or do not fit each other.
+    """
+    folder = locate(path, say)
+    stored = _read_checkpoint(folder) if (folder / SPEC).is_file() else read_published(folder)
+    _check_tokenizer(stored, say)
+    stored.model.eval()
+    return stored
+
+
+def _check_tokenizer(stored: Stored, say: Callable[[str], None]) -> None:
+    """Refuse a tokenizer of another model: its ids have no row in this one's table.
+
+    Added tokens beyond the table are told of only: published models have them, for padding, and a text that holds
+    one is refused when it comes.
+    """
+    size, tokenizer = vocabulary_of(stored.model.spec), stored.tokenizer
+    if size is None or tokenizer is None or tokenizer.size <= size:
+        return
+    added = {token["id"] for token in tokenizer.definition.get("added_tokens") or ()}
+    beyond = set(range(size, tokenizer.size))
+    if not beyond <= added:
+        raise ModelFileError(
+            f"{stored.folder}: the tokenizer has {tokenizer.size:,} ids, the model {size:,}",
+            "put the tokenizer there that the model was trained with",
+        )
+    say(f"{stored.folder}: {len(beyond)} added tokens of the tokenizer have no row in the model")
+
+
+def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> Path:
+    """Return the folder with the weights that a path means."""
+    if str(path).startswith(hub.PREFIX):
+        return hub.fetch(str(path), say)
+    folder = Path(path)
+    if not folder.is_dir():
+        what = "is a file, not a folder" if folder.exists() else "does not exist"
+        raise ModelFileError(f"{folder} {what}", "give a run, a checkpoint or a Hugging Face folder")
+    succession.finish(folder)
+    if _has_model(folder):
+        return folder
+    if _has_model(folder / FINAL):
+        say(f"{folder}: the final model")
+        return folder / FINAL
+    store = CheckpointStore(folder / CHECKPOINTS if (folder / CHECKPOINTS).is_dir() else folder)
+    best, steps = store.best(), store.steps()
+    if not steps:
+        raise ModelFileError(
+            f"{folder} has neither config.json nor checkpoints",
+            "give a run, a checkpoint or a Hugging Face folder",
+        )
+    step, kind = (best, "best") if best in steps else (steps[0], "newest")
+    say(f"{folder}: the {kind} checkpoint, step {step}")
+    return store.path(step)
+
+
+def _has_model(folder: Path) -> bool:
+    return (folder / CONFIG).is_file() or (folder / SPEC).is_file()
+
+
+def read_published(folder: Path, weights: Weights | None = None) -> Stored:
+    """Read a Hugging Face folder, with other weights than its own where they are given.
+
+    Raises:
+        ModelFileError: files are missing or damaged or do not fit each other.
+    """
+    config = _checked_ends(read_json(folder / CONFIG), folder / CONFIG)
+    family = config.get("model_type")
+    spec = published(config, folder / CONFIG)
+    weights = open_weights(folder) if weights is None else weights
+    with describes_a_model(folder / CONFIG):
+        check_size(spec, weights.elements, folder / CONFIG)
+    model = _build(spec, folder / CONFIG)
+    rules = load_family(family)
+    for check, tensors in ((check_fit, weights.empty()), (fill, weights)):
+        theirs = current_names(rules, config, tensors)
+        check(model, from_theirs(model, theirs, rules_of(rules, config)))
+    return Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
+
+
+def _build(spec: AssemblySpec, path: Path) -> Assembly:
+    with describes_a_model(path):
+        return build_empty(spec)
+
+
+def _read_checkpoint(folder: Path) -> Stored:
+    """Read weights under our own names, and what the run around them says of the family.
+
+    Every byte is compared with the manifest, without which a checkpoint's folder is not accepted; the final model of
+    an architecture outside the families has none.
+    """
+    if CHECKPOINT.fullmatch(folder.name) or (folder / manifest.NAME).is_file():
+        manifest.check_folder(folder, needed=(MODEL, SPEC))
+    model = _build(own(folder / SPEC), folder / SPEC)
+    weights = open_weights(folder)
+    check_fit(model, weights.empty())
+    fill(model, weights)
+    run = folder.parent if folder.name == FINAL else folder.parent.parent
+    recipe = _recipe(run).get("model") or {}
+    # A recipe may leave the vocabulary and the start of targets to the tokenizer; the model knows what they were.
+    known = {"vocab_size": size} if (size := vocabulary_of(model.spec)) else {}
+    known |= {"decoder_start_token_id": model.first} if isinstance(model, ConditionalDecoder) else {}
+    config = {**known, **(recipe.get("config") or {})}
+    places = (folder, run, run / FINAL)
+    chat = next(filter(None, map(read_templates, places)), {})
+    return Stored(folder, model, recipe.get("family"), config, {}, _tokenizer(*places), chat)
+
+
+def _generation(folder: Path) -> dict[str, Any]:
+    """Return the content of ``generation_config.json``, where there is one."""
+    path = folder / GENERATION
+    return _checked_ends(read_json(path) if path.is_file() else {}, path)
+
+
+def _checked_ends(content: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return a file's content, whose end tokens must be numbers: no token would equal a word, and no text end."""
+    ends = content.get("eos_token_id")
+    if ends is not None and not all(type(id) is int for id in (ends if isinstance(ends, list) else [ends])):
+        message = f"{path}: eos_token_id = {str(ends)[:60]!r} is no token number"
+        raise ModelFileError(message, "give a number or a list of them")
+    return content
+
+
+def _tokenizer(*folders: Path) -> Tokenizer | None:
+    """Return the first tokenizer in these folders."""
+    for folder in folders:
+        if (folder / "tokenizer.json").is_file():
+            return load_tokenizer(folder)
+    return None
+
+
+def _recipe(run: Path) -> dict[str, Any]:
+    """Return the resolved recipe of a run; a checkpoint may have left its run."""
+    path = run / RECIPE
+    if not path.is_file():
+        return {}
+    if path.stat().st_size > RECIPE_LIMIT:
+        raise ModelFileError(
+            f"{path} has more than {RECIPE_LIMIT:,} bytes", "a run writes this file itself; restore it"
+        )
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
+        raise ModelFileError(f"{path} is not YAML: {error}", "a run writes this file itself; restore it") from error
+    return content if isinstance(content, dict) else {}

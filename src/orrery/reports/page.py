@@ -1,0 +1,45 @@
+"""A page of one HTML file that needs nothing but a browser, put together from sections, figures and tables.
+
+Everything from outside is escaped, nothing is fetched, and a content policy in the page forbids it.
+"""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from orrery.reports.style import STYLE
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def document(title: str, body: str) -> str:
+    """Return a whole page around its parts; ``body`` is markup."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<link rel="icon" href="data:,">\n'
+        f"<title>{visible(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
+        "</body>\n</html>\n"
+    )
+
+
+def section(title: str, body: str) -> str:
+    """Return a part of the page; ``body`` is markup."""
+    return f"<section>\n<h2>{visible(title)}</h2>\n{body}\n</section>"
+
+
+def figure(svg: str, caption: str, kind: str = "") -> str:
+    """Return an SVG with its caption, which is text."""
+    return f'<figure class="{kind}">{svg}<figcaption>{visible(caption)}</figcaption></figure>'
+
+
+def rows_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of texts."""
+    head = "".join(f'<th scope="col">{visible(cell)}</th>' for cell in heads) if any(heads) else ""
+    body = "\n".join("<tr>" + "".join(f"<td>{visible(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table>\n{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>\n{body}\n</tbody>\n</table>"
+
+
+def visible(text: str) -> str:
+    """Return a text escaped, with what HTML cannot hold or a reader cannot see replaced."""
+    return escape("".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text))

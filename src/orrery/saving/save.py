@@ -1,0 +1,153 @@
+"""Saving a model in the Hugging Face layout, so that transformers and everything built on it can load it."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from torch import Tensor, nn
+
+from orrery.checkpoints.disk import fsync_file, fsync_folder, machine_errors
+from orrery.checkpoints.rules import to_theirs
+from orrery.checkpoints.tensors import write_tensors
+from orrery.errors import UsageError
+from orrery.families import Family, load_family, model_type, rules_of, spec_of
+from orrery.models.dropout import without_dropout
+from orrery.reading.files import CARD, CONFIG, GENERATION, WEIGHTS
+from orrery.reading.weights import refuse_buffers, weights_of
+from orrery.saving.card import model_card
+from orrery.text.chat.folder import FILE as TEMPLATE
+from orrery.text.chat.folder import OTHERS as TEMPLATES
+from orrery.text.chat.folder import write_templates
+from orrery.text.tokenizer import FILES as TOKENIZER_FILES
+
+MODEL_FILES = (CARD, CONFIG, GENERATION, WEIGHTS, *TOKENIZER_FILES, TEMPLATE, TEMPLATES)
+"""What `save_model` leaves in a folder."""
+_CONTROL = {"bos_token_id": "start", "eos_token_id": "end", "pad_token_id": "pad"}
+
+
+@runtime_checkable
+class SavesItself(Protocol):
+    """A tokenizer, as far as saving goes."""
+
+    def save(self, folder: str | Path) -> None:
+        """Write its files into a folder."""
+        ...
+
+    def special(self, name: str) -> int:
+        """Return the id of a control token by its role."""
+        ...
+
+
+def save_model(
+    folder: str | Path,
+    model: nn.Module,
+    family: str,
+    config: Mapping[str, Any],
+    tokenizer: SavesItself | None = None,
+    card: Mapping[str, Any] | None = None,
+    generation: Mapping[str, Any] | None = None,
+    chat: Mapping[str, str] | None = None,
+) -> None:
+    """Write config.json, weights, generation_config.json, the tokenizer's files, chat templates and a model card.
+
+    Every file is complete under its name or not there; config.json, without which a folder is no model, is the last.
+    Loading gives the same bytes back.
+
+    Args:
+        folder: made where it is missing.
+        model: its tensors are written in the dtype that they have, a tied one once.
+        family: the ``model_type``.
+        config: the family's configuration, in Hugging Face's names.
+        tokenizer: written beside the weights.
+        card: facts for README.md, see ``model_card``.
+        generation: the content of generation_config.json; by default the ids of the tokenizer's control tokens.
+        chat: chat templates by name; ``default`` becomes chat_template.jinja.
+
+    Raises:
+        UsageError: the model is not what the configuration describes, or has a tensor that the file cannot hold.
+        MachineError: the disk refuses.
+    """
+    folder = Path(folder)
+    rules = load_family(family)
+    refuse_buffers(model)
+    ours = weights_of(model)
+    if without_dropout(spec_of(rules, config)) != without_dropout(getattr(model, "spec", None)):
+        raise UsageError(f"this model is not what its {family} configuration says", "save the configuration it has")
+    control = _control_tokens({**_read_control(rules, config), **config}, tokenizer)
+    # All three are written, absent ones as null: transformers would fill in ids of the published vocabulary.
+    written = {
+        "architectures": [rules.ARCHITECTURE],
+        **config,
+        **control,
+        "model_type": model_type(family),
+        **_dtype(config, ours),
+    }
+    tokens = {key: id for key, id in control.items() if id is not None} if generation is None else dict(generation)
+    theirs = to_theirs(ours, rules_of(rules, config))
+    needed = sum(tensor.nbytes for tensor in theirs.values())
+    with machine_errors(folder, needed):
+        folder.mkdir(parents=True, exist_ok=True)
+        if tokenizer is not None:
+            tokenizer.save(folder)
+        write_templates(folder, chat or {})
+        texts = {CARD: model_card(family, model, card or {}), GENERATION: _json(tokens), CONFIG: _json(written)}
+        writers: dict[str, Callable[[Path], object]] = {
+            WEIGHTS: lambda path: write_tensors(path, theirs, {"format": "pt"}),
+            **{name: _text_writer(text) for name, text in texts.items()},
+        }
+        _write_all(folder, writers)
+
+
+def _write_all(folder: Path, writers: Mapping[str, Callable[[Path], object]]) -> None:
+    """Write every file under a temporary name, and only when all are on the disk give them their own."""
+    fresh = {name: folder / f".{name}.tmp-{os.getpid()}" for name in writers}
+    try:
+        for name, write in writers.items():
+            write(fresh[name])
+            fsync_file(fresh[name])
+        for name, path in fresh.items():
+            os.replace(path, folder / name)
+        fsync_folder(folder)
+    finally:
+        for path in fresh.values():
+            path.unlink(missing_ok=True)
+
+
+def _text_writer(text: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(text, encoding="utf-8")
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _dtype(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    """Return the dtype that loaders read, where the weights have one in common; the old key stays where it was."""
+    dtypes = {tensor.dtype for tensor in tensors.values()}
+    key = "torch_dtype" if "torch_dtype" in config else "dtype"
+    return {key: str(dtypes.pop()).removeprefix("torch.")} if len(dtypes) == 1 else {}
+
+
+def _read_control(rules: Family, config: Mapping[str, Any]) -> dict[str, int]:
+    """Return the control tokens that the configuration leaves to the family and that the architecture depends on.
+
+    RoBERTa numbers its places after the padding's id, and a target of BART may begin with that of a text: these ids
+    are never replaced. A default that nothing reads belongs to the published vocabulary and is not this model's.
+    """
+    spec = rules.spec(config)
+    left = {key: id for key, id in rules.DEFAULTS.items() if key in _CONTROL and key not in config and id is not None}
+    return {key: id for key, id in left.items() if rules.spec({**config, key: id + 1}) != spec}
+
+
+def _control_tokens(config: Mapping[str, Any], tokenizer: SavesItself | None) -> dict[str, Any]:
+    """Return the ids of the control tokens: the configuration's, else the tokenizer's, else none."""
+    found: dict[str, Any] = {}
+    for key, role in _CONTROL.items():
+        found[key] = config.get(key)
+        if tokenizer is not None and key not in config:
+            with suppress(UsageError):  # this tokenizer has no such role
+                found[key] = tokenizer.special(role)
+    return found

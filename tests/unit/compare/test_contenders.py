@@ -1,0 +1,37 @@
+"""The models of a comparison have the size that was asked for, or are refused."""
+
+import pytest
+
+from orrery.compare.models import KINDS, MODELS, largest, recipe_of, refuse_unknown
+from orrery.errors import UsageError
+from orrery.families import load_family
+from training_toy import toy_recipe
+
+
+@pytest.mark.parametrize("vocabulary", [65, 512])
+@pytest.mark.parametrize("parameters", [60_000, 300_000, 1_000_000])
+@pytest.mark.parametrize("name", KINDS)
+def test_every_model_has_the_parameters_asked_for(name, parameters, vocabulary):
+    base = toy_recipe(batches__length=128)
+    made = recipe_of(name, base, vocabulary, parameters)
+    assert (made.data, made.batches, made.seed) == (base.data, base.batches, base.seed)
+    family = load_family(made.model.family)
+    built = family.spec({"vocab_size": vocabulary, **made.model.config}).build(0)
+    assert abs(sum(p.numel() for p in built.parameters()) - parameters) <= 0.02 * parameters
+
+
+def test_a_size_that_no_width_comes_near_is_refused():
+    with pytest.raises(UsageError, match="no lstm has 300 parameters"):
+        recipe_of("lstm", toy_recipe(), 65, 300)
+
+
+@pytest.mark.parametrize("names", [["lstm", "lstm"], ["bert"], [""]])
+def test_what_is_no_model_is_refused_with_the_list(names):
+    with pytest.raises(UsageError) as caught:
+        refuse_unknown(names)
+    assert all(name in caught.value.hint for name in MODELS)
+
+
+@pytest.mark.parametrize("bound", [0, 1, 2, 7, 8, 100])
+def test_largest_finds_the_bound(bound):
+    assert largest(lambda n: n <= bound) == bound

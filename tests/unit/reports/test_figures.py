@@ -1,0 +1,103 @@
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from orrery.errors import UsageError
+from orrery.reports.figures import bar_chart, heat_map, line_chart, scatter
+
+NASTY = "</text><script>alert('&\"')</script>\x1b\x00"
+
+
+def texts(svg):
+    return [node.text for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")]
+
+
+def line(points, **options):
+    return line_chart({"loss": points}, title="t", x_label="step", y_label="nats", **options)
+
+
+@pytest.mark.parametrize(
+    "svg",
+    [
+        line_chart({NASTY: [(1, 2), (3, 4)], "b": [(1, 1)]}, title=NASTY, x_label=NASTY, y_label=NASTY),
+        bar_chart({NASTY: 1.5, "negative": -2.0}, title=NASTY, x_label=NASTY),
+        heat_map([[0.0, 1.0], [0.5, 0.5]], rows=[NASTY, "\n"], columns=[NASTY, " "], title=NASTY),
+        scatter({NASTY: {NASTY: (1, 2)}, "b": {"x": (0, 0)}}, title=NASTY, x_label=NASTY, y_label=NASTY),
+    ],
+    ids=["line", "bar", "heat", "scatter"],
+)
+def test_nothing_from_outside_becomes_markup(svg):
+    root = ElementTree.fromstring(svg)
+    assert not [node for node in root.iter() if "script" in node.tag]
+    assert "\x1b" not in svg
+    assert "\x00" not in svg
+
+
+def test_axes_enclose_the_points_with_round_ticks():
+    assert [t for t in texts(line([(0, 1.3), (400, 4.1)])) if t.replace(".", "").isdigit()] == [
+        *("0", "100", "200", "300", "400"), *("1", "2", "3", "4", "5"),
+    ]  # fmt: skip
+    ticks = texts(line([(1, 0.1), (100_000, 20)], log_x=True, log_y=True))
+    assert {"1", "10", "100k", "0.1", "100"} <= set(ticks)
+
+
+@pytest.mark.parametrize("points", [[(1, 1)], [(0, 0), (0, 0)], [(1e-12, 1e12)], [(-5, -1e-9), (5, 1e-9)]])
+def test_any_finite_points_make_a_figure(points):
+    assert "NaN" not in line(points)
+    ElementTree.fromstring(line(points))
+
+
+def test_a_point_that_is_not_finite_breaks_the_curve():
+    assert line([(0, 1), (1, 2), (2, float("nan")), (3, 4), (4, 5)]).count("<polyline") == 2
+
+
+def test_a_heat_map_draws_equal_neighbours_once_and_zeros_not_at_all():
+    svg = heat_map([[1, 1, 0], [0, 0, 0], [0.5, 1, 1]], rows=list("abc"), columns=list("xyz"), title="t")
+    assert svg.count('class="f0"') == 3
+
+
+def test_the_same_input_gives_the_same_bytes():
+    assert line([(0, 1), (1, 2)]) == line([(0, 1), (1, 2)])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: line([]),
+        lambda: line([(1, float("inf"))]),
+        lambda: line([(0, 1)], log_x=True),
+        lambda: bar_chart({}, title="t", x_label="x"),
+        lambda: heat_map([[1.0]], rows=["a", "b"], columns=["c"], title="t"),
+        lambda: heat_map([[-1.0]], rows=["a"], columns=["c"], title="t"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(make):
+    with pytest.raises(UsageError):
+        make()
+
+
+def test_it_needs_the_standard_library_alone():
+    program = "import sys, orrery.reports.figures; assert not {'torch', 'numpy'} & set(sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def places(svg):
+    return {node.text: float(node.get("x")) for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")
+            and node.get("x")}  # fmt: skip
+
+
+def test_a_scatter_names_every_point_and_keeps_names_apart():
+    groups = {"one": {"a": (0, 0), "b": (1, 1)}, "two": {"c": (0.5, 0.01)}}
+    svg = scatter(groups, title="t", x_label="x", y_label="y")
+    assert {"a", "b", "c", "one", "two"} <= set(texts(svg))
+    circles = [node for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("circle")]
+    assert [node.get("class") for node in circles] == ["f0", "f0", "f1"]
+    close = scatter({"one": {"first": (0, 0), "second": (0.02, 0)}}, title="t", x_label="x", y_label="y")
+    found = places(close)
+    assert abs(found["first"] - found["second"]) > 10  # one on each side
+    with pytest.raises(UsageError, match="finite"):
+        scatter({"one": {"a": (0, float("nan"))}}, title="t", x_label="x", y_label="y")
+    with pytest.raises(UsageError, match="finite"):
+        scatter({}, title="t", x_label="x", y_label="y")
