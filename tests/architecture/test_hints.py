@@ -95,9 +95,7 @@ def shown_by(name: str) -> list[str]:
     stem = name.removeprefix("cli/").removesuffix(".py")
     if name in MANY:
         return MANY[name]
-    if stem.startswith("evaluate_"):
-        return [f"evaluate {stem.removeprefix('evaluate_').replace('_', '-')}"]
-    return [stem.replace("tokenizer_", "tokenizer ")]
+    return [stem.removesuffix("/app").replace("/", " ").replace("_", "-")]
 
 
 NAMED = sorted(

@@ -105,7 +105,7 @@ def test_a_wrong_epsilon_is_seen(monkeypatch):
 
 
 def test_a_rotation_of_other_pairs_is_seen(monkeypatch):
-    monkeypatch.setattr(rotary, "_turn_halves", rotary._turn_neighbours)
+    monkeypatch.setattr(rotary, "_rotate_halves", rotary._rotate_neighbours)
     assert "grouped: logits" in failed("llama")
 
 

@@ -16,7 +16,7 @@ def swapped_halves(x, cosine, sine):
 
 
 def test_notices_a_rotation_the_wrong_way(monkeypatch):
-    monkeypatch.setattr(rotary, "_turn_halves", swapped_halves)
+    monkeypatch.setattr(rotary, "_rotate_halves", swapped_halves)
     with pytest.raises(AssertionError, match=r"first at blocks\.0\.attention\.added"):
         assert_parity("llama", 1e-9, **LLAMA)
 

@@ -139,7 +139,7 @@ def _stack(
 
 
 _PROJECTIONS = tuple((f"{part}_proj", f"branch.{part}") for part in ("q", "k", "v", "out"))
-OLD: Mapping[str, str | None] = {
+LEGACY_NAMES: Mapping[str, str | None] = {
     r"\b(encoder|decoder)\.embed_tokens\.weight$": "shared.weight",
     r"^(model\.)?(encoder|decoder)\.version$": None,
 }

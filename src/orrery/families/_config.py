@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from orrery.errors import ModelFileError
 from orrery.families._kinds import check_value
-from orrery.families._old_keys import GENERATION, UNSET
+from orrery.families._legacy_keys import GENERATION, UNSET
 
 Chosen = TypeVar("Chosen")
 

@@ -145,7 +145,7 @@ def old_bias(theirs: str, *, tied: bool) -> dict[str, str | None]:
 
 
 def old(prefix: str, heads: Iterable[str], rules: Sequence[Rule]) -> dict[str, str | None]:
-    """Return what an encoder's ``OLD`` says, given its heads and the rules of its files.
+    """Return what an encoder's ``LEGACY_NAMES`` says, given its heads and the rules of its files.
 
     Files of the first years call a norm's tensors gamma and beta and keep numbered places beside the weights. A file
     may also hold heads that its configuration does not name, as the published BERT does its pooler: they are left.

@@ -104,7 +104,7 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
     )
 
 
-def OLD(config: Mapping[str, Any]) -> dict[str, str | None]:  # noqa: N802 - the name of a family's old names
+def LEGACY_NAMES(config: Mapping[str, Any]) -> dict[str, str | None]:  # noqa: N802 - the name of a family's old names
     """Return the names of old files."""
     return {
         **_heads.old_bias("predictions", tied=_bert.tied(config)),

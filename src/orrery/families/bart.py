@@ -17,7 +17,7 @@ from orrery.nn.positions.learned import LearnedPositions
 ARCHITECTURE = "BartForConditionalGeneration"
 DEFAULTS: Mapping[str, Any] = {**_bart.DEFAULTS, "decoder_start_token_id": 2}
 TINY = _bart.TINY
-OLD = _bart.OLD
+LEGACY_NAMES = _bart.LEGACY_NAMES
 _NORMS = _bart.Norms(slot="out", embedding=True, final=False)
 _FIXED = {**_bart.FIXED, **_NORMS.settings, "static_position_embeddings": False}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
-from orrery.families import _decoders, _megatron, _old, _parts
+from orrery.families import _decoders, _legacy_names, _megatron, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
@@ -85,7 +85,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     )
 
 
-OLD = _old.headless("transformer.", "word_embeddings", "word_embeddings_layernorm", "h", "ln_f")
+LEGACY_NAMES = _legacy_names.headless("transformer.", "word_embeddings", "word_embeddings_layernorm", "h", "ln_f")
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules

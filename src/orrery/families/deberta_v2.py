@@ -130,7 +130,7 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
     return _deberta.rules(config, ARCHITECTURE, own)
 
 
-def OLD(config: Mapping[str, Any]) -> dict[str, str | None]:  # noqa: N802 - the name of a family's old names
+def LEGACY_NAMES(config: Mapping[str, Any]) -> dict[str, str | None]:  # noqa: N802 - the name of a family's old names
     """Return the names of old files."""
     names = _deberta.old(config, spec(config).heads, WEIGHTS(config))
     # The reference makes the norm of the relative embeddings even where there are none.

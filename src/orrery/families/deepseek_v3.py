@@ -68,7 +68,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     scale = float(c["routed_scaling_factor"])
     router = SigmoidRouter.Spec(
         experts=c["n_routed_experts"],
-        choice=_deepseek.groups(c, judged_by=2),
+        choice=_deepseek.groups(c, best_per_group=2),
         weighing=Normalised(scale=scale, eps=1e-20) if c["norm_topk_prob"] else RawScores(scale=scale),
     )
     return _deepseek.decoder(c, router, interleaved=c["rope_interleave"], bias=False)

@@ -72,6 +72,6 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
     )
 
 
-def OLD(config: Mapping[str, Any]) -> dict[str, str | None]:  # noqa: N802 - the name of a family's old names
+def LEGACY_NAMES(config: Mapping[str, Any]) -> dict[str, str | None]:  # noqa: N802 - the name of a family's old names
     """Return the names of old files."""
     return _heads.old("electra.", spec(config).heads, WEIGHTS(config))

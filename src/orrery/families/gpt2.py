@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _gpt, _old, _parts
+from orrery.families import _gpt, _legacy_names, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import ScoreSettings
@@ -52,7 +52,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     return _gpt.decoder(c, block, final=norm)
 
 
-OLD = {**_old.headless("transformer.", "wte", "wpe", "h", "ln_f"), **_old.CAUSAL}
+LEGACY_NAMES = {**_legacy_names.headless("transformer.", "wte", "wpe", "h", "ln_f"), **_legacy_names.CAUSAL}
 WEIGHTS: tuple[Rule, ...] = (
     rename("transformer.wte.weight", "embed.token.weight"),
     rename("transformer.wpe.weight", "stack.positions.learned.table.weight"),

@@ -10,7 +10,7 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
-from orrery.families import _decoders, _old, _parts
+from orrery.families import _decoders, _legacy_names, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention, ScoreSettings
@@ -98,7 +98,7 @@ def _block(c: Config, kind: str) -> Block.Spec:
     return _parts.sequential(branches, pre=norm, dropout=c["resid_dropout"])
 
 
-OLD = _old.CAUSAL
+LEGACY_NAMES = _legacy_names.CAUSAL
 WEIGHTS: tuple[Rule, ...] = (
     rename("transformer.wte.weight", "embed.token.weight"),
     rename("transformer.wpe.weight", "stack.positions.learned.table.weight"),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _decoders, _megatron, _old, _parts, _rotary
+from orrery.families import _decoders, _legacy_names, _megatron, _parts, _rotary
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.mlp import MLP
@@ -84,7 +84,7 @@ def _positions(c: Config) -> Rotary.Spec:
     return _rotary.from_settings(c.family, given, base, width, context, share=c["rotary_pct"])
 
 
-OLD = {**_old.CAUSAL, **_old.ROTARY}
+LEGACY_NAMES = {**_legacy_names.CAUSAL, **_legacy_names.ROTARY}
 _PLACES = (
     ("parallel.branch.attention.branch", "parallel.branch.feed_forward.branch"),
     ("attention.branch", "feed_forward.branch"),

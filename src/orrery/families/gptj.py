@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _gpt, _old, _parts
+from orrery.families import _gpt, _legacy_names, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.mlp import MLP
@@ -57,7 +57,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     )
 
 
-OLD = _old.CAUSAL
+LEGACY_NAMES = _legacy_names.CAUSAL
 WEIGHTS: tuple[Rule, ...] = (
     rename("transformer.wte.weight", "embed.token.weight"),
     *renames(

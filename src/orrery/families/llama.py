@@ -8,7 +8,7 @@ rotation (Llama 3.1). Small ones tie the head to the embedding table.
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.families import _decoders, _old, _parts
+from orrery.families import _decoders, _legacy_names, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
@@ -43,5 +43,5 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     return _decoders.decoder(c, _decoders.stack(c, repeat(block, c["num_hidden_layers"]), norm))
 
 
-OLD = _old.ROTARY
+LEGACY_NAMES = _legacy_names.ROTARY
 WEIGHTS = (*_decoders.weights(*_decoders.PRE_NORMS), *_decoders.gated_weights())

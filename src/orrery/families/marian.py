@@ -49,7 +49,7 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
     return rules
 
 
-def OLD(config: Mapping[str, Any]) -> Mapping[str, str | None]:  # noqa: N802 - the name of a family's old names
+def LEGACY_NAMES(config: Mapping[str, Any]) -> Mapping[str, str | None]:  # noqa: N802 - the name of a family's old names
     """Return the names of old files, which carry the table of sinusoids."""
-    copies = _bart.OLD if config.get("share_encoder_decoder_embeddings", True) else {}
+    copies = _bart.LEGACY_NAMES if config.get("share_encoder_decoder_embeddings", True) else {}
     return {**copies, r"^model\.(encoder|decoder)\.embed_positions\.weight$": None}

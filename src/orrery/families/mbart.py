@@ -17,7 +17,7 @@ from orrery.nn.positions.learned import LearnedPositions
 ARCHITECTURE = "MBartForConditionalGeneration"
 DEFAULTS: Mapping[str, Any] = _bart.DEFAULTS
 TINY = _bart.TINY
-OLD = _bart.OLD
+LEGACY_NAMES = _bart.LEGACY_NAMES
 _NORMS = _bart.Norms(slot="pre", embedding=True, final=True)
 _FIXED = {**_bart.FIXED, **_NORMS.settings, "static_position_embeddings": False}
 

@@ -26,7 +26,7 @@ DEFAULTS: Mapping[str, Any] = {
     "scale_decoder_outputs": False,
     "decoder_start_token_id": 0,
 }
-OLD = t5.OLD
+LEGACY_NAMES = t5.LEGACY_NAMES
 TINY = {**t5.TINY, "num_layers": 2, "num_decoder_layers": 2}
 
 

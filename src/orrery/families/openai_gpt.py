@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _gpt, _old, _parts
+from orrery.families import _gpt, _legacy_names, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.mlp import MLP
@@ -46,7 +46,10 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     return _gpt.decoder(c, _parts.sequential(branches, out=norm, dropout=c["resid_pdrop"]))
 
 
-OLD = {**_old.headless("transformer.", "tokens_embed", "positions_embed", "h"), **_old.CAUSAL}
+LEGACY_NAMES = {
+    **_legacy_names.headless("transformer.", "tokens_embed", "positions_embed", "h"),
+    **_legacy_names.CAUSAL,
+}
 WEIGHTS: tuple[Rule, ...] = (
     rename("transformer.tokens_embed.weight", "embed.token.weight"),
     rename("transformer.positions_embed.weight", "stack.positions.learned.table.weight"),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename, renames
-from orrery.families import _decoders, _old, _parts
+from orrery.families import _decoders, _legacy_names, _parts
 from orrery.families._config import Config
 from orrery.models.decoder import Decoder
 from orrery.nn.elementwise import Projection
@@ -79,7 +79,7 @@ def _projection(entry: int, width: int, out: int) -> ModuleSpec:
     return Identity.Spec() if entry == width else Projection.Spec(width=out, bias=False)
 
 
-OLD = _old.headless("model.", "decoder")
+LEGACY_NAMES = _legacy_names.headless("model.", "decoder")
 WEIGHTS: tuple[Rule, ...] = (
     rename("model.decoder.embed_tokens.weight", "embed.token.weight"),
     rename("model.decoder.embed_positions.weight", "stack.positions.learned.table.weight"),

@@ -16,7 +16,7 @@ from orrery.nn.positions.sinusoidal_table import SinusoidalTable
 ARCHITECTURE = "PegasusForConditionalGeneration"
 DEFAULTS: Mapping[str, Any] = {**_bart.DEFAULTS, "decoder_start_token_id": 0}
 TINY = _bart.TINY
-OLD = _bart.OLD
+LEGACY_NAMES = _bart.LEGACY_NAMES
 _NORMS = _bart.Norms(slot="pre", embedding=False, final=True)
 _FIXED = {**_bart.FIXED, **_NORMS.settings, "static_position_embeddings": True}
 

@@ -30,6 +30,6 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
     return _roberta.rules(config, ARCHITECTURE)
 
 
-def OLD(config: Mapping[str, Any]) -> dict[str, str | None]:  # noqa: N802 - the name of a family's old names
+def LEGACY_NAMES(config: Mapping[str, Any]) -> dict[str, str | None]:  # noqa: N802 - the name of a family's old names
     """Return the names of old files."""
     return _roberta.old(spec(config).heads, config, ARCHITECTURE)

@@ -179,7 +179,7 @@ _SUBLAYERS = {
 }
 
 
-OLD: Mapping[str, str | None] = {
+LEGACY_NAMES: Mapping[str, str | None] = {
     r"^(encoder|decoder)\.embed_tokens\.weight$": "shared.weight",
     # The first checkpoints hold a table for the cross-attention, which never had positions.
     r"^decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight$": None,

@@ -121,4 +121,4 @@ WEIGHTS: tuple[Rule, ...] = (
         )
     ),
 )
-OLD = {r"^decoder\.transformer\.h\.\d+\.(crossattention|attn)\.(masked_)?bias$": None}
+LEGACY_NAMES = {r"^decoder\.transformer\.h\.\d+\.(crossattention|attn)\.(masked_)?bias$": None}

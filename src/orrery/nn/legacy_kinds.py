@@ -28,3 +28,8 @@ LEGACY_KINDS: Mapping[str, str] = {
     "nn.slots.SoftCap": "nn.elementwise.SoftCap",
 }
 """Old kind to new kind."""
+
+LEGACY_FIELDS: Mapping[str, Mapping[str, str]] = {
+    "nn.feedforward.routers.GroupLimited": {"judged_by": "best_per_group"},
+}
+"""Of a kind, as it is called now: old name of a field to new name."""

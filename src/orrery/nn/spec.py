@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 from torch import nn
 
 from orrery.errors import ModelFileError
-from orrery.nn.legacy_kinds import LEGACY_KINDS
+from orrery.nn.legacy_kinds import LEGACY_FIELDS, LEGACY_KINDS
 
 _PACKAGE = __name__.partition(".")[0]
 _KIND = re.compile(r"(nn|models)(\.[a-z_]+)+\.[A-Z][A-Za-z0-9]*")
@@ -79,7 +79,8 @@ def from_json(value: Any, path: str = "spec") -> Any:
     if isinstance(value, Mapping) and "kind" in value:
         cls = _resolve(value["kind"], path)
         known = {f.name for f in dataclasses.fields(cls)}
-        given = {key: from_json(item, f"{path}.{key}") for key, item in value.items() if key != "kind"}
+        names = LEGACY_FIELDS.get(cls.kind, {})
+        given = {names.get(key, key): from_json(item, f"{path}.{key}") for key, item in value.items() if key != "kind"}
         if unknown := sorted(set(given) - known):
             raise ModelFileError(
                 f"{path}: {cls.kind} has no field {', '.join(map(repr, unknown))}",

@@ -8,7 +8,7 @@ from orrery.errors import ModelFileError
 from orrery.generation.constraints import Constraints
 from orrery.generation.search import HuggingFacePenalty, LengthPenalty
 
-OLD = (
+LEGACY_KEYS = (
     "bad_words_ids", "begin_suppress_tokens", "do_sample", "early_stopping", "encoder_no_repeat_ngram_size",
     "encoder_repetition_penalty", "exponential_decay_length_penalty", "forced_bos_token_id", "forced_eos_token_id",
     "length_penalty", "max_length", "max_new_tokens", "min_length", "min_new_tokens", "min_p",
@@ -134,7 +134,7 @@ def old_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a configuration that choose how to write; a captioner's may stand in its decoder's part."""
     part = config.get("decoder")
     inner = part if isinstance(part, Mapping) else {}
-    found = {key: config.get(key, inner.get(key)) for key in OLD if key in config or key in inner}
+    found = {key: config.get(key, inner.get(key)) for key in LEGACY_KEYS if key in config or key in inner}
     if config.get("force_bos_token_to_be_generated") and found.get("forced_bos_token_id") is None:
         found["forced_bos_token_id"] = config.get("bos_token_id")
     return found

@@ -81,7 +81,7 @@ def test_deepseek_v2_chooses_within_the_best_groups_and_scales():
 
 def test_deepseek_v3_chooses_by_corrected_scores_and_weighs_by_plain_ones():
     """DeepSeek-V3, equations 13 to 16: sigmoid affinities, a bias to choose by, gates normalised among the chosen."""
-    choice = GroupLimited(chosen=3, groups=2, kept=1, judged_by=2)
+    choice = GroupLimited(chosen=3, groups=2, kept=1, best_per_group=2)
     weighing = Normalised(scale=2.5, eps=1e-20)
     router = built(SigmoidRouter.Spec(experts=EXPERTS, choice=choice, weighing=weighing))
     expected, without_correction = [], 0
@@ -152,7 +152,7 @@ def test_scores_are_float32_whatever_the_model_is(dtype):
         (TopK(chosen=0), "0 of the 8 experts"),
         (GroupLimited(chosen=3, groups=4, kept=1), "3 of the 2 experts"),
         (GroupLimited(chosen=1, groups=3, kept=1), "8 experts do not make 3 equal groups"),
-        (GroupLimited(chosen=1, groups=8, kept=2, judged_by=2), "at least 2"),
+        (GroupLimited(chosen=1, groups=8, kept=2, best_per_group=2), "at least 2"),
     ],
 )
 @pytest.mark.parametrize("kind", [SoftmaxRouter.Spec, SigmoidRouter.Spec])

@@ -79,19 +79,19 @@ class TopK(ExpertSelection):
 class GroupLimited(ExpertSelection):
     """The ``chosen`` best among the experts of the best groups (DeepSeek-V2, section 2.2.2).
 
-    A group's score is the sum of its ``judged_by`` best experts: one in DeepSeek-V2, two in DeepSeek-V3.
+    A group's score is the sum of the scores of its ``best_per_group`` best experts: one in DeepSeek-V2, two in DeepSeek-V3.
     """
 
     groups: int
     kept: int
-    judged_by: int = 1
+    best_per_group: int = 1
 
     def reach(self, experts: int) -> int:
         """Return the experts of the kept groups."""
         size, remainder = divmod(experts, self.groups)
-        if remainder or self.judged_by > size:
+        if remainder or self.best_per_group > size:
             raise UsageError(
-                f"{experts} experts do not make {self.groups} equal groups of at least {self.judged_by}",
+                f"{experts} experts do not make {self.groups} equal groups of at least {self.best_per_group}",
                 "choose a number of groups that divides the number of experts",
             )
         return min(self.kept, self.groups) * size
@@ -99,7 +99,7 @@ class GroupLimited(ExpertSelection):
     def of(self, scores_NX: Float[Tensor, "N X"]) -> Int[Tensor, "N E"]:
         """Take the best of the best groups."""
         scores_NGX = scores_NX.unflatten(-1, (self.groups, -1))
-        group_NG = scores_NGX.topk(self.judged_by, dim=-1).values.sum(-1)
+        group_NG = scores_NGX.topk(self.best_per_group, dim=-1).values.sum(-1)
         best_NG = torch.zeros_like(group_NG, dtype=torch.bool)
         best_NG.scatter_(1, group_NG.topk(self.kept, dim=-1).indices, True)
         allowed_NX = best_NG[..., None].expand_as(scores_NGX).flatten(1)

@@ -14,7 +14,7 @@ class LongRope(Scaling):
     ``temperature`` is the factor on cosine and sine, at either length.
 
     Differs from the reference: the length is the capacity that a cached call was opened with, not the tokens seen so
-    far. So the keys in a cache are never turned by other factors than their queries, and cached equals full; the
+    far. So the keys in a cache are never rotated by other factors than their queries, and cached equals full; the
     reference computes its cache anew when a text passes the trained length.
     """
 

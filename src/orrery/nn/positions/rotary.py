@@ -1,4 +1,4 @@
-"""Rotary positions: queries and keys are turned, so that their product sees only the distance."""
+"""Rotary positions: queries and keys are rotated, so that their product sees only the distance."""
 
 import math
 from abc import abstractmethod
@@ -61,7 +61,7 @@ class Dynamic(Scaling):
     ``base' = base * (factor * n / trained - factor + 1)^(width / (width - 2))`` with ``n = max(length, trained)``.
 
     Differs from the reference: n is the capacity that the call was opened with, not the tokens seen so far. So the
-    keys in the cache are never turned at a rate that later changes, and cached equals full.
+    keys in the cache are never rotated at a rate that later changes, and cached equals full.
     """
 
     factor: float
@@ -76,7 +76,7 @@ class Dynamic(Scaling):
 
 @spec
 class Yarn(Scaling):
-    """YaRN: fast hands stay, slow hands are interpolated, those between are mixed (Peng et al. 2023).
+    """YaRN: fast frequencies stay, slow ones are interpolated, those between are mixed (Peng et al. 2023).
 
     ``temperature`` is the factor on cosine and sine; ``None`` gives the paper's ``0.1 ln(factor) + 1``.
     """
@@ -159,9 +159,9 @@ class Rotary(PositionScheme):
     def __init__(self, spec: Spec) -> None:
         super().__init__()
         if spec.width % 2:
-            raise UsageError(f"{spec.width} channels of a head turn: an odd number", "they turn in pairs")
+            raise UsageError(f"{spec.width} channels of a head rotate: an odd number", "they rotate in pairs")
         self.width, self.base, self.scaling = spec.width, spec.base, spec.scaling
-        self.turn = _turn_neighbours if spec.interleaved else _turn_halves
+        self.rotate_pairs = _rotate_neighbours if spec.interleaved else _rotate_halves
 
     def bind(self, call: Call) -> BoundPosition:
         """Compute cosine and sine of the call's positions, once for all layers."""
@@ -169,7 +169,7 @@ class Rotary(PositionScheme):
         angles_B1LR = call.query.positions[:, None, :, None].double() * rates
         cosine = (angles_B1LR.cos() * self.scaling.magnitude).to(call.dtype)
         sine = (angles_B1LR.sin() * self.scaling.magnitude).to(call.dtype)
-        return _Turned(cosine, sine, self.width, self.turn)
+        return _Rotated(cosine, sine, self.width, self.rotate_pairs)
 
 
 @lru_cache(maxsize=64)
@@ -177,31 +177,31 @@ def _rates(scaling: Scaling, base: float, width: int, length: int) -> Tensor:
     return scaling.rates(base, width, length)
 
 
-def _turn_halves(x_BHLC: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+def _rotate_halves(x_BHLC: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     a, b = x_BHLC.chunk(2, dim=-1)
     return torch.cat([a * cosine - b * sine, b * cosine + a * sine], dim=-1)
 
 
-def _turn_neighbours(x_BHLC: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+def _rotate_neighbours(x_BHLC: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     a, b = x_BHLC[..., 0::2], x_BHLC[..., 1::2]
     return torch.stack([a * cosine - b * sine, b * cosine + a * sine], dim=-1).flatten(-2)
 
 
 @dataclass(frozen=True)
-class _Turned(BoundPosition):
+class _Rotated(BoundPosition):
     cosine: Tensor
     sine: Tensor
     width: int
-    turn: Callable[[Tensor, Tensor, Tensor], Tensor]
+    rotate_pairs: Callable[[Tensor, Tensor, Tensor], Tensor]
 
     def rotate(
         self, q_BHLC: Float[Tensor, "B H L C"], k_BKLC: Float[Tensor, "B K L C"]
     ) -> tuple[Float[Tensor, "B H L C"], Float[Tensor, "B K L C"]]:
-        return self._turn(q_BHLC), self._turn(k_BKLC)
+        return self._rotate(q_BHLC), self._rotate(k_BKLC)
 
-    def _turn(self, x_BHLC: Tensor) -> Tensor:
-        # Under autocast q and k are narrower than the tables: turn in the tables' dtype, go on in their own.
-        turned = self.turn(x_BHLC[..., : self.width], self.cosine, self.sine).to(x_BHLC.dtype)
+    def _rotate(self, x_BHLC: Tensor) -> Tensor:
+        # Under autocast q and k are narrower than the tables: rotate in the tables' dtype, go on in their own.
+        rotated = self.rotate_pairs(x_BHLC[..., : self.width], self.cosine, self.sine).to(x_BHLC.dtype)
         if self.width == x_BHLC.shape[-1]:
-            return turned
-        return torch.cat([turned, x_BHLC[..., self.width :]], dim=-1)
+            return rotated
+        return torch.cat([rotated, x_BHLC[..., self.width :]], dim=-1)

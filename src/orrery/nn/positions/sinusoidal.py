@@ -1,4 +1,4 @@
-"""Sinusoidal positions: a fixed clock of many hands, each turning at its own rate."""
+"""Sinusoidal positions: sines and cosines of the position at fixed frequencies."""
 
 import math
 from collections.abc import Callable
