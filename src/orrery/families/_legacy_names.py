@@ -1,4 +1,4 @@
-"""What the published files of several decoders hold that models of today do not name so, for a family's ``LEGACY_NAMES``.
+"""What published files of several decoders hold that models of today do not name so: for `LEGACY_NAMES` of families.
 
 A buffer that follows from the configuration was once written beside the weights; transformers stopped that in 2023,
 but the files stayed. No forward pass reads it.

@@ -29,7 +29,7 @@ class Family(Protocol):
 
     Three more are optional, and read with ``current_names``, ``model_type`` and ``library_of``:
 
-    - ``LEGACY_NAMES``: what files of earlier years call their tensors, or a function from a configuration to it: a mapping
+    - ``LEGACY_NAMES``: what earlier files call their tensors, or a function from a configuration to it: a mapping
       from a regular expression, searched in the name, to what takes its place, or to ``None`` for a tensor that no
       forward pass reads (a buffer; a head that the configuration does not name). They are applied in their order.
     - ``MODEL_TYPE``: the family's name in ``config.json``, where no file of Python may be called so.

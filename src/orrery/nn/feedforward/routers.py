@@ -79,7 +79,7 @@ class TopK(ExpertSelection):
 class GroupLimited(ExpertSelection):
     """The ``chosen`` best among the experts of the best groups (DeepSeek-V2, section 2.2.2).
 
-    A group's score is the sum of the scores of its ``best_per_group`` best experts: one in DeepSeek-V2, two in DeepSeek-V3.
+    A group's score is the sum of those of its ``best_per_group`` best experts: one in DeepSeek-V2, two in V3.
     """
 
     groups: int
