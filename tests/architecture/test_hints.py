@@ -38,6 +38,7 @@ MANY = {
     "labs/demo.py": ["demo"],
     "labs/lab.py": ["lab"],
     "laws/registry.py": ["verify"],
+    "laws/workers.py": ["verify"],
     "loading/files.py": ["import"],
     "loading/hub.py": ["import"],
     "loading/importing.py": ["import"],

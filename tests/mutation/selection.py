@@ -70,7 +70,7 @@ def batches(mutation: Mutation, trace: Trace) -> list[list[str]]:
     near = [test for test in tests if test.startswith(f"tests/unit/{package}/")]
     near.sort(key=lambda test: own not in test)
     far = [test for test in tests if test not in set(near)]
-    program = [f"tests/system/{name}.py" for name in PROGRAM[package]]
+    program = [f"tests/system/{name}.py" for name in PROGRAM.get(package, ())]
     found = [_within(near, trace, NEAR_SECONDS), _within(_spread(far), trace, FAR_SECONDS), program]
     return [batch for batch in found if batch]
 
