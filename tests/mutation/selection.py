@@ -44,10 +44,10 @@ class Trace:
         return cls(seconds, lines)
 
     def through(self, mutation: Mutation) -> set[str]:
-        """Return the tests that run the mutated lines; those of the whole file where it runs while it is imported."""
+        """Return the tests that run the mutated lines; where none does, as in the fields of a class, the file's."""
         found = self.lines.get(mutation.file, {})
         ran = set().union(*(found.get(line, set()) for line in range(mutation.line, mutation.end_line + 1)))
-        return ran if ran or mutation.function else set().union(*found.values())
+        return ran or set().union(*found.values())
 
 
 def drawn(source: Path, seed: int, share: float = 1.0) -> list[Mutation]:
