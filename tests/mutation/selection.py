@@ -18,7 +18,7 @@ PROGRAM = {
     "data": ("test_data_cli", "test_data_clean_cli", "test_prepare"),
     "checkpoints": ("test_train_command", "test_train_faults"),
 }
-NEAR_SECONDS, FAR_SECONDS = 40.0, 150.0
+NEAR_SECONDS, FAR_SECONDS = 60.0, 150.0
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def batches(mutation: Mutation, trace: Trace) -> list[list[str]]:
     package = mutation.file.split("/")[0]
     tests = sorted(trace.through(mutation) & trace.seconds.keys(), key=lambda test: (trace.seconds[test], test))
     own = Path(mutation.file).stem
-    near = [test for test in tests if test.startswith(f"tests/unit/{package}/")]
-    near.sort(key=lambda test: own not in test)
+    near = _spread([test for test in tests if test.startswith(f"tests/unit/{package}/")])
+    near.sort(key=lambda test: own not in test.split("::")[0])
     far = [test for test in tests if test not in set(near)]
     program = [f"tests/system/{name}.py" for name in PROGRAM.get(package, ())]
     found = [_within(near, trace, NEAR_SECONDS), _within(_spread(far), trace, FAR_SECONDS), program]
