@@ -42,6 +42,7 @@ MANY = {
     "reading/hub.py": ["import"],
     "saving/import_model.py": ["import"],
     "language_model/model.py": ["generate", "chat", "score", "translate", "evaluate perplexity"],
+    "laws/workers.py": ["verify"],
     "tasks/perplexity.py": ["evaluate perplexity"],
     "text/chat/render.py": ["tokenizer chat", "chat"],
     "training/folder.py": ["train"],

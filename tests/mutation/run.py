@@ -64,9 +64,10 @@ def _arguments() -> argparse.Namespace:
 
 def _traced(work: Path, workers: int) -> Path:
     """Return the folder with the trace of the present source and tests, made now where there is none."""
-    digest = hashlib.sha256()
+    digest, own = hashlib.sha256(), Path(__file__).parent
     for path in sorted(path for top in ("src", "tests") for path in (ROOT / top).rglob("*.py")):
-        digest.update(path.read_bytes())
+        if path.parent != own or path.stem == "tracing":  # what is asked of a trace does not change it
+            digest.update(path.read_bytes())
     folder = work / f"trace-{digest.hexdigest()[:12]}"
     if not (folder / "done").exists():
         shutil.rmtree(folder, ignore_errors=True)

@@ -18,7 +18,7 @@ PROGRAM = {
     "data": ("test_data_cli", "test_data_clean_cli", "test_prepare"),
     "checkpoints": ("test_train_command", "test_train_faults"),
 }
-NEAR_SECONDS, FAR_SECONDS = 40.0, 150.0
+NEAR_SECONDS, FAR_SECONDS = 60.0, 150.0
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Trace:
         return cls(seconds, lines)
 
     def through(self, mutation: Mutation) -> set[str]:
-        """Return the tests that run the mutated lines; those of the whole file where it runs while it is imported."""
+        """Return the tests that run the mutated lines; where none does, as in the fields of a class, the file's."""
         found = self.lines.get(mutation.file, {})
         ran = set().union(*(found.get(line, set()) for line in range(mutation.line, mutation.end_line + 1)))
-        return ran if ran or mutation.function else set().union(*found.values())
+        return ran or set().union(*found.values())
 
 
 def drawn(source: Path, seed: int, share: float = 1.0) -> list[Mutation]:
@@ -67,10 +67,10 @@ def batches(mutation: Mutation, trace: Trace) -> list[list[str]]:
     package = mutation.file.split("/")[0]
     tests = sorted(trace.through(mutation) & trace.seconds.keys(), key=lambda test: (trace.seconds[test], test))
     own = Path(mutation.file).stem
-    near = [test for test in tests if test.startswith(f"tests/unit/{package}/")]
-    near.sort(key=lambda test: own not in test)
+    near = _spread([test for test in tests if test.startswith(f"tests/unit/{package}/")])
+    near.sort(key=lambda test: own not in test.split("::")[0])
     far = [test for test in tests if test not in set(near)]
-    program = [f"tests/system/{name}.py" for name in PROGRAM[package]]
+    program = [f"tests/system/{name}.py" for name in PROGRAM.get(package, ())]
     found = [_within(near, trace, NEAR_SECONDS), _within(_spread(far), trace, FAR_SECONDS), program]
     return [batch for batch in found if batch]
 

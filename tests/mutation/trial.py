@@ -14,7 +14,7 @@ from mutation.operators import Mutation
 
 ROOT = Path(__file__).resolve().parents[2]
 TIER = "not slow and not long and not alone"
-PASSED, FAILED, COLLECTION_BROKEN = 0, 1, 2
+PASSED, FAILED, COLLECTION_BROKEN, NOT_COLLECTED = 0, 1, 2, 4
 _SLOWER = 6  # a mutation may slow a test down; beyond that it hangs
 _START = 90
 
@@ -67,9 +67,10 @@ def _ask(source: Path, tests: list[str], limit: float) -> str | None:
         return f"it did not end within {limit:.0f} s"
     if done.returncode == PASSED:
         return None
-    if done.returncode in (FAILED, COLLECTION_BROKEN):
-        lines = done.stdout.splitlines()
-        return next((line for line in lines if line.startswith(("FAILED", "ERROR"))), "while it was imported")
+    said = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    # A file that cannot be imported holds none of the tests that were asked for: 4, and an error of that file.
+    if done.returncode in (FAILED, COLLECTION_BROKEN) or (done.returncode == NOT_COLLECTED and said):
+        return next(iter(said), "while it was imported")
     if done.returncode < 0 or "Traceback" in done.stderr:
         return "while it was imported"
     raise RuntimeError(f"pytest left with {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")

@@ -59,6 +59,16 @@ IDLE = defaultdict(
         "num_key_value_heads": "latent attention has a key and a value for every head",
         "norm_topk_prob": "transformers reads past it, and the published models have it false",
     },
+    distilbert={"sinusoidal_pos_embds": "how the table of positions begins; a file has it"},
+    gemma3_text={
+        "num_hidden_layers": "layer_types names every layer; another number alone is illegal",
+        "_sliding_window_pattern": "layer_types, which is written beside it, says which layers have a window",
+    },
+    vision_encoder_decoder={"architectures": "the parts are configurations of their own, without a class"},
+    gpt_neo=dict.fromkeys(
+        ("num_layers", "num_hidden_layers"), "attention_types names every layer; another number alone is illegal"
+    ),
+    olmoe={"head_dim": "repeats what the heads make of the width: the norm of the queries takes no other"},
     mpt={
         "learned_pos_emb": "the reference has no learned positions beside ALiBi",
         "attn_config": "an empty object means the defaults, which the tiny configuration has",
@@ -69,7 +79,11 @@ IDLE = defaultdict(
         "norm_type": "the reference has one norm, which computes in float32",
     },
     qwen3_moe={"max_window_layers": "transformers gives every layer the window, whatever it says"},
-    deepseek_v3={"num_key_value_heads": "latent attention has a key and a value for every head"},
+    deepseek_v3={
+        "num_key_value_heads": "latent attention has a key and a value for every head",
+        "num_nextn_predict_layers": "modules that predict further tokens: no logits pass through them",
+        "num_mtp_layers": "modules that predict further tokens: no logits pass through them",
+    },
 )
 """Keys that move no number in one family, each with its reason."""
 
@@ -93,8 +107,11 @@ TURNED = {
 
 WINDOWS = {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1}
 MORE = {
+    "bloom": [{"pretraining_tp": 2}],
+    "cohere": [{"head_dim": 10}],
     "deberta": [{"relative_attention": False}, {"position_biased_input": True}],
     "deberta_v2": [{"relative_attention": False}, {"position_buckets": -1, "share_att_key": False}],
+    "deepseek_v3": [{"n_group": 1, "topk_group": 1}],
     "deepseek_v2": [{"topk_method": "greedy", "q_lora_rank": None}, {"topk_group": 1}],
     "falcon": [
         {"new_decoder_architecture": False},
@@ -105,7 +122,7 @@ MORE = {
     "gpt_neox": [{"use_parallel_residual": False}],
     "marian": [{"share_encoder_decoder_embeddings": True}],
     "mistral": [{"sliding_window": 4}],
-    "mixtral": [{"sliding_window": 4}],
+    "mixtral": [{"sliding_window": 4}, {"head_dim": 10}],
     "mt5": [{"feed_forward_proj": "relu"}],
     "opt": [{"do_layer_norm_before": False}],
     "phi": [{"qk_layernorm": True}],
@@ -114,6 +131,7 @@ MORE = {
     "qwen2_moe": [WINDOWS],
     "qwen3": [WINDOWS],
     "qwen3_moe": [WINDOWS],
+    "smollm3": [{"use_sliding_window": True, "sliding_window": 4}],
     "stablelm": [{"qk_layernorm": True, "use_parallel_residual": True}],
     "t5": [{"feed_forward_proj": "gated-gelu"}],
 }
@@ -186,7 +204,10 @@ def test_every_key_is_followed_refused_or_harmless(family):
 @pytest.mark.parametrize("family", sorted(REFERENCED))
 def test_every_key_in_every_situation(family):
     findings = judged(family, [written(family)], wide=True)
-    for base in [sparse(family), *(written(family, **more) for more in MORE.get(family, []))]:
+    for base in [
+        sparse(family),
+        *(make(family, **more) for more in MORE.get(family, []) for make in (written, sparse)),
+    ]:
         try_keys(family, base, findings, wide=False)
     for base in of_heads(family):
         try_keys(family, base, findings, wide=True, only=OF_HEADS)

@@ -48,14 +48,15 @@ _NEGATIVE = ("*_token_id",)
 
 _POSITIVE = (
     "vocab_size", "type_vocab_size", "hidden_size", "d_model", "d_kv", "dim", "n_embd", "num_attention_heads",
-    "num_hidden_groups", "n_group", "conv_groups", "decoder_sparse_step", "no_rope_layer_interval",
+    "num_hidden_groups", "inner_group_num", "n_group", "conv_groups", "decoder_sparse_step", "no_rope_layer_interval",
     "global_attn_every_n_layers", "sliding_window_pattern", "relative_attention_*", "rotary_dim",
     "partial_rotary_factor", "rotary_pct", "rotary_emb_base", "window_size", "q_lora_rank", "n_shared_experts",
     "moe_intermediate_size", "embedding_size", "ffn_hidden_size", "topk_group", "num_experts_per_tok", "*_softcapping",
     "word_embed_proj_dim", "kv_lora_rank", "v_head_dim", "qk_rope_head_dim", "num_hidden_layers", "num_layers",
     "num_decoder_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers", "head_dim", "attention_head_size",
     "num_key_value_heads", "num_kv_heads", "intermediate_size", "n_inner", "attention_multiplier", "logits_scaling",
-    "query_pre_attn_scalar", "rope_theta", "rope_local_base_freq", "ffn_dim", "*_ffn_dim",
+    "query_pre_attn_scalar", "rope_theta", "rope_local_base_freq", "ffn_dim", "*_ffn_dim", "hidden_dim", "d_ff",
+    "shared_expert_intermediate_size",
 )  # fmt: skip
 """Numbers that may not be zero, unless that is the default: something is divided by them, or nothing is left."""
 

@@ -86,6 +86,7 @@ def test_rnnsearch_is_the_paper():
     np.testing.assert_allclose(seen.logits[0], logits, atol=1e-10)
     np.testing.assert_allclose(seen["blocks.0.cross.pattern"][0, 0], pattern, atol=1e-12)
     assert all(check.passed for check in seen.checks)
+    assert model.spec.reader.out_width(model.spec.width) == memory.shape[1]
 
 
 def test_rnnenc_hears_one_vector():

@@ -3,7 +3,7 @@
 import torch
 
 from orrery.nn.attention.kernels import eager
-from orrery.nn.masks import EMPTY_SLOT, PLAIN_CAUSAL, Causal, Full, TokenPositions, Window, bind
+from orrery.nn.masks import EMPTY_SLOT, PLAIN_CAUSAL, Causal, Full, Need, TokenPositions, Window, bind
 
 CPU = torch.device("cpu")
 FOUR = TokenPositions(torch.arange(4)[None])
@@ -35,4 +35,5 @@ def test_no_rule_shows_an_unused_key():
 
 def test_rules_join_with_and():
     both = Causal() & Window(length=2)
+    assert both.needs == {Need.ORDER, Need.DISTANCE}
     assert torch.equal(bind(both, FOUR, FOUR).dense[0, 0], torch.ones(4, 4).tril().triu(-1).bool())

@@ -111,6 +111,18 @@ def test_the_reply_of_a_template_without_end_tokens_is_the_answer():
     assert chat.tokenizer.decode(said, special=True) == "\n<think></think>\nIt is 2."
 
 
+def test_a_template_that_is_never_asked_after_an_answer_shows_its_replies():
+    """It refuses a prompt behind an answer, so the answer's end is looked for where the conversation ends with it."""
+    chat = template(
+        "{% if add_generation_prompt and messages[-1].role == 'assistant' %}{{ raise_exception('no') }}{% endif %}"
+        "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}<|im_end|>{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant: {% endif %}"
+    )
+    found = chat.render([ASK, {"role": "assistant", "content": "2"}, ASK], replies=True)
+    said = [id for id, reply in zip(found.ids, found.reply, strict=True) if reply]
+    assert chat.tokenizer.decode(said, special=True) == "2<|im_end|>"
+
+
 def test_the_names_of_arguments_are_the_messages():
     chat = template(
         "{% for m in messages %}{% for call in m.tool_calls or [] %}{{ call.function.name }}("
