@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from orrery.errors import UsageError
 from orrery.families import names
-from orrery.laws.models import VOCABULARY, Writer, random_ids, tiny
+from orrery.laws.models import VOCABULARY, TargetModel, random_ids, tiny
 from orrery.models.decoder import Decoder
 from orrery.nn.caches import fitting
 from properties.representatives import CAUSAL, WRITERS
 
 LENGTH = 8
-EVERY = [name for name in names() if isinstance(tiny(name), Decoder | Writer)]
+EVERY = [name for name in names() if isinstance(tiny(name), Decoder | TargetModel)]
 
 rising = st.lists(st.integers(0, 30), min_size=LENGTH, max_size=LENGTH, unique=True).map(sorted)
 counted = st.integers(0, 9).map(lambda first: list(range(first, first + LENGTH)))
@@ -42,7 +42,7 @@ def as_row(values):
 @torch.no_grad()
 def test_no_later_token_moves_an_earlier_one(family, positions, documents, real, seed):
     model = tiny(family)
-    documents = None if isinstance(model, Writer) else documents  # targets are not packed: each row has one source
+    documents = None if isinstance(model, TargetModel) else documents  # targets are not packed: each row has one source
     call = {"positions": as_row(positions), "real": as_row(real)}
     call |= {} if documents is None else {"documents": as_row(documents)}
     ids = random_ids(1, LENGTH, seed=seed)

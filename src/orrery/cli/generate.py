@@ -72,8 +72,8 @@ def generate(
     if num_beams > 1:
         _search(lm, prompt, {"num_beams": num_beams, "length_penalty": length_penalty, **limits})
     else:
-        warmth = 0.8 if temperature is None else temperature
-        _draw(lm, prompt, {**drawing, "stop": stop or [], "temperature": warmth, "seed": seed, **limits})
+        chosen = 0.8 if temperature is None else temperature
+        _draw(lm, prompt, {**drawing, "stop": stop or [], "temperature": chosen, "seed": seed, **limits})
 
 
 def _draw(lm: "LanguageModel", prompt: str, settings: Mapping[str, Any]) -> None:

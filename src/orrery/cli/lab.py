@@ -14,7 +14,7 @@ from orrery.labs.lab import FILES, LABS, carry_out
 from orrery.settings import runs_folder
 
 if TYPE_CHECKING:
-    from orrery.labs.lab import Outcome
+    from orrery.labs.lab import LabResult
 
 
 def lab(
@@ -54,7 +54,7 @@ def lab(
         raise RunError(f"a claim does not hold for every seed: {failed}", "numbers.json has each seed's numbers")
 
 
-def show(outcome: "Outcome") -> None:
+def show(outcome: "LabResult") -> None:
     """Print the numbers of each seed in columns, and every claim with the margin of its worst seed."""
     rows = [flat(numbers) for numbers in outcome.runs.values()]
     print_table(

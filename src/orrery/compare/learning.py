@@ -18,7 +18,7 @@ from orrery.evaluation.floors import model_bits_per_byte
 from orrery.models.ngram import TokenNgram
 from orrery.saving.final import writer
 from orrery.training.assemble_text import assemble_texts
-from orrery.training.building import Assembly
+from orrery.training.building import Assembled
 from orrery.training.config import Recipe
 from orrery.training.folder import CONFIG, RunFolder, open_run_folder
 from orrery.training.loop import Trainer
@@ -64,7 +64,7 @@ def learn(recipe: Recipe, plan: Plan, texts: Texts, folder: Path, say: Say, watc
             recipe = load_recipe(folder / CONFIG)
         else:
             steps = plan.steps or affordable(recipe, texts, 60 * (plan.minutes or 0), say)
-            recipe = paced(recipe, steps)
+            recipe = scheduled(recipe, steps)
         assembly = assemble_texts(recipe, texts.portions, texts.held_back)
         parameters = sum(parameter.numel() for parameter in assembly.parts.model.parameters())
         say(f"{recipe.name}: {parameters:,} parameters, {recipe.training.steps:,} steps")
@@ -103,7 +103,7 @@ def speed(recipe: Recipe, texts: Texts, steps: int) -> float:
     return len(steady) / sum(steady)
 
 
-def paced(recipe: Recipe, steps: int) -> Recipe:
+def scheduled(recipe: Recipe, steps: int) -> Recipe:
     """Return the recipe for so many steps: evaluated, logged and saved at even distances."""
     values = plain(recipe)
     set_dotted(values, "training.steps", steps)
@@ -119,7 +119,7 @@ def paced(recipe: Recipe, steps: int) -> Recipe:
     return check_recipe(values, recipe.name)
 
 
-def measure(recipe: Recipe, assembly: Assembly, texts: Texts, folder: RunFolder) -> Entry:
+def measure(recipe: Recipe, assembly: Assembled, texts: Texts, folder: RunFolder) -> Entry:
     """Return what a trained model reached on the whole text held back."""
     model, curve = assembly.parts.model.eval(), points(folder.records())
     device = find_device(recipe.training.device)

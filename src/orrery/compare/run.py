@@ -56,11 +56,11 @@ def compare(plan: Plan, folder: Path, say: Say, watch: Watch, *, resume: bool = 
                 break
             found.entries.append(entry)
             leave(found, folder)
-            say(f"{name}: {entry.bits_per_byte:.3f} bits per byte after {entry.seconds:.1f} s{strayed(entry, plan)}")
+            say(f"{name}: {entry.bits_per_byte:.3f} bits per byte after {entry.seconds:.1f} s{off_budget(entry, plan)}")
     return found
 
 
-def strayed(entry: Entry, plan: Plan) -> str:
+def off_budget(entry: Entry, plan: Plan) -> str:
     """Return a warning where a model had a fifth more or less time than its budget: the machine did other things."""
     if plan.minutes is None or entry.steps is None or abs(entry.seconds / (60 * plan.minutes) - 1) < 0.2:
         return ""

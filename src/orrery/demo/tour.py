@@ -21,7 +21,7 @@ from orrery.language_model.load import load
 from orrery.language_model.model import LanguageModel
 from orrery.saving.final import writer
 from orrery.training.assemble_text import assemble_texts, encode, joined, read_documents, read_portions
-from orrery.training.building import Assembly
+from orrery.training.building import Assembled
 from orrery.training.config import DataSettings, Recipe
 from orrery.training.folder import RUN, RunFolder, entries, open_run_folder
 from orrery.training.loop import Trainer
@@ -114,7 +114,7 @@ def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Fin
     return findings
 
 
-def learn(recipe: Recipe, assembly: Assembly, folder: RunFolder, watch: Watch) -> str:
+def learn(recipe: Recipe, assembly: Assembled, folder: RunFolder, watch: Watch) -> str:
     """Train, leave the final model in the folder, and return the arithmetic in words.
 
     A signal that stopped the training ends the demo: there is nothing to go on with.
@@ -188,7 +188,7 @@ def fingerprint(data: DataSettings) -> str:
 
 
 def describe_run(
-    recipe: Recipe, folder: RunFolder, assembly: Assembly, precision: str, seconds: dict[str, float]
+    recipe: Recipe, folder: RunFolder, assembly: Assembled, precision: str, seconds: dict[str, float]
 ) -> Run:
     """Return the facts of the model and its training."""
     records = folder.records()

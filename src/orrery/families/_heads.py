@@ -113,10 +113,12 @@ def answers(c: Config, dropout: float, pooler: ModuleSpec) -> dict[str, ModuleSp
 
     ``pooler`` transforms the first token for the class of the row; ``dropout`` comes before the labels.
     """
-    dry = Dropout.Spec(rate=dropout)
+    dropped = Dropout.Spec(rate=dropout)
     return {
-        "sequence": SequenceHead.Spec(labels=labels(c), pooler=Pooler.Spec(transform=Chain.Spec(parts=(pooler, dry)))),
-        "token": TokenHead.Spec(labels=labels(c), transform=dry),
+        "sequence": SequenceHead.Spec(
+            labels=labels(c), pooler=Pooler.Spec(transform=Chain.Spec(parts=(pooler, dropped)))
+        ),
+        "token": TokenHead.Spec(labels=labels(c), transform=dropped),
         "span": TokenHead.Spec(labels=2),
     }
 

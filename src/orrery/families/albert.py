@@ -50,11 +50,11 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
         order=_order(c["num_hidden_layers"], groups, inner),
     )
     pooler, dropout = _heads.transform(width, "tanh"), c["classifier_dropout_prob"]
-    dry = Chain.Spec(parts=(pooler, Dropout.Spec(rate=dropout)))
+    dropped = Chain.Spec(parts=(pooler, Dropout.Spec(rate=dropout)))
     heads = {
         "masked": _heads.masked(c, entry, c.activation("hidden_act"), _bert.norm(c)),
         "pooled": Pooler.Spec(transform=pooler),
-        "next": SequenceHead.Spec(labels=_heads.labels(c), pooler=Pooler.Spec(transform=dry)),
+        "next": SequenceHead.Spec(labels=_heads.labels(c), pooler=Pooler.Spec(transform=dropped)),
         **_heads.answers(c, dropout, pooler),
     }
     return Encoder.Spec(

@@ -143,16 +143,18 @@ def _block(c: Config, kind: str, norm: LayerNorm.Spec, *, first: bool) -> Block.
 
 def _all_heads(c: Config, norm: LayerNorm.Spec) -> dict[str, ModuleSpec]:
     """Return every head that the family has."""
-    bend = _heads.transform(c["hidden_size"], c.activation("classifier_activation"), norm, bias=c["classifier_bias"])
-    dry = Chain.Spec(parts=(bend, Dropout.Spec(rate=c["classifier_dropout"])))
-    pooler = Pooler.Spec(pool=c.choose("classifier_pooling", _POOLS), transform=dry)
+    transform = _heads.transform(
+        c["hidden_size"], c.activation("classifier_activation"), norm, bias=c["classifier_bias"]
+    )
+    dropped = Chain.Spec(parts=(transform, Dropout.Spec(rate=c["classifier_dropout"])))
+    pooler = Pooler.Spec(pool=c.choose("classifier_pooling", _POOLS), transform=dropped)
     return {
         "masked": LanguageModelHead.Spec(
-            vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"], bias=c["decoder_bias"], transform=bend
+            vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"], bias=c["decoder_bias"], transform=transform
         ),
         "sequence": SequenceHead.Spec(labels=_heads.labels(c), pooler=pooler),
-        "token": TokenHead.Spec(labels=_heads.labels(c), transform=dry),
-        "span": TokenHead.Spec(labels=2, transform=dry),
+        "token": TokenHead.Spec(labels=_heads.labels(c), transform=dropped),
+        "span": TokenHead.Spec(labels=2, transform=dropped),
     }
 
 
@@ -166,10 +168,10 @@ _FUSED = (
     ("attn.Wqkv", "attention.branch", ("q", "k", "v")),
     ("mlp.Wi", "feed_forward.branch", ("gate", "up")),
 )
-_BENT = ("masked.transform", "sequence.pooler.transform.0", "token.transform.0", "span.transform.0")
+_TRANSFORMED = ("masked.transform", "sequence.pooler.transform.0", "token.transform.0", "span.transform.0")
 _HEADS = (
-    *(("head.dense", f"{head}.0.linear") for head in _BENT),
-    *(("head.norm", f"{head}.2") for head in _BENT),
+    *(("head.dense", f"{head}.0.linear") for head in _TRANSFORMED),
+    *(("head.norm", f"{head}.2") for head in _TRANSFORMED),
     ("decoder", "masked.vocabulary"),
     *(("classifier", f"{head}.labels") for head in ("sequence", "token", "span")),
 )

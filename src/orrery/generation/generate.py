@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from orrery.errors import RunError, UsageError
+from orrery.generation.answer_text import AnswerText
 from orrery.generation.constraints import FREE, Constraints, Place
 from orrery.generation.samplers import GREEDY, Sampler
-from orrery.generation.writer import Writer
 from orrery.models.protocols import DecodingModel
 from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer
@@ -59,7 +59,7 @@ class Limits:
 class _Row:
     """One answer while it grows."""
 
-    def __init__(self, room: int, writer: Writer, limits: Limits, began: float) -> None:
+    def __init__(self, room: int, writer: AnswerText, limits: Limits, began: float) -> None:
         self.room = room
         self.writer = writer
         self.limits = limits
@@ -126,7 +126,9 @@ def generate(
     ids_BL, lengths_B = padded(prompts, device)
     logits_BV, state = model.start(ids_BL, limits.context, lengths_B)
     rows = [  # a decoder's row begins with the prompt, an encoder-decoder's with one token
-        _Row(limits.context - taken, Writer(StreamDecoder(tokenizer), limits.stop, _bound(show, row)), limits, began)
+        _Row(
+            limits.context - taken, AnswerText(StreamDecoder(tokenizer), limits.stop, _bound(show, row)), limits, began
+        )
         for row, taken in enumerate(state.lengths.tolist())
     ]
     begun = beginnings(model, prompts)

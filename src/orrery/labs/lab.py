@@ -44,7 +44,7 @@ class Lab(Protocol):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LabResult:
     """What a lab found: the numbers by seed, by how much each claim holds in the worst of them, and the figure."""
 
     name: str
@@ -80,7 +80,7 @@ def load_lab(name: str) -> Lab:
 
 def carry_out(
     name: str, seeds: Sequence[int], *, quick: bool = False, say: Callable[[str], None] = lambda line: None
-) -> Outcome:
+) -> LabResult:
     """Run a lab with every seed and hold its claims against the worst of them; ``say`` hears before each.
 
     Raises:
@@ -98,4 +98,4 @@ def carry_out(
     margins = {
         claim: min((one[claim] for one in held), key=lambda margin: (margin == margin, margin)) for claim in held[0]
     }
-    return Outcome(name, quick, runs, margins, lab.figure(list(runs.values())))
+    return LabResult(name, quick, runs, margins, lab.figure(list(runs.values())))

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, deviation, within
-from orrery.laws.models import Subject, Writer, tiny, trained, translates
+from orrery.laws.models import Subject, TargetModel, tiny, trained, translates
 from orrery.laws.runs import IGNORED, examples, objective_of
 from orrery.objectives.protocols import Batch, Objective
 
@@ -41,7 +41,7 @@ def check(family: str) -> Iterator[Evidence]:
 def subject(family: str, dtype: torch.dtype) -> Subject:
     """Return the tiny model as training calls it: an encoder-decoder reads the batch's own sources."""
     model = tiny(family, dtype)
-    return model.model if isinstance(model, Writer) and translates(family) else model
+    return model.model if isinstance(model, TargetModel) and translates(family) else model
 
 
 def worst(found: list[Tensor], expected: list[Tensor]) -> float:

@@ -10,7 +10,7 @@ from torch import Tensor
 from orrery.checkpoints.rules import to_ours, to_theirs
 from orrery.families import load_family, rules_of
 from orrery.laws.evidence import FLOAT64, Evidence, deviation, within
-from orrery.laws.models import Subject, Writer, random_ids, tiny
+from orrery.laws.models import Subject, TargetModel, random_ids, tiny
 from orrery.nn.spec import from_json, to_json
 from orrery.reading.weights import weights_of
 
@@ -30,7 +30,7 @@ def check(family: str) -> Iterator[Evidence]:
 
 def stored(model: Subject) -> dict[str, Tensor]:
     """Return what a file of the model holds; a writer's is that of the encoder-decoder inside."""
-    return weights_of(model.model if isinstance(model, Writer) else model)
+    return weights_of(model.model if isinstance(model, TargetModel) else model)
 
 
 def changed(family: str, dtype: torch.dtype) -> int:
@@ -75,5 +75,5 @@ def rebuilt(family: str) -> float:
     read = load(save(stored(model)))
     for name, parameter in copy.named_parameters():
         parameter.copy_(read[name])
-    copy = Writer(copy) if isinstance(model, Writer) else copy
+    copy = TargetModel(copy) if isinstance(model, TargetModel) else copy
     return deviation(copy(ids), model(ids))

@@ -31,7 +31,7 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = {name: load_family(name).TINY for nam
 """The tiny configuration that each family file brings."""
 
 Subject: TypeAlias = Any
-"""What a law is tried on: a ``Decoder``, an ``Encoder`` or a ``Writer``; each takes ids and gives logits."""
+"""What a law is tried on: a ``Decoder``, an ``Encoder`` or a ``TargetModel``; each takes ids and gives logits."""
 
 _KINDS = {
     "decoder": Decoder.Spec,
@@ -40,7 +40,7 @@ _KINDS = {
 }
 
 
-class Writer(nn.Module):
+class TargetModel(nn.Module):
     """An encoder-decoder that has read one source: from ids to logits it is a decoder, and obeys the same laws.
 
     Shapes: target ids ``[B, L]`` to logits ``[B, L, V]``.
@@ -108,7 +108,7 @@ def tiny(family: str, dtype: torch.dtype = torch.float64) -> Subject:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(0.3 * torch.randn(parameter.shape, generator=rng, dtype=torch.float64))
-    return Writer(model).eval() if isinstance(model, ConditionalDecoder) else model
+    return TargetModel(model).eval() if isinstance(model, ConditionalDecoder) else model
 
 
 def require_tokens(family: str) -> None:

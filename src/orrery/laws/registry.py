@@ -13,7 +13,7 @@ from orrery.laws.workers import spread
 
 
 @dataclass(frozen=True)
-class Check:
+class LawCheck:
     """Where a check lives, and whether it is run once or for every family.
 
     Attributes:
@@ -47,25 +47,25 @@ class Check:
 
 
 CHECKS = (
-    Check("outputs: training, sampling, search", "outputs", "methods:check", "once"),
-    Check("outputs", "outputs", "outputs:check", images=True),
-    Check("golden: the course", "golden", "golden:check", "once"),
-    Check("golden: G11 padding", "golden", "golden:check_padding", "once"),
-    Check("golden: G13 Noam rate", "golden", "golden:check_noam", "once"),
-    Check("golden: G10 mixture of data", "golden", "mixtures:check", "once"),
-    Check("golden: sizes of published models", "golden", "sizes:check", "once"),
-    Check("stream", "stream", "stream:check", "once"),
-    Check("cache", "cache", "cache:check"),
-    Check("padding", "padding", "padding:check"),
-    Check("packing", "packing", "packing:check"),
-    Check("accumulation", "accumulation", "accumulation:check"),
-    Check("resume", "resume", "resume:check"),
-    Check("kernel", "kernel", "kernel:check"),
-    Check("kernel: compiled", "kernel", "compiled:check", default=False),
-    Check("precision", "precision", "precision:check", default=False, images=True),
-    Check("recurrence", "recurrence", "recurrence:check"),
-    Check("checkpoint", "checkpoint", "checkpoint:check"),
-    Check("sight", "sight", "sight:check"),
+    LawCheck("outputs: training, sampling, search", "outputs", "methods:check", "once"),
+    LawCheck("outputs", "outputs", "outputs:check", images=True),
+    LawCheck("golden: the course", "golden", "golden:check", "once"),
+    LawCheck("golden: G11 padding", "golden", "golden:check_padding", "once"),
+    LawCheck("golden: G13 Noam rate", "golden", "golden:check_noam", "once"),
+    LawCheck("golden: G10 mixture of data", "golden", "mixtures:check", "once"),
+    LawCheck("golden: sizes of published models", "golden", "sizes:check", "once"),
+    LawCheck("stream", "stream", "stream:check", "once"),
+    LawCheck("cache", "cache", "cache:check"),
+    LawCheck("padding", "padding", "padding:check"),
+    LawCheck("packing", "packing", "packing:check"),
+    LawCheck("accumulation", "accumulation", "accumulation:check"),
+    LawCheck("resume", "resume", "resume:check"),
+    LawCheck("kernel", "kernel", "kernel:check"),
+    LawCheck("kernel: compiled", "kernel", "compiled:check", default=False),
+    LawCheck("precision", "precision", "precision:check", default=False, images=True),
+    LawCheck("recurrence", "recurrence", "recurrence:check"),
+    LawCheck("checkpoint", "checkpoint", "checkpoint:check"),
+    LawCheck("sight", "sight", "sight:check"),
 )
 SLIDES = ("golden:slides", "mixtures:slides", "sizes:slides")
 LATER = {
@@ -193,7 +193,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _run(check: Check, family: str, everything: bool, say: Callable[[str], None]) -> Report:
+def _run(check: LawCheck, family: str, everything: bool, say: Callable[[str], None]) -> Report:
     if not (check.default or everything):
         return Report(not_run={check.name: "takes a minute or a compiler; --all runs it"})
     label = f"{check.name} ({family})" if family else check.name

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from orrery.errors import RunError
 from orrery.laws.evidence import CannotRunError
-from orrery.laws.models import Writer, image_size, random_ids, spec_of, translates
+from orrery.laws.models import TargetModel, image_size, random_ids, spec_of, translates
 from orrery.models.dropout import with_dropout
 from orrery.models.vision import Captioner
 from orrery.objectives.protocols import Batch, Objective, Term
@@ -119,7 +119,7 @@ def learner(family: str, dropout: float) -> nn.Module:
         torch.manual_seed(0)
         built: Any = with_dropout(spec_of(family), dropout).build(0)
     built.kernel = training_kernel(built.spec, "cpu")
-    return Writer(built) if isinstance(built, Captioner) else built
+    return TargetModel(built) if isinstance(built, Captioner) else built
 
 
 def train(family: str, folder: Path, *, fail_at: int | None = None, dropout: float = 0.0, **training: Any) -> None:

@@ -15,12 +15,12 @@ Spec = TypeVar("Spec", bound=ModuleSpec)
 def without_dropout(tree: Any) -> Any:
     """Return a tree of specs with every dropout at zero: what the numbers of a trained model depend on."""
 
-    def dry(node: Value) -> Value:
+    def without(node: Value) -> Value:
         if isinstance(node, Dropout.Spec):
             return Dropout.Spec(rate=0.0)
         return replace(node, dropout=0.0) if isinstance(node, Residual.Spec | ScoreSettings) else node
 
-    return _mapped(tree, dry)
+    return _mapped(tree, without)
 
 
 def with_dropout(spec: Spec, rate: float) -> Spec:
@@ -31,13 +31,13 @@ def with_dropout(spec: Spec, rate: float) -> Spec:
     decoder, so there the embedded words of both sides have the dropout as well.
     """
 
-    def wet(node: Value) -> Value:
+    def with_rate(node: Value) -> Value:
         if isinstance(node, SequenceToSequence.Spec):
             return replace(node, enter=words, decoder=replace(node.decoder, start=words))
         return replace(node, dropout=rate) if isinstance(node, Residual.Spec) else node
 
     words = Dropout.Spec(rate=rate)
-    changed: Spec = _mapped(without_dropout(spec), wet)
+    changed: Spec = _mapped(without_dropout(spec), with_rate)
     return changed
 
 

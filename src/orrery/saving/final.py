@@ -14,12 +14,12 @@ from orrery.models.decoder import Decoder
 from orrery.models.encoder_decoder import ConditionalDecoder
 from orrery.nn.spec import to_json
 from orrery.saving.save import save_model
-from orrery.training.building import Assembly
+from orrery.training.building import Assembled
 from orrery.training.config import Recipe
 from orrery.training.state import model_tensors
 
 
-def writer(recipe: Recipe, assembly: Assembly) -> Callable[[nn.Module, Path], None]:
+def writer(recipe: Recipe, assembly: Assembled) -> Callable[[nn.Module, Path], None]:
     """Return what writes the final model: the Hugging Face layout for a family, spec and own names for a spec."""
 
     def layout(model: nn.Module, folder: Path) -> None:
@@ -35,7 +35,7 @@ def writer(recipe: Recipe, assembly: Assembly) -> Callable[[nn.Module, Path], No
     return layout if recipe.model.spec is None else own
 
 
-def sample_writer(recipe: Recipe, assembly: Assembly) -> Callable[[nn.Module], str] | None:
+def sample_writer(recipe: Recipe, assembly: Assembled) -> Callable[[nn.Module], str] | None:
     """Return what writes a sample at each evaluation, from the recipe's prompt; None where it names none."""
     prompt = recipe.evaluation.sample
     if prompt is None:

@@ -3,11 +3,11 @@
 from orrery.training.assemble_pairs import assemble_pairs
 from orrery.training.assemble_shards import assemble_shards
 from orrery.training.assemble_text import assemble_texts, read_portions
-from orrery.training.building import Assembly
+from orrery.training.building import Assembled
 from orrery.training.config import PairDataSettings, Recipe, ShardDataSettings
 
 
-def assemble(recipe: Recipe) -> Assembly:
+def assemble(recipe: Recipe) -> Assembled:
     """Read the recipe's texts or pairs, or open its shards, and assemble a run on them."""
     if isinstance(recipe.data, PairDataSettings):
         return assemble_pairs(recipe, recipe.data)

@@ -13,7 +13,7 @@ from orrery.nn.spec import to_json
 from orrery.objectives.seq2seq import TeacherForced
 from orrery.text.tokenizer import Tokenizer
 from orrery.training.building import (
-    Assembly,
+    Assembled,
     ConditionalSpec,
     family_config,
     fitting,
@@ -30,7 +30,7 @@ NAME = "pairs"
 """What the pairs are called in metrics and tables."""
 
 
-def assemble_pairs(recipe: Recipe, data: PairDataSettings) -> Assembly:
+def assemble_pairs(recipe: Recipe, data: PairDataSettings) -> Assembled:
     """Read the pairs, make or load one tokenizer for both sides, and build batches, objective and a fresh model."""
     train = read(data, data.pairs)
     held_back = [] if data.val is None else read(data, data.val)
@@ -55,7 +55,7 @@ def assemble_pairs(recipe: Recipe, data: PairDataSettings) -> Assembly:
         notes=(*notes, *more),
     )
     tokens = sum(len(target) + 1 for _, target in pairs)
-    return Assembly(parts, spec, tokenizer, {NAME: tokens}, config, round(tokens / len(pairs) * recipe.batches.size))
+    return Assembled(parts, spec, tokenizer, {NAME: tokens}, config, round(tokens / len(pairs) * recipe.batches.size))
 
 
 def read(data: PairDataSettings, pairs: Pairs) -> list[Pair]:

@@ -6,7 +6,7 @@ from orrery.errors import UsageError
 from orrery.nn.spec import to_json
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training.assemble_text import decoder
-from orrery.training.building import Assembly, family_config, fitting, make_tokenizer, prepared, read_spec
+from orrery.training.building import Assembled, family_config, fitting, make_tokenizer, prepared, read_spec
 from orrery.training.config import Recipe, ShardDataSettings
 from orrery.training.evaluate import Validation
 from orrery.training.loop import Parts
@@ -15,7 +15,7 @@ NAME = "shards"
 """What the shards are called in tables."""
 
 
-def assemble_shards(recipe: Recipe, data: ShardDataSettings) -> Assembly:
+def assemble_shards(recipe: Recipe, data: ShardDataSettings) -> Assembled:
     """Open the shards with the recipe's tokenizer, and build batches, objective and a fresh model.
 
     Raises `DataError` where the folder is unfinished or another tokenizer made it, `UsageError` for batches that
@@ -39,7 +39,7 @@ def assemble_shards(recipe: Recipe, data: ShardDataSettings) -> Assembly:
         facts={"corpus": finished(data.shards).source, "tokenizer": tokenizer.fingerprint},
         begin=tokenizer.save,
     )
-    return Assembly(parts, spec, tokenizer, {NAME: len(shards)}, config, recipe.batches.size * recipe.batches.length)
+    return Assembled(parts, spec, tokenizer, {NAME: len(shards)}, config, recipe.batches.size * recipe.batches.length)
 
 
 def validation(recipe: Recipe, data: ShardDataSettings, fingerprint: str) -> Validation | None:

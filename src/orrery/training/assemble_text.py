@@ -16,7 +16,7 @@ from orrery.models.decoder import Decoder
 from orrery.nn.spec import to_json
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.text.tokenizer import Tokenizer
-from orrery.training.building import Assembly, family_config, fitting, make_tokenizer, prepared, read_spec
+from orrery.training.building import Assembled, family_config, fitting, make_tokenizer, prepared, read_spec
 from orrery.training.config import BatchSettings, DataSettings, Recipe, SplitSettings
 from orrery.training.evaluate import Validation
 from orrery.training.loop import Parts
@@ -34,7 +34,7 @@ class Portion:
     documents: list[Document]
 
 
-def assemble_texts(recipe: Recipe, portions: Sequence[Portion], held_back: list[Document]) -> Assembly:
+def assemble_texts(recipe: Recipe, portions: Sequence[Portion], held_back: list[Document]) -> Assembled:
     """Make or load the tokenizer, and build batches, objective and a fresh model for texts already read."""
     train = joined(portions)
     tokenizer = make_tokenizer(recipe.tokenizer, texts(train))
@@ -53,7 +53,7 @@ def assemble_texts(recipe: Recipe, portions: Sequence[Portion], held_back: list[
         epochs=source.epochs if isinstance(source, MixtureBatches) else None,
     )
     tokens = {portion.name: sum(map(len, each)) for portion, each in zip(portions, ids, strict=True)}
-    return Assembly(parts, spec, tokenizer, tokens, config, recipe.batches.size * recipe.batches.length)
+    return Assembled(parts, spec, tokenizer, tokens, config, recipe.batches.size * recipe.batches.length)
 
 
 def read_portions(settings: DataSettings) -> tuple[list[Portion], list[Document]]:

@@ -29,13 +29,13 @@ from orrery.training.precision import find_device
 from orrery.training.randomness import derive_seed
 
 ConditionalSpec: TypeAlias = EncoderDecoder.Spec | SequenceToSequence.Spec
-WriterSpec: TypeAlias = Decoder.Spec | ConditionalSpec
-Writer: TypeAlias = Decoder | ConditionalDecoder
-Found = TypeVar("Found", bound=WriterSpec)
+WritingSpec: TypeAlias = Decoder.Spec | ConditionalSpec
+WritingModel: TypeAlias = Decoder | ConditionalDecoder
+Found = TypeVar("Found", bound=WritingSpec)
 
 
 @dataclass(frozen=True)
-class Assembly:
+class Assembled:
     """What a recipe became.
 
     ``config`` is the family's configuration with what the tokenizer decides filled in; ``corpus_tokens`` counts the
@@ -43,7 +43,7 @@ class Assembly:
     """
 
     parts: Parts
-    spec: WriterSpec
+    spec: WritingSpec
     tokenizer: Tokenizer
     corpus_tokens: Mapping[str, int]
     config: Mapping[str, Any]
@@ -112,7 +112,7 @@ def fitting(found: Found, vocabulary: int, length: int) -> Found:
     return found
 
 
-def prepared(model: Writer, recipe: Recipe, tokenizer: Tokenizer) -> Writer:
+def prepared(model: WritingModel, recipe: Recipe, tokenizer: Tokenizer) -> WritingModel:
     """Give a model fresh weights that depend on the seed alone, its word vectors, and the kernel to train it with."""
     initialise(model, len(model.stack.blocks), derive_seed(recipe.seed, "weights"))
     if recipe.model.embeddings is not None:

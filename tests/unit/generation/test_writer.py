@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orrery.errors import UsageError
-from orrery.generation.writer import Writer
+from orrery.generation.answer_text import AnswerText
 
 
 class Pieces:
@@ -21,7 +21,7 @@ class Pieces:
 
 def write(pieces, stop, rest=""):
     shown = []
-    writer = Writer(Pieces(pieces, rest), stop, shown.append)
+    writer = AnswerText(Pieces(pieces, rest), stop, shown.append)
     stopped = any(writer.push(id) for id in range(len(pieces))) or writer.finish()
     assert "".join(shown) == writer.text
     assert all(shown)
@@ -58,4 +58,4 @@ def test_what_the_decoder_held_back_may_complete_a_stop_string():
 
 def test_an_empty_stop_string_is_refused():
     with pytest.raises(UsageError, match="empty stop"):
-        Writer(Pieces([]), [""])
+        AnswerText(Pieces([]), [""])

@@ -13,7 +13,7 @@ from orrery.settings import runs_folder
 from orrery.training.recipes import as_yaml, load_recipe, words_of
 
 if TYPE_CHECKING:
-    from orrery.training.building import Assembly
+    from orrery.training.building import Assembled
     from orrery.training.config import Recipe
     from orrery.training.loop import Parts, Speed
     from orrery.training.precision import Precision
@@ -129,7 +129,7 @@ def make_parts(recipe: "Recipe") -> "Parts":
     )
 
 
-def speed(recipe: "Recipe", assembly: "Assembly") -> "Callable[[Precision], Speed] | None":
+def speed(recipe: "Recipe", assembly: "Assembled") -> "Callable[[Precision], Speed] | None":
     """Return what measures the machine against the cost of a token; None where a token's cost depends on its source."""
     import torch
 
@@ -149,7 +149,7 @@ def speed(recipe: "Recipe", assembly: "Assembly") -> "Callable[[Precision], Spee
     return measure
 
 
-def plan(recipe: "Recipe", assembly: "Assembly", folder: Path) -> str:
+def plan(recipe: "Recipe", assembly: "Assembled", folder: Path) -> str:
     """Return what a run would do, line by line: parameters, tokens, memory, arithmetic and folder."""
     import torch
 
@@ -179,7 +179,7 @@ def plan(recipe: "Recipe", assembly: "Assembly", folder: Path) -> str:
     return "\n".join(f"{name:<14}{value}" for name, value in rows)
 
 
-def plan_epochs(recipe: "Recipe", assembly: "Assembly") -> list[tuple[str, str]]:
+def plan_epochs(recipe: "Recipe", assembly: "Assembled") -> list[tuple[str, str]]:
     """Return the plan's lines on epochs: one for a text, one for each corpus of a mixture."""
     settings = recipe.training
     if assembly.parts.epochs is None:

@@ -7,7 +7,7 @@ from orrery.errors import UsageError
 
 
 @runtime_checkable
-class Decoder(Protocol):
+class TextDecoder(Protocol):
     """What turns one id after another into text, such as ``orrery.text.streaming.StreamDecoder``."""
 
     def push(self, id: int) -> str:
@@ -19,14 +19,16 @@ class Decoder(Protocol):
         ...
 
 
-class Writer:
+class AnswerText:
     """The text of one answer: it ends before the first stop string, wherever token borders lie.
 
     Text that may be the beginning of a stop string is held back until it is certain; so the streamed pieces joined
     are always ``text``.
     """
 
-    def __init__(self, decoder: Decoder, stop: Sequence[str] = (), show: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, decoder: TextDecoder, stop: Sequence[str] = (), show: Callable[[str], None] | None = None
+    ) -> None:
         if "" in stop:
             raise UsageError("an empty stop string stops everywhere", "leave it away")
         self._decoder = decoder
