@@ -25,11 +25,11 @@ class Rows(Layout):
     """One below the other; a single tensor is itself."""
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
-        """Concatenate."""
+        """Return the parts concatenated along the rows."""
         return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
     def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
-        """Cut."""
+        """Return the tensor cut into the parts' rows."""
         return list(tensor.split([shape[0] for shape in shapes]))
 
 
@@ -38,11 +38,11 @@ class Transposed(Layout):
     """One below the other, then rows and columns exchanged (GPT-2's width-one convolution)."""
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
-        """Concatenate and turn."""
+        """Return the parts concatenated and transposed."""
         return ROWS.join(parts).mT
 
     def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
-        """Turn and cut."""
+        """Return the parts of the transposed tensor."""
         return ROWS.split(tensor.mT, shapes)
 
 
@@ -57,11 +57,11 @@ class GroupInterleaved(Layout):
     groups: int
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
-        """Interleave."""
+        """Return the parts interleaved group by group."""
         return torch.cat([part.unflatten(0, (self.groups, -1)) for part in parts], dim=1).flatten(0, 1)
 
     def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
-        """Take every group apart."""
+        """Return the parts of every group, each concatenated."""
         sizes = [shape[0] // self.groups for shape in shapes]
         return [part.flatten(0, 1) for part in tensor.unflatten(0, (self.groups, -1)).split(sizes, dim=1)]
 
@@ -77,7 +77,7 @@ class Reshaped(Layout):
         return parts[0].reshape((1,) * self.axes + tuple(parts[0].shape))
 
     def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
-        """Drop them."""
+        """Return the tensor without the dimensions that were added."""
         return [tensor.reshape(shapes[0])]
 
 
@@ -103,11 +103,11 @@ class Shifted(Layout):
     by: float
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
-        """Add."""
+        """Return the tensor with the constant added."""
         return parts[0] + self.by
 
     def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
-        """Subtract."""
+        """Return the tensor with the constant subtracted."""
         return [tensor - self.by]
 
 
@@ -131,7 +131,7 @@ class Stacked(Layout):
         return stacked.mT if self.turned else stacked
 
     def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
-        """Take the experts apart."""
+        """Return one tensor for each expert and part."""
         parts: list[Tensor] = []
         for expert in tensor.mT if self.turned else tensor:
             if self.interleaved:

@@ -50,7 +50,7 @@ class TopK:
     k: int
 
     def __call__(self, logits_BV: Float[Tensor, "B V"], seen_BV: Bool[Tensor, "B V"]) -> Float[Tensor, "B V"]:
-        """Hide the others."""
+        """Return the logits, those of the other tokens at minus infinity."""
         least_B1 = logits_BV.topk(min(self.k, logits_BV.shape[-1])).values[:, -1:]
         return logits_BV.masked_fill(logits_BV < least_B1, float("-inf"))
 
@@ -78,7 +78,7 @@ class MinP:
     p: float | int
 
     def __call__(self, logits_BV: Float[Tensor, "B V"], seen_BV: Bool[Tensor, "B V"]) -> Float[Tensor, "B V"]:
-        """Hide the others."""
+        """Return the logits, those of the other tokens at minus infinity."""
         mass_BV = logits_BV.softmax(-1)
         return logits_BV.masked_fill(mass_BV < self.p * mass_BV.amax(-1, keepdim=True), float("-inf"))
 
@@ -90,7 +90,7 @@ class VocabularyLimit:
     size: int
 
     def __call__(self, logits_BV: Float[Tensor, "B V"], seen_BV: Bool[Tensor, "B V"]) -> Float[Tensor, "B V"]:
-        """Hide the others."""
+        """Return the logits, those of the other tokens at minus infinity."""
         padding_V = torch.arange(logits_BV.shape[-1], device=logits_BV.device) >= self.size
         return logits_BV.masked_fill(padding_V, float("-inf"))
 

@@ -64,7 +64,7 @@ class OneOf:
         return values
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Leave the share."""
+        """Keep the gradients of this rank alone, unsummed."""
 
     def any(self, flag: bool) -> bool:
         """Return the flag."""

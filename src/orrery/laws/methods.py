@@ -112,7 +112,7 @@ class Lessons:
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take nothing back."""
+        """Restore nothing: the lessons are a function of the step."""
 
 
 def sampled() -> Iterator[Evidence]:

@@ -37,7 +37,7 @@ def sources(vocabulary: int) -> list[Tensor]:
 
 
 def images(size: Sequence[int]) -> list[Tensor]:
-    """Return images."""
+    """Return images of a size, by formula."""
     return [4 * numbers(f"image {b}", size) for b in range(len(TARGETS))]
 
 

@@ -108,7 +108,7 @@ class Source:
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take nothing back."""
+        """Restore nothing: the batches are a function of the step."""
 
 
 def learner(family: str, dropout: float) -> nn.Module:

@@ -101,11 +101,11 @@ class Uncached(Cache):
         return dict.fromkeys(masks, places)
 
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> Pair:
-        """Return what came."""
+        """Return the new keys and values alone."""
         return k_BKLC, v_BKLE
 
     def recall(self, depth: int, project: Callable[[], Pair]) -> Pair:
-        """Project."""
+        """Return the projection, computed at every call."""
         return project()
 
     def resume(self, mask: str, place: Place) -> State | None:
@@ -113,7 +113,7 @@ class Uncached(Cache):
         return None
 
     def leave(self, mask: str, place: Place, state: State) -> None:
-        """Forget it."""
+        """Keep nothing: a full forward has no next call."""
 
     @property
     def capacity(self) -> int | None:

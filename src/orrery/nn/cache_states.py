@@ -29,7 +29,7 @@ class StateCache(RowCache):
 
     @property
     def kind(self) -> str:
-        """Return recurrent."""
+        """Return that it holds recurrent states."""
         return "recurrent"
 
     def refuse_to_forget(self, lengths_B: Int[Tensor, "B"]) -> None:

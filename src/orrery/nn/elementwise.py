@@ -34,7 +34,7 @@ class Projection(nn.Module):
         self.linear = nn.Linear(width, out, bias=bias)
 
     def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B E"]:
-        """Project."""
+        """Return ``W x + b``."""
         return self.linear(x_BLD)
 
 
@@ -56,7 +56,7 @@ class Activation(nn.Module):
         self.activation = activation(name)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Bend."""
+        """Return the activation of each number."""
         return self.activation(x)
 
 
@@ -78,7 +78,7 @@ class SoftCap(nn.Module):
         self.cap = cap
 
     def forward(self, x: Tensor) -> Tensor:
-        """Squash."""
+        """Return ``c tanh(x / c)``."""
         return self.cap * torch.tanh(x / self.cap)
 
 
@@ -92,7 +92,7 @@ class Clamp(nn.Module):
         bound: float
 
         def build(self, width: int) -> "Clamp":
-            """Return the clip."""
+            """Return the clamp."""
             return Clamp(self.bound)
 
     def __init__(self, bound: float) -> None:
@@ -100,7 +100,7 @@ class Clamp(nn.Module):
         self.bound = bound
 
     def forward(self, x: Tensor) -> Tensor:
-        """Cut off."""
+        """Return the clamped numbers."""
         return x.clamp(-self.bound, self.bound)
 
 
@@ -112,7 +112,7 @@ class FixedBias(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """Nothing to say."""
+        """It has no settings."""
 
         def build(self, width: int) -> "FixedBias":
             """Return a shift of zero."""
@@ -123,5 +123,5 @@ class FixedBias(nn.Module):
         self.shift = nn.Parameter(torch.zeros(width), requires_grad=False)
 
     def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
-        """Add the constant."""
+        """Return the vectors with the bias added."""
         return x_BLD + self.shift

@@ -53,7 +53,7 @@ class Headless(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """Nothing to set."""
+        """It has no settings."""
 
         tied: ClassVar[bool] = False
 
@@ -115,7 +115,7 @@ class First(Pool):
     """The first real token: BERT's ``[CLS]``."""
 
     def of(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real) -> Float[Tensor, "B D"]:
-        """Take it."""
+        """Return the vector of the first real token."""
         return x_BLD[:, 0] if real_BL is None else _at(x_BLD, real_BL.long().argmax(1))
 
 
@@ -124,7 +124,7 @@ class Last(Pool):
     """The last real token: classification and rewards over a causal model."""
 
     def of(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real) -> Float[Tensor, "B D"]:
-        """Take it."""
+        """Return the vector of the last real token."""
         return x_BLD[:, -1] if real_BL is None else _at(x_BLD, (real_BL.long().cumsum(1) * real_BL).argmax(1))
 
 
@@ -133,7 +133,7 @@ class Mean(Pool):
     """The mean of the real tokens."""
 
     def of(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real) -> Float[Tensor, "B D"]:
-        """Average them; a row without any gives zeros."""
+        """Return the mean over the real tokens; zeros for a row without any."""
         if real_BL is None:
             return x_BLD.mean(1)
         return (x_BLD * real_BL[..., None]).sum(1) / real_BL.sum(1, keepdim=True).clamp(min=1)

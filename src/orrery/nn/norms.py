@@ -90,7 +90,7 @@ class HeadNorm(nn.Module):
         self.norm, self.head_width = norm, head_width
 
     def forward(self, x_BLE: Float[Tensor, "*B E"]) -> Float[Tensor, "*B E"]:
-        """Normalise head by head."""
+        """Return the vectors, each head normalised by itself."""
         return self.norm(x_BLE.unflatten(-1, (-1, self.head_width))).flatten(-2)
 
 
@@ -118,6 +118,6 @@ class PerHeadNorm(nn.Module):
         self.gains = nn.ParameterList(torch.ones(spec.head_width) for _ in range(width // spec.head_width))
 
     def forward(self, x_BLE: Float[Tensor, "*B E"]) -> Float[Tensor, "*B E"]:
-        """Normalise head by head."""
+        """Return the vectors, each head normalised by itself."""
         x_BLHC = F.layer_norm(x_BLE.unflatten(-1, (-1, *self.shape)), self.shape, eps=self.eps)
         return (x_BLHC * torch.stack(list(self.gains))).flatten(-2)

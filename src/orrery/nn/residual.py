@@ -15,7 +15,7 @@ class Identity(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """Nothing to say."""
+        """It has no settings."""
 
         def build(self, width: int) -> "Identity":
             """Return the empty slot."""

@@ -39,13 +39,13 @@ class Silent:
     """Says nothing: ranks above 0, and tests."""
 
     def line(self, text: str) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
     def progress(self, step: int, steps: int, record: Mapping[str, Any] | None) -> None:
-        """Show nothing."""
+        """Print nothing."""
 
     def close(self) -> None:
-        """Do nothing."""
+        """Release nothing: nothing is held."""
 
 
 class Lines:
@@ -64,7 +64,7 @@ class Lines:
             self.line(f"step {step:,}/{steps:,}  {describe(record)}")
 
     def close(self) -> None:
-        """Do nothing."""
+        """Release nothing: nothing is held."""
 
 
 class Bar:

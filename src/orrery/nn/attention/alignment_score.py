@@ -18,7 +18,7 @@ class AlignmentScore(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, q_BD: Float[Tensor, "B D"], keys_BSE: Float[Tensor, "B S E"]) -> Float[Tensor, "B S"]:
-        """Score every place."""
+        """Return the score of every place of the source."""
 
 
 class Additive(AlignmentScore):
@@ -49,7 +49,7 @@ class Additive(AlignmentScore):
         return self.k(memory_BSM)
 
     def forward(self, q_BD: Float[Tensor, "B D"], keys_BSE: Float[Tensor, "B S E"]) -> Float[Tensor, "B S"]:
-        """Score every place."""
+        """Return the score of every place of the source."""
         return self.v(torch.tanh(self.q(q_BD)[:, None] + keys_BSE))[..., 0]
 
 
@@ -58,7 +58,7 @@ class Dot(AlignmentScore):
 
     @spec
     class Spec(ModuleSpec):
-        """Nothing to say."""
+        """It has no settings."""
 
         def build(self, width: int) -> "Dot":
             """Return the scoring; it has no parameters."""
@@ -69,7 +69,7 @@ class Dot(AlignmentScore):
         return memory_BSM
 
     def forward(self, q_BD: Float[Tensor, "B D"], keys_BSE: Float[Tensor, "B S E"]) -> Float[Tensor, "B S"]:
-        """Score every place."""
+        """Return the score of every place of the source."""
         return torch.einsum("bd,bsd->bs", q_BD, keys_BSE)
 
 
@@ -95,5 +95,5 @@ class General(AlignmentScore):
         return self.k(memory_BSM)
 
     def forward(self, q_BD: Float[Tensor, "B D"], keys_BSE: Float[Tensor, "B S E"]) -> Float[Tensor, "B S"]:
-        """Score every place."""
+        """Return the score of every place of the source."""
         return torch.einsum("bd,bsd->bs", q_BD, keys_BSE)

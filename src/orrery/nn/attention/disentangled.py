@@ -43,7 +43,7 @@ class Shared(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """Nothing to say."""
+        """It has no settings."""
 
         def build(self, width: int) -> "Shared":
             """Return the slot; it has no parameters."""
@@ -68,7 +68,7 @@ class ContentToPosition(nn.Module):
         query: ModuleSpec = Identity.Spec()
 
         def build(self, width: int) -> "ContentToPosition":
-            """Return the term."""
+            """Return the module of this term."""
             return ContentToPosition(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
@@ -102,7 +102,7 @@ class PositionToContent(nn.Module):
         projection: ModuleSpec
 
         def build(self, width: int) -> "PositionToContent":
-            """Return the term."""
+            """Return the module of this term."""
             return PositionToContent(self.projection.build(width))
 
     def __init__(self, projection: nn.Module) -> None:

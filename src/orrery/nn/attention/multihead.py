@@ -37,14 +37,14 @@ class NoSinks(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """Nothing to say."""
+        """It has no settings."""
 
         def build(self, heads: int) -> "NoSinks":
             """Return the empty slot."""
             return NoSinks()
 
     def forward(self) -> None:
-        """Return nothing."""
+        """Return no scores of sinks."""
         return None
 
 
@@ -53,7 +53,7 @@ class Sinks(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """Nothing to say."""
+        """It has no settings."""
 
         def build(self, heads: int) -> "Sinks":
             """Return one sink a head."""

@@ -58,7 +58,7 @@ class CrossSource(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """Nothing to say."""
+        """It has no settings."""
 
         def build(self, width: int) -> "CrossSource":
             """Return the source; it has no parameters."""

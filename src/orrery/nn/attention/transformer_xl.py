@@ -29,7 +29,7 @@ class HeadBias(nn.Module):
         self.weight = nn.Parameter(torch.zeros(spec.heads, spec.head_width))
 
     def forward(self, q_BHLC: Float[Tensor, "B H L C"]) -> Float[Tensor, "B H L C"]:
-        """Add it."""
+        """Return the queries with the bias added."""
         return q_BHLC + self.weight[:, None]
 
 

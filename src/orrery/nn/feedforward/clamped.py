@@ -27,7 +27,7 @@ class ClampedGatedMLP(nn.Module):
         bias: bool = True
 
         def build(self, width: int) -> "ClampedGatedMLP":
-            """Return the network."""
+            """Return the feed-forward network."""
             return ClampedGatedMLP(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:

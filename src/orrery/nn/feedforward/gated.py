@@ -25,7 +25,7 @@ class GatedMLP(nn.Module):
         bias: bool = False
 
         def build(self, width: int) -> "GatedMLP":
-            """Return the network."""
+            """Return the feed-forward network."""
             return GatedMLP(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:

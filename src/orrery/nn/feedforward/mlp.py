@@ -25,7 +25,7 @@ class MLP(nn.Module):
         bias: bool = True
 
         def build(self, width: int) -> "MLP":
-            """Return the network."""
+            """Return the feed-forward network."""
             return MLP(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:

@@ -67,11 +67,11 @@ class TopK(ExpertSelection):
     """The ``chosen`` best."""
 
     def reach(self, experts: int) -> int:
-        """Return all."""
+        """Return the number of experts: every one can be chosen."""
         return experts
 
     def of(self, scores_NX: Float[Tensor, "N X"]) -> Int[Tensor, "N E"]:
-        """Take the best."""
+        """Return the experts of the highest scores."""
         return scores_NX.topk(self.chosen, dim=-1, sorted=False).indices
 
 
@@ -122,7 +122,7 @@ class RawScores(GateNormalisation):
     """``scale * score``."""
 
     def of(self, scores_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
-        """Scale."""
+        """Return the scores times the factor."""
         return scores_NE * self.scale
 
 
@@ -169,7 +169,7 @@ class SoftmaxRouter(nn.Module):
         self.choice, self.weighing = spec.choice, spec.weighing
 
     def forward(self, x_ND: Float[Tensor, "N D"]) -> Routing:
-        """Choose and weigh."""
+        """Return the chosen experts of each token and their weights."""
         logits_NX = _logits(self.linear, x_ND)
         scores_NX = logits_NX.softmax(-1)
         chosen_NE = self.choice.of(scores_NX)
@@ -200,7 +200,7 @@ class SigmoidRouter(nn.Module):
         self.choice, self.weighing = spec.choice, spec.weighing
 
     def forward(self, x_ND: Float[Tensor, "N D"]) -> Routing:
-        """Choose and weigh."""
+        """Return the chosen experts of each token and their weights."""
         logits_NX = _logits(self.linear, x_ND)
         scores_NX = logits_NX.sigmoid()
         chosen_NE = self.choice.of(scores_NX + self.correction)

@@ -32,7 +32,7 @@ class Rows(Value):
 
     @abstractmethod
     def shrink(self, behind: Int[Tensor, "*B"]) -> Int[Tensor, "*B"]:
-        """Bring far distances nearer."""
+        """Return the distances as indices of the table, far ones mapped to nearer ones."""
 
 
 @spec
@@ -40,7 +40,7 @@ class Clipped(Rows):
     """A row a distance: ``delta(i, j) = clip(i - j + k, 0, 2k - 1)`` (He et al. 2021, equation 3, k the reach)."""
 
     def shrink(self, behind: Int[Tensor, "*B"]) -> Int[Tensor, "*B"]:
-        """Keep the distance."""
+        """Return the distances unchanged."""
         return behind
 
 

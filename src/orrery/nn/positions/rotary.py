@@ -50,7 +50,7 @@ class Linear(Scaling):
     factor: float
 
     def rates(self, base: float, width: int, length: int) -> Tensor:
-        """Slow every hand alike."""
+        """Return every frequency divided by the factor."""
         return plain_rates(base, width) / self.factor
 
 

@@ -42,7 +42,7 @@ class BahdanauDecoder(AttentionDecoder):
         self.readout = nn.Linear(2 * width + spec.memory, 2 * width)
 
     def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
-        """Ask the scoring."""
+        """Return the score's own keys of the memory."""
         return self.scoring.keys(memory_BSM)
 
     def begin(self, source: EncodedSource) -> State:

@@ -21,7 +21,7 @@ class Reader(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
-        """Read."""
+        """Return the memory of the embedded words, and which places attention may see."""
 
 
 class BidirectionalGRUEncoder(Reader):
@@ -32,7 +32,7 @@ class BidirectionalGRUEncoder(Reader):
 
     @spec
     class Spec(ModuleSpec):
-        """Nothing to say."""
+        """It has no settings."""
 
         def build(self, width: int) -> "BidirectionalGRUEncoder":
             """Return the reader."""
@@ -47,7 +47,7 @@ class BidirectionalGRUEncoder(Reader):
         self.engine = nn.GRU(width, width, batch_first=True, bidirectional=True)
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
-        """Read in both directions."""
+        """Return the states of both directions, side by side."""
         segments = PackedSegments.of_real(real_BL)
         return segments.join(_unpacked(self.engine(_packed(segments, x_BLD))[0])), real_BL
 
@@ -60,7 +60,7 @@ class FinalStateGRU(Reader):
 
     @spec
     class Spec(ModuleSpec):
-        """Nothing to say."""
+        """It has no settings."""
 
         def build(self, width: int) -> "FinalStateGRU":
             """Return the reader."""

@@ -76,7 +76,7 @@ class LSTMDecoder(AttentionDecoder):
         return self.word(x_BLD)
 
     def step(self, x_BE: Tensor, state: State, source: EncodedSource, show: Show) -> tuple[Tensor, State]:
-        """Step through the layers."""
+        """Return the top layer's output and the states of all layers."""
         return self.layers(x_BE, state, show)
 
     def finish(self, x_BLD: Float[Tensor, "B L D"], y_BLR: Float[Tensor, "B L R"]) -> Float[Tensor, "B L D"]:
@@ -112,7 +112,7 @@ class InputFeedingLSTM(AttentionDecoder):
         self.layers, self.combine = Layers(spec.layers, width), nn.Linear(2 * width, width, bias=False)
 
     def keys(self, memory_BSM: Float[Tensor, "B S M"]) -> Float[Tensor, "B S E"]:
-        """Ask the scoring."""
+        """Return the score's own keys of the memory."""
         return self.scoring.keys(memory_BSM)
 
     def begin(self, source: EncodedSource) -> State:

@@ -21,7 +21,7 @@ REMEMBERED = 1 << 16
 LONGEST_REMEMBERED = 64
 
 _BITS = 21
-"""Of a code point."""
+"""The bits of a code point."""
 
 _BLANKS = re.compile(f"{SPACE}+[^{SPACE}]*|[^{SPACE}]+")
 _WITHIN = re.compile(f"[^{SPACE}]{SPACE}")
