@@ -40,11 +40,6 @@ def counts(spec: AssemblySpec) -> Parameters:
     return Parameters(trained, everything - trained, everything - idle)
 
 
-def active_parameters(spec: AssemblySpec) -> int:
-    """Return how many parameters one token meets: all but the experts that it is not sent to."""
-    return counts(spec).active
-
-
 def _idle(mixture: MoE) -> int:
     """Count the parameters of the experts that a token is not sent to."""
     expert = sum(parameter.numel() for parameter in mixture.experts[0].parameters())

@@ -6,7 +6,7 @@ otherwise; ``targets[b, t]`` is the token after ``ids[b, t]``, or IGNORE.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -181,18 +181,6 @@ class SequentialWindows(PureSource):
             ids[row, :width], targets[row, :width] = seen[:-1], seen[1:]
             targets[row, : self.length - self.stride if number else 0] = IGNORE
         return _tensors(ids=ids, targets=targets)
-
-
-def shard_rows(batch: Mapping[str, Tensor], rank: int, world: int) -> dict[str, Tensor]:
-    """Return the rows of a global batch that ``rank`` of ``world`` works on, as consecutive blocks.
-
-    Raises `UsageError` where the rows do not divide evenly.
-    """
-    rows = len(next(iter(batch.values())))
-    if rows % world:
-        raise UsageError(f"{rows} rows do not divide among {world} ranks", "let the ranks divide the batch")
-    share = rows // world
-    return {name: tensor[rank * share : (rank + 1) * share] for name, tensor in batch.items()}
 
 
 def _shifted(document: Ids, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

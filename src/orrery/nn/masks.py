@@ -4,7 +4,7 @@ A rule is elementwise on places, so the same line gives the dense matrix and the
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
@@ -220,14 +220,3 @@ def bind(mask: Mask, query: TokenPositions, key: TokenPositions) -> BoundMask:
     """Render a rule for all pairs of places as a dense matrix ``[B, 1, L, S]``."""
     allowed_BLS = mask.allows(query.at(slice(None), slice(None), None), key.at(slice(None), None, slice(None)))
     return BoundMask(dense=allowed_BLS[:, None], is_causal=False)
-
-
-def mask_mod(
-    mask: Mask, query: TokenPositions, key: TokenPositions
-) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
-    """Render a rule as flex attention's function of (batch, head, query index, key index)."""
-
-    def allowed(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        return mask.allows(query.at(b, i), key.at(b, j))
-
-    return allowed

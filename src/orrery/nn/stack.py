@@ -155,8 +155,3 @@ def _check_names(spec: Stack.Spec) -> None:
 def repeat(block: Block.Spec, times: int) -> tuple[Block.Spec, ...]:
     """Return the same block spec at ``times`` depths, each with parameters of its own."""
     return (block,) * times
-
-
-def device_of(module: nn.Module) -> torch.device:
-    """Return where a module's parameters are."""
-    return next(module.parameters()).device

@@ -67,11 +67,6 @@ def open_weights(folder: Path) -> Weights:
     raise ModelFileError(f"{folder / WEIGHTS} is missing", "is the folder complete?")
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """Read all tensors of a folder into memory; errors as in ``open_weights``."""
-    return dict(open_weights(folder))
-
-
 def pickles_in(folder: Path) -> list[Path]:
     """Return the files that may be pickles, by name."""
     return sorted({path for pattern in PICKLES for path in folder.glob(pattern)})

@@ -10,7 +10,6 @@ from orrery.data.batches import (
     PackedBatches,
     PaddedBatches,
     SequentialWindows,
-    shard_rows,
 )
 from orrery.data.order import Shuffled
 from orrery.data.packing import pack, pieces
@@ -117,15 +116,6 @@ def test_evaluation_counts_each_target_once_with_its_context(count, length, stri
     assert seen == list(range(1, count))
     with pytest.raises(UsageError):
         windows.batch(len(windows))
-
-
-def test_ranks_share_the_rows():
-    batch = CropBatches(np.arange(50), 4, 6, 0).batch(0)
-    for world in (1, 2, 3, 6):
-        shares = [shard_rows(batch, rank, world) for rank in range(world)]
-        assert equal({name: torch.cat([share[name] for share in shares]) for name in batch}, batch)
-    with pytest.raises(UsageError, match="6 rows do not divide among 4 ranks"):
-        shard_rows(batch, 0, 4)
 
 
 def test_a_corpus_shorter_than_one_crop_says_what_is_needed():

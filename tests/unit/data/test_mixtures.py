@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orrery.data.batches import IGNORE, CropBatches, PackedBatches, PaddedBatches, shard_rows
+from orrery.data.batches import IGNORE, CropBatches, PackedBatches, PaddedBatches
 from orrery.data.mixtures import Component, MixtureBatches, Shares, largest_remainder, normalised, stacked
 from orrery.errors import UsageError
 
@@ -123,13 +123,6 @@ def test_a_batch_depends_on_seed_and_step_alone() -> None:
         assert all(torch.equal(fresh.batch(step)[name], tensor) for name, tensor in batches[step].items())
     assert first_tokens(packed_mixture(seed=4), 20) != first_tokens(source, 20)
     assert source.state() == {}
-
-
-def test_ranks_see_the_rows_of_one_process() -> None:
-    source = packed_mixture()
-    for step in range(20):
-        whole, parts = source.batch(step), [shard_rows(packed_mixture().batch(step), rank, 2) for rank in range(2)]
-        assert all(torch.equal(torch.cat([part[name] for part in parts]), whole[name]) for name in whole)
 
 
 def test_the_size_of_a_batch_changes_no_order() -> None:

@@ -10,7 +10,7 @@ from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family, model_type, names
 from orrery.nn.spec import to_json
-from orrery.reading.files import read_weights
+from orrery.reading.files import open_weights
 from orrery.reading.read import read
 from orrery.reading.weights import weights_of
 from orrery.saving.card import model_card
@@ -79,7 +79,7 @@ def test_shards_are_the_whole(tmp_path, family):
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "a")
     theirs.save_pretrained(tmp_path / "b", max_shard_size="20KB")
     assert (tmp_path / "b" / "model.safetensors.index.json").is_file()
-    shards = read_weights(tmp_path / "b")
+    shards = dict(open_weights(tmp_path / "b"))
     assert shards.keys() == whole.keys()
     assert all(torch.equal(shards[name], whole[name]) for name in whole)
 
@@ -88,7 +88,7 @@ def test_shards_are_the_whole(tmp_path, family):
 def test_a_shard_is_a_file_name_in_the_same_folder(tmp_path, shard):
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": shard}}))
     with pytest.raises(ModelFileError, match="names the shard"):
-        read_weights(tmp_path)
+        dict(open_weights(tmp_path))
 
 
 def change(folder, names):
