@@ -54,6 +54,15 @@ def ids_of(texts):
     return [id for text in texts for id in [*TOKENIZER.encode(text), END]]
 
 
+def test_what_a_killed_write_of_the_index_left_is_removed(tmp_path):
+    file = rows(tmp_path, [LINE.format(number) for number in range(20)])
+    (tmp_path / "out").mkdir()
+    left = tmp_path / "out" / "index.json.tmp-123-ab"
+    left.write_text("{")
+    make(file, tmp_path / "out", every=5)
+    assert not left.exists()
+
+
 def test_documents_are_split_and_encoded_as_in_memory(tmp_path):
     file = rows(tmp_path, ["", *(LINE.format(number) * (number % 7) for number in range(60)), "x" * 300])
     index = make(file, tmp_path / "out", every=5)
