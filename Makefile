@@ -34,8 +34,8 @@ help:
 	@echo "make demo        train a small model on Python's own documentation, in three minutes"
 	@echo "make quick       unit, architecture and property tests, in two minutes"
 	@echo "make test        every test that is not slow"
-	@echo "make test-slow   the slow tier, and the property tests with 200 examples each"
-	@echo "make test-long   what takes too long for every change: half an hour and more"
+	@echo "make test-slow   the slow tier, and the property tests with 60 examples each"
+	@echo "make test-long   what takes too long for every change, and the property tests with 200 examples: an hour"
 	@echo "make mutants     break the program on purpose and list what no test notices: an hour on two cores"
 	@echo "make checks      format, lint, types, import contracts, documentation"
 	@echo "make docs        the documentation, into docs/_build/html"
@@ -53,15 +53,18 @@ test: $(TEST)
 	$(call tier,-m "not slow and not long and alone" $(TYPED))
 	$(UNTYPED) $(call tier_in,tests/compile,-m "not slow")
 
-test-slow: EXAMPLES := 200
+test-slow: EXAMPLES := 60
 test-slow: $(TEST)
-	$(call tier,-n $(WORKERS) -m "slow and not alone" $(TYPED))
-	$(call tier,-m "slow and alone" $(TYPED))
+	$(call tier,-n $(WORKERS) -m "slow and not long and not alone" $(TYPED))
+	$(call tier,-m "slow and not long and alone" $(TYPED))
 	$(UNTYPED) $(call tier_in,tests/compile,-m slow)
 	$(call tier_in,tests/properties,-n $(WORKERS) -m "not slow and not long and not alone")
 
+test-long: EXAMPLES := 200
 test-long: $(TEST)
-	$(call tier,-n $(WORKERS) -m long $(TYPED))
+	$(call tier,-n $(WORKERS) -m "long and not alone" $(TYPED))
+	$(call tier,-m "long and alone" $(TYPED))
+	$(call tier_in,tests/properties,-n $(WORKERS) -m "not slow and not alone")
 
 mutants: $(TEST)
 	$(BIN)/python tests/mutation/run.py --workers $(WORKERS)

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -38,6 +39,8 @@ MOST_FAILED = 5
 def main() -> int:
     """Trace a sound run, try every mutation, print and write what became of them."""
     words = _arguments()
+    # In the background of a shell Ctrl-C is ignored, and so it would be by the programs that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     started = time.perf_counter()
     trace = Trace.read(_traced(words.work, words.workers))
     print(f"{len(trace.seconds):,} tests traced after {time.perf_counter() - started:.0f} s", flush=True)

@@ -16,7 +16,8 @@ GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
     "models": spoilt.of_models,
     "places": places.cases,
 }
-PARTS = 8
+PARTS, OFTEN = 8, 3
+"""How many parts the battery falls into, and how many of them the slow tier tries; the long one tries all."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
@@ -44,7 +45,9 @@ def test_the_battery_is_large_and_each_case_has_a_name() -> None:
     assert said == set(verbs.BASES)
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part", [pytest.param(part, marks=[pytest.mark.long] if part >= OFTEN else []) for part in range(PARTS)]
+)
 def test_bad_input(part: int, small_world: Path, server: Server) -> None:
     found = {}
     for number, case in enumerate(every_case()[part::PARTS]):

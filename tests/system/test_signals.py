@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,6 +37,8 @@ READING = {
 }
 LINES = {name: words.split() for name, words in READING.items()} | {name: VERBS[name].line("out") for name in VERBS}
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+MOMENTS = ("before anything is imported", "while it imports", "in its work")
+WHEN = [(number, moment) for number in CODES for moment in MOMENTS]
 
 
 @pytest.fixture(scope="module")
@@ -83,28 +85,40 @@ def cold(words: list[str], folder: Path, number: int, after: float) -> Ended:
         return Ended(process.returncode, out, err, time.monotonic() - asked)
 
 
+def ends_soon(verb: str, here: Path, warm: Warm, when: Iterable[tuple[int, str]]) -> None:
+    """Interrupt a verb by signals at moments, and hold it to code, time and words."""
+    words, rng = LINES[verb], random.Random(verb)
+    undisturbed = warm.run(words, here)
+    for number, moment in when:
+        for name in {path.name for path in here.iterdir()} & {"out", "kept"}:
+            remove(here / name)
+        if moment == MOMENTS[-1]:
+            ended = warm.run(words, here, number, rng.uniform(0, undisturbed.seconds))
+        else:
+            ended = cold(words, here, number, rng.uniform(0, 0.02 if moment == MOMENTS[0] else 1.0))
+        where = f"{verb}, {signal.Signals(number).name} {moment}: {ended}"
+        assert ended.code in (CODES[number], undisturbed.code), where
+        assert ended.seconds < 5, where
+        assert "Traceback" not in ended.err, where
+        assert "defect" not in ended.err, where
+        if ended.code == 130:
+            said = ("error: interrupted", "saved", "stopped before the first step: nothing new to save")
+            assert any(line in ended.err for line in said), where
+
+
 @pytest.mark.slow
 @pytest.mark.alone
 @pytest.mark.parametrize("verb", LINES)
+def test_every_verb_ends_at_a_moment(verb: str, here: Path, warm: Warm) -> None:
+    """One signal at one moment, another for the next verb."""
+    ends_soon(verb, here, warm, [WHEN[list(LINES).index(verb) % len(WHEN)]])
+
+
+@pytest.mark.long
+@pytest.mark.alone
+@pytest.mark.parametrize("verb", LINES)
 def test_every_verb_ends_at_any_moment(verb: str, here: Path, warm: Warm) -> None:
-    words, rng = LINES[verb], random.Random(verb)
-    undisturbed = warm.run(words, here)
-    for number, code in CODES.items():
-        for moment in ("before anything is imported", "while it imports", "in its work"):
-            for name in {path.name for path in here.iterdir()} & {"out", "kept"}:
-                remove(here / name)
-            if moment == "in its work":
-                ended = warm.run(words, here, number, rng.uniform(0, undisturbed.seconds))
-            else:
-                ended = cold(words, here, number, rng.uniform(0, 0.02 if moment.startswith("before") else 1.0))
-            where = f"{verb}, {signal.Signals(number).name} {moment}: {ended}"
-            assert ended.code in (code, undisturbed.code), where
-            assert ended.seconds < 5, where
-            assert "Traceback" not in ended.err, where
-            assert "defect" not in ended.err, where
-            if ended.code == 130:
-                said = ("error: interrupted", "saved", "stopped before the first step: nothing new to save")
-                assert any(line in ended.err for line in said), where
+    ends_soon(verb, here, warm, WHEN)
 
 
 @pytest.mark.alone

@@ -231,6 +231,10 @@ def test_a_page_is_its_text(tmp_path):
     assert len(texts(tmp_path)) == 3
 
 
+def test_a_page_that_ends_without_its_marks_is_read_to_the_end(tmp_path):
+    assert texts(write(tmp_path, "a.html", "<p>one</p>fish &amp")) == ["one\n\nfish &\n"]
+
+
 def test_a_page_that_is_not_utf8_is_told(tmp_path):
     with pytest.raises(DataError, match="invalid UTF-8"):
         texts(write(tmp_path, "a.html", b"<p>caf\xe9</p>"))

@@ -31,6 +31,19 @@ def test_files_of_another_kind_and_links_to_nothing_are_told_once(
     assert record.getMessage().endswith("2 of 3 files left out, of another kind or unreadable: three.txt, two.exe")
 
 
+def test_a_folder_that_may_be_listed_and_not_entered_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "one.txt").write_text("one")
+    (tmp_path / "inner").mkdir()
+    # Root may enter everything, so the answer of the system is made here.
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.X_OK)
+    with caplog.at_level(logging.WARNING):
+        assert [document.text for document in read_corpus(tmp_path)] == ["one"]
+    (record,) = caplog.records
+    assert record.getMessage().endswith("1 of 2 files left out, of another kind or unreadable: inner")
+
+
 def test_a_folder_of_texts_alone_says_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "one.txt").write_text("one")
     (tmp_path / "inner").mkdir()

@@ -8,7 +8,7 @@ import pytest
 import sentencepiece
 
 from orrery.cli.console import report as report_error
-from orrery.data import encoding, large_text, prepare
+from orrery.data import encoding, large_text, prepare, shards
 from orrery.data.corpora import read_corpus
 from orrery.data.large_text import Reading
 from orrery.data.shard_index import Index, ShardSet, verify
@@ -52,6 +52,35 @@ def rows(folder, texts):
 
 def ids_of(texts):
     return [id for text in texts for id in [*TOKENIZER.encode(text), END]]
+
+
+def test_ids_are_on_the_disk_before_the_index_counts_them(tmp_path, monkeypatch):
+    synced, sync, write = {}, shards.ShardFile.sync, Index.write
+
+    def syncing(self):
+        sync(self)
+        synced[self.path.name] = self.count
+
+    def writing(self, folder):
+        for split, record in self.splits.items():
+            waiting = record.tokens - sum(shard.tokens for shard in record.shards)
+            opened = f"{split}-{len(record.shards):05}.tokens"
+            assert synced.get(opened, 0) == waiting, (split, record)
+        write(self, folder)
+
+    monkeypatch.setattr(shards.ShardFile, "sync", syncing)
+    monkeypatch.setattr(Index, "write", writing)
+    make(rows(tmp_path, [LINE.format(number) for number in range(40)]), tmp_path / "out", every=5)
+    assert len(synced) > 2
+
+
+def test_what_a_killed_write_of_the_index_left_is_removed(tmp_path):
+    file = rows(tmp_path, [LINE.format(number) for number in range(20)])
+    (tmp_path / "out").mkdir()
+    left = tmp_path / "out" / "index.json.tmp-123-ab"
+    left.write_text("{")
+    make(file, tmp_path / "out", every=5)
+    assert not left.exists()
 
 
 def test_documents_are_split_and_encoded_as_in_memory(tmp_path):

@@ -101,6 +101,16 @@ def test_a_quote_that_is_never_closed_is_named_where_it_opens(tmp_path, monkeypa
         csv.field_size_limit(limit)
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_field_may_be_as_long_as_a_novel(name, tmp_path):
+    limit = csv.field_size_limit(131_072)  # as the library has it in a new process
+    try:
+        novel = "word " * 50_000
+        assert texts(write(tmp_path, name, f"text\n{novel}\n")) == [novel]
+    finally:
+        csv.field_size_limit(limit)
+
+
 def test_a_missing_column_names_those_there_are(tmp_path):
     with pytest.raises(DataError, match=r"no column 'text' \(hint: it has 2 columns: body, label; choose"):
         texts(write(tmp_path, "a.csv", "body,label\nx,1\n"), skip_bad=5)

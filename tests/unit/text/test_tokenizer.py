@@ -68,7 +68,15 @@ def test_ids_outside_the_vocabulary_are_named(tokenizer, id):
 
 
 def test_lone_surrogates_are_refused_with_their_place(tokenizer):
-    for use in (tokenizer.encode, lambda text: tokenizer.encode(text, special=True)):
+    uses = (
+        *(tokenizer.encode, lambda text: tokenizer.encode(text, special=True), tokenizer.spans, tokenizer.normalise),
+        *(
+            tokenizer.words,
+            lambda text: tokenizer.encode_batch(["a", text]),
+            lambda text: [*tokenizer.encode_parts(text)],
+        ),
+    )
+    for use in uses:
         with pytest.raises(DataError, match=r"U\+D800 at character 2"):
             use("ab\ud800c")
     with pytest.raises(DataError, match="lone surrogate"):
