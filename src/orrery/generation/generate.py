@@ -125,12 +125,9 @@ def generate(
     generators = [torch.Generator().manual_seed(number) for number in _seeds(seed, len(prompts))]
     ids_BL, lengths_B = padded(prompts, device)
     logits_BV, state = model.start(ids_BL, limits.context, lengths_B)
-    rows = [  # a decoder's row begins with the prompt, an encoder-decoder's with one token
-        _Row(
-            limits.context - taken, AnswerText(StreamDecoder(tokenizer), limits.stop, _bound(show, row)), limits, began
-        )
-        for row, taken in enumerate(state.lengths.tolist())
-    ]
+    texts = (AnswerText(StreamDecoder(tokenizer), limits.stop, _bound(show, row)) for row in range(len(prompts)))
+    taken = state.lengths.tolist()  # a decoder's row begins with the prompt, an encoder-decoder's with one token
+    rows = [_Row(limits.context - n, text, limits, began) for n, text in zip(taken, texts, strict=True)]
     begun = beginnings(model, prompts)
     seen_BV = _seen(begun, logits_BV)
     live = list(range(len(rows)))
