@@ -29,14 +29,14 @@ POSITIONS = (
     Break(
         "rotation always in halves",
         "nn/positions/rotary.py",
-        "_turn_neighbours if spec.interleaved else _turn_halves",
-        "_turn_halves",
+        "_rotate_neighbours if spec.interleaved else _rotate_halves",
+        "_rotate_halves",
     ),
     Break(
         "partial rotation turns the last channels",
         "nn/positions/rotary.py",
-        "self.turn(x_BHLC[..., : self.width], self.cosine",
-        "self.turn(x_BHLC.flip(-1)[..., : self.width], self.cosine",
+        "self.rotate_pairs(x_BHLC[..., : self.width], self.cosine",
+        "self.rotate_pairs(x_BHLC.flip(-1)[..., : self.width], self.cosine",
     ),
     Break(
         "linear scaling forgets its factor",
@@ -190,8 +190,8 @@ ATTENTION = (
     Break(
         "DeBERTa's scale counts no terms",
         "families/_deberta.py",
-        "Scoring(scale=((1 + len(names)) * head_width) ** -0.5",
-        "Scoring(scale=head_width**-0.5",
+        "scale=((1 + len(names)) * head_width) ** -0.5",
+        "scale=head_width**-0.5",
     ),
     Break(
         "DeBERTa's distances from keys to queries",
@@ -205,8 +205,13 @@ ATTENTION = (
         "return q_BHLC + self.weight[:, None]",
         "return q_BHLC - self.weight[:, None]",
     ),
-    Break("GPT-Neo divides its scores", "families/gpt_neo.py", "Scoring(scale=1.0, ", "Scoring("),
-    Break("OLMo's clip of the values", "families/olmo.py", "source=Self.Spec(values=clip)", "source=Self.Spec()"),
+    Break("GPT-Neo divides its scores", "families/gpt_neo.py", "ScoreSettings(scale=1.0, ", "ScoreSettings("),
+    Break(
+        "OLMo's clip of the values",
+        "families/olmo.py",
+        "source=SelfSource.Spec(values=clip)",
+        "source=SelfSource.Spec()",
+    ),
 )
 FEED_FORWARD = (
     Break("gelu in the place of its tanh form", "nn/activations.py", 'partial(F.gelu, approximate="tanh")', "F.gelu"),

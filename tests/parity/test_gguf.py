@@ -177,7 +177,7 @@ def test_llama_cpp_chooses_the_same_tokens_from_halves(tmp_path, family):
 
 
 def test_the_comparison_finds_rotations_paired_wrongly(tmp_path, monkeypatch):
-    monkeypatch.setattr(gguf_architectures, "Neighbours", lambda heads: ROWS)
+    monkeypatch.setattr(gguf_architectures, "RotaryInterleaved", lambda heads: ROWS)
     path = written(tmp_path, "f32", "llama")
     assert len(disagreements(path)) > 1
     lm, reader = load(tmp_path / "model", say=lambda line: None), llama(path)

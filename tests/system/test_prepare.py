@@ -74,7 +74,11 @@ def test_killed_again_and_again_ends_with_the_bytes_of_a_run_that_never_was(sour
 def test_interrupted_it_says_how_to_go_on(number, code, corpus, tmp_path):
     for attempt in range(5):  # on a busy machine it may be done before the signal comes: then once more
         folder = tmp_path / f"out{attempt}"
-        process = subprocess.Popen(command(corpus, "text.txt", folder), stderr=subprocess.PIPE, text=True)
+        # As from a shell in the foreground: a background job would hand down a SIGINT that is ignored.
+        heard = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
+        process = subprocess.Popen(
+            command(corpus, "text.txt", folder), stderr=subprocess.PIPE, text=True, preexec_fn=heard
+        )
         wait_for_commit(folder, process)
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)

@@ -61,5 +61,5 @@ def test_traverse_names_every_node():
     spec = load_family("llama").spec(CONFIGS["llama"])
     found = dict(traverse(spec))
     assert found[""] is spec
-    assert found["stack.blocks.1.residuals.attention.branch.source"].kind == "nn.attention.sources.Self"
+    assert found["stack.blocks.1.residuals.attention.branch.source"].kind == "nn.attention.sources.SelfSource"
     assert found["stack.masks.causal"] == Causal()

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from orrery.errors import UsageError
+from orrery.nn.recurrent.engine import narrow_formats
 from orrery.nn.recurrent.segments import PackedSegments
 from orrery.nn.spec import ModuleSpec, spec
 
@@ -49,7 +50,9 @@ class BidirectionalGRUEncoder(Reader):
     def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
         """Return the states of both directions, side by side."""
         segments = PackedSegments.of_real(real_BL)
-        return segments.join(_unpacked(self.engine(_packed(segments, x_BLD))[0])), real_BL
+        with narrow_formats(x_BLD):
+            y_packed, _ = self.engine(_packed(segments, x_BLD))
+        return segments.join(_unpacked(y_packed)), real_BL
 
 
 class FinalStateGRU(Reader):
@@ -73,7 +76,8 @@ class FinalStateGRU(Reader):
     def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
         """Read from left to right."""
         segments = PackedSegments.of_real(real_BL)
-        last_1ND = self.engine(_packed(segments, x_BLD))[1]
+        with narrow_formats(x_BLD):
+            _, last_1ND = self.engine(_packed(segments, x_BLD))
         h_BD = x_BLD.new_zeros(x_BLD.shape[0], x_BLD.shape[2]).index_copy(0, segments.row_N, last_1ND[0])
         return torch.tanh(self.summary(h_BD))[:, None], real_BL.any(1, keepdim=True)
 
@@ -108,7 +112,8 @@ class StackedLSTMEncoder(Reader):
     def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
         """Read from left to right."""
         segments = PackedSegments.of_real(real_BL)
-        y_packed, (h, c) = self.engine(_packed(segments, x_BLD))
+        with narrow_formats(x_BLD):
+            y_packed, (h, c) = self.engine(_packed(segments, x_BLD))
         states_NPD = torch.stack([h, c], 1).flatten(0, 1).transpose(0, 1)
         states_BPD = x_BLD.new_zeros(len(x_BLD), *states_NPD.shape[1:]).index_copy(0, segments.row_N, states_NPD)
         unseen_BP = real_BL.new_zeros(states_BPD.shape[:2])

@@ -13,6 +13,7 @@ from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager
 from orrery.nn.cache import State
 from orrery.nn.context import Context
+from orrery.nn.recurrent.engine import narrow_formats
 from orrery.nn.recurrent.segments import PackedSegments
 
 Show: TypeAlias = Callable[[str, Tensor], Tensor]
@@ -87,7 +88,8 @@ class Recurrence(nn.Module, ABC):
             return self.define(x_BLD, lengths_B, state, show)
         if ctx.taps is not None:
             show("stepwise", self.define(x_BLD, lengths_B, state, show)[0])
-        return self._run(x_BLD, lengths_B, state)
+        with narrow_formats(x_BLD):
+            return self._run(x_BLD, lengths_B, state)
 
     def define(
         self, x_BLD: Float[Tensor, "B L D"], lengths_B: Tensor | None, state: State, show: Show
