@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_interrupted_it_says_how_to_go_on(number, code, corpus, tmp_path):
     for attempt in range(5):  # on a busy machine it may be done before the signal comes: then once more
         folder = tmp_path / f"out{attempt}"
         # As from a shell in the foreground: a background job would hand down a SIGINT that is ignored.
-        heard = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
+        heard = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
         process = subprocess.Popen(
             command(corpus, "text.txt", folder), stderr=subprocess.PIPE, text=True, preexec_fn=heard
         )

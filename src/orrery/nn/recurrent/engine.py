@@ -1,11 +1,14 @@
 """Torch's recurrent engines in narrow formats, on any processor."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
+
+_SWITCH = threading.RLock()
 
 
 @contextmanager
@@ -19,11 +22,12 @@ def narrow_formats(x: Tensor) -> Iterator[None]:
         yield
         return
     onednn: Any = torch.backends.mkldnn
-    before, onednn.enabled = onednn.enabled, False  # its own context manager sets more, and warns of that
-    try:
-        yield
-    finally:
-        onednn.enabled = before
+    with _SWITCH:  # one for the whole process: two threads that pass here must not take each other's setting back
+        before, onednn.enabled = onednn.enabled, False  # its own context manager sets more, and warns of that
+        try:
+            yield
+        finally:
+            onednn.enabled = before
 
 
 def _computes(dtype: torch.dtype) -> bool:
