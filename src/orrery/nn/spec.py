@@ -99,17 +99,21 @@ def from_json(value: Any, path: str = "spec") -> Any:
 
 def traverse(value: Any, path: str = "") -> Iterator[tuple[str, Value]]:
     """Yield every spec of a tree with its dotted path, parents first."""
-    if isinstance(value, Value):
-        yield path, value
-        children: list[tuple[str, Any]] = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
-    elif isinstance(value, Mapping):
-        children = list(value.items())
-    elif isinstance(value, tuple):
-        children = [(str(i), item) for i, item in enumerate(value)]
-    else:
-        return
-    for name, child in children:
-        yield from traverse(child, f"{path}.{name}" if path else name)
+    # One loop: with a generator for each level, every spec of a deep tree would pass through all of them.
+    waiting: list[tuple[str, Any]] = [(path, value)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, Value):
+            yield path, value
+            children: list[tuple[str, Any]] = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
+        elif isinstance(value, Mapping):
+            children = list(value.items())
+        elif isinstance(value, tuple):
+            children = [(str(i), item) for i, item in enumerate(value)]
+        else:
+            continue
+        inside = f"{path}." if path else ""
+        waiting.extend((inside + name, child) for name, child in reversed(children))
 
 
 def _resolve(kind: Any, path: str) -> type[Value]:
