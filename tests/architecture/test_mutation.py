@@ -4,7 +4,7 @@ import pytest
 
 from mutation.named import ONCE_SURVIVED, named
 from mutation.operators import mutations
-from mutation.selection import QUOTA, Trace, batches, drawn
+from mutation.selection import QUOTA, TABLES, Trace, batches, drawn
 from mutation.trial import ROOT
 
 SOURCE = '''"""Docstring with 1 + 2."""
@@ -59,8 +59,15 @@ def test_the_draw_is_the_same_for_a_seed_and_has_every_package():
     source = ROOT / "src" / "orrery"
     chosen = drawn(source, 1337)
     assert chosen == drawn(source, 1337) != drawn(source, 1)
-    assert len(chosen) == len(set(chosen)) == sum(QUOTA.values()) >= 150
+    assert 150 <= len(chosen) == len(set(chosen)) <= sum(QUOTA.values())
     assert {m.file.split("/")[0] for m in chosen} == set(QUOTA)
+
+
+def test_what_decides_nothing_is_not_counted():
+    source = ROOT / "src" / "orrery"
+    for mutation in drawn(source, 1337):
+        line = (source / mutation.file).read_text(encoding="utf-8").splitlines()[mutation.line - 1]
+        assert not line[: mutation.column].endswith(("strict=", "ensure_ascii=")), mutation.name
 
 
 def test_what_once_survived_still_stands_in_the_source():
@@ -76,3 +83,9 @@ def test_the_tests_of_a_mutation_are_those_that_run_its_line_the_nearest_first()
     near, far, other = "tests/unit/nn/test_x.py::a", "tests/parity/test_y.py::b", "tests/unit/nn/test_x.py::c"
     trace = Trace({near: 1.0, far: 0.1, other: 0.1}, {"nn/x.py": {mutation.line: {near, far}, 1: {other}}})
     assert batches(mutation, trace) == [[near], [far]]
+
+
+def test_the_fields_of_a_class_are_held_by_the_tables_of_defaults():
+    field = next(m for m in mutations("nn/x.py", SOURCE) if m.line == 4)
+    trace = Trace({"tests/unit/nn/test_x.py::a": 1.0}, {"nn/x.py": {9: {"tests/unit/nn/test_x.py::a"}}})
+    assert batches(field, trace) == [TABLES["nn"], ["tests/unit/nn/test_x.py::a"]]

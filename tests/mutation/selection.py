@@ -18,6 +18,10 @@ PROGRAM = {
     "data": ("test_data_cli", "test_data_clean_cli", "test_prepare"),
     "checkpoints": ("test_train_command", "test_train_faults"),
 }
+# What no test goes through, the defaults in the fields of a class: tests that hold them to a table.
+TABLES = {"nn": ["tests/unit/nn/test_spec_defaults.py"], "training": ["tests/unit/training/test_recipe_defaults.py"]}
+# Keywords whose truth decides nothing here: pairs of one length are zipped, and what is escaped is read again.
+WITHOUT_EFFECT = ("strict=", "ensure_ascii=")
 NEAR_SECONDS, FAR_SECONDS = 60.0, 150.0
 
 
@@ -49,6 +53,11 @@ class Trace:
         ran = set().union(*(found.get(line, set()) for line in range(mutation.line, mutation.end_line + 1)))
         return ran or set().union(*found.values())
 
+    def passes(self, mutation: Mutation) -> bool:
+        """Say whether any test runs the mutated lines."""
+        found = self.lines.get(mutation.file, {})
+        return any(found.get(line) for line in range(mutation.line, mutation.end_line + 1))
+
 
 def drawn(source: Path, seed: int, share: float = 1.0) -> list[Mutation]:
     """Draw the mutations of every package, at most one in a function as long as there are functions."""
@@ -59,7 +68,13 @@ def drawn(source: Path, seed: int, share: float = 1.0) -> list[Mutation]:
         random.Random(f"{seed} {package}").shuffle(every)
         one_each = list({(m.file, m.function): m for m in reversed(every)}.values())[::-1]
         chosen += sorted(one_each[: round(quota * share)], key=lambda m: (m.file, m.line, m.column))
-    return chosen
+    return [mutation for mutation in chosen if _has_effect(source, mutation)]
+
+
+def _has_effect(source: Path, mutation: Mutation) -> bool:
+    """Say whether a mutation is of more than a keyword whose truth decides nothing."""
+    line = (source / mutation.file).read_text(encoding="utf-8").encode().splitlines()[mutation.line - 1]
+    return not line[: mutation.column].decode().endswith(WITHOUT_EFFECT)
 
 
 def batches(mutation: Mutation, trace: Trace) -> list[list[str]]:
@@ -71,7 +86,8 @@ def batches(mutation: Mutation, trace: Trace) -> list[list[str]]:
     near.sort(key=lambda test: own not in test.split("::")[0])
     far = [test for test in tests if test not in set(near)]
     program = [f"tests/system/{name}.py" for name in PROGRAM.get(package, ())]
-    found = [_within(near, trace, NEAR_SECONDS), _within(_spread(far), trace, FAR_SECONDS), program]
+    tables = [] if trace.passes(mutation) else TABLES.get(package, [])
+    found = [tables, _within(near, trace, NEAR_SECONDS), _within(_spread(far), trace, FAR_SECONDS), program]
     return [batch for batch in found if batch]
 
 

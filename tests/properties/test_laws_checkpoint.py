@@ -66,6 +66,12 @@ def test_a_tensor_that_no_rule_takes_is_refused_by_name(wrapped):
         to_theirs(ours, RULES)
 
 
+def test_a_part_without_which_a_tensor_cannot_be_made_is_named():
+    ours = {"embed": torch.ones(3, 3), **{f"blocks.0.{name}": torch.ones(3, 3) for name in ("up", "q", "v")}}
+    with pytest.raises(UsageError, match=r"missing: blocks\.0\.k"):
+        to_theirs(ours, RULES)
+
+
 def test_two_tensors_for_one_name_are_refused():
     with pytest.raises(UsageError, match="1 for one name: token"):
         to_theirs({"embed": torch.ones(1), "other": torch.ones(1)}, (*RULES, rename("token", "other")))

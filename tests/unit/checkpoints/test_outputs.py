@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orrery.checkpoints import outputs
-from orrery.checkpoints.outputs import OutputFile, OutputFolder
+from orrery.checkpoints.outputs import OutputFile, OutputFolder, is_path
 from orrery.errors import OrreryError, UsageError
 
 
@@ -225,3 +225,9 @@ def test_killed_between_any_two_steps_a_folder_is_the_old_or_the_new_one(
     assert {
         name: content for name, content in tree(tmp_path).items() if ".old" not in name and "orrery" not in name
     } == {name: content and b"third" for name, content in old.items()}
+
+
+def test_a_name_that_no_path_can_have_is_no_path(tmp_path):
+    assert is_path(tmp_path)
+    assert not is_path(tmp_path / "nothing")
+    assert not is_path("a\0b")

@@ -4,6 +4,7 @@ import random
 import numpy as np
 import pytest
 
+from orrery.data import near_duplicates
 from orrery.data.corpora import Document, read_corpus
 from orrery.data.near_duplicates import (
     Bands,
@@ -188,3 +189,13 @@ def test_a_leak_across_a_split_is_found(peps: list[Document]) -> None:
     exact = {(v.name, t.name) for v, t in pairs if jaccard(hashes[v.name], hashes[t.name]) > 0.7}
     assert {(leak.validation, leak.train) for leak in found} <= exact
     assert leaks(train[:20], validation[:20], 0.99) == []
+
+
+def test_a_long_document_is_hashed_in_pieces(monkeypatch):
+    """All hashes under all keys at once would take a gigabyte for a document of a million words."""
+    rows = []
+    right = near_duplicates.mixed
+    monkeypatch.setattr(near_duplicates, "mixed", lambda values: rows.append(len(values)) or right(values))
+    MinHash(16).signature(np.arange(5_000, dtype=np.uint64))
+    assert max(rows) <= 2048
+    assert sum(rows) == 5_000

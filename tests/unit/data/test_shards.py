@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from orrery.data.batches import CropBatches, SequentialWindows
 from orrery.data.shard_index import Index, Plan, ShardRecord, ShardSet, SplitRecord, verify
@@ -40,6 +41,12 @@ def write_folder(folder, lengths, vocabulary=300, complete=True):
     )
     splits = {"train": SplitRecord(tokens=sum(lengths), shards=tuple(shards)), "validation": SplitRecord()}
     Index(complete=complete, plan=plan, splits=splits).write(folder)
+
+
+def test_a_record_of_the_index_is_never_changed():
+    record = ShardRecord(file="train-00000.tokens", tokens=3, sha256=PRINT)
+    with pytest.raises(ValidationError, match="frozen"):
+        record.tokens = 4
 
 
 @pytest.mark.parametrize(("vocabulary", "width"), [(300, 2), (65_535, 2), (65_536, 2), (65_537, 4), (70_000, 4)])

@@ -288,3 +288,12 @@ def test_a_long_line_takes_memory_for_little_more_than_its_ids(load, kind):
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 40 * len(text)
+
+
+@needs_numba
+@pytest.mark.parametrize("count", [50, 70, 90, 150])
+def test_at_most_half_of_the_slots_of_the_compiled_table_are_taken(count):
+    """A fuller table finds the same pieces, and looks into more slots for each."""
+    pieces = [*CONTROLS, *((chr(0x4E00 + number), -5.0, 1) for number in range(count))]
+    table = Compiled(read(model(pieces))).table
+    assert (table[:, 0] >= 0).sum() == count <= len(table) / 2

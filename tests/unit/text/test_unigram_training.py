@@ -1,5 +1,6 @@
 """The training of Unigram vocabularies, each step against one that looks at every word and every cut."""
 
+import inspect
 import itertools
 import math
 from collections import Counter
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from orrery.text.train import train_tokenizer
 from orrery.text.unigram import training
 from orrery.text.unigram.paths import Edges, Paths
+from orrery.text.unigram.seeds import propose
 from orrery.text.unigram.substrings import LONGEST, Words, substrings
 from orrery.text.unigram.training import State, bounded, digamma, learn, logarithms, losses, spelled
 
@@ -191,3 +193,8 @@ def test_digamma_is_the_derivative_of_the_logarithm_of_gamma():
     slopes = [(math.lgamma(value + step) - math.lgamma(value - step)) / (2 * step) for value in values]
     assert digamma(values) == pytest.approx(slopes, abs=1e-6)
     assert digamma(np.array([1.0])) == pytest.approx(-0.5772156649015329, abs=1e-8)
+
+
+def test_as_many_seeds_are_proposed_as_the_reference_proposes():
+    """``seed_sentencepiece_size`` of SentencePiece is a million."""
+    assert inspect.signature(propose).parameters["most"].default == 1_000_000
