@@ -191,10 +191,7 @@ def refuse_same(one: Output, other: Output) -> None:
 
 def is_path(name: str | Path) -> bool:
     """Say whether something has this name: one with a NUL, or too long a one, is no path at all."""
-    try:
-        return os.path.exists(name)
-    except ValueError:
-        return False
+    return os.path.exists(name)
 
 
 def _status(path: Path) -> os.stat_result | None:

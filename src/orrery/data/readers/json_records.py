@@ -85,7 +85,6 @@ class _Text:
 
     def beginning(self) -> tuple[str, bool]:
         """Return what is held, and whether that is all there is."""
-        self.at_end()
         if not self._ended:
             self._read(1)
         return self._text[self._place :], self._ended
