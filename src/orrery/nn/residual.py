@@ -26,6 +26,25 @@ class Identity(nn.Module):
         return x
 
 
+class NoSkip(nn.Module):
+    """``0``: no residual connection, so that the branch alone goes on. Shapes: unchanged.
+
+    Differs from ``Scale`` by zero, which makes NaN of what is not finite, and reads ``x`` to throw it away.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """It has no settings."""
+
+        def build(self, width: int) -> "NoSkip":
+            """Return the missing connection."""
+            return NoSkip()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return zeros in the shape of ``x``, one number in memory."""
+        return x.new_zeros(()).expand_as(x)
+
+
 class Scale(nn.Module):
     """``factor * x``: DeepNorm's skip, Granite's residual multiplier, Gemma's embedding scale. Shapes: unchanged."""
 

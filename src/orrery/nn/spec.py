@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 from torch import nn
 
 from orrery.errors import ModelFileError
-from orrery.nn.legacy_kinds import LEGACY_FIELDS, LEGACY_KINDS
+from orrery.nn.legacy_kinds import LEGACY_FIELDS, LEGACY_KINDS, LEGACY_PARTS
 
 _PACKAGE = __name__.partition(".")[0]
 _KIND = re.compile(r"(nn|models)(\.[a-z_]+)+\.[A-Z][A-Za-z0-9]*")
@@ -80,6 +80,7 @@ def from_json(value: Any, path: str = "spec") -> Any:
         cls = _resolve(value["kind"], path)
         known = {f.name for f in dataclasses.fields(cls)}
         names = LEGACY_FIELDS.get(cls.kind, {})
+        value = _renewed(cls.kind, value)
         given = {names.get(key, key): from_json(item, f"{path}.{key}") for key, item in value.items() if key != "kind"}
         if unknown := sorted(set(given) - known):
             raise ModelFileError(
@@ -95,6 +96,12 @@ def from_json(value: Any, path: str = "spec") -> Any:
     if isinstance(value, list):
         return tuple(from_json(item, f"{path}[{i}]") for i, item in enumerate(value))
     return value
+
+
+def _renewed(kind: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a node whose parts are those of today, where a whole part has another form now."""
+    parts = LEGACY_PARTS.get(kind, {})
+    return {key: parts[key][1] if key in parts and item == parts[key][0] else item for key, item in value.items()}
 
 
 def traverse(value: Any, path: str = "") -> Iterator[tuple[str, Value]]:
