@@ -29,7 +29,7 @@ class Identity(nn.Module):
 class NoSkip(nn.Module):
     """``0``: no residual connection, so that the branch alone goes on. Shapes: unchanged.
 
-    Differs from ``Scale`` by zero, which makes NaN of what is not finite, and reads ``x`` to throw it away.
+    Differs from ``Scale`` by zero, which makes NaN of what is not finite.
     """
 
     @spec
@@ -41,8 +41,8 @@ class NoSkip(nn.Module):
             return NoSkip()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return zeros in the shape of ``x``, one number in memory."""
-        return x.new_zeros(()).expand_as(x)
+        """Return zeros."""
+        return torch.zeros_like(x)
 
 
 class Scale(nn.Module):

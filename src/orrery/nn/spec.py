@@ -44,10 +44,12 @@ class ModuleSpec(Value):
     """A node of the architecture; ``build(width)`` makes its module, with the width given once, from above.
 
     ``learns_bias`` says that the module adds something with a gradient to scores of attention, as a table of
-    distances does: a kernel with a backward pass of its own may lack that gradient.
+    distances does: a kernel with a backward pass of its own may lack that gradient. ``keeps_state`` says that it
+    leaves a state to the next call, and names a mask that does so (``RecurrentPast``).
     """
 
     learns_bias: ClassVar[bool] = False
+    keeps_state: ClassVar[bool] = False
 
     @abstractmethod
     def build(self, width: int) -> nn.Module:
