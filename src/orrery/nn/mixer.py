@@ -32,6 +32,17 @@ def unseen(name: str, value: Tensor) -> Tensor:
     return value
 
 
+def choose(mixer: nn.Module, forms: tuple[str, ...], name: str | None) -> str:
+    """Return the form that is asked for, or the first.
+
+    Raises:
+        UsageError: the mixer has none of this name.
+    """
+    if name is not None and name not in forms:
+        raise UsageError(f"{type(mixer).__name__} has no form {name!r}", f"it has: {', '.join(forms)}")
+    return forms[0] if name is None else name
+
+
 class StatefulMixer(nn.Module, ABC):
     """``y_t, s_t = step(x_t, s_{t-1})`` for t = 1 ... L, from ``begin`` or from what an earlier call left.
 
@@ -87,10 +98,7 @@ class StatefulMixer(nn.Module, ABC):
         Raises:
             UsageError: there is none of this name.
         """
-        names = (*self.forms, "step")
-        if name is not None and name not in names:
-            raise UsageError(f"{type(self).__name__} has no form {name!r}", f"it has: {', '.join(names)}")
-        return names[0] if name is None else name
+        return choose(self, (*self.forms, "step"), name)
 
     def compute(
         self,

@@ -76,7 +76,7 @@ class PackedSegments:
         return len(self.row_N) == len(self.real_BL) and bool(self.real_BL.all())
 
     def split(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "N T D"]:
-        """Return each segment as a row of its own, padded on the right to the longest: of many short ones, ``pack``."""
+        """Return each segment as a row of its own, padded on the right to the longest; ``pack`` pads nothing."""
         if self.whole:
             return x_BLD
         segments, longest = len(self.length_N), int(self.length_N.max()) if len(self.length_N) else 0

@@ -85,6 +85,11 @@ def test_a_form_that_a_mixer_lacks_is_refused_by_name():
     with pytest.raises(UsageError, match="LSTM has no form 'chunked'") as refused:
         model(torch.zeros(1, 3, dtype=torch.long), scan="chunked")
     assert refused.value.hint == "it has: parallel, step"
+    rules = load_family("rnnsearch")
+    listening, ids = rules.spec(rules.TINY).build(0), torch.zeros(1, 3, dtype=torch.long)
+    assert torch.equal(listening(ids, ids, scan="step"), listening(ids, ids))
+    with pytest.raises(UsageError, match="BahdanauDecoder has no form 'parallel'"):
+        listening(ids, ids, scan="parallel")
 
 
 def test_the_form_is_the_models_or_the_calls(decaying, monkeypatch):

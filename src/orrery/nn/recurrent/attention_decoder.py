@@ -12,7 +12,7 @@ from orrery.nn.attention.alignment_score import AlignmentScore
 from orrery.nn.cache import State
 from orrery.nn.context import Context
 from orrery.nn.initialisation import Draw
-from orrery.nn.mixer import Show
+from orrery.nn.mixer import Show, choose
 from orrery.nn.segments import PackedSegments
 
 
@@ -85,6 +85,7 @@ class AttentionDecoder(nn.Module, ABC):
         """Step through every row."""
         assert ctx.layer is not None
         assert ctx.segments is not None
+        choose(self, ("step",), ctx.scan)
         source, segments = self._source(ctx, len(x_BLD)), ctx.segments[self.mask]
         before = ctx.layer.resume(self.mask, self.role) or self.begin(source)
         if segments is None:
