@@ -10,7 +10,7 @@ from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import RecurrentPast
-from orrery.nn.residual import Dropout, Residual, Scale
+from orrery.nn.residual import Dropout, NoSkip, Residual
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack, repeat
 
@@ -28,7 +28,7 @@ TINY = {"vocab_size": 61, "hidden_size": 16, "num_layers": 2, "max_position_embe
 def assemble(name: str, config: Mapping[str, Any], recurrence: ModuleSpec) -> Decoder.Spec:
     """Return a language model of recurrent layers; dropout acts between them, never through time (Zaremba 2014)."""
     c = Config(name, config, DEFAULTS)
-    layer = Residual.Spec(branch=recurrence, skip=Scale.Spec(factor=0.0), dropout=c["dropout"])
+    layer = Residual.Spec(branch=recurrence, skip=NoSkip.Spec(), dropout=c["dropout"])
     return Decoder.Spec(
         width=c["hidden_size"],
         context=c["max_position_embeddings"],

@@ -11,7 +11,7 @@ from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import RecurrentPast
-from orrery.nn.residual import Dropout, Residual, Scale
+from orrery.nn.residual import Dropout, NoSkip, Residual
 from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack
 
@@ -28,7 +28,7 @@ TINY = {"vocab_size": 61, "hidden_size": 12, "max_position_embeddings": 48}
 
 def assemble(c: Config, reader: ModuleSpec, decoder: ModuleSpec) -> SequenceToSequence.Spec:
     """Return the model: one embedding for both languages, the decoder's recurrence as its only block."""
-    attending = Residual.Spec(branch=decoder, skip=Scale.Spec(factor=0.0), dropout=c["dropout"])
+    attending = Residual.Spec(branch=decoder, skip=NoSkip.Spec(), dropout=c["dropout"])
     return SequenceToSequence.Spec(
         width=c["hidden_size"],
         context=c["max_position_embeddings"],

@@ -22,7 +22,7 @@ from orrery.nn.block import Block
 from orrery.nn.convolution import Convolution
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.relative_embeddings import Clipped, LogBuckets, RelativeEmbeddings, Rows
-from orrery.nn.residual import Dropout, Identity, Residual, Scale, Sum
+from orrery.nn.residual import Dropout, Identity, NoSkip, Residual, Sum
 from orrery.nn.stack import repeat
 
 MODEL_TYPE = "deberta-v2"
@@ -78,7 +78,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
 
 
 def _convolved(c: Config, block: Block.Spec) -> Block.Spec:
-    """Return ``norm(block(x) + convolution(x))``: nothing is added to, so the skip is scaled away."""
+    """Return ``norm(block(x) + convolution(x))``: nothing is added to, so there is no skip."""
     convolution = Convolution.Spec(
         length=c["conv_kernel_size"],
         groups=c["conv_groups"],
@@ -87,7 +87,7 @@ def _convolved(c: Config, block: Block.Spec) -> Block.Spec:
     )
     both = Sum.Spec(branches={"block": block, "convolution": convolution})
     norm = LayerNorm.Spec(eps=c["layer_norm_eps"])
-    return Block.Spec(residuals={"convolved": Residual.Spec(branch=both, skip=Scale.Spec(factor=0.0), out=norm)})
+    return Block.Spec(residuals={"convolved": Residual.Spec(branch=both, skip=NoSkip.Spec(), out=norm)})
 
 
 def _rows(config: Config) -> Rows:

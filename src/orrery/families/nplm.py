@@ -17,7 +17,7 @@ from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.masks import RecurrentPast
-from orrery.nn.residual import Residual, Scale
+from orrery.nn.residual import NoSkip, Residual
 from orrery.nn.stack import Stack
 from orrery.nn.time_delay import TimeDelay
 
@@ -40,7 +40,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     c = Config("nplm", config, DEFAULTS)
     activations = {"hidden": "tanh"} | ({"direct": "linear"} if c["direct"] else {})
     words = TimeDelay.Spec(length=c["order"] - 1, activations=activations)
-    layer = Residual.Spec(branch=words, skip=Scale.Spec(factor=0.0), dropout=c["dropout"])
+    layer = Residual.Spec(branch=words, skip=NoSkip.Spec(), dropout=c["dropout"])
     return Decoder.Spec(
         width=c["hidden_size"],
         context=c["max_position_embeddings"],

@@ -18,8 +18,10 @@ def check(family: str) -> Iterator[Evidence]:
     """Compare every kernel with eager: alone under random masks and biases, in the model, and its gradients.
 
     Raises:
-        CannotRunError: eager is the only kernel that can compute the family.
+        CannotRunError: eager is the only kernel that can compute the family, or it has no attention.
     """
+    if not kernels_of(family):
+        raise CannotRunError("inapplicable", "it has no attention that a kernel computes")
     if list(kernels_of(family)) == ["eager"]:
         raise CannotRunError("inapplicable", "its scores are capped, and only the definition computes that")
     evidence = partial(within, law="kernel", family=family)

@@ -20,6 +20,7 @@ from orrery.nn.attention.kernels import Kernel, eager, sdpa
 from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.caches import RowCache, fitting
 from orrery.nn.context import Context
+from orrery.nn.mixer import StatefulMixer
 from orrery.nn.patches import PatchEmbedding
 from orrery.nn.spec import ModuleSpec, traverse
 
@@ -145,14 +146,33 @@ def require(family: str, *kinds: str, why: str) -> None:
 
 
 def kernels_of(family: str) -> dict[str, Kernel]:
-    """Return the kernels that can compute a family's attention: a cap on the scores leaves only the definition."""
+    """Return the kernels that can compute a family's attention, if it has one: a cap leaves only the definition."""
     spec = spec_of(family)
-    able = {"sdpa": not caps_scores(spec), "stored_pattern": keeps_pattern(spec) and _attends(spec)}
+    if not _attends(spec):
+        return {}
+    able = {"sdpa": not caps_scores(spec), "stored_pattern": keeps_pattern(spec)}
     return {name: kernel for name, kernel in KERNELS.items() if able.get(name, True)}
 
 
+def forms_of(family: str) -> tuple[str, ...]:
+    """Return the forms that all of a family's mixers with a state have, if it has any; the definition comes first."""
+    mixers = [part for part in tiny(family).modules() if isinstance(part, StatefulMixer)]
+    names = dict.fromkeys(form for mixer in mixers for form in ("step", *mixer.forms))
+    return tuple(name for name in names if all(name in ("step", *mixer.forms) for mixer in mixers))
+
+
+def ways_of(family: str) -> dict[str, dict[str, Any]]:
+    """Return every way to compute a family: what a call is told, by name; the definition comes first.
+
+    Where neither attention nor a mixer with a state is, there is one, and the call is told nothing.
+    """
+    kernels = {name: {"kernel": kernel} for name, kernel in kernels_of(family).items()}
+    forms = {form: {"scan": form} for form in forms_of(family)}
+    return {**kernels, **forms} or {"the only way": {}}
+
+
 def _attends(spec: ModuleSpec) -> bool:
-    """Say whether anything in the architecture is an attention: a recurrence has its definition and one engine."""
+    """Say whether anything in the architecture is an attention."""
     return any(getattr(part, "heads", None) is not None for _, part in traverse(spec))
 
 

@@ -1,31 +1,31 @@
 """The law of packing: documents in one row, with restarted positions, give what they give separately."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import torch
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
-from orrery.laws.models import kernels_of, random_ids, require, tiny
-from orrery.nn.attention.kernels import Kernel
+from orrery.laws.models import random_ids, require, tiny, ways_of
 
 LENGTHS = ((5, 3, 6), (1, 12), (14,))
 ROW = 14
 
 
 def check(family: str) -> Iterator[Evidence]:
-    """Compare packed documents with the same documents alone, on every kernel."""
+    """Compare packed documents with the same documents alone, in every way to compute the family."""
     require(family, "decoder", "encoder", why="cross-attention reads one source a row; documents are not packed")
     evidence = partial(within, law="packing", family=family)
-    for name, kernel in kernels_of(family).items():
-        value = packed(family, kernel, torch.float64)
+    for name, way in ways_of(family).items():
+        value = packed(family, way, torch.float64)
         yield evidence(f"packed == separate, {name}", value=value, bound=FLOAT64)
-        value = packed(family, kernel, torch.float32)
+        value = packed(family, way, torch.float32)
         yield evidence(f"packed == separate, {name}, float32", value=value, bound=FLOAT32)
 
 
 @torch.no_grad()
-def packed(family: str, kernel: Kernel, dtype: torch.dtype) -> float:
+def packed(family: str, way: Mapping[str, Any], dtype: torch.dtype) -> float:
     """Return the worst deviation over three rows of three, two (and padding) and one document."""
     model, ids = tiny(family, dtype), random_ids(len(LENGTHS), ROW)
     documents = torch.full_like(ids, -1)
@@ -36,7 +36,7 @@ def packed(family: str, kernel: Kernel, dtype: torch.dtype) -> float:
             documents[row, start : start + length] = number
             positions[row, start : start + length] = torch.arange(length)
             start += length
-    logits = model(ids, real=documents >= 0, positions=positions, documents=documents, kernel=kernel)
+    logits = model(ids, real=documents >= 0, positions=positions, documents=documents, **way)
     return max(
         deviation(found[of == number], model(row[of == number][None])[0])
         for row, of, found in zip(ids, documents, logits, strict=True)

@@ -1,15 +1,16 @@
 """The law of padding: padded on the left, on the right or not at all, a row gives the same numbers."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
-from orrery.laws.models import kernels_of, random_ids, real_of, tiny, translates
-from orrery.nn.attention.kernels import Kernel
+from orrery.laws.models import random_ids, real_of, tiny, translates, ways_of
+from orrery.nn.attention.kernels import eager
 from orrery.nn.masks import BoundMask
 
 LENGTHS = (9, 5, 1)
@@ -18,17 +19,17 @@ WRITTEN = 4
 
 
 def check(family: str) -> Iterator[Evidence]:
-    """Compare padded rows with the same rows alone, on every kernel; where there are sources, these too."""
+    """Compare padded rows with the same rows alone, in every way to compute them; with sources, these too."""
     evidence = partial(within, law="padding", family=family)
-    for name, kernel in kernels_of(family).items():
+    for name, way in ways_of(family).items():
         for side in ("left", "right"):
-            value = padded(family, side, kernel, torch.float64)
+            value = padded(family, side, way, torch.float64)
             yield evidence(f"{side}-padded == unpadded, {name}", value=value, bound=FLOAT64)
-        value = padded(family, "left", kernel, torch.float32)
+        value = padded(family, "left", way, torch.float32)
         yield evidence(f"left-padded == unpadded, {name}, float32", value=value, bound=FLOAT32)
-        yield evidence(f"a fully masked row is zero, {name}", value=fully_masked(family, kernel), bound=0)
+        yield evidence(f"a fully masked row is zero, {name}", value=fully_masked(family, way), bound=0)
         for side in ("left", "right") if translates(family) else ():
-            value = padded_sources(family, side, kernel)
+            value = padded_sources(family, side, way)
             yield evidence(f"{side}-padded sources == unpadded, {name}", value=value, bound=FLOAT64)
     if translates(family):
         value = answers_to_padded_sources(family)
@@ -36,21 +37,21 @@ def check(family: str) -> Iterator[Evidence]:
 
 
 @torch.no_grad()
-def padded(family: str, side: str, kernel: Kernel, dtype: torch.dtype) -> float:
+def padded(family: str, side: str, way: Mapping[str, Any], dtype: torch.dtype) -> float:
     """Return the worst deviation over rows of nine, five and one token."""
     model, ids = tiny(family, dtype), random_ids(len(LENGTHS), ROW)
     real = real_of(LENGTHS, ROW, side)
-    logits = model(ids, real=real, kernel=kernel)
+    logits = model(ids, real=real, **way)
     rows = zip(ids, real, logits, strict=True)
     return max(deviation(found[keep], model(row[keep][None])[0]) for row, keep, found in rows)
 
 
 @torch.no_grad()
-def padded_sources(family: str, side: str, kernel: Kernel) -> float:
+def padded_sources(family: str, side: str, way: Mapping[str, Any]) -> float:
     """Return the worst deviation over targets whose sources have nine, five and one token."""
     model, source, target = tiny(family).model, random_ids(len(LENGTHS), ROW), random_ids(len(LENGTHS), WRITTEN, seed=2)
     real = real_of(LENGTHS, ROW, side)
-    logits = model(source, target, source_real=real, kernel=kernel)
+    logits = model(source, target, source_real=real, **way)
     rows = zip(source, real, target, logits, strict=True)
     return max(deviation(found, model(row[keep][None], own[None])[0]) for row, keep, own, found in rows)
 
@@ -70,8 +71,8 @@ def answers_to_padded_sources(family: str) -> float:
 
 
 @torch.no_grad()
-def fully_masked(family: str, kernel: Kernel) -> float:
-    """Return the largest output of queries that may see nothing, inside a model and from the kernel alone."""
+def fully_masked(family: str, way: Mapping[str, Any]) -> float:
+    """Return the largest output of queries that may see nothing, inside a model and from its kernel alone."""
     seen: dict[str, Tensor] = {}
 
     def record(key: str, value: Tensor) -> Tensor:
@@ -80,11 +81,13 @@ def fully_masked(family: str, kernel: Kernel) -> float:
 
     real = torch.ones(2, ROW, dtype=torch.bool)
     real[1] = False
-    logits = tiny(family)(random_ids(2, ROW), real=real, kernel=kernel, taps=record)
+    logits = tiny(family)(random_ids(2, ROW), real=real, **way, taps=record)
     # What an encoder-decoder writes looks at the source too, and the source is not masked here.
     own = re.compile(r"blocks\.\d+\.(?!cross\.).*(mixed|state)")
     inside = max((float(value[1].abs().max()) for key, value in seen.items() if own.fullmatch(key)), default=0.0)
     x = torch.ones(1, 2, 3, 4)
     nothing = BoundMask(dense=torch.zeros(1, 1, 3, 3, dtype=torch.bool), is_causal=False)
-    alone = kernel(x, x, x, mask=nothing, bias_BHLS=None, scale=1.0, dropout=0.0, tap=lambda name, value: value)
+    alone = way.get("kernel", eager)(
+        x, x, x, mask=nothing, bias_BHLS=None, scale=1.0, dropout=0.0, tap=lambda name, value: value
+    )
     return inside + float(alone.abs().max()) + float(logits.isnan().sum())

@@ -1,50 +1,121 @@
-"""The law of recurrence: token by token, or over whole rows at once, the numbers are the same."""
+"""The law of recurrence: step by step, in parallel or piece by piece, the numbers are the same."""
 
 from collections.abc import Iterator
 from functools import partial
 
 import torch
+from torch import Tensor
 
 from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, deviation, within
-from orrery.laws.models import random_ids, tiny, trained
-from orrery.nn.attention.kernels import eager, sdpa
-from orrery.nn.recurrent.recurrence import Recurrence
+from orrery.laws.models import forms_of, random_ids, spec_of, tiny, trained
+from orrery.nn.cache import State
+from orrery.nn.mixer import StatefulMixer
+from orrery.nn.segments import PackedSegments
 
 SINGLE = 1e-4
+TOKENS = 11
 
 
 def check(family: str) -> Iterator[Evidence]:
-    """Compare the definition, step by step, with the engine over padded rows: outputs, gates and gradients.
+    """Compare every form that a mixer declares with its definition, step by step: each mixer alone, and the model.
+
+    Alone: outputs, the states they leave and gradients, over whole rows, padding and packed documents, from no state
+    and from one, and in two calls. In the model: logits and gradients over padded rows.
 
     Raises:
-        CannotRunError: the family has no recurrence.
+        CannotRunError: the family has no mixer with a state.
     """
-    if not any(isinstance(module, Recurrence) for module in tiny(family).modules()):
+    mixers = {mixer: None for mixer in tiny(family).modules() if isinstance(mixer, StatefulMixer)}
+    if not mixers:
         raise CannotRunError("inapplicable", "it has no recurrence, or one that listens and has one form alone")
     evidence = partial(within, law="recurrence", family=family)
-    for precision, dtype, bound in (("float64", torch.float64, FLOAT64), ("float32", torch.float32, SINGLE)):
-        yield evidence(f"step form == whole rows, {precision}", value=outputs(family, dtype), bound=bound)
-    yield evidence("step form == whole rows, gradients, float64", value=gradients(family), bound=FLOAT64)
+    yield evidence("two calls == one, step by step", value=alone(family, "step", torch.float64), bound=FLOAT64)
+    for form in dict.fromkeys(form for mixer in mixers for form in mixer.forms):
+        for precision, dtype, bound in (("float64", torch.float64, FLOAT64), ("float32", torch.float32, SINGLE)):
+            yield evidence(f"{form} form == steps, {precision}", value=alone(family, form, dtype), bound=bound)
+    for form in forms_of(family)[1:]:
+        for precision, dtype, bound in (("float64", torch.float64, FLOAT64), ("float32", torch.float32, SINGLE)):
+            value = outputs(family, form, dtype)
+            yield evidence(f"{form} form == steps, logits, {precision}", value=value, bound=bound)
+        yield evidence(f"{form} form == steps, gradients, float64", value=gradients(family, form), bound=FLOAT64)
 
 
-def padded() -> tuple[torch.Tensor, torch.Tensor]:
-    """Return rows of eleven, four and no tokens, padded on the left."""
-    return random_ids(3, 11), torch.arange(11) >= torch.tensor([[0], [7], [11]])
+def layouts() -> dict[str, PackedSegments | None]:
+    """Return three rows of tokens: whole, padded (one of them empty), and of documents, one of these in pieces.
+
+    Their lengths are near enough that a form over rows of like length pads some of them.
+    """
+    real = torch.arange(TOKENS) >= torch.tensor([[0], [2], [TOKENS]])
+    documents = torch.tensor([[0] * 5 + [1] + [2] * 5, [0] * 9 + [-1] * 2, [0, 1, 1, 0, 0, 2, 2, 0, 1, 2, 2]])
+    return {
+        "whole": None,
+        "padded": PackedSegments.of(real),
+        "packed": PackedSegments.of(documents >= 0, documents),
+    }
+
+
+def alone(family: str, form: str, dtype: torch.dtype) -> float:
+    """Compare each mixer that has the form with its definition, and its two halves with its whole."""
+    model = tiny(family, dtype)
+    mixers = [part for part in model.modules() if isinstance(part, StatefulMixer) and form in ("step", *part.forms)]
+    rng = torch.Generator().manual_seed(9)
+    x = torch.randn(3, TOKENS, spec_of(family).width, generator=rng, dtype=torch.float64).to(dtype)  # type: ignore[attr-defined]
+    worst = 0.0
+    for mixer in mixers:
+        for name, segments in layouts().items():
+            _, state = mixer.compute("step", x.flip(1), None, mixer.begin(x))
+            for before in (mixer.begin(x), *([] if name == "packed" else [state])):
+                found, expected = (_everything(mixer, way, x, segments, before) for way in (form, "step"))
+                worst = max(worst, *(deviation(a, b) for a, b in zip(found, expected, strict=True)))
+        worst = max(worst, in_two_calls(mixer, form, x))
+    return worst
+
+
+def _everything(
+    mixer: StatefulMixer, form: str, x: Tensor, segments: PackedSegments | None, before: State
+) -> tuple[Tensor, ...]:
+    """Return outputs, the states after each row but where documents share one, and the gradients of both."""
+    x = x.clone().requires_grad_()
+    before = tuple(part.detach().clone().requires_grad_() for part in before)
+    y, after = mixer.compute(form, x, segments, before)
+    ends = after if segments is None or segments.row_N.diff().all() else ()
+    loss = y.pow(2).sum() + sum(end.pow(2).sum() for end in ends)
+    needed = [x, *before, *(p for p in mixer.parameters() if p.requires_grad)]
+    gradients = torch.autograd.grad(loss, needed, allow_unused=True)
+    zeros = (torch.zeros_like(one) if found is None else found for one, found in zip(needed, gradients, strict=True))
+    return (y.detach(), *(end.detach() for end in ends), *zeros)
 
 
 @torch.no_grad()
-def outputs(family: str, dtype: torch.dtype) -> float:
-    """Compare the logits of real tokens."""
-    ids, real = padded()
-    steps, whole = (tiny(family, dtype)(ids, real=real, kernel=kernel)[real] for kernel in (eager, sdpa))
-    return deviation(whole, steps)
+def in_two_calls(mixer: StatefulMixer, form: str, x: Tensor) -> float:
+    """Compare whole rows with two calls, the second from the state that the first left."""
+    whole, last = mixer.compute("step", x, None, mixer.begin(x))
+    first, state = mixer.compute(form, x[:, :4], None, mixer.begin(x))
+    second, after = mixer.compute(form, x[:, 4:], None, state)
+    pairs = [(torch.cat([first, second], 1), whole), *zip(after, last, strict=True)]
+    return max(deviation(a, b) for a, b in pairs)
 
 
-def gradients(family: str) -> float:
+def padded() -> tuple[Tensor, Tensor]:
+    """Return rows of eleven, four and no tokens, padded on the left."""
+    return random_ids(3, TOKENS), torch.arange(TOKENS) >= torch.tensor([[0], [7], [TOKENS]])
+
+
+@torch.no_grad()
+def outputs(family: str, form: str, dtype: torch.dtype) -> float:
+    """Compare the logits of whole rows, and of real tokens."""
+    (ids, real), model = padded(), tiny(family, dtype)
+    calls = ({"scan": form}, {"scan": "step"})
+    whole, by_step = (model(ids, **call) for call in calls)
+    found, expected = (model(ids, real=real, **call)[real] for call in calls)
+    return max(deviation(whole, by_step), deviation(found, expected))
+
+
+def gradients(family: str, form: str) -> float:
     """Compare the gradients of every parameter."""
     model, (ids, real) = tiny(family), padded()
     found = []
-    for kernel in (eager, sdpa):
-        loss = model(ids, real=real, kernel=kernel)[real].pow(2).mean()
+    for scan in (form, "step"):
+        loss = model(ids, real=real, scan=scan)[real].pow(2).mean()
         found.append(torch.autograd.grad(loss, trained(model)))
     return max(deviation(a, b) for a, b in zip(*found, strict=True))

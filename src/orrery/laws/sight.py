@@ -1,7 +1,8 @@
 """The law of sight: looking never changes a number, and what is shown accounts for what comes out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,7 +10,7 @@ from torch import Tensor
 from orrery.inspection.checks import check_mixing, rebuilt_stream, stream_error, sums_up
 from orrery.inspection.trace import beside
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
-from orrery.laws.models import Subject, kernels_of, random_ids, tiny
+from orrery.laws.models import Subject, kernels_of, random_ids, tiny, ways_of
 from orrery.nn.attention.kernels import Kernel, eager
 
 COMPONENTS = 1e-4
@@ -19,9 +20,9 @@ PRECISIONS = {"float64": (torch.float64, FLOAT64), "float32": (torch.float32, FL
 def check(family: str) -> Iterator[Evidence]:
     """Run with and without a recorder, and rebuild patterns and the stream from what it saw."""
     evidence = partial(within, law="sight", family=family)
-    fused = next(reversed(kernels_of(family).values()))
-    for name, kernel in kernels_of(family).items():
-        changed = changed_by_looking(tiny(family, torch.float32), kernel)
+    fused = next(reversed(kernels_of(family).values()), eager)
+    for name, way in ways_of(family).items():
+        changed = changed_by_looking(tiny(family, torch.float32), way)
         yield evidence(f"numbers that a recorder changes, {name}", value=changed, bound=0)
     for precision, (dtype, bound) in PRECISIONS.items():
         value = derived(tiny(family, dtype), fused)
@@ -34,7 +35,7 @@ def check(family: str) -> Iterator[Evidence]:
 
 
 @torch.no_grad()
-def looked_into(model: Subject, kernel: Kernel = eager) -> tuple[Tensor, dict[str, Tensor]]:
+def looked_into(model: Subject, **way: Any) -> tuple[Tensor, dict[str, Tensor]]:
     """Return logits and everything tapped."""
     seen: dict[str, Tensor] = {}
 
@@ -42,29 +43,29 @@ def looked_into(model: Subject, kernel: Kernel = eager) -> tuple[Tensor, dict[st
         seen[key] = value
         return value
 
-    return model(random_ids(2, 13), kernel=kernel, taps=record), seen
+    return model(random_ids(2, 13), **way, taps=record), seen
 
 
 @torch.no_grad()
-def changed_by_looking(model: Subject, kernel: Kernel) -> int:
+def changed_by_looking(model: Subject, way: Mapping[str, Any]) -> int:
     """Count the logits that differ in any bit."""
-    return int((looked_into(model, kernel)[0] != model(random_ids(2, 13), kernel=kernel)).sum())
+    return int((looked_into(model, **way)[0] != model(random_ids(2, 13), **way)).sum())
 
 
 @torch.no_grad()
 def derived(model: Subject, kernel: Kernel) -> float:
     """Compare the definition's pattern times values with the output of the kernel beside it, in every attention."""
-    _, seen = looked_into(model, beside(kernel))
+    _, seen = looked_into(model, kernel=beside(kernel))
     return check_mixing(seen).value
 
 
 def streams(model: Subject) -> float:
     """Compare the rebuilt stream with the last block's."""
-    return stream_error(model.stack, looked_into(model)[1])
+    return stream_error(model.stack, looked_into(model, kernel=eager)[1])
 
 
 @torch.no_grad()
 def components(model: Subject) -> float:
     """Compare the logits of the rebuilt stream with the model's."""
-    logits, seen = looked_into(model)
+    logits, seen = looked_into(model, kernel=eager)
     return deviation(model.head(model.stack.final(rebuilt_stream(seen).to(logits.dtype))), logits)

@@ -72,6 +72,7 @@ class Decoder(nn.Module):
 
     role: str = ""
     first: int | None = None
+    scan: str | None = None
 
     @spec
     class Spec(ModuleSpec):
@@ -107,6 +108,7 @@ class Decoder(nn.Module):
         prefix: Int[Tensor, "B *L"] | None = None,
         cache: Cache = UNCACHED,
         kernel: Kernel | None = None,
+        scan: str | None = None,
         losses: list[Tensor] | None = None,
         taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B L D"], Context]:
@@ -120,6 +122,7 @@ class Decoder(nn.Module):
             prefix: the length of each row's prefix, where a mask has one; by token (of its document) in packed rows.
             cache: keys and values of earlier calls.
             kernel: the attention kernel; by default the model's own, ``model.kernel``.
+            scan: the form of mixers with a state; by default ``model.scan``, or each mixer's own.
             losses: where auxiliary losses (load balance) are appended.
             taps: a recorder.
         """
@@ -131,6 +134,7 @@ class Decoder(nn.Module):
             whole=at.whole,
             cache=cache,
             kernel=kernel or self.kernel,
+            scan=scan or self.scan,
             losses=losses,
             taps=taps,
         )

@@ -33,6 +33,7 @@ class Encoder(nn.Module):
     """
 
     role: str = ""
+    scan: str | None = None
 
     @spec
     class Spec(ModuleSpec):
@@ -69,6 +70,7 @@ class Encoder(nn.Module):
         prefix: Int[Tensor, "B *L"] | None = None,
         segments: Int[Tensor, "B L"] | None = None,
         kernel: Kernel | None = None,
+        scan: str | None = None,
         losses: list[Tensor] | None = None,
         taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B L D"], Context]:
@@ -82,6 +84,7 @@ class Encoder(nn.Module):
             prefix: as in a decoder, where a mask has one.
             segments: of each token, where the model has segments; by default the first.
             kernel: the attention kernel; by default the model's own, ``model.kernel``.
+            scan: the form of mixers with a state; by default ``model.scan``, or each mixer's own.
             losses: where auxiliary losses (load balance) are appended.
             taps: a recorder.
         """
@@ -94,6 +97,7 @@ class Encoder(nn.Module):
             whole=at.whole,
             cache=UNCACHED,
             kernel=kernel or self.kernel,
+            scan=scan or self.scan,
             losses=losses,
             taps=taps,
         )

@@ -94,6 +94,7 @@ class ConditionalDecoder(nn.Module, ABC):
     role: str = ""
     first: int
     kernel: Kernel
+    scan: str | None = None
     target: TokenEmbedding
     decoder: Stack
     head: LanguageModelHead
@@ -124,6 +125,7 @@ class ConditionalDecoder(nn.Module, ABC):
         prefix: Int[Tensor, "B *L"] | None = None,
         cache: Cache = UNCACHED,
         kernel: Kernel | None = None,
+        scan: str | None = None,
         taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B L D"], Context]:
         """Embed the target's tokens and bind everything that varies per call; always eager.
@@ -136,6 +138,7 @@ class ConditionalDecoder(nn.Module, ABC):
             prefix: the length of each target's prefix, where a mask has one.
             cache: keys and values of earlier calls.
             kernel: the attention kernel; by default the model's own, ``model.kernel``.
+            scan: the form of mixers with a state; by default ``model.scan``, or each mixer's own.
             taps: a recorder.
         """
         at = placed(self.decoder, target_BL, real=real, positions=positions, prefix=prefix, cache=cache)
@@ -146,6 +149,7 @@ class ConditionalDecoder(nn.Module, ABC):
             whole=at.whole,
             cache=cache,
             kernel=kernel or self.kernel,
+            scan=scan or self.scan,
             taps=taps,
             memory=read.memory_BSD,
             memory_mask=read.mask,

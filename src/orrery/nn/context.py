@@ -13,6 +13,7 @@ from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache import Cache, Layer
 from orrery.nn.masks import BoundMask
 from orrery.nn.positions.scheme import BoundPosition
+from orrery.nn.segments import PackedSegments
 
 
 @runtime_checkable
@@ -31,8 +32,11 @@ class Context:
     Attributes:
         positions: the stack's position schemes, bound to this call, by name.
         masks: the stack's masks, bound to this call, by name.
+        segments: by the name of its mask, what a mixer with a state passes through; ``None`` where the rows are whole.
         cache: the keys and values of earlier calls; ``UNCACHED`` keeps nothing.
         kernel: how attention is computed: ``eager`` (the definition) or one that equals it.
+        scan: the form in which mixers with a state are computed, ``step`` (the definition), ``parallel`` or
+            ``chunked``; ``None`` leaves it to each.
         layer: the depth of the running block and its share of the cache, set by the stack alone.
         memory: the encoder's output ``[B, S, D]`` that cross-attention reads.
         memory_mask: which places of the memory are real.
@@ -44,6 +48,8 @@ class Context:
     masks: Mapping[str, BoundMask]
     cache: Cache
     kernel: Kernel
+    segments: Mapping[str, PackedSegments | None] | None = None
+    scan: str | None = None
     layer: Layer | None = None
     memory: Tensor | None = None
     memory_mask: BoundMask | None = None

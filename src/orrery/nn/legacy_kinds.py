@@ -1,6 +1,7 @@
 """What parts were called in files of earlier versions, and what they are called now, so that old files load."""
 
 from collections.abc import Mapping
+from typing import Any
 
 LEGACY_KINDS: Mapping[str, str] = {
     "nn.attention.multihead.Scoring": "nn.attention.multihead.ScoreSettings",
@@ -33,3 +34,8 @@ LEGACY_FIELDS: Mapping[str, Mapping[str, str]] = {
     "nn.feedforward.routers.GroupLimited": {"judged_by": "best_per_group"},
 }
 """Of a kind, as it is called now: old name of a field to new name."""
+
+LEGACY_PARTS: Mapping[str, Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]]] = {
+    "nn.residual.Residual": {"skip": ({"kind": "nn.residual.Scale", "factor": 0.0}, {"kind": "nn.residual.NoSkip"})},
+}
+"""Of a kind, by field: a whole part as it was once written there, and the part that stands for it now."""

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.nn.segments import PackedSegments
 from orrery.nn.spec import Value, spec
 
 EMPTY_SLOT = 2**30
@@ -90,7 +91,10 @@ class Causal(Mask):
 
 @spec
 class RecurrentPast(Mask):
-    """What a recurrence has passed: as ``Causal``, but remembered as one state, not as a key for each token."""
+    """What a recurrence has passed: as ``Causal``, but remembered as one state, not as a key for each token.
+
+    A stack binds it to segments (``bind_past``), whose size grows with the tokens; ``allows`` says what they mean.
+    """
 
     needs: ClassVar[frozenset[Need]] = frozenset({Need.ORDER})
 
@@ -158,10 +162,7 @@ class SameDocument(Mask):
             UsageError: the call gave no documents.
         """
         if query.documents is None or key.documents is None:
-            raise UsageError(
-                "a document mask has no documents to go by",
-                "give the document of each token in the call: documents=[B, L]; a cached row is one document",
-            )
+            raise _no_documents()
         return query.documents == key.documents
 
 
@@ -212,7 +213,7 @@ PLAIN_CAUSAL = BoundMask(dense=None, is_causal=True)
 PLAIN_FULL = BoundMask(dense=None, is_causal=False)
 """No mask: whole rows that see all of themselves."""
 
-WHOLE: Mapping[Mask, BoundMask] = {Causal(): PLAIN_CAUSAL, RecurrentPast(): PLAIN_CAUSAL, Full(): PLAIN_FULL}
+WHOLE: Mapping[Mask, BoundMask] = {Causal(): PLAIN_CAUSAL, Full(): PLAIN_FULL}
 """The rules that need no matrix where the rows are whole."""
 
 
@@ -220,3 +221,21 @@ def bind(mask: Mask, query: TokenPositions, key: TokenPositions) -> BoundMask:
     """Render a rule for all pairs of places as a dense matrix ``[B, 1, L, S]``."""
     allowed_BLS = mask.allows(query.at(slice(None), slice(None), None), key.at(slice(None), None, slice(None)))
     return BoundMask(dense=allowed_BLS[:, None], is_causal=False)
+
+
+def bind_past(query: TokenPositions, key: TokenPositions, real_BL: Bool[Tensor, "B L"] | None) -> PackedSegments | None:
+    """Render what a recurrence passes as segments, or as nothing where every row is one from end to end.
+
+    Raises:
+        UsageError: the call has documents, and a cached row is one.
+    """
+    if query.documents is not None and key.documents is None:
+        raise _no_documents()
+    return PackedSegments.of(real_BL, query.documents)
+
+
+def _no_documents() -> UsageError:
+    return UsageError(
+        "a document mask has no documents to go by",
+        "give the document of each token in the call: documents=[B, L]; a cached row is one document",
+    )

@@ -26,6 +26,25 @@ class Identity(nn.Module):
         return x
 
 
+class NoSkip(nn.Module):
+    """``0``: no residual connection, so that the branch alone goes on. Shapes: unchanged.
+
+    Differs from ``Scale`` by zero, which makes NaN of what is not finite.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """It has no settings."""
+
+        def build(self, width: int) -> "NoSkip":
+            """Return the missing connection."""
+            return NoSkip()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return zeros."""
+        return torch.zeros_like(x)
+
+
 class Scale(nn.Module):
     """``factor * x``: DeepNorm's skip, Granite's residual multiplier, Gemma's embedding scale. Shapes: unchanged."""
 

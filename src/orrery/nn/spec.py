@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 from torch import nn
 
 from orrery.errors import ModelFileError
-from orrery.nn.legacy_kinds import LEGACY_FIELDS, LEGACY_KINDS
+from orrery.nn.legacy_kinds import LEGACY_FIELDS, LEGACY_KINDS, LEGACY_PARTS
 
 _PACKAGE = __name__.partition(".")[0]
 _KIND = re.compile(r"(nn|models)(\.[a-z_]+)+\.[A-Z][A-Za-z0-9]*")
@@ -44,10 +44,12 @@ class ModuleSpec(Value):
     """A node of the architecture; ``build(width)`` makes its module, with the width given once, from above.
 
     ``learns_bias`` says that the module adds something with a gradient to scores of attention, as a table of
-    distances does: a kernel with a backward pass of its own may lack that gradient.
+    distances does: a kernel with a backward pass of its own may lack that gradient. ``keeps_state`` says that it
+    leaves a state to the next call, and names a mask that does so (``RecurrentPast``).
     """
 
     learns_bias: ClassVar[bool] = False
+    keeps_state: ClassVar[bool] = False
 
     @abstractmethod
     def build(self, width: int) -> nn.Module:
@@ -80,6 +82,7 @@ def from_json(value: Any, path: str = "spec") -> Any:
         cls = _resolve(value["kind"], path)
         known = {f.name for f in dataclasses.fields(cls)}
         names = LEGACY_FIELDS.get(cls.kind, {})
+        value = _renewed(cls.kind, value)
         given = {names.get(key, key): from_json(item, f"{path}.{key}") for key, item in value.items() if key != "kind"}
         if unknown := sorted(set(given) - known):
             raise ModelFileError(
@@ -95,6 +98,12 @@ def from_json(value: Any, path: str = "spec") -> Any:
     if isinstance(value, list):
         return tuple(from_json(item, f"{path}[{i}]") for i, item in enumerate(value))
     return value
+
+
+def _renewed(kind: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a node whose parts are those of today, where a whole part has another form now."""
+    parts = LEGACY_PARTS.get(kind, {})
+    return {key: parts[key][1] if key in parts and item == parts[key][0] else item for key, item in value.items()}
 
 
 def traverse(value: Any, path: str = "") -> Iterator[tuple[str, Value]]:

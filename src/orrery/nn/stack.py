@@ -12,7 +12,7 @@ from orrery.nn.attention.kernels import Kernel
 from orrery.nn.block import Block
 from orrery.nn.cache import Cache, Layer
 from orrery.nn.context import Context, Taps
-from orrery.nn.masks import WHOLE, BoundMask, Mask, Need, SameDocument, TokenPositions, bind
+from orrery.nn.masks import WHOLE, BoundMask, Mask, Need, RecurrentPast, SameDocument, TokenPositions, bind, bind_past
 from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Call, PositionScheme, PositionSpec
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec, traverse
@@ -71,6 +71,7 @@ class Stack(nn.Module):
         self.enter = spec.enter.build(entry)
         self.positions = nn.ModuleDict({name: part.build(entered) for name, part in spec.positions.items()})
         self.masks = dict(spec.masks)
+        self.pasts = [name for name, mask in self.masks.items() if isinstance(mask, RecurrentPast)]
         self.needs = frozenset[Need]().union(*(mask.needs for mask in self.masks.values()))
         self.start = spec.start.build(entered)
         self.order = range(len(spec.blocks)) if spec.order is None else spec.order
@@ -87,6 +88,7 @@ class Stack(nn.Module):
         cache: Cache,
         kernel: Kernel,
         taps: Taps | None,
+        scan: str | None = None,
         memory: Tensor | None = None,
         memory_mask: BoundMask | None = None,
         losses: list[Tensor] | None = None,
@@ -103,12 +105,14 @@ class Stack(nn.Module):
         for name, scheme in self.positions.items():
             assert isinstance(scheme, PositionScheme)
             positions[name] = scheme.bind(call)
-        masks = {name: _bind(mask, places, keys[name], whole) for name, mask in self.masks.items()}
+        masks = self.masks.items()
         ctx = Context(
             positions=positions,
-            masks=masks,
+            masks={name: _bind(mask, places, keys[name], whole) for name, mask in masks if name not in self.pasts},
+            segments={name: bind_past(places, keys[name], real_BL) for name in self.pasts},
             cache=cache,
             kernel=kernel,
+            scan=scan,
             memory=memory,
             memory_mask=memory_mask,
             losses=losses,
@@ -140,7 +144,7 @@ def _bind(mask: Mask, query: TokenPositions, key: TokenPositions, whole: bool) -
 
 
 def _check_names(spec: Stack.Spec) -> None:
-    """Refuse a position or mask that an attention names and the stack lacks."""
+    """Refuse a position or mask that a part names and the stack lacks, and a mask of the other kind of memory."""
     known = {"position": {*spec.positions, "none"}, "mask": {*spec.masks, "memory"}}
     for path, part in traverse(spec.blocks, "blocks"):
         for slot, names in known.items():
@@ -150,6 +154,13 @@ def _check_names(spec: Stack.Spec) -> None:
                     f"{path} asks for the {slot} {asked!r}, which the stack does not have",
                     f"the stack has: {', '.join(sorted(names))}",
                 )
+        name = getattr(part, "mask", None)
+        past = isinstance(name, str) and isinstance(spec.masks.get(name), RecurrentPast)
+        if isinstance(part, ModuleSpec) and isinstance(name, str) and past is not part.keeps_state:
+            raise UsageError(
+                f"{path} ({part.kind}) names the mask {name!r}, which is that of {'a state' if past else 'keys'}",
+                "a mixer with a state names a RecurrentPast, everything else another mask",
+            )
 
 
 def repeat(block: Block.Spec, times: int) -> tuple[Block.Spec, ...]:

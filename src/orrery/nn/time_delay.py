@@ -1,6 +1,7 @@
 """The time-delay layer, as a branch of a block: what stands at the last few places, side by side."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -8,12 +9,13 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.activations import activation
-from orrery.nn.context import Context
-from orrery.nn.recurrent.segments import PackedSegments
+from orrery.nn.cache import State
+from orrery.nn.mixer import Form, Show, StatefulMixer
+from orrery.nn.segments import PackedSegments
 from orrery.nn.spec import ModuleSpec, spec
 
 
-class TimeDelay(nn.Module):
+class TimeDelay(StatefulMixer):
     """``sum_i act_i(b_i + H_i [x_t; x_{t-1}; ...; x_{t-n+1}])``, with zeros before the beginning (Waibel et al. 1989).
 
     A call leaves the last ``n - 1`` inputs to the next one, as a recurrence leaves its state: so the memory has one
@@ -21,11 +23,13 @@ class TimeDelay(nn.Module):
     Shapes: ``[B, L, D]`` unchanged; the window ``[B, L, n D]``.
     """
 
-    role: str = ""
+    output: ClassVar[str] = "hidden"
 
     @spec
     class Spec(ModuleSpec):
         """``length`` places, the token's own among them; activations by the names of their matrices; the mask."""
+
+        keeps_state: ClassVar[bool] = True
 
         length: int
         activations: Mapping[str, str]
@@ -47,29 +51,47 @@ class TimeDelay(nn.Module):
         self.activations = {name: activation(kind) for name, kind in spec.activations.items()}
         self.mask, self.kept = spec.mask, spec.length - 1
 
-    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
-        """Mix each token with those before it."""
-        assert ctx.layer is not None
-        segments = PackedSegments.of(ctx.masks[self.mask], *x_BLD.shape[:2])
-        (before_BKD,) = ctx.layer.resume(self.mask, self.role) or (
-            x_BLD.new_zeros(len(x_BLD), self.kept, x_BLD.shape[2]),
-        )
-        if segments is None:
-            seen_BTD = torch.cat([before_BKD, x_BLD], 1)
-            y_BLD, after_BKD = self._mix(seen_BTD), seen_BTD[:, x_BLD.shape[1] :]
-        else:
-            seen_NTD = torch.cat([before_BKD[segments.row_N], segments.split(x_BLD)], 1)
-            y_BLD = segments.join(self._mix(seen_NTD))
-            last_NK = segments.length_N[:, None] + torch.arange(self.kept, device=x_BLD.device)
-            ended_NKD = seen_NTD.gather(1, last_NK[..., None].expand(-1, -1, x_BLD.shape[2]))
-            after_BKD = before_BKD.index_copy(0, segments.row_N, ended_NKD)
-        ctx.layer.leave(self.mask, self.role, (after_BKD,))
-        return ctx.tap(self, "hidden", y_BLD)
+    @property
+    def forms(self) -> Mapping[str, Form]:
+        """All windows at once, beside the steps."""
+        return {"parallel": self.windows}
 
-    def _mix(self, seen_BTD: Float[Tensor, "B T D"]) -> Float[Tensor, "B L D"]:
+    def begin(self, x_BLD: Float[Tensor, "B L D"]) -> State:
+        """Return zeros: there is nothing before the first token."""
+        return (x_BLD.new_zeros(len(x_BLD), self.kept, x_BLD.shape[2]),)
+
+    def step(self, x_BD: Float[Tensor, "B D"], state: State, show: Show) -> tuple[Float[Tensor, "B D"], State]:
+        """Mix one token with those before it, and forget the oldest."""
+        seen_BTD = torch.cat([state[0], x_BD[:, None]], 1)
+        return self._mix(lambda ago: seen_BTD[:, self.kept - ago]), (seen_BTD[:, 1:],)
+
+    def windows(self, x_BLD: Tensor, segments: PackedSegments | None, state: State) -> tuple[Tensor, State]:
+        """Mix each token with those before it."""
+        if segments is not None:
+            return self._windows_of(segments, x_BLD, *state)
+        tokens = x_BLD.shape[1]
+        seen_BTD = torch.cat([*state, x_BLD], 1)
+        y_BLD = self._mix(lambda ago: seen_BTD[:, self.kept - ago : self.kept - ago + tokens])
+        return y_BLD, (seen_BTD[:, tokens:],)
+
+    def _windows_of(self, segments: PackedSegments, x_BLD: Tensor, before_NKD: Tensor) -> tuple[Tensor, State]:
+        """Lay the segments one behind the other, each after what was before it."""
+        begin_N, slot_M, at_M = segments.in_order
+        numbers_N, ago_K = (torch.arange(size, device=at_M.device) for size in (len(begin_N), self.kept))
+        begin_N = begin_N + self.kept * numbers_N
+        slot_M = slot_M + self.kept * (segments.segment_BL.flatten()[at_M] + 1)
+        x_PD = x_BLD.flatten(0, 1)
+        seen_SD = x_PD.new_zeros(len(at_M) + self.kept * len(begin_N), x_PD.shape[1])
+        seen_SD = seen_SD.index_copy(0, (begin_N[:, None] + ago_K).flatten(), before_NKD.flatten(0, 1))
+        seen_SD = seen_SD.index_copy(0, slot_M, x_PD[at_M])
+        y_PD = torch.zeros_like(x_PD).index_copy(0, at_M, self._mix(lambda ago: seen_SD[slot_M - ago]))
+        return y_PD.view_as(x_BLD), (seen_SD[(begin_N + segments.length_N)[:, None] + ago_K],)
+
+    def _mix(self, at: Callable[[int], Tensor]) -> Tensor:
         """Put the newest first, as Bengio et al. do, and go through the matrices."""
-        tokens = seen_BTD.shape[1] - self.kept
-        places = [seen_BTD[:, self.kept - ago : self.kept - ago + tokens] for ago in range(self.kept + 1)]
-        window_BLE = torch.cat(places, -1)
-        mixed = [self.activations[name](matrix(window_BLE)) for name, matrix in self.matrices.items()]
+        window = torch.cat([at(ago) for ago in range(self.kept + 1)], -1)
+        mixed = [self.activations[name](matrix(window)) for name, matrix in self.matrices.items()]
         return torch.stack(mixed).sum(0)
+
+    def watch(self, x_BLD: Tensor, segments: PackedSegments | None, before: State, show: Show) -> None:
+        """Show nothing more: there are no gates."""

@@ -8,7 +8,6 @@ from torch import nn
 from orrery.errors import UsageError
 from orrery.families import load_family
 from orrery.inspection.trace import trace
-from orrery.nn.attention.kernels import eager, sdpa
 from orrery.nn.caches import CacheByMask, StateCache, fitting, growing
 from orrery.nn.masks import Causal, RecurrentPast
 from orrery.nn.recurrent.gru import GRU
@@ -58,7 +57,7 @@ def test_the_step_and_the_engine_are_the_formula(cell):
     expected = torch.from_numpy(by_hand(cell, weights, x_BLD[0].numpy()))
     state = (torch.zeros(1, 6, dtype=torch.float64),) * recurrence.states
     with torch.no_grad():
-        steps, last = recurrence.define(x_BLD, None, state, lambda name, gate: gate)
+        steps, last = recurrence.compute("step", x_BLD, None, state)
         engine, _ = recurrence.engine(x_BLD)
     assert torch.allclose(steps[0], expected, atol=1e-12)
     assert torch.allclose(engine[0], expected, atol=1e-12)
@@ -109,8 +108,8 @@ def test_the_check_of_the_gates_fails_on_a_broken_step(monkeypatch):
     model, whole = built("lstm"), LSTM.step
 
     def broken(self, x_BD, state, show):
-        h_BD, c_BD = whole(self, x_BD, state, show)
-        return h_BD + 1e-3, c_BD
+        _, (h_BD, c_BD) = whole(self, x_BD, state, show)
+        return h_BD + 1e-3, (h_BD + 1e-3, c_BD)
 
     monkeypatch.setattr(LSTM, "step", broken)
     failed = [check for check in trace(model, torch.randint(61, (1, 5))).checks if not check.passed]
@@ -126,14 +125,14 @@ def test_an_edit_of_the_state_acts_and_one_of_a_gate_is_refused():
         trace(model, ids, edit={"blocks.0.recurrence.forget_gate": lambda gate: gate * 0})
 
 
-@pytest.mark.parametrize("kernel", [eager, sdpa], ids=["steps", "engine"])
+@pytest.mark.parametrize("form", ["step", "parallel"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_padding_inside_a_row_is_passed_over(family, kernel):
+def test_padding_inside_a_row_is_passed_over(family, form):
     model, ids = built(family), torch.randint(61, (1, 9))
     real = torch.tensor([[False, True, True, False, False, True, True, True, False]])
     with torch.no_grad():
-        found = model(ids, real=real, kernel=kernel)[real]
-        assert torch.allclose(found, model(ids[real][None], kernel=kernel)[0], atol=1e-12)
+        found = model(ids, real=real, scan=form)[real]
+        assert torch.allclose(found, model(ids[real][None], scan=form)[0], atol=1e-12)
 
 
 def test_a_state_has_one_size_and_cannot_go_back():

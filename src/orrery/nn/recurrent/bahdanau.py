@@ -1,12 +1,15 @@
 """The decoder of RNNsearch: look first, then step (Bahdanau, Cho and Bengio 2015)."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.attention.alignment_score import Additive, AlignmentScore
 from orrery.nn.cache import State
-from orrery.nn.recurrent.attention_decoder import AttentionDecoder, EncodedSource, Show
+from orrery.nn.mixer import Show
+from orrery.nn.recurrent.attention_decoder import AttentionDecoder, EncodedSource
 from orrery.nn.recurrent.gru import gru_step
 from orrery.nn.spec import ModuleSpec, spec
 
@@ -23,6 +26,8 @@ class BahdanauDecoder(AttentionDecoder):
     @spec
     class Spec(ModuleSpec):
         """The width of the memory, how places are scored, and the mask that says what came before."""
+
+        keeps_state: ClassVar[bool] = True
 
         memory: int
         scoring: Additive.Spec

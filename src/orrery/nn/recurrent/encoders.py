@@ -6,11 +6,10 @@ from typing import TypeAlias
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from orrery.errors import UsageError
 from orrery.nn.recurrent.engine import narrow_formats
-from orrery.nn.recurrent.segments import PackedSegments
+from orrery.nn.segments import PackedSegments
 from orrery.nn.spec import ModuleSpec, spec
 
 Memory: TypeAlias = tuple[Float[Tensor, "B S M"], Bool[Tensor, "B S"]]
@@ -51,8 +50,8 @@ class BidirectionalGRUEncoder(Reader):
         """Return the states of both directions, side by side."""
         segments = PackedSegments.of_real(real_BL)
         with narrow_formats(x_BLD):
-            y_packed, _ = self.engine(_packed(segments, x_BLD))
-        return segments.join(_unpacked(y_packed)), real_BL
+            y_packed, _ = self.engine(segments.pack(x_BLD))
+        return segments.unpack(y_packed.data), real_BL
 
 
 class FinalStateGRU(Reader):
@@ -77,7 +76,7 @@ class FinalStateGRU(Reader):
         """Read from left to right."""
         segments = PackedSegments.of_real(real_BL)
         with narrow_formats(x_BLD):
-            _, last_1ND = self.engine(_packed(segments, x_BLD))
+            _, last_1ND = self.engine(segments.pack(x_BLD))
         h_BD = x_BLD.new_zeros(x_BLD.shape[0], x_BLD.shape[2]).index_copy(0, segments.row_N, last_1ND[0])
         return torch.tanh(self.summary(h_BD))[:, None], real_BL.any(1, keepdim=True)
 
@@ -113,11 +112,11 @@ class StackedLSTMEncoder(Reader):
         """Read from left to right."""
         segments = PackedSegments.of_real(real_BL)
         with narrow_formats(x_BLD):
-            y_packed, (h, c) = self.engine(_packed(segments, x_BLD))
+            y_packed, (h, c) = self.engine(segments.pack(x_BLD))
         states_NPD = torch.stack([h, c], 1).flatten(0, 1).transpose(0, 1)
         states_BPD = x_BLD.new_zeros(len(x_BLD), *states_NPD.shape[1:]).index_copy(0, segments.row_N, states_NPD)
         unseen_BP = real_BL.new_zeros(states_BPD.shape[:2])
-        return torch.cat([states_BPD, segments.join(_unpacked(y_packed))], 1), torch.cat([unseen_BP, real_BL], 1)
+        return torch.cat([states_BPD, segments.unpack(y_packed.data)], 1), torch.cat([unseen_BP, real_BL], 1)
 
 
 class ReversedSource(Reader):
@@ -151,11 +150,3 @@ class ReversedSource(Reader):
         if extra < 0:  # a summary has no places
             return memory, seen
         return tuple(torch.cat([part[:, :extra], part[:, extra:].flip(1)], 1) for part in (memory, seen))  # type: ignore[return-value]
-
-
-def _packed(segments: PackedSegments, x_BLD: Tensor) -> PackedSequence:
-    return pack_padded_sequence(segments.split(x_BLD), segments.length_N.cpu(), batch_first=True, enforce_sorted=False)
-
-
-def _unpacked(packed: PackedSequence) -> Tensor:
-    return pad_packed_sequence(packed, batch_first=True)[0]

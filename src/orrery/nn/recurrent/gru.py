@@ -1,11 +1,14 @@
 """The gated recurrent unit."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.cache import State
-from orrery.nn.recurrent.recurrence import Recurrence, Show
+from orrery.nn.mixer import Show
+from orrery.nn.recurrent.recurrence import Recurrence
 from orrery.nn.spec import ModuleSpec, spec
 
 
@@ -20,6 +23,8 @@ class GRU(Recurrence):
     @spec
     class Spec(ModuleSpec):
         """The mask of the stack that says what came before."""
+
+        keeps_state: ClassVar[bool] = True
 
         mask: str = "past"
 
@@ -37,10 +42,11 @@ class GRU(Recurrence):
         """One: h."""
         return 1
 
-    def step(self, x_BD: Float[Tensor, "B D"], state: State, show: Show) -> State:
+    def step(self, x_BD: Float[Tensor, "B D"], state: State, show: Show) -> tuple[Float[Tensor, "B D"], State]:
         """Take one token a row."""
         (h_BD,) = state
-        return (gru_step(self.of_input(x_BD), self.of_state(h_BD), h_BD, show),)
+        h_BD = gru_step(self.of_input(x_BD), self.of_state(h_BD), h_BD, show)
+        return h_BD, (h_BD,)
 
 
 def gru_step(

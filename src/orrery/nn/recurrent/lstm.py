@@ -1,11 +1,14 @@
 """The long short-term memory."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.cache import State
-from orrery.nn.recurrent.recurrence import Recurrence, Show
+from orrery.nn.mixer import Show
+from orrery.nn.recurrent.recurrence import Recurrence
 from orrery.nn.spec import ModuleSpec, spec
 
 
@@ -19,6 +22,8 @@ class LSTM(Recurrence):
     @spec
     class Spec(ModuleSpec):
         """The mask of the stack that says what came before."""
+
+        keeps_state: ClassVar[bool] = True
 
         mask: str = "past"
 
@@ -36,10 +41,11 @@ class LSTM(Recurrence):
         """Two: h and c."""
         return 2
 
-    def step(self, x_BD: Float[Tensor, "B D"], state: State, show: Show) -> State:
+    def step(self, x_BD: Float[Tensor, "B D"], state: State, show: Show) -> tuple[Float[Tensor, "B D"], State]:
         """Take one token a row."""
         h_BD, c_BD = state
-        return lstm_step(self.of_input(x_BD) + self.of_state(h_BD), c_BD, show)
+        h_BD, c_BD = lstm_step(self.of_input(x_BD) + self.of_state(h_BD), c_BD, show)
+        return h_BD, (h_BD, c_BD)
 
 
 def lstm_step(

@@ -1,6 +1,7 @@
 """LSTM decoders that begin where the encoder ended: alone (Sutskever), or looking back at the source (Luong)."""
 
 from functools import partial
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -8,7 +9,8 @@ from torch import Tensor, nn
 
 from orrery.nn.attention.alignment_score import Additive, AlignmentScore, Dot, General
 from orrery.nn.cache import State
-from orrery.nn.recurrent.attention_decoder import AttentionDecoder, EncodedSource, Show
+from orrery.nn.mixer import Show
+from orrery.nn.recurrent.attention_decoder import AttentionDecoder, EncodedSource
 from orrery.nn.recurrent.lstm import lstm_step
 from orrery.nn.spec import ModuleSpec, spec
 
@@ -50,6 +52,8 @@ class LSTMDecoder(AttentionDecoder):
     @spec
     class Spec(ModuleSpec):
         """The layers, as many as the encoder's, and the mask that says what came before."""
+
+        keeps_state: ClassVar[bool] = True
 
         layers: int
         mask: str = "past"
@@ -95,6 +99,8 @@ class InputFeedingLSTM(AttentionDecoder):
     @spec
     class Spec(ModuleSpec):
         """The layers, how places are scored (dot, general, concat), and the mask that says what came before."""
+
+        keeps_state: ClassVar[bool] = True
 
         layers: int
         scoring: Dot.Spec | General.Spec | Additive.Spec

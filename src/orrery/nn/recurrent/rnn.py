@@ -1,11 +1,14 @@
 """The simple recurrent network."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.cache import State
-from orrery.nn.recurrent.recurrence import Recurrence, Show
+from orrery.nn.mixer import Show
+from orrery.nn.recurrent.recurrence import Recurrence
 from orrery.nn.spec import ModuleSpec, spec
 
 
@@ -19,6 +22,8 @@ class ElmanRNN(Recurrence):
     @spec
     class Spec(ModuleSpec):
         """The mask of the stack that says what came before."""
+
+        keeps_state: ClassVar[bool] = True
 
         mask: str = "past"
 
@@ -36,6 +41,7 @@ class ElmanRNN(Recurrence):
         """One: h."""
         return 1
 
-    def step(self, x_BD: Float[Tensor, "B D"], state: State, show: Show) -> State:
+    def step(self, x_BD: Float[Tensor, "B D"], state: State, show: Show) -> tuple[Float[Tensor, "B D"], State]:
         """Take one token a row."""
-        return (torch.tanh(self.of_input(x_BD) + self.of_state(state[0])),)
+        h_BD = torch.tanh(self.of_input(x_BD) + self.of_state(state[0]))
+        return h_BD, (h_BD,)
