@@ -12,11 +12,11 @@ author = "The Orrery developers"
 copyright = author
 version = release = orrery.__version__
 
-extensions = ["myst_parser", "_families"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "_families", "_examples"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nitpicky = True
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "examples"]
 
 html_theme = "furo"
 html_title = f"Orrery {release}"
