@@ -27,7 +27,7 @@ def purposes(readme: str) -> dict[str, str]:
     """Return what each package is for, from the tree in the README."""
     tree = readme.partition("src/orrery/\n")[2].partition("\nrecipes/")[0]
     found = dict(re.findall(r"^  (\w+)/ +(.+)$", tree, re.MULTILINE))
-    return found | {"errors": "what a user can cause, with a hint", "settings": "folders and the environment"}
+    return {name: text.replace("`", "") for name, text in found.items()} | {"errors": "what a user can cause, with a hint", "settings": "folders and the environment"}
 
 
 def drawing() -> str:

@@ -85,7 +85,7 @@ def command(line: str, folder: Path) -> str:
     from orrery.cli.program import run
 
     program, *words = shlex.split(line)
-    with _inside(folder) as printed, contextlib.redirect_stderr(io.StringIO()) as told:
+    with _inside(folder) as printed:
         if program == "orrery":
             code = run(words)
         elif program == "python" and words[0].endswith(".py"):
@@ -93,7 +93,7 @@ def command(line: str, folder: Path) -> str:
         else:
             raise RuntimeError(f"a page may run orrery and python FILE.py, not: {line}")
     if code:
-        raise RuntimeError(f"{line}: exit code {code}\n{told.getvalue()}")
+        raise RuntimeError(f"{line}: exit code {code}; run it by hand to see its error")
     return printed.getvalue()
 
 
@@ -219,7 +219,8 @@ def _inside(folder: Path) -> Iterator[io.StringIO]:
     kept = {name: os.environ.pop(name) for name in list(os.environ) if name == "ORRERY_RUNS"}
     state = random.getstate()
     try:
-        with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
+        told = contextlib.redirect_stderr(io.StringIO())
+        with contextlib.chdir(folder), told, contextlib.redirect_stdout(io.StringIO()) as printed:
             yield printed
     finally:
         os.environ.update(kept)

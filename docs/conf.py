@@ -12,10 +12,18 @@ author = "The Orrery developers"
 copyright = author
 version = release = orrery.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "_architecture", "_families", "_examples"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "_architecture", "_benchmarks", "_families", "_examples"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nitpicky = True
+# Types of other libraries and shapes of tensors have no page here.
+nitpick_ignore_regex = [("py:.*", r"(?!orrery\.).*"), ("py:.*", r"orrery\.(?!errors).*")]
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autodoc_class_signature = "mixed"
+maximum_signature_line_length = 100
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
 exclude_patterns = ["_build", "examples"]
 
 html_theme = "furo"
