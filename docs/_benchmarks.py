@@ -44,7 +44,9 @@ def word2vec(found: dict[str, Any]) -> str:
     for kind in kinds:
         runs = [row for row in found["rows"] if row["kind"] == kind]
         keys = {"words_per_second": ",.0f", "megabytes": ".0f", "analogies": ".3f", "wordsim": ".3f"}
-        rows.append((kind, str(len(runs)), *(format(mean(run[key] for run in runs), form) for key, form in keys.items())))
+        rows.append(
+            (kind, str(len(runs)), *(format(mean(run[key] for run in runs), form) for key, form in keys.items()))
+        )
     settings = ", ".join(f"{name} {value}" for name, value in found["settings"].items())
     heads = ("by", "seeds", "words/s", "MB", "analogies", "WordSim-353")
     return f"Settings: {settings}. Means over the seeds.\n\n" + table(heads, rows)

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -30,6 +31,7 @@ HOME = DOCS / "_build" / "examples"
 RUN = ("python docs/examples/countries.py countries.txt", "orrery train docs/examples/countries.yaml")
 """The commands that make the model of the pages; they are shown there, and run once for all pages."""
 
+_PAGES: WeakKeyDictionary[nodes.document, "Page"] = WeakKeyDictionary()
 _FENCE = re.compile(r"^```\{(?P<kind>example|command)\}\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _OPTION = re.compile(r"\A(:[a-z]+:.*\n)+\n?")
 _VALUE = re.compile(r"\{value\}`(?P<code>[^`]+)`")
@@ -131,7 +133,7 @@ class Example(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Run the block in the namespace of its page."""
         code = "\n".join(self.content)
-        printed, picture = page_of(self.env).run(code)
+        printed, picture = page_of(self.state.document).run(code)
         found: list[nodes.Node] = [nodes.literal_block(code, code, language="python")]
         if printed:
             found.append(_output(printed))
@@ -154,7 +156,7 @@ class Command(SphinxDirective):
             if joined(text) != list(RUN):
                 raise self.error(f"made for all pages are only: {RUN}")
             return found
-        lines = page_of(self.env).command(text).splitlines()
+        lines = page_of(self.state.document).command(text).splitlines()
         shown = lines[-self.options["last"] :] if "last" in self.options else lines
         return [*found, _output("\n".join(shown))] if shown else found
 
@@ -164,34 +166,32 @@ class Value(SphinxRole):
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """Evaluate the expression."""
-        text = page_of(self.env).value(self.text)
+        text = page_of(self.inliner.document).value(self.text)
         return [nodes.Text(text)], []
 
 
-def page_of(env: Any) -> Page:
+def page_of(document: nodes.document) -> Page:
     """Return the page that is read now."""
-    pages = env.app.orrery_pages
-    if env.docname not in pages:
-        text = Path(env.doc2path(env.docname)).read_text(encoding="utf-8")
-        pages[env.docname] = Page(prepared() if needs_model(text) else DOCS.parent)
-    found: Page = pages[env.docname]
-    return found
+    if document not in _PAGES:
+        text = Path(document["source"]).read_text(encoding="utf-8")
+        _PAGES[document] = Page(prepared() if needs_model(text) else DOCS.parent)
+    return _PAGES[document]
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx; pages with examples are read anew in every build, for their numbers are the code's."""
-    app.orrery_pages = {}
     app.add_directive("example", Example)
     app.add_directive("command", Command)
     app.add_role("value", Value())
     app.connect("env-get-outdated", lambda app, env, added, changed, removed: _pages(app))
-    app.connect("source-read", lambda app, name, source: app.orrery_pages.pop(name, None))
     return {"parallel_read_safe": True}
 
 
 def _pages(app: Any) -> list[str]:
     return [
-        name for name in app.env.found_docs if any(True for _ in blocks(Path(app.env.doc2path(name)).read_text("utf-8")))
+        name
+        for name in app.env.found_docs
+        if any(True for _ in blocks(Path(app.env.doc2path(name)).read_text("utf-8")))
     ]
 
 

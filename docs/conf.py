@@ -12,7 +12,15 @@ author = "The Orrery developers"
 copyright = author
 version = release = orrery.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "_architecture", "_benchmarks", "_families", "_examples"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "_architecture",
+    "_benchmarks",
+    "_families",
+    "_examples",
+]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nitpicky = True
