@@ -26,6 +26,7 @@ myst_heading_anchors = 3
 nitpicky = True
 # Types of other libraries and shapes of tensors have no page here.
 nitpick_ignore_regex = [("py:.*", r"(?!orrery\.).*"), ("py:.*", r"orrery\.(?!errors).*")]
+autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
@@ -38,3 +39,13 @@ html_theme = "furo"
 html_title = f"Orrery {release}"
 html_static_path = ["_static"]
 html_css_files = ["wrap.css"]
+
+
+def setup(app: object) -> None:
+    """Keep napoleon from reading ``What it is: ...`` of a property as its type."""
+
+    def whole(app: object, what: str, name: str, it: object, options: object, lines: list[str]) -> None:
+        if what == "property":
+            lines.insert(0, "")
+
+    app.connect("autodoc-process-docstring", whole, priority=100)  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -79,6 +80,28 @@ def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page)
         assert rome[-1].argmax() == 4  # after the last one only the last token counts
         assert rome[0, 3] > 0.5
         assert rome[-1, 4] > 0.5
+
+
+@pytest.mark.slow
+def test_the_quick_examples_of_the_readme_run(examples, folder):
+    quick = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Quick examples\n")[2].partition("\n## ")[0]
+    shell, python, translation = re.findall(r"^```\w*\n(.*?)^```", quick, re.MULTILINE | re.DOTALL)
+    lines = examples.joined(shell)
+    assert lines[:2] == list(examples.RUN)
+    reader = examples.Page(folder)
+    shown = [reader.command(line) for line in lines[2:]]
+    assert shown[0].strip() == "Paris ."
+    assert (folder / "countries-hf" / "config.json").is_file()
+    printed, _ = reader.run(python)
+    assert printed.startswith("Paris .")
+    assert "False" not in printed
+    for name in re.findall(r"!\[[^]]*\]\((.+?\.svg)\)", quick):
+        picture = (ROOT / name).read_bytes()
+        assert len(picture) < 60_000
+        ElementTree.fromstring(picture)
+    reader.command("python docs/examples/pictures.py .")
+    assert (folder / "countries-attention.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert examples.joined(translation)[1].endswith("transformer-multi30k.yaml")  # 26 minutes
 
 
 def test_the_build_shows_what_the_code_gives(examples, tmp_path):
