@@ -105,10 +105,9 @@ def needs_model(text: str) -> bool:
 
 
 def prepare(folder: Path) -> Path:
-    """Make the folder of the reader: the checkout's ``docs``, and the model of the pages as its commands make it."""
+    """Make the folder of the reader: the checkout's ``docs/examples``, and the model of the pages by their commands."""
     folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / "docs").exists():
-        (folder / "docs").symlink_to(DOCS)
+    shutil.copytree(DOCS / "examples", folder / "docs" / "examples", dirs_exist_ok=True)
     for line in RUN:
         command(line, folder)
     return folder
@@ -188,11 +187,11 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def _pages(app: Any) -> list[str]:
-    return [
-        name
-        for name in app.env.found_docs
-        if any(True for _ in blocks(Path(app.env.doc2path(name)).read_text("utf-8")))
-    ]
+    """Return the pages with examples; their model is made before any of them is read."""
+    texts = {name: Path(app.env.doc2path(name)).read_text(encoding="utf-8") for name in app.env.found_docs}
+    if any(needs_model(text) for text in texts.values()):
+        prepared()
+    return [name for name, text in texts.items() if any(True for _ in blocks(text))]
 
 
 def _output(text: str) -> nodes.literal_block:

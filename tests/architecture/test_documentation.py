@@ -105,6 +105,6 @@ def test_the_glossary_has_the_letters_of_the_readme_and_eighty_terms() -> None:
     assert terms == list(dict.fromkeys(terms))
 
 
-@pytest.mark.parametrize("page", ["tutorial", "generating", "looking-inside"])
+@pytest.mark.parametrize("page", ["tutorial", "generating", "looking-inside", "variants"])
 def test_no_measured_number_is_typed_by_hand(page: str) -> None:
     assert re.findall(r"\d\.\d{3,}", re.sub(r"\{value\}`[^`]+`", "", prose(text_of(page)))) == []
