@@ -96,9 +96,11 @@ def test_every_name_that_a_trace_may_hold_is_explained() -> None:
     assert tapped - explained == set()
 
 
-def test_the_glossary_has_the_letters_of_the_readme_and_eighty_terms() -> None:
+def test_the_glossary_has_the_letters_of_every_tensor_and_eighty_terms() -> None:
     glossary = text_of("glossary")
-    letters = re.findall(r"\*\*([A-Z])\*\*", (ROOT / "README.md").read_text(encoding="utf-8"))
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/orrery").rglob("*.py"))
+    suffixes = re.findall(r"\b[a-z]+_([A-Z][A-Z0-9]{0,5})\b", source)
+    letters = sorted({letter for suffix in suffixes for letter in suffix if letter.isalpha()})
     assert [letter for letter in letters if f"| **{letter}** |" not in glossary] == []
     terms = re.findall(r"^(?! |:|`|#|\||$)(.+)\n  \S", glossary.partition("```{glossary}")[2], re.MULTILINE)
     assert len(terms) >= 80
