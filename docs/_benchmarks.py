@@ -88,8 +88,21 @@ def sentencepiece_speed(found: dict[str, Any]) -> str:
     return first + "\n" + table(("text", "by", "seconds", "tokens a word", "nats a word"), train)
 
 
+def trace_memory(found: dict[str, Any]) -> str:
+    """Return the memory and the time of a trace beside the plain forward."""
+    what = f"{found['tokens']:,} tokens, {found['layers']} layers, {found['heads']} heads, width {found['width']}"
+    rows = [
+        ("plain forward", f"{found['forward'] / 2**20:,.0f} MB", f"{found['seconds']['forward']:.0f}"),
+        ("what the trace keeps", f"{found['kept'] / 2**20:,.0f} MB", ""),
+        ("trace", f"{found['trace'] / 2**20:,.0f} MB", f"{found['seconds']['trace']:.0f}"),
+        ("trace / (forward + kept)", f"{found['ratio']:.3f}", ""),
+    ]
+    return f"{what}; kept: `{', '.join(found['keep'])}`.\n\n" + table(("", "peak memory", "seconds"), rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
-    function.__name__: function for function in (training, tokenizer_speed, word2vec, memory, sentencepiece_speed)
+    function.__name__: function
+    for function in (training, tokenizer_speed, word2vec, memory, sentencepiece_speed, trace_memory)
 }
 
 
