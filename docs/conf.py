@@ -12,13 +12,40 @@ author = "The Orrery developers"
 copyright = author
 version = release = orrery.__version__
 
-extensions = ["myst_parser", "_families"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "_architecture",
+    "_benchmarks",
+    "_families",
+    "_examples",
+]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nitpicky = True
-exclude_patterns = ["_build"]
+# Types of other libraries and shapes of tensors have no page here.
+nitpick_ignore_regex = [("py:.*", r"(?!orrery\.).*"), ("py:.*", r"orrery\.(?!errors).*")]
+autodoc_preserve_defaults = True
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autodoc_class_signature = "mixed"
+maximum_signature_line_length = 100
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+exclude_patterns = ["_build", "examples"]
 
 html_theme = "furo"
 html_title = f"Orrery {release}"
 html_static_path = ["_static"]
 html_css_files = ["wrap.css"]
+
+
+def setup(app: object) -> None:
+    """Keep napoleon from reading ``What it is: ...`` of a property as its type."""
+
+    def whole(app: object, what: str, name: str, it: object, options: object, lines: list[str]) -> None:
+        if what == "property":
+            lines.insert(0, "")
+
+    app.connect("autodoc-process-docstring", whole, priority=100)  # type: ignore[attr-defined]

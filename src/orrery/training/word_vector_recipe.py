@@ -18,7 +18,7 @@ RATES = {"skip-gram": 0.025, "cbow": 0.075}
 
 That of skip-gram is the C program's. CBOW's is three times as large, because its gradient carries the 1/n of the mean
 of n context words, which the C program and gensim leave out (Irsoy et al. 2021): a step here is smaller by that n,
-which is about 3 to 6 once frequent words are dropped. docs/log.md has what other rates give.
+which is about 3 to 6 once frequent words are dropped. docs/word-vectors.md has what other rates give.
 """
 
 MEASURES = ("step", "words", "train/loss", "loss", "tokens_per_second")

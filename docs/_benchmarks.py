@@ -1,0 +1,148 @@
+"""Tables of what the benchmarks recorded, made from ``benchmarks/*.json`` whenever the documentation is built."""
+
+import ast
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
+
+
+def training(found: dict[str, Any]) -> str:
+    """Return tokens a second of every contender, and the ratios."""
+    speed = [(name, f"{value:,.0f}") for name, value in found["tokens_per_second"].items()]
+    ratios = [(name, f"{value:.3g}") for name, value in found["ratios"].items()]
+    return table(("contender", "tokens/s"), speed) + "\n" + table(("ratio", "value"), ratios)
+
+
+def tokenizer_speed(found: dict[str, Any]) -> str:
+    """Return seconds beside the library's."""
+    rows = [
+        (work, who, f"{one['seconds']:.2f}", f"{one['processor_seconds']:.2f}", f"{one['ratio']:.3f}")
+        for work in ("train", "encode")
+        for who, one in found[work].items()
+    ]
+    size = f"{found['bytes']:,} bytes, {found['vocabulary']:,} ids.\n\n"
+    return size + table(("work", "by", "seconds", "processor seconds", "time beside the library's"), rows)
+
+
+def word2vec(found: dict[str, Any]) -> str:
+    """Return the mean over seeds of every way of training."""
+    kinds = dict.fromkeys(row["kind"] for row in found["rows"])
+    rows = []
+    for kind in kinds:
+        runs = [row for row in found["rows"] if row["kind"] == kind]
+        keys = {"words_per_second": ",.0f", "megabytes": ".0f", "analogies": ".3f", "wordsim": ".3f"}
+        rows.append(
+            (kind, str(len(runs)), *(format(mean(run[key] for run in runs), form) for key, form in keys.items()))
+        )
+    settings = ", ".join(f"{name} {value}" for name, value in found["settings"].items())
+    heads = ("by", "seeds", "words/s", "MB", "analogies", "WordSim-353")
+    return f"Settings: {settings}. Means over the seeds.\n\n" + table(heads, rows)
+
+
+def memory(found: dict[str, Any]) -> str:
+    """Return resident memory at the first and the last mark of each family."""
+    rows = [
+        (
+            row["family"],
+            f"{row['steps']:,}",
+            row["precision"],
+            *(f"{row['marks'][place]['resident']:.0f} MB at step {row['marks'][place]['step']:,}" for place in (0, -1)),
+            f"{row['growth']:+.1%}",
+        )
+        for row in found["rows"]
+    ]
+    return table(("family", "steps", "precision", "first", "last", "growth"), rows)
+
+
+def sentencepiece_speed(found: dict[str, Any]) -> str:
+    """Return speed of encoding and quality of training beside the library's."""
+    encode = [
+        (model, text, *(f"{one[key]:.2f}" for key in ("sentencepiece, MB/s", "orrery, MB/s", "plain, MB/s")))
+        for model, texts in found["encode"].items()
+        if model not in ("processors", "load")
+        for text, one in texts.items()
+    ]
+    train = [
+        (name, who, f"{one[who]['seconds']:.1f}", f"{one[who]['tokens a word']:.4f}", f"{one[who]['nats a word']:.3f}")
+        for name, one in found["train"].items()
+        if name != "load"
+        for who in ("orrery", "sentencepiece")
+    ]
+    heads = ("model", "text", "sentencepiece, MB/s", "orrery, MB/s", "orrery without numba, MB/s")
+    same = [one["equal ids"] for texts in found["encode"].values() if isinstance(texts, dict) for one in texts.values()]
+    first = f"Machine: {found['machine']}. The ids were equal in {sum(same)} of {len(same)} rows.\n\n"
+    first += table(heads, encode)
+    return first + "\n" + table(("text", "by", "seconds", "tokens a word", "nats a word"), train)
+
+
+def trace_memory(found: dict[str, Any]) -> str:
+    """Return the memory and the time of a trace beside the plain forward."""
+    what = f"{found['tokens']:,} tokens, {found['layers']} layers, {found['heads']} heads, width {found['width']}"
+    rows = [
+        ("plain forward", f"{found['forward'] / 2**20:,.0f} MB", f"{found['seconds']['forward']:.0f}"),
+        ("what the trace keeps", f"{found['kept'] / 2**20:,.0f} MB", ""),
+        ("trace", f"{found['trace'] / 2**20:,.0f} MB", f"{found['seconds']['trace']:.0f}"),
+        ("trace / (forward + kept)", f"{found['ratio']:.3f}", ""),
+    ]
+    return f"{what}; kept: `{', '.join(found['keep'])}`.\n\n" + table(("", "peak memory", "seconds"), rows)
+
+
+def packed_rows(found: dict[str, Any]) -> str:
+    """Return a row for each family: the bytes held, forward and backward, for so many tokens."""
+    lengths = sorted({row["tokens"] for row in found["rows"]})
+    families = dict.fromkeys(row["family"] for row in found["rows"])
+    counted = {(row["family"], row["tokens"]): row["counted"] for row in found["rows"]}
+    rows = [(family, *(f"{counted[family, length] / 2**20:.1f} MiB" for length in lengths)) for family in families]
+    return table(("", *(f"{length:,} tokens" for length in lengths)), rows)
+
+
+TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
+    function.__name__: function
+    for function in (training, tokenizer_speed, word2vec, memory, sentencepiece_speed, trace_memory, packed_rows)
+}
+
+
+def page() -> str:
+    """Return a section for each recorded file, with what its program says of itself.
+
+    Raises:
+        ValueError: a record has no table here.
+    """
+    parts = []
+    for path in sorted(BENCHMARKS.glob("*.json")):
+        if path.stem not in TABLES:
+            raise ValueError(f"benchmarks/{path.name} has no table in docs/_benchmarks.py")
+        said = ast.get_docstring(ast.parse(path.with_suffix(".py").read_text(encoding="utf-8"))) or ""
+        summary = " ".join(said.partition("\n\n")[0].split()).replace("`", "")
+        parts.append(f"## {path.stem}\n\n{summary} Program: `benchmarks/{path.stem}.py`.\n")
+        parts.append(TABLES[path.stem](json.loads(path.read_text(encoding="utf-8"))))
+    return "\n".join(parts)
+
+
+class Benchmarks(SphinxDirective):
+    """The sections."""
+
+    def run(self) -> list[nodes.Node]:
+        """Make them from the records as they are."""
+        for path in BENCHMARKS.glob("*.json"):
+            self.env.note_dependency(str(path))
+        return self.parse_text_to_nodes(page(), allow_section_headings=True)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.add_directive("benchmarks", Benchmarks)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,237 @@
+"""Examples that run while the documentation is built: every number and picture under one comes from its code.
+
+A page holds Python in ``{example}`` blocks and command lines in ``{command}`` blocks. They run from top to bottom in
+one namespace a page, in a folder that stands for the reader's own; what they print is shown below them. The value of
+a last line that is an SVG picture is drawn. ``{value}`` with an expression puts a number into a sentence.
+"""
+
+import ast
+import contextlib
+import hashlib
+import io
+import os
+import random
+import re
+import runpy
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+DOCS = Path(__file__).parent
+HOME = DOCS / "_build" / "examples"
+RUN = ("python docs/examples/countries.py countries.txt", "orrery train docs/examples/countries.yaml")
+"""The commands that make the model of the pages; they are shown there, and run once for all pages."""
+
+_PAGES: WeakKeyDictionary[nodes.document, "Page"] = WeakKeyDictionary()
+_FENCE = re.compile(r"^```\{(?P<kind>example|command)\}\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+_OPTION = re.compile(r"\A(:[a-z]+:.*\n)+\n?")
+_VALUE = re.compile(r"\{value\}`(?P<code>[^`]+)`")
+
+
+@dataclass
+class Page:
+    """The blocks of one page as they run: their names, and the folder in which they stand."""
+
+    folder: Path
+    names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__example__"})
+
+    def run(self, code: str) -> tuple[str, str]:
+        """Run Python; return what it printed, and the picture that its last line gave or nothing."""
+        tree = ast.parse(code)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        with _inside(self.folder) as printed:
+            exec(compile(tree, "<example>", "exec"), self.names)
+            shown = None if last is None else eval(compile(ast.Expression(last.value), "<example>", "eval"), self.names)
+            picture = isinstance(shown, str) and shown.startswith("<svg")
+            if shown is not None and not picture:
+                print(shown if isinstance(shown, str) else repr(shown))
+        return printed.getvalue(), shown if picture else ""
+
+    def value(self, code: str) -> str:
+        """Return an expression's value as the page shows it."""
+        return str(eval(code, self.names))
+
+    def command(self, lines: str) -> str:
+        """Run command lines and return what they wrote to stdout."""
+        return "".join(command(line, self.folder) for line in joined(lines))
+
+
+def blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the code of each block of a page, and of each value in its sentences."""
+    found = [(m.start(), m["kind"], _OPTION.sub("", m["body"])) for m in _FENCE.finditer(text)]
+    found += [(m.start(), "value", m["code"]) for m in _VALUE.finditer(text)]
+    yield from ((kind, code) for _, kind, code in sorted(found))
+
+
+def joined(lines: str) -> list[str]:
+    """Return the commands of a block: comments left out, lines that end in a backslash joined."""
+    whole = lines.replace("\\\n", " ").splitlines()
+    return [line for line in whole if line.strip() and not line.startswith("#")]
+
+
+def command(line: str, folder: Path) -> str:
+    """Run one command line in this process and return its stdout.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    from orrery.cli.program import run
+
+    program, *words = shlex.split(line)
+    with _inside(folder) as printed:
+        if program == "orrery":
+            code = run(words)
+        elif program == "python" and words[0].endswith(".py"):
+            code = _script(words)
+        else:
+            raise RuntimeError(f"a page may run orrery and python FILE.py, not: {line}")
+    if code:
+        raise RuntimeError(f"{line}: exit code {code}; run it by hand to see its error")
+    return printed.getvalue()
+
+
+def needs_model(text: str) -> bool:
+    """Say whether a page makes the model of ``RUN``, and so uses it."""
+    return RUN[-1] in text
+
+
+def prepare(folder: Path) -> Path:
+    """Make the folder of the reader: the checkout's ``docs/examples``, and the model of the pages by their commands."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(DOCS / "examples", folder / "docs" / "examples", dirs_exist_ok=True)
+    for line in RUN:
+        command(line, folder)
+    return folder
+
+
+def prepared(home: Path = HOME) -> Path:
+    """Return the folder of ``prepare``, made anew only where the sources differ from those that made it."""
+    stamp, key = home / "sources", _fingerprint()
+    if not stamp.is_file() or stamp.read_text() != key:
+        shutil.rmtree(home, ignore_errors=True)
+        prepare(home)
+        stamp.write_text(key)
+    return home
+
+
+class Example(SphinxDirective):
+    """Python, what it prints and what it draws."""
+
+    has_content = True
+    option_spec = {"caption": directives.unchanged}  # noqa: RUF012
+
+    def run(self) -> list[nodes.Node]:
+        """Run the block in the namespace of its page."""
+        code = "\n".join(self.content)
+        printed, picture = page_of(self.state.document).run(code)
+        found: list[nodes.Node] = [nodes.literal_block(code, code, language="python")]
+        if printed:
+            found.append(_output(printed))
+        if picture:
+            found.append(_figure(picture, self.options.get("caption", "")))
+        return found
+
+
+class Command(SphinxDirective):
+    """Command lines and what they write; ``last`` shows only so many lines, ``made`` says that they ran already."""
+
+    has_content = True
+    option_spec = {"last": directives.positive_int, "made": directives.flag}  # noqa: RUF012
+
+    def run(self) -> list[nodes.Node]:
+        """Run the lines in the reader's folder."""
+        text = "\n".join(self.content)
+        found: list[nodes.Node] = [nodes.literal_block(text, text, language="bash")]
+        if "made" in self.options:
+            if joined(text) != list(RUN):
+                raise self.error(f"made for all pages are only: {RUN}")
+            return found
+        lines = page_of(self.state.document).command(text).splitlines()
+        shown = lines[-self.options["last"] :] if "last" in self.options else lines
+        return [*found, _output("\n".join(shown))] if shown else found
+
+
+class Value(SphinxRole):
+    """A number in a sentence, from the code of its page."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """Evaluate the expression."""
+        text = page_of(self.inliner.document).value(self.text)
+        return [nodes.Text(text)], []
+
+
+def page_of(document: nodes.document) -> Page:
+    """Return the page that is read now."""
+    if document not in _PAGES:
+        text = Path(document["source"]).read_text(encoding="utf-8")
+        _PAGES[document] = Page(prepared() if needs_model(text) else DOCS.parent)
+    return _PAGES[document]
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register with Sphinx; pages with examples are read anew in every build, for their numbers are the code's."""
+    app.add_directive("example", Example)
+    app.add_directive("command", Command)
+    app.add_role("value", Value())
+    app.connect("env-get-outdated", lambda app, env, added, changed, removed: _pages(app))
+    return {"parallel_read_safe": True}
+
+
+def _pages(app: Any) -> list[str]:
+    """Return the pages with examples; their model is made before any of them is read."""
+    texts = {name: Path(app.env.doc2path(name)).read_text(encoding="utf-8") for name in app.env.found_docs}
+    if any(needs_model(text) for text in texts.values()):
+        prepared()
+    return [name for name, text in texts.items() if any(True for _ in blocks(text))]
+
+
+def _output(text: str) -> nodes.literal_block:
+    return nodes.literal_block(text.rstrip(), text.rstrip(), language="text", classes=["output"])
+
+
+def _figure(svg: str, caption: str) -> nodes.raw:
+    below = f"<figcaption>{caption}</figcaption>" if caption else ""
+    return nodes.raw("", f'<figure class="example">{svg}{below}</figure>', format="html")
+
+
+def _script(words: list[str]) -> int:
+    before, sys.argv = sys.argv, words
+    try:
+        runpy.run_path(words[0], run_name="__main__")
+    finally:
+        sys.argv = before
+    return 0
+
+
+@contextlib.contextmanager
+def _inside(folder: Path) -> Iterator[io.StringIO]:
+    """Stand in a folder, without the user's settings, and keep what is printed."""
+    kept = {name: os.environ.pop(name) for name in list(os.environ) if name == "ORRERY_RUNS"}
+    state = random.getstate()
+    try:
+        told = contextlib.redirect_stderr(io.StringIO())
+        with contextlib.chdir(folder), told, contextlib.redirect_stdout(io.StringIO()) as printed:
+            yield printed
+    finally:
+        os.environ.update(kept)
+        random.setstate(state)
+
+
+def _fingerprint() -> str:
+    """Return the sum of what decides the model of the pages: the program, the recipe, the text."""
+    import orrery
+
+    files = [*Path(orrery.__file__).parent.rglob("*.py"), *(DOCS / "examples").iterdir()]
+    total = hashlib.sha256()
+    for path in sorted(path for path in files if path.is_file()):
+        total.update(path.read_bytes())
+    return total.hexdigest()

@@ -1,0 +1,112 @@
+"""The documentation fits the source: links, commands, the drawing of the layers, the names of what can be traced."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from orrery.cli.program import build
+from pages import DOCS, MADE, ROOT, commands, links, module, pages, prose, text_of
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", pages(), ids=_name)
+def test_every_linked_file_exists(page: Path) -> None:
+    found = [target for target in links(page.read_text(encoding="utf-8")) if not _exists(page, target)]
+    assert found == []
+
+
+def _exists(page: Path, target: str) -> bool:
+    path = (page.parent / target).resolve()
+    if path.is_relative_to(DOCS) and path.relative_to(DOCS).parts[0] in MADE:
+        return True  # the build writes it, and refuses a link to what is not there
+    return path.is_file()
+
+
+def test_a_link_to_nothing_is_found() -> None:
+    assert links("[a](../src/none.py), [b](https://x.org/y) and [c](tutorial.md#text)") == [
+        "../src/none.py",
+        "tutorial.md",
+    ]
+    assert not _exists(DOCS / "index.md", "../src/none.py")
+    assert _exists(DOCS / "index.md", "tutorial.md")
+
+
+def test_each_row_of_the_course_map_links_its_code_and_its_test() -> None:
+    rows = [line.split(" | ") for line in text_of("course-map").splitlines() if line.startswith("| ")]
+    items = [cells for cells in rows if len(cells) == 4 and cells[2] != "file"]
+    assert len(items) > 50
+    assert [cells[0] for cells in items if "](../src/" not in cells[2] or "](../tests/" not in cells[3]] == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=_name)
+def test_every_command_of_a_page_is_one(page: Path) -> None:
+    for line in commands(page.read_text(encoding="utf-8")):
+        words = shlex.split(line, comments=True)[1:]
+        stop = next((place for place, word in enumerate(words) if word in ("|", ">", "<")), len(words))
+        build(words[:stop]).parse_args(words[:stop], exit_on_error=False, print_error=False)
+
+
+def test_the_layers_are_those_of_the_contract_and_each_has_a_purpose() -> None:
+    architecture = module("_architecture")
+    rows = architecture.layers((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = {path.parent.name for path in (ROOT / "src/orrery").glob("*/__init__.py")} | {"errors", "settings"}
+    assert {name for row in rows for name in row} == packages
+    drawn = architecture.drawing()
+    assert all(f">{name}<" in drawn for name in packages)
+    assert drawn.index(">cli<") < drawn.index(">nn<") < drawn.index(">errors<")
+
+
+def test_a_package_without_a_purpose_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    architecture = module("_architecture")
+    monkeypatch.setattr(architecture, "layers", lambda project: [["cli", "unheard_of"]])
+    with pytest.raises(ValueError, match="unheard_of"):
+        architecture.drawing()
+
+
+def test_each_record_of_a_benchmark_has_a_table() -> None:
+    benchmarks = module("_benchmarks")
+    shown = benchmarks.page()
+    for path in (ROOT / "benchmarks").glob("*.json"):
+        assert f"## {path.stem}\n" in shown
+    speed = json.loads((ROOT / "benchmarks/training.json").read_text())["tokens_per_second"]["orrery bfloat16"]
+    assert f"| orrery bfloat16 | {speed:,.0f} |" in shown
+
+
+def test_an_unknown_record_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    benchmarks = module("_benchmarks")
+    (tmp_path / "new.json").write_text("{}")
+    monkeypatch.setattr(benchmarks, "BENCHMARKS", tmp_path)
+    with pytest.raises(ValueError, match=r"new\.json has no table"):
+        benchmarks.page()
+
+
+def test_every_name_that_a_trace_may_hold_is_explained() -> None:
+    shown = re.findall(r"`([^`]+)`", prose(text_of("looking-inside")))
+    explained = {part for name in shown for part in name.replace(",", " ").split()}
+    explained = {name.rpartition(".")[2] for name in explained}
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/orrery").rglob("*.py"))
+    tapped = set(re.findall(r'\b(?:ctx\.)?(?:tap|show)\((?:self, )?"([a-z_]+)"', source))
+    assert len(tapped) > 20
+    assert tapped - explained == set()
+
+
+def test_the_glossary_has_the_letters_of_every_tensor_and_eighty_terms() -> None:
+    glossary = text_of("glossary")
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/orrery").rglob("*.py"))
+    suffixes = re.findall(r"\b[a-z]+_([A-Z][A-Z0-9]{0,5})\b", source)
+    letters = sorted({letter for suffix in suffixes for letter in suffix if letter.isalpha()})
+    assert [letter for letter in letters if f"| **{letter}** |" not in glossary] == []
+    terms = re.findall(r"^(?! |:|`|#|\||$)(.+)\n  \S", glossary.partition("```{glossary}")[2], re.MULTILINE)
+    assert len(terms) >= 80
+    assert terms == list(dict.fromkeys(terms))
+
+
+@pytest.mark.parametrize("page", ["tutorial", "generating", "looking-inside", "variants"])
+def test_no_measured_number_is_typed_by_hand(page: str) -> None:
+    assert re.findall(r"\d\.\d{3,}", re.sub(r"\{value\}`[^`]+`", "", prose(text_of(page)))) == []

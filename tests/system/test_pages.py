@@ -1,0 +1,173 @@
+"""The pages with examples run as their readers run them, and what the build shows is what the code gave."""
+
+import re
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import torch
+from sphinx.application import Sphinx
+
+import orrery
+from orrery.cli.program import run
+from pages import DOCS, ROOT, module, text_of
+from tiny_models import saved
+
+PACKAGE = Path(orrery.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def examples():
+    return module("_examples")
+
+
+@pytest.fixture(scope="module")
+def folder(examples, tmp_path_factory) -> Path:
+    """The reader's folder, with the model that the pages make."""
+    return examples.prepare(tmp_path_factory.mktemp("reader"))
+
+
+def _walk(examples, page: str, folder: Path):
+    """Run a page from top to bottom; return it and what each block showed."""
+    found, shown = examples.Page(folder), []
+    for kind, code in examples.blocks(text_of(page)):
+        if kind == "example":
+            shown += found.run(code)
+        elif kind == "value":
+            shown.append(found.value(code))
+        elif examples.joined(code) != list(examples.RUN):
+            shown.append(found.command(code))
+    return found.names, [text for text in shown if text.strip()]
+
+
+def test_the_tutorial_computes_what_the_model_computes(examples):
+    names, shown = _walk(examples, "tutorial", ROOT)
+    printed = "\n".join(text for text in shown if not text.startswith("<svg"))
+    assert "False" not in printed
+    assert sum(text.startswith("<svg") for text in shown) == 6
+    differences = [float(value) for value in re.findall(r"largest difference to the model: (\S+)", printed)]
+    assert len(differences) == 3
+    assert max(differences) < 1e-12
+    assert names["x_BLD"].dtype is torch.float64
+    # the loss by torch's own function, the slope by trying, a step that lowers the loss, a text that is learned
+    inside, wanted_L = names["inside"], names["ids_BL"][0, 1:]
+    assert names["loss"].item() == pytest.approx(
+        torch.nn.functional.cross_entropy(inside.logits[0, :-1], wanted_L).item(), abs=1e-12
+    )
+    slope = ((names["above"] - names["below"]) / 2e-6).item()
+    assert names["gradient"] == pytest.approx(slope, rel=1e-5, abs=1e-9)
+    assert names["after"] < names["loss"]
+    assert names["curve"][-1][1] < 0.1 < 1 < names["curve"][0][1]
+    assert shown[-2].startswith("The cat sat on the mat.")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["generating", "looking-inside", "variants"])
+def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page):
+    names, shown = _walk(examples, page, folder)
+    printed = "\n".join(shown)
+    if page == "generating":
+        assert "The capital of France is Paris" in printed
+        assert "People in Athens speak Greek ." in names["lm"].tokenizer.decode(names["written"])
+        totals = re.findall(r"(-\d+\.\d+) nats   The capital", printed)
+        assert float(totals[0]) > float(totals[1])
+    elif page == "variants":
+        assert "stack.blocks.attention.branch.position: rotary -> alibi" in printed
+        assert [line.split()[1] for line in shown[-1].splitlines()] == ["speak"]
+    else:
+        assert "failed" not in printed
+        assert names["found"]["all heads"] > 0.5 > min(names["found"].values())
+        rome = torch.tensor(names["rome"])
+        assert rome[0].argmax() == 3  # before the first block the country stands at its own token
+        assert rome[-1].argmax() == 4  # after the last one only the last token counts
+        assert rome[0, 3] > 0.5
+        assert rome[-1, 4] > 0.5
+
+
+@pytest.mark.slow
+def test_the_quick_examples_of_the_readme_run(examples, folder):
+    quick = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Quick examples\n")[2].partition("\n## ")[0]
+    shell, python, translation = re.findall(r"^```\w*\n(.*?)^```", quick, re.MULTILINE | re.DOTALL)
+    lines = examples.joined(shell)
+    assert lines[:2] == list(examples.RUN)
+    reader = examples.Page(folder)
+    shown = [reader.command(line) for line in lines[2:]]
+    assert shown[0].strip() == "Paris ."
+    assert (folder / "countries-hf" / "config.json").is_file()
+    printed, _ = reader.run(python)
+    assert printed.startswith("Paris .")
+    assert "False" not in printed
+    for name in re.findall(r"!\[[^]]*\]\((.+?\.svg)\)", quick):
+        picture = (ROOT / name).read_bytes()
+        assert len(picture) < 60_000
+        ElementTree.fromstring(picture)
+    reader.command("python docs/examples/pictures.py .")
+    assert (folder / "countries-attention.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert examples.joined(translation)[1].endswith("transformer-multi30k.yaml")  # 26 minutes
+
+
+def test_the_build_shows_what_the_code_gives(examples, tmp_path):
+    source, out = tmp_path / "pages", tmp_path / "html"
+    source.mkdir()
+    page = """# Page
+
+```{example}
+:caption: Below the picture.
+from orrery.reports.figures import bar_chart
+number = sum(range(10))
+print("printed", number)
+bar_chart({"a": number}, title="Title", x_label="x")
+```
+
+The sum is {value}`number`.
+
+```{command}
+orrery --version
+```
+"""
+    (source / "index.md").write_text(page)
+    settings = f"import sys\nsys.path.append({str(DOCS)!r})\nextensions = ['myst_parser', '_examples']\n"
+    (source / "conf.py").write_text(settings)
+    path = list(sys.path)
+    try:
+        app = Sphinx(source, source, out, out / "doctrees", "html", status=None, warningiserror=True)
+        app.build()
+    finally:
+        sys.path[:] = path
+        sys.modules.pop("_examples", None)
+    html = (out / "index.html").read_text()
+    assert "printed 45" in html
+    assert "The sum is 45." in html
+    assert "<figure" in html
+    assert "<figcaption>Below the picture.</figcaption>" in html
+    assert f"orrery {orrery.__version__}" in html
+
+
+def test_a_command_that_fails_is_told(examples, tmp_path):
+    with pytest.raises(RuntimeError, match="exit code 4"):
+        examples.Page(tmp_path).command("orrery score nowhere text")
+    with pytest.raises(RuntimeError, match="a page may run"):
+        examples.Page(tmp_path).command("rm -r nowhere")
+
+
+def test_the_way_of_one_token_is_the_one_of_the_page(tmp_path, monkeypatch, capsys):
+    pattern = r"\| \d+ \| \[(.+?)\]\(.*?\) \| `(.+?)` \|"
+    named = re.findall(pattern, text_of("architecture"))
+    assert len(named) > 20
+    met = {}
+
+    def watch(frame, event, argument):
+        place = Path(frame.f_code.co_filename)
+        if event == "call" and place.is_relative_to(PACKAGE):
+            met.setdefault((place.relative_to(PACKAGE).as_posix(), frame.f_code.co_qualname), len(met))
+
+    model = str(saved(tmp_path / "model", "llama"))
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        assert run(["generate", model, "the cat", "--max-new-tokens", "2"]) == 0
+    finally:
+        sys.setprofile(before)
+    assert [step for step in named if step not in met] == []
+    assert named == sorted(named, key=met.__getitem__)
