@@ -5,6 +5,7 @@ import math
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -24,6 +25,8 @@ VOCABULARY, WIDTH, LENGTH = 17, 16, 8
 class ToyDecoder(nn.Module):
     """A causal mixer (running mean) between an embedding and a head, dropout, a norm, tied weights."""
 
+    spec = SimpleNamespace(head_names=("language_model",))
+
     def __init__(self, dropout: float = 0.1, vocabulary: int = VOCABULARY, width: int = WIDTH) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
@@ -38,8 +41,12 @@ class ToyDecoder(nn.Module):
         lengths = torch.arange(1, ids.shape[1] + 1, device=ids.device)[:, None]
         return self.norm(x_BLD + self.dropout(torch.tanh(self.mix(x_BLD.cumsum(1) / lengths))))
 
-    def forward(self, ids: Tensor) -> Tensor:
+    def logits(self, ids: Tensor) -> Tensor:
         return self.head(self.hidden(ids))
+
+    def forward(self, batch: Any, heads: Any) -> dict[str, Any]:
+        x_BLD = self.hidden(batch["ids"])
+        return {name: answer(self.head, x_BLD, None) for name, answer in heads.items()}
 
 
 class ToySource:

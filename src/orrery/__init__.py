@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 # Name -> the module that holds it; a module of this package stands for itself.
 _ATTRIBUTES = {
     "load": "orrery.language_model.load",
+    "train": "orrery.runs.train",
 }
 _MODULES = frozenset({"data", "errors", "generation", "inspection", "settings", "text", "training"})
 

@@ -24,6 +24,7 @@ _SILENT = {
     tokenize.ENDMARKER,
 }
 _BRICKS = ("nn", "models")
+_ASSEMBLIES = {"Decoder", "Encoder", "EncoderDecoder"}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Node = TypeVar("_Node", bound=ast.AST)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -99,6 +100,18 @@ def no_type_question_in_forward(modules: Sequence[Module]) -> list[str]:
         for call in ast.walk(function)
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
         if call.func.id in {"isinstance", "hasattr", "getattr"}
+    ]
+
+
+def no_question_of_the_assembly(modules: Sequence[Module]) -> list[str]:
+    """Outside ``models`` nobody asks which assembly a model is: its spec says what it reads and whether it writes."""
+    return [
+        module.at(call, "isinstance of an assembly: ask its spec for inputs, head_names or writes")
+        for module in modules
+        if module.package != "models"
+        for call in module.nodes(ast.Call)
+        if isinstance(call.func, ast.Name) and call.func.id in {"isinstance", "issubclass"}
+        if _ASSEMBLIES & {name.id for name in ast.walk(call.args[1]) if isinstance(name, ast.Name)}
     ]
 
 
@@ -191,6 +204,7 @@ def inits_are_lazy(modules: Sequence[Module]) -> list[str]:
 RULES: tuple[Rule, ...] = (
     no_path_from_a_setting,
     no_type_question_in_forward,
+    no_question_of_the_assembly,
     within_line_budgets,
     specs_are_small,
     classes_are_abstract_or_final,

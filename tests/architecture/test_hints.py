@@ -45,6 +45,8 @@ MANY = {
     "laws/workers.py": ["verify"],
     "tasks/perplexity.py": ["evaluate perplexity"],
     "text/chat/render.py": ["tokenizer chat", "chat"],
+    "runs/default_recipe.py": ["train"],
+    "runs/execute.py": ["train"],
     "training/folder.py": ["train"],
     "training/precision.py": ["train", "demo", "compare"],
     "training/recipes.py": ["train", "compare"],

@@ -28,6 +28,10 @@ BROKEN = {
         "class A:\n    def forward(self, x):\n        return isinstance(x, int)\n",
         "class A:\n    def forward(self, x):\n        return getattr(self, 'bias', x)\n",
     ],
+    rules.no_question_of_the_assembly: [
+        "def f(model):\n    return isinstance(model, Decoder)\n",
+        "def f(spec):\n    return isinstance(spec, Encoder.Spec | EncoderDecoder.Spec)\n",
+    ],
     rules.within_line_budgets: [
         _lines(rules.FILE_LINES + 1),
         "def f():\n" + _lines(rules.FUNCTION_LINES, "    "),

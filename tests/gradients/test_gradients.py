@@ -52,4 +52,4 @@ def test_a_whole_model_in_every_parameter(family):
         parameter.data = torch.randn(parameter.shape, dtype=torch.float64, generator=rng)
     ids = torch.tensor([[1, 5, 2, 5], [3, 3, 0, 6]])
     real = torch.tensor([[True] * 4, [False, False, True, True]])
-    assert gradcheck(lambda *_: model(ids, real=real)[real], tuple(model.parameters()))
+    assert gradcheck(lambda *_: model.logits(ids, real=real)[real], tuple(model.parameters()))

@@ -30,19 +30,19 @@ def assert_encoder_parity(
     """Check a masked language model, or another head made by ``auto``, against the reference."""
     both = pair(kind, dtype=dtype, wide=wide, auto=auto, **config)
     if not both.ours.heads:  # a bare model's answer is its stream
-        both.ours.forward = both.ours.hidden
+        both.ours.logits = both.ours.hidden
     ids = random_ids(3, 14)
     with torch.no_grad():
         check_others(both, ids, bound)
         for name, kernel in both.kernels.items():
-            assert_close(f"forward ({name})", both, ids, both.ours(ids, kernel=kernel), logits(both, ids), bound)
+            assert_close(f"forward ({name})", both, ids, both.ours.logits(ids, kernel=kernel), logits(both, ids), bound)
         check_padding(both, ids, bound)
         if takes_positions(both):
             check_positions(both, ids, bound)
         if config.get("type_vocab_size", 0) > 1:
             segments = (torch.arange(14) > 6).long().expand(3, 14)
             expected = logits(both, ids, token_type_ids=segments)
-            assert_close("segments", both, ids, both.ours(ids, segments=segments), expected, bound)
+            assert_close("segments", both, ids, both.ours.logits(ids, segments=segments), expected, bound)
     check_gradients(both, ids, bound)
     check_round_trip(both)
     return both
@@ -55,7 +55,7 @@ def check_others(both: Pair, ids: Tensor, bound: float) -> None:
         assert_close("final stream", both, ids, both.ours.hidden(ids), theirs.last_hidden_state, bound)
     for name in ("seq_relationship_logits", "sop_logits"):
         if name in theirs:
-            assert_close(name, both, ids, both.ours.outputs(ids)["next"], theirs[name], bound)
+            assert_close(name, both, ids, both.ours.logits(ids, head="next"), theirs[name], bound)
 
 
 def logits(both: Pair, ids: Tensor, **call: Any) -> Tensor:
@@ -73,7 +73,7 @@ def check_padding(both: Pair, ids: Tensor, bound: float) -> None:
         extra: Mapping[str, Tensor] = {"position_ids": positions_of(both, real)} if takes_positions(both) else {}
         expected = logits(both, ids, attention_mask=real.long(), **extra)
         for name, kernel in both.kernels.items():
-            found = both.ours(ids, real=real, kernel=kernel)
+            found = both.ours.logits(ids, real=real, kernel=kernel)
             where = real if found.dim() == 3 and found.shape[1] == real.shape[1] else None
             if where is None and flip:
                 continue  # the reference pools the first place, whatever stands there
@@ -94,4 +94,4 @@ def check_positions(both: Pair, ids: Tensor, bound: float) -> None:
     """Name the positions."""
     positions = torch.arange(14)[None] + torch.tensor([[0], [5], [11]])
     expected = logits(both, ids, position_ids=positions + first_position(both))
-    assert_close("explicit positions", both, ids, both.ours(ids, positions=positions), expected, bound)
+    assert_close("explicit positions", both, ids, both.ours.logits(ids, positions=positions), expected, bound)

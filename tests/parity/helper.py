@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from orrery.checkpoints.rules import to_ours, to_theirs
+from orrery.errors import UsageError
 from orrery.families import load_family, rules_of
 from orrery.models.calls import caps_scores
 from orrery.nn.attention.kernels import KERNELS, Kernel
@@ -108,8 +109,8 @@ def first_difference(pair: Pair, ids: Tensor, bound: float = 1e-7) -> str:
     try:
         with torch.no_grad():
             theirs = _reference_taps(pair, ids)
-            pair.ours(ids, taps=record)
-    except TypeError as reason:  # an encoder-decoder takes two rows of ids: its own helper compares its taps
+            pair.ours.logits(ids, taps=record)
+    except UsageError as reason:  # an encoder-decoder takes two rows of ids: its own helper compares its taps
         return f"no taps were compared ({reason})"
     for key, value in seen.items():
         if key in theirs and error(value, theirs[key]) > bound:
@@ -168,7 +169,7 @@ def assert_parity(
     with torch.no_grad():
         expected = both.reference(ids).logits
         for name, kernel in both.kernels.items():
-            assert_close(f"forward ({name})", both, ids, both.ours(ids, kernel=kernel), expected, bound)
+            assert_close(f"forward ({name})", both, ids, both.ours.logits(ids, kernel=kernel), expected, bound)
         check_padding(both, ids, bound)
         if takes_positions(both):
             check_positions(both, ids, bound)
@@ -198,7 +199,7 @@ def check_padding(both: Pair, ids: Tensor, bound: float) -> None:
         extra = {"position_ids": positions} if takes_positions(both) else {}
         expected = both.reference(ids, attention_mask=real.long(), **extra).logits
         for name, kernel in both.kernels.items():
-            found = both.ours(ids, real=real, kernel=kernel)
+            found = both.ours.logits(ids, real=real, kernel=kernel)
             assert_close(f"{side} padding ({name})", both, ids, found, expected, bound, real)
 
 
@@ -211,7 +212,7 @@ def check_positions(both: Pair, ids: Tensor, bound: float) -> None:
     """Name the positions."""
     positions = torch.arange(14)[None] + torch.tensor([[0], [5], [11]])
     expected = both.reference(ids, position_ids=positions).logits
-    assert_close("explicit positions", both, ids, both.ours(ids, positions=positions), expected, bound)
+    assert_close("explicit positions", both, ids, both.ours.logits(ids, positions=positions), expected, bound)
 
 
 def check_holes(both: Pair, ids: Tensor, bound: float) -> None:
@@ -225,7 +226,7 @@ def check_holes(both: Pair, ids: Tensor, bound: float) -> None:
         positions = (real.long().cumsum(1) - 1).clamp(min=0)
     expected = both.reference(ids, attention_mask=real.long(), position_ids=positions).logits
     for name, kernel in both.kernels.items():
-        found = both.ours(ids, real=real, positions=positions, kernel=kernel)
+        found = both.ours.logits(ids, real=real, positions=positions, kernel=kernel)
         assert_close(f"holes ({name})", both, ids, found, expected, bound, real)
 
 
@@ -255,7 +256,7 @@ def check_greedy(both: Pair, ids: Tensor) -> None:
 
 def check_gradients(both: Pair, ids: Tensor, bound: float, *more: Tensor) -> None:
     """Compare the gradient of every parameter; ``more`` are the target ids of an encoder-decoder."""
-    theirs, ours = answer_of(both.reference(ids, **_targets(more))), both.ours(ids, *more)
+    theirs, ours = answer_of(both.reference(ids, **_targets(more))), both.ours.logits(ids, *more)
     weight = torch.randn(ours.shape, generator=torch.Generator().manual_seed(2)).to(ours.dtype)
     (theirs * weight).sum().backward()
     (ours * weight).sum().backward()

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from orrery.errors import OrreryError
 from orrery.families import current_names, load_family, rules_of
-from orrery.models.encoder import Encoder
 from orrery.reading.architecture import published
 from orrery.reading.weights import from_theirs
 from tests.parity import oracle
@@ -132,9 +131,7 @@ def read_ours(config: Mapping[str, Any], reading: Reading) -> Tensor:
     settings = getattr(transformers, config["architectures"][0]).config_class.from_dict(deepcopy(dict(config)))
     rows = list(inputs(settings).values())
     with torch.no_grad():
-        if isinstance(model, Encoder) and not model.heads:
-            return model.hidden(*rows)
-        return model(*rows)
+        return model.logits(*rows) if spec.head_names else model.hidden(*rows)
 
 
 def judge(config: Mapping[str, Any], key: Key, value: Any, base: Reading, plain: Any, findings: Findings) -> None:

@@ -32,7 +32,7 @@ def both_ways(family):
     alone = both.reference(ids, **targets).logits[0]
     theirs = both.reference(padded, attention_mask=real.long(), **targets).logits[keep]
     mask = {"source_real": real} if targets else {"real": real}
-    ours = both.ours(padded, *targets.values(), **mask)[keep]
+    ours = both.ours.logits(padded, *targets.values(), **mask)[keep]
     told = None
     if "position_ids" in signature(both.theirs.forward).parameters and not targets:
         positions = (real.long().cumsum(1) - 1).clamp(min=0)

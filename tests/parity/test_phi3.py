@@ -61,7 +61,7 @@ def test_longrope_at_the_trained_length():
     both = pair("phi3", **{**TINY, **longrope(PAIRS, 8)})
     ids = torch.randint(3, 97, (2, 12), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
-        found = {n: error(both.ours(ids[:, :n]), both.reference(ids[:, :n]).logits) for n in (1, 7, 8, 9, 12)}
+        found = {n: error(both.ours.logits(ids[:, :n]), both.reference(ids[:, :n]).logits) for n in (1, 7, 8, 9, 12)}
     assert max(found.values()) < 1e-9, found
 
 
@@ -84,7 +84,7 @@ def test_longrope_is_fixed_by_the_capacity_so_that_cached_equals_full():
             stepped, _ = both.ours.step(ids[:, 4:tokens], state)
             assert error(torch.cat([logits[:, None], stepped], 1), expected[:, 3:]) < 1e-9
         far = torch.arange(3, 9)[None]  # few tokens, but far: the furthest position counts
-        found = both.ours(ids[:, :6], positions=far)
+        found = both.ours.logits(ids[:, :6], positions=far)
         assert error(found, both.reference(ids[:, :6], position_ids=far).logits) < 1e-9
 
 
@@ -93,9 +93,9 @@ def test_longrope_in_packed_rows_looks_at_each_document():
     ids = torch.randint(3, 97, (1, 14), generator=torch.Generator().manual_seed(1))
     documents = torch.tensor([[0] * 7 + [1] * 7])
     with torch.no_grad():
-        packed = both.ours(ids, documents=documents)
+        packed = both.ours.logits(ids, documents=documents)
         for part in (slice(0, 7), slice(7, 14)):
-            assert error(packed[:, part], both.ours(ids[:, part])) < 1e-9
+            assert error(packed[:, part], both.ours.logits(ids[:, part])) < 1e-9
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ T5 = {**load_family("t5").TINY, "vocab_size": 97, "decoder_start_token_id": 0}
 def test_rotary_settings_mean_what_the_reference_means(settings):
     both = pair("llama", rope_parameters=settings, **ROW)
     ids = random_ids(2, 40)
-    assert_close("forward", both, ids, both.ours(ids), both.reference(ids).logits, 1e-9)
+    assert_close("forward", both, ids, both.ours.logits(ids), both.reference(ids).logits, 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_the_activation_of_t5_may_have_a_key_of_its_own(settings):
     both = pair("t5", auto="AutoModelForSeq2SeqLM", **T5, **settings)
     source, target = random_ids(2, 9), random_ids(2, 5, seed=2)
     expected = both.reference(source, decoder_input_ids=target).logits
-    assert_close("forward", both, source, both.ours(source, target), expected, 1e-9)
+    assert_close("forward", both, source, both.ours.logits(source, target), expected, 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,10 @@ def copied(model):
         d_model=24,
         nhead=3,
         batch_first=True,
-    ).to(model.embed.token.weight.dtype)
-    for side in ("encoder", "decoder"):
-        for layer, block in zip(getattr(theirs, side).layers, getattr(model, side).blocks, strict=True):
+    ).to(model.reader.embed.token.weight.dtype)
+    stacks = {"encoder": model.reader.stack, "decoder": model.decoder}
+    for side in stacks:
+        for layer, block in zip(getattr(theirs, side).layers, stacks[side].blocks, strict=True):
             fill(layer, block)
     return theirs.eval()
 
@@ -63,7 +64,7 @@ def position(k, width):
 
 def embedded(model, ids, positions):
     table = torch.stack([torch.stack([position(int(k), 24) for k in row]) for row in positions])
-    return model.embed.token.weight[ids] * math.sqrt(24) + table.to(model.embed.token.weight.dtype)
+    return model.reader.embed.token.weight[ids] * math.sqrt(24) + table.to(model.reader.embed.token.weight.dtype)
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-9), (torch.float32, 1e-5)], ids=str)
@@ -82,9 +83,9 @@ def test_against_torch(dtype, bound, side):
         memory_key_padding_mask=~real,
         tgt_is_causal=True,
     )
-    expected = expected @ model.embed.token.weight.T
+    expected = expected @ model.reader.embed.token.weight.T
     for kernel in KERNELS.values():
-        assert error(model(source, target, source_real=real, kernel=kernel), expected) < bound
+        assert error(model.logits(source, target, source_real=real, kernel=kernel), expected) < bound
 
 
 def attention(branch, queries, memory, *, causal):
@@ -108,14 +109,14 @@ def normalised(norm, x):
 def by_hand(model, source, target):
     """Return the logits of one pair, from the formulas of the paper's section 3."""
     x, y = (embedded(model, ids[None], [range(len(ids))])[0] for ids in (source, target))
-    for block in model.encoder.blocks:
+    for block in model.reader.stack.blocks:
         x = normalised(block.attention.out, x + attention(block.attention.branch, x, x, causal=False))
         x = normalised(block.feed_forward.out, x + network(block.feed_forward.branch, x))
     for block in model.decoder.blocks:
         y = normalised(block.attention.out, y + attention(block.attention.branch, y, y, causal=True))
         y = normalised(block.cross.out, y + attention(block.cross.branch, y, x, causal=False))
         y = normalised(block.feed_forward.out, y + network(block.feed_forward.branch, y))
-    return y @ model.embed.token.weight.T
+    return y @ model.reader.embed.token.weight.T
 
 
 def network(branch, x):
@@ -125,7 +126,7 @@ def network(branch, x):
 @torch.no_grad()
 def test_against_the_formulas():
     model, source, target = ours(), random_ids(2, 7), random_ids(2, 5, seed=2)
-    found = model(source, target)
+    found = model.logits(source, target)
     for row in range(2):
         assert error(found[row], by_hand(model, source[row], target[row])) < 1e-9
 
@@ -141,7 +142,7 @@ def test_greedy_tokens_are_those_of_torch_without_a_cache():
         mask = nn.Transformer.generate_square_subsequent_mask(n, dtype=torch.float64)
         answer = theirs.decoder(embedded(model, written, torch.arange(n).expand(2, -1)), memory, tgt_mask=mask)
         token = logits.argmax(-1, keepdim=True)
-        assert torch.equal(token, (answer[:, -1] @ model.embed.token.weight.T).argmax(-1, keepdim=True))
+        assert torch.equal(token, (answer[:, -1] @ model.reader.embed.token.weight.T).argmax(-1, keepdim=True))
         written = torch.cat([written, token], 1)
         stepped, state = model.step(token, state)
         logits = stepped[:, -1]
@@ -150,7 +151,7 @@ def test_greedy_tokens_are_those_of_torch_without_a_cache():
 def test_gradients_of_every_parameter():
     model, source, target = ours(), random_ids(2, 7), random_ids(2, 5, seed=2)
     weight = torch.randn(2, 5, 61, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    (model(source, target) * weight).sum().backward()
+    (model.logits(source, target) * weight).sum().backward()
     found = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()
     sum((by_hand(model, s, t) * w).sum() for s, t, w in zip(source, target, weight, strict=True)).backward()

@@ -70,8 +70,8 @@ def test_a_class(corner):
     seen = images(channels=corner.get("num_channels", 3))
     expected = both.reference(seen).logits
     for kernel in both.kernels.values():
-        assert_close("logits", both, seen, both.ours(seen, kernel=kernel).detach(), expected.detach(), 1e-9)
-    check_gradients(both, both.rules, both.ours(seen), expected)
+        assert_close("logits", both, seen, both.ours.logits(seen, kernel=kernel).detach(), expected.detach(), 1e-9)
+    check_gradients(both, both.rules, both.ours.logits(seen), expected)
     check_round_trip(both)
 
 
@@ -81,7 +81,7 @@ def test_a_bare_model(corner):
     both, seen = vit("ViTModel", **corner), images()
     expected = both.reference(seen)
     assert_close("hidden", both, seen, both.ours.hidden(seen), expected.last_hidden_state, 1e-9)
-    assert_close("pooled", both, seen, both.ours(seen), expected.pooler_output, 1e-9)
+    assert_close("pooled", both, seen, both.ours.logits(seen), expected.pooler_output, 1e-9)
     check_round_trip(both)
 
 
@@ -91,9 +91,11 @@ def test_a_caption(corner):
     target[:, 0] = 5
     expected = both.reference(seen, decoder_input_ids=target).logits
     for kernel in both.kernels.values():
-        assert_close("logits", both, seen, both.ours(seen, target, kernel=kernel).detach(), expected.detach(), 1e-9)
+        assert_close(
+            "logits", both, seen, both.ours.logits(seen, target, kernel=kernel).detach(), expected.detach(), 1e-9
+        )
     rules = rules_of(load_family("vision-encoder-decoder"), both.config)
-    check_gradients(both, rules, both.ours(seen, target), expected)
+    check_gradients(both, rules, both.ours.logits(seen, target), expected)
     with torch.no_grad():
         logits, state = both.ours.start(seen, capacity=17)
         steps = [logits]
@@ -123,9 +125,9 @@ def greedy(both, seen):
 def test_without_replacing_the_casts(dtype, bound):
     both, seen, target = captioner(dtype, wide=False), images(dtype=dtype), random_ids(3, 8, seed=2)
     expected = both.reference(seen, decoder_input_ids=target).logits
-    assert_close("logits", both, seen, both.ours(seen, target), expected, bound)
+    assert_close("logits", both, seen, both.ours.logits(seen, target), expected, bound)
     both = vit("ViTForImageClassification", dtype, wide=False)
-    assert_close("logits", both, seen, both.ours(seen), both.reference(seen).logits, bound)
+    assert_close("logits", both, seen, both.ours.logits(seen), both.reference(seen).logits, bound)
 
 
 @torch.no_grad()
@@ -136,12 +138,12 @@ def test_beams_are_rows_like_any_other():
     _, state = both.ours.step(target[:, 1:3], state)
     order = torch.tensor([2, 2, 0])
     logits, _ = both.ours.step(target[order, 3:], state.reorder(order))
-    assert error(logits, both.ours(seen, target)[order, 3:]) < 1e-9
+    assert error(logits, both.ours.logits(seen, target)[order, 3:]) < 1e-9
 
 
 def test_images_of_another_size_and_padding_are_refused():
     both = captioner()
     with pytest.raises(UsageError, match=r"reads \[3, 12, 12\]"):
-        both.ours(torch.zeros(1, 3, 16, 12, dtype=torch.float64), random_ids(1, 3))
+        both.ours.logits(torch.zeros(1, 3, 16, 12, dtype=torch.float64), random_ids(1, 3))
     with pytest.raises(UsageError, match="no padding"):
         both.ours.read(images(), real=torch.ones(3, 10, dtype=torch.bool))

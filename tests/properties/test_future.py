@@ -47,7 +47,7 @@ def test_no_later_token_moves_an_earlier_one(family, positions, documents, real,
     call |= {} if documents is None else {"documents": as_row(documents)}
     ids = random_ids(1, LENGTH, seed=seed)
     try:
-        before = model(ids, **call)
+        before = model.logits(ids, **call)
     except UsageError:
         return
     keep = call["real"] if real is not None else torch.ones(1, LENGTH, dtype=torch.bool)
@@ -56,7 +56,9 @@ def test_no_later_token_moves_an_earlier_one(family, positions, documents, real,
         other = ids.clone()
         other[0, place:] = (ids[0, place:] + 1 + seed % 7) % VOCABULARY
         seen = keep[0, :place]
-        torch.testing.assert_close(model(other, **call)[0, :place][seen], before[0, :place][seen], rtol=0, atol=1e-12)
+        torch.testing.assert_close(
+            model.logits(other, **call)[0, :place][seen], before[0, :place][seen], rtol=0, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("family", EVERY)
@@ -66,7 +68,7 @@ def test_positions_that_do_not_rise_are_refused_without_documents(family):
     for row in ([0, 1, 2, 3, 0, 1, 2, 3], [7, 6, 5, 4, 3, 2, 1, 0], [0, 1, 2, 2, 3, 4, 5, 6]):
         positions = torch.tensor([row])
         with pytest.raises(UsageError, match="do not rise"):
-            model(ids, positions=positions)
+            model.logits(ids, positions=positions)
         with pytest.raises(UsageError, match="do not rise"):
             model.hidden(ids, positions=positions.expand(2, -1), real=torch.ones(2, LENGTH, dtype=torch.bool))
 
@@ -77,12 +79,12 @@ def test_packed_documents_are_counted_and_a_document_may_not_go_back(family):
     model, ids = tiny(family), random_ids(1, LENGTH)
     documents = torch.tensor([[0, 0, 0, 1, 1, 2, -1, -1]])
     positions = torch.tensor([[0, 1, 2, 0, 1, 0, 0, 0]])
-    given = model(ids, documents=documents, positions=positions, real=documents >= 0)[:, :6]
-    torch.testing.assert_close(model(ids, documents=documents)[:, :6], given, rtol=0, atol=1e-12)
+    given = model.logits(ids, documents=documents, positions=positions, real=documents >= 0)[:, :6]
+    torch.testing.assert_close(model.logits(ids, documents=documents)[:, :6], given, rtol=0, atol=1e-12)
     with pytest.raises(UsageError, match="do not rise"):
-        model(ids, documents=documents, positions=torch.tensor([[0, 1, 2, 0, 0, 0, 0, 0]]))
+        model.logits(ids, documents=documents, positions=torch.tensor([[0, 1, 2, 0, 0, 0, 0, 0]]))
     with pytest.raises(UsageError, match="in several pieces"):
-        model(ids, documents=torch.tensor([[0, 0, 1, 1, 0, 0, 2, 2]]))
+        model.logits(ids, documents=torch.tensor([[0, 0, 1, 1, 0, 0, 2, 2]]))
 
 
 @pytest.mark.parametrize("family", CAUSAL)
@@ -104,17 +106,17 @@ def test_padding_inside_a_row_is_refused_unless_the_positions_say_where_its_toke
     model, ids = tiny(family), random_ids(1, LENGTH)
     real = torch.tensor([[False, True, True, False, True, True, True, False]])
     with pytest.raises(UsageError, match="padding inside a row: row 0, token 4"):
-        model(ids, real=real)
-    found = model(ids, real=real, positions=torch.arange(LENGTH)[None])
+        model.logits(ids, real=real)
+    found = model.logits(ids, real=real, positions=torch.arange(LENGTH)[None])
     changed = ids.masked_fill(~real, 3)
-    assert torch.equal(model(changed, real=real, positions=torch.arange(LENGTH)[None])[real], found[real])
+    assert torch.equal(model.logits(changed, real=real, positions=torch.arange(LENGTH)[None])[real], found[real])
 
 
 @pytest.mark.parametrize("family", ["mistral", "gemma2", "modernbert"])
 def test_positions_with_gaps_are_refused_under_a_window(family):
     model, ids = tiny(family), random_ids(1, LENGTH)
     with pytest.raises(UsageError, match="positions with gaps"):
-        model(ids, positions=torch.tensor([[0, 1, 2, 3, 9, 10, 11, 12]]))
+        model.logits(ids, positions=torch.tensor([[0, 1, 2, 3, 9, 10, 11, 12]]))
 
 
 def test_numbers_that_are_no_positions_are_refused():
@@ -124,4 +126,4 @@ def test_numbers_that_are_no_positions_are_refused():
         "no mask with a prefix": {"prefix": torch.tensor([3, 3])},
     }.items():
         with pytest.raises(UsageError, match=fault):
-            model(ids, **call)
+            model.logits(ids, **call)

@@ -136,7 +136,7 @@ def test_encoders_and_encoder_decoders(tmp_path, model):
     part = tiny("gpt2").spec
     encoder = Encoder.Spec(width=part.width, context=48, embed=part.embed, stack=part.stack, heads={})
     both = EncoderDecoder.Spec(
-        width=part.width, context=48, embed=part.embed, encoder=part.stack, decoder=part.stack, head=part.head, start=3
+        width=part.width, context=48, reader=encoder, decoder=part.stack, head=part.head, start=3
     )
     folders = [own(tmp_path / "encoder", encoder), own(tmp_path / "both", both)]
     for folder, first in zip(folders, ("embedded", "encoder.embedded"), strict=True):

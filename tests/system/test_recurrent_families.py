@@ -58,7 +58,7 @@ def test_learns_and_then_scores_writes_and_shows_itself(family, capsys):
     lm = load(f"runs/{family}", "cpu", "float32", say=lambda line: None)
     ids = torch.tensor([[lm.tokenizer.special("end"), *lm.tokenizer.encode("the list is sorted")]])
     with torch.no_grad():
-        nats = lm.model(ids)[0, :-1].log_softmax(-1).gather(1, ids[0, 1:, None]).sum()
+        nats = lm.model.logits(ids)[0, :-1].log_softmax(-1).gather(1, ids[0, 1:, None]).sum()
     assert abs(float(lines[-1].split()[1]) - nats) < 1e-3
 
     assert run(["generate", f"runs/{family}", "the list", "--max-new-tokens", "12", "--temperature", "0"]) == 0

@@ -5,12 +5,8 @@ from typing import Protocol, runtime_checkable
 
 import torch
 
-from orrery.models.decoder import Decoder
-from orrery.models.encoder_decoder import EncoderDecoder
-from orrery.models.vision import Captioner
+from orrery.models.model import ModelSpec
 from orrery.nn.spec import traverse
-
-Spec = Decoder.Spec | EncoderDecoder.Spec | Captioner.Spec
 
 
 @runtime_checkable
@@ -28,7 +24,7 @@ class Caching(Protocol):
         ...
 
 
-def cache_bytes(spec: Spec, dtype: torch.dtype, tokens: int) -> int:
+def cache_bytes(spec: ModelSpec, dtype: torch.dtype, tokens: int) -> int:
     """Return the bytes that a row of ``tokens`` tokens needs: ``size sum_layers cached_l min(tokens, window_l)``.
 
     ``cached`` is ``2 K C`` for K key-value heads of C channels (multi-head, grouped, multi-query), and ``latent +
@@ -43,7 +39,7 @@ def cache_bytes(spec: Spec, dtype: torch.dtype, tokens: int) -> int:
     return dtype.itemsize * sum(cached * min(tokens, window or tokens) for cached, window in _layers(spec))
 
 
-def bytes_per_token(spec: Spec, dtype: torch.dtype, held: int = 0) -> int:
+def bytes_per_token(spec: ModelSpec, dtype: torch.dtype, held: int = 0) -> int:
     """Return the bytes that one more token needs in a row that holds ``held`` tokens.
 
     A layer whose window is full gives the new token the place of an old one, and needs none.
@@ -51,9 +47,9 @@ def bytes_per_token(spec: Spec, dtype: torch.dtype, held: int = 0) -> int:
     return cache_bytes(spec, dtype, held + 1) - cache_bytes(spec, dtype, held)
 
 
-def _layers(spec: Spec) -> Iterator[tuple[int, int | None]]:
+def _layers(spec: ModelSpec) -> Iterator[tuple[int, int | None]]:
     """Yield, for every attention at every depth, the numbers that a token leaves and how far back its mask looks."""
-    stack = spec.stack if isinstance(spec, Decoder.Spec) else spec.decoder
+    stack = spec.answering
     for number in range(len(stack.blocks)) if stack.order is None else stack.order:
         for _, part in traverse(stack.blocks[number].residuals):
             if isinstance(part, Caching) and part.cached:

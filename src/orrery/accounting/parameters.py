@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from orrery.models.assemblies import AssemblySpec
 from orrery.models.condensed import condense
+from orrery.models.model import ModelSpec
 from orrery.nn.feedforward.moe import MoE
 
 
@@ -23,7 +23,7 @@ class Parameters:
     active: int
 
 
-def parameters(spec: AssemblySpec, *, trained: bool = False) -> int:
+def parameters(spec: ModelSpec, *, trained: bool = False) -> int:
     """Count the parameters of a model: 671 billion take a second, for equal blocks are built once.
 
     ``trained`` leaves out what no gradient changes.
@@ -31,7 +31,7 @@ def parameters(spec: AssemblySpec, *, trained: bool = False) -> int:
     return condense(spec).parameters(trained=trained)
 
 
-def counts(spec: AssemblySpec) -> Parameters:
+def counts(spec: ModelSpec) -> Parameters:
     """Count the parameters of a model by what happens to them."""
     condensed = condense(spec)
     trained, everything = condensed.parameters(trained=True), condensed.parameters()

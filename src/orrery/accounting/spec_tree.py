@@ -5,8 +5,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from itertools import zip_longest
 from typing import Any
 
-from orrery.models.assemblies import AssemblySpec
 from orrery.models.condensed import Condensed, Group, condense
+from orrery.models.model import ModelSpec
 from orrery.nn.spec import Value
 
 _RANGES = 4
@@ -58,7 +58,7 @@ class Difference:
     second: str
 
 
-def tree(spec: AssemblySpec, name: str) -> Node:
+def tree(spec: ModelSpec, name: str) -> Node:
     """Return the tree of an architecture; equal blocks of a stack are one node."""
     whole = condense(spec)
     modules = {path for path, _ in whole.model.named_modules(remove_duplicate=False)}

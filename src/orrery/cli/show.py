@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from orrery.accounting.spec_tree import Difference, Node
-    from orrery.models.assemblies import AssemblySpec
+    from orrery.models.model import ModelSpec
 
 
 def show(
@@ -61,7 +61,7 @@ def _print_one(model: str, config: Path | None, json: bool) -> None:
         print(printable("\n".join(lines(tree(spec, model)))))
 
 
-def _find(model: str, config: Path | None) -> "AssemblySpec":
+def _find(model: str, config: Path | None) -> "ModelSpec":
     """Return the architecture that a word or a path means."""
     from orrery.reading import hub
     from orrery.reading.architecture import is_family, of_family, of_folder

@@ -7,7 +7,6 @@ from typing import Any
 from orrery.errors import UsageError
 from orrery.families import load_family
 from orrery.models.condensed import condense
-from orrery.models.decoder import Decoder
 from orrery.training.config import Recipe
 from orrery.training.recipes import check_recipe, plain, set_dotted
 
@@ -99,9 +98,7 @@ def fitted(kind: Kind, shared: Mapping[str, Any], parameters: int) -> dict[str, 
 
 def parameters_of(family: str, config: Mapping[str, Any]) -> int:
     """Return how many parameters a family has under a configuration, without building it."""
-    spec = load_family(family).spec(config)
-    assert isinstance(spec, Decoder.Spec)
-    return condense(spec).parameters()
+    return condense(load_family(family).spec(config)).parameters()
 
 
 def largest(holds: Callable[[int], bool]) -> int:

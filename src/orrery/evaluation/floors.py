@@ -3,11 +3,11 @@
 import lzma
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from orrery.data.batches import SequentialWindows
 from orrery.errors import DataError
@@ -44,9 +44,7 @@ def joined(documents: Sequence[Ids]) -> Ids:
 
 
 @torch.no_grad()
-def model_bits_per_byte(
-    model: nn.Module, documents: Sequence[Ids], length: int, size: int, device: str = "cpu"
-) -> float:
+def model_bits_per_byte(model: Any, documents: Sequence[Ids], length: int, size: int, device: str = "cpu") -> float:
     """Return the bits that the model needs for each of ``size`` bytes, all documents together.
 
     Each document, which ends in the end token, is read from its own start behind an end token, in windows of

@@ -18,6 +18,7 @@ from orrery.families import load_family
 from orrery.language_model.model import LanguageModel
 from orrery.models.decoder import Decoder
 from orrery.models.dropout import without_dropout
+from orrery.models.model import Model
 from orrery.nn.spec import to_json
 from orrery.reading.read import Stored, read
 from orrery.reading.weights import weights_of
@@ -97,10 +98,10 @@ def export_gguf(stored: Stored, path: str | Path, kind: str | None = None, *, ov
     if kind not in gguf.KINDS:
         raise UsageError(f"no type {kind!r}", f"use one of {', '.join(gguf.KINDS)}")
     architecture = _architecture(stored.family)
-    assert isinstance(model, Decoder)
-    tensors = _tensors(model, architecture)
+    spec: Any = model.spec
+    tensors = _tensors(model, spec, architecture)
     gguf.check_storable(tensors, kind)
-    facts = _facts(stored, model.spec, architecture, tensors)
+    facts = _facts(stored, spec, architecture, tensors)
     target = OutputFile(path, inputs=[stored.folder], overwrite=overwrite)
     with target.aside(sum(tensor.nbytes for tensor in tensors.values())) as fresh:
         gguf.write_gguf(fresh, architecture.name, facts, tensors, kind)
@@ -123,18 +124,18 @@ def _architecture(family: str | None) -> Architecture:
     return ARCHITECTURES[family]
 
 
-def _tensors(model: Decoder, architecture: Architecture) -> dict[str, Tensor]:
+def _tensors(model: Model, spec: Decoder.Spec, architecture: Architecture) -> dict[str, Tensor]:
     """Return the tensors of the file.
 
     Raises:
         UsageError: one of ours has no place there.
     """
     ours = weights_of(model)
-    rules = architecture.rules(model.spec)
+    rules = architecture.rules(spec)
     placed = {name for rule in rules for _, names in rule.places(ours) for name in names}
     if homeless := [name for name in ours if name not in placed]:
         raise UsageError(f"GGUF's {architecture.name} has no place for {homeless[0]}", "export to hf")
-    return {**to_theirs(ours, rules), **written_tensors(model.spec)}
+    return {**to_theirs(ours, rules), **written_tensors(spec)}
 
 
 def _facts(stored: Stored, spec: Decoder.Spec, architecture: Architecture, tensors: Collection[str]) -> dict[str, Any]:

@@ -7,10 +7,9 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
-from orrery.models.decoder import Decoder
+from orrery.models.model import ModelSpec
 from orrery.nn.heads import Headless
 from orrery.nn.residual import Identity
-from orrery.nn.spec import ModuleSpec
 
 _WHOLE = re.compile(r"(ForCausalLM|LMHeadModel)$")
 _OTHER = re.compile(r"For(Sequence|Token)Classification$|ForQuestionAnswering$|DoubleHeadsModel$")
@@ -24,13 +23,13 @@ def is_bare(architecture: str, config: Mapping[str, Any]) -> bool:
     return bool(found) and _named(config) != architecture and named.lower() == stem.lower()
 
 
-def without_head(architecture: str, config: Mapping[str, Any], spec: ModuleSpec) -> ModuleSpec:
+def without_head(architecture: str, config: Mapping[str, Any], spec: Any) -> ModelSpec:
     """Return a decoder as the class in its configuration has it.
 
     Raises:
         ModelFileError: the class has another head.
     """
-    if not isinstance(spec, Decoder.Spec) or isinstance(spec.head, Headless.Spec):
+    if not spec.writes or spec.reads_source or isinstance(spec.head, Headless.Spec):
         return spec
     if _OTHER.search(_named(config)):
         raise ModelFileError(

@@ -8,7 +8,7 @@ from orrery.checkpoints.layouts import Reshaped
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _parts
 from orrery.families._config import Config
-from orrery.families._seq2seq import start_token
+from orrery.families._seq2seq import STACKS, reader, start_token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.attention.sources import CrossSource
@@ -93,8 +93,12 @@ def assemble(
     return EncoderDecoder.Spec(
         width=c["d_model"],
         context=c["max_position_embeddings"],
-        embed=embed,
-        encoder=_stack(c, "encoder", reads, norms, {"all": Full()}, positions),
+        reader=reader(
+            c["d_model"],
+            c["max_position_embeddings"],
+            embed,
+            _stack(c, "encoder", reads, norms, {"all": Full()}, positions),
+        ),
         decoder=_stack(c, "decoder", writes, norms, {"causal": Causal()}, positions),
         head=LanguageModelHead.Spec(
             vocabulary=(target or embed).vocabulary,
@@ -159,15 +163,16 @@ def is_bare(architectures: Sequence[str] | None) -> bool:
 def rules(config: Mapping[str, Any], slot: str) -> tuple[Rule, ...]:
     """Return the rules of a member whose norms stand in this slot of a residual."""
     prefix = "" if is_bare(config.get("architectures")) else "model."
-    found = [rename(f"{prefix}shared.weight", "embed.token.weight")]
+    found = [rename(f"{prefix}shared.weight", "reader.embed.token.weight")]
     for side, roles in _ROLES.items():
-        theirs, ours = f"{prefix}{side}.layers.{{i}}", f"{side}.blocks.{{i}}"
+        stack = STACKS[side]
+        theirs, ours = f"{prefix}{side}.layers.{{i}}", f"{stack}.blocks.{{i}}"
         for role, name in roles.items():
             found += renames(theirs, ours, [(f"{name}_layer_norm", f"{role}.{slot}")])
             found += renames(f"{theirs}.{name}", f"{ours}.{role}", _PROJECTIONS)
         found += renames(theirs, f"{ours}.feed_forward.branch", [("fc1", "up"), ("fc2", "down")])
-        found += renames(prefix + side, side, [("layernorm_embedding", "start.0"), ("layer_norm", "final")])
-        positions = [f"{side}.positions.absolute.table{end}" for end in (".weight", "")]
+        found += renames(prefix + side, stack, [("layernorm_embedding", "start.0"), ("layer_norm", "final")])
+        positions = [f"{stack}.positions.absolute.table{end}" for end in (".weight", "")]
         found += [rename(f"{prefix}{side}.embed_positions.weight", name) for name in positions]
     found.append(rename("lm_head.weight", "head.vocabulary.weight"))  # a copy, where a file has one
     return (*found, Rule("final_logits_bias", ("head.cap.shift",), Reshaped(1)))

@@ -12,7 +12,7 @@ from torch import Tensor
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import _bare
-from orrery.nn.spec import ModuleSpec
+from orrery.models.model import ModelSpec
 
 _registered: dict[str, str] = {}
 
@@ -41,7 +41,7 @@ class Family(Protocol):
     DEFAULTS: Mapping[str, Any]
     TINY: Mapping[str, Any]
 
-    def spec(self, config: Mapping[str, Any]) -> ModuleSpec:
+    def spec(self, config: Mapping[str, Any]) -> ModelSpec:
         """Return the architecture that a ``config.json`` describes."""
         ...
 
@@ -57,7 +57,7 @@ def _whole_rules(family: Family, config: Mapping[str, Any]) -> tuple[Rule, ...]:
     return tuple(weights(config) if callable(weights) else weights)
 
 
-def spec_of(family: Family, config: Mapping[str, Any]) -> ModuleSpec:
+def spec_of(family: Family, config: Mapping[str, Any]) -> ModelSpec:
     """Return the architecture of a ``config.json`` with the head that its class has, or none."""
     return _bare.without_head(family.ARCHITECTURE, config, family.spec(config))
 

@@ -6,7 +6,8 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename
 from orrery.families._config import Config
 from orrery.families._seq2seq import start_token
-from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.models.recurrent_encoder import RecurrentEncoder
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
@@ -26,15 +27,18 @@ DEFAULTS: Mapping[str, Any] = {
 TINY = {"vocab_size": 61, "hidden_size": 12, "max_position_embeddings": 48}
 
 
-def assemble(c: Config, reader: ModuleSpec, decoder: ModuleSpec) -> SequenceToSequence.Spec:
+def assemble(c: Config, recurrence: ModuleSpec, decoder: ModuleSpec) -> EncoderDecoder.Spec:
     """Return the model: one embedding for both languages, the decoder's recurrence as its only block."""
     attending = Residual.Spec(branch=decoder, skip=NoSkip.Spec(), dropout=c["dropout"])
-    return SequenceToSequence.Spec(
+    return EncoderDecoder.Spec(
         width=c["hidden_size"],
         context=c["max_position_embeddings"],
-        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
-        enter=Dropout.Spec(rate=c["dropout"]),
-        reader=reader,
+        reader=RecurrentEncoder.Spec(
+            width=c["hidden_size"],
+            embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
+            recurrence=recurrence,
+            enter=Dropout.Spec(rate=c["dropout"]),
+        ),
         decoder=Stack.Spec(
             blocks=(Block.Spec(residuals={"cross": attending}),),
             positions={},
@@ -54,12 +58,20 @@ def same(*names: str, ends: tuple[str, ...] = ("weight", "bias")) -> tuple[Rule,
     return tuple(rename(f"{name}.{end}", f"{name}.{end}") for name in names for end in ends)
 
 
-def engine(name: str, layers: int = 1, both_ways: bool = False) -> tuple[Rule, ...]:
-    """Return the rules of one of torch's recurrent engines."""
+def read_by(*names: str) -> tuple[Rule, ...]:
+    """Return the rules of the reader's parts, which files call ``reader.`` alone."""
+    return tuple(rename(f"reader.{name}", f"reader.recurrence.{name}") for name in names)
+
+
+def engine(name: str = "engine", layers: int = 1, both_ways: bool = False) -> tuple[Rule, ...]:
+    """Return the rules of a reader that is one of torch's recurrent engines."""
     ways = ("", "_reverse") if both_ways else ("",)
     parts = [f"{part}_{side}" for part in ("weight", "bias") for side in ("ih", "hh")]
     names = [f"{name}.{part}_l{layer}{way}" for layer in range(layers) for way in ways for part in parts]
-    return tuple(rename(name, name) for name in names)
+    return read_by(*names)
 
 
-SHARED = same("embed.token", "head.vocabulary")
+SHARED = (
+    *same("head.vocabulary"),
+    *(rename(f"embed.token.{end}", f"reader.embed.token.{end}") for end in ("weight", "bias")),
+)

@@ -11,7 +11,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule
 from orrery.families import _translation
 from orrery.families._config import Config
-from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.alignment_score import Additive, Dot, General
 from orrery.nn.recurrent.encoders import StackedLSTMEncoder
 from orrery.nn.recurrent.luong import InputFeedingLSTM
@@ -22,7 +22,7 @@ DEFAULTS = {**_translation.DEFAULTS, "num_layers": 4, "score": "general"}
 TINY = {**_translation.TINY, "num_layers": 2}
 
 
-def spec(config: Mapping[str, Any]) -> SequenceToSequence.Spec:
+def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a configuration describes."""
     c = Config("luong", config, DEFAULTS)
     width = c["hidden_size"]
@@ -40,7 +40,7 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
     layers, own = Config("luong", config, DEFAULTS)["num_layers"], _translation.BRANCH
     return (
         *_translation.SHARED,
-        *_translation.engine("reader.engine", layers),
+        *_translation.engine(layers=layers),
         *_translation.same(*(f"{own}.{part}" for part in ("word", "fed", "combine"))),
         *_translation.same(*(f"{own}.scoring.{part}" for part in ("q", "k", "v")), ends=("weight",)),
         *_translation.same(*(f"{own}.layers.states.{i}" for i in range(layers))),

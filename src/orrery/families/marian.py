@@ -41,7 +41,7 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
     """Return the rules of the files; without a shared vocabulary each side names its own table."""
     rules = _bart.rules(config, _NORMS.slot)
     if not config.get("share_encoder_decoder_embeddings", True):
-        names = {"embed.token.weight": "encoder", "target.token.weight": "decoder"}
+        names = {"reader.embed.token.weight": "encoder", "target.token.weight": "decoder"}
         rules = (
             *(rename(f"model.{side}.embed_tokens.weight", ours) for ours, side in names.items()),
             *(rule for rule in rules if not rule.theirs.endswith("shared.weight")),

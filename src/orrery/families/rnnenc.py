@@ -9,7 +9,7 @@ from typing import Any
 
 from orrery.families import _translation, rnnsearch
 from orrery.families._config import Config
-from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.alignment_score import Additive
 from orrery.nn.recurrent.bahdanau import BahdanauDecoder
 from orrery.nn.recurrent.encoders import FinalStateGRU
@@ -20,7 +20,7 @@ DEFAULTS = _translation.DEFAULTS
 TINY = _translation.TINY
 
 
-def spec(config: Mapping[str, Any]) -> SequenceToSequence.Spec:
+def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a configuration describes."""
     c = Config("rnnenc", config, DEFAULTS)
     scoring = Additive.Spec(memory=c["hidden_size"], hidden=c["hidden_size"])
@@ -31,6 +31,7 @@ def spec(config: Mapping[str, Any]) -> SequenceToSequence.Spec:
 
 WEIGHTS = (
     *_translation.SHARED,
-    *_translation.engine("reader.engine"),
-    *_translation.same("reader.summary", *(f"{_translation.BRANCH}.{part}" for part in rnnsearch.PARTS)),
+    *_translation.engine(),
+    *_translation.read_by("summary.weight", "summary.bias"),
+    *_translation.same(*(f"{_translation.BRANCH}.{part}" for part in rnnsearch.PARTS)),
 )

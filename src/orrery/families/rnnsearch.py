@@ -10,7 +10,7 @@ from typing import Any
 
 from orrery.families import _translation
 from orrery.families._config import Config
-from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.alignment_score import Additive
 from orrery.nn.recurrent.bahdanau import BahdanauDecoder
 from orrery.nn.recurrent.encoders import BidirectionalGRUEncoder
@@ -22,7 +22,7 @@ TINY = _translation.TINY
 PARTS = ("first", "word", "context", "state", "readout", "scoring.q", "scoring.k", "scoring.v")
 
 
-def spec(config: Mapping[str, Any]) -> SequenceToSequence.Spec:
+def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a configuration describes."""
     c = Config("rnnsearch", config, DEFAULTS)
     scoring = Additive.Spec(memory=2 * c["hidden_size"], hidden=c["hidden_size"])
@@ -33,6 +33,6 @@ def spec(config: Mapping[str, Any]) -> SequenceToSequence.Spec:
 
 WEIGHTS = (
     *_translation.SHARED,
-    *_translation.engine("reader.engine", both_ways=True),
+    *_translation.engine(both_ways=True),
     *_translation.same(*(f"{_translation.BRANCH}.{part}" for part in PARTS)),
 )

@@ -10,7 +10,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule
 from orrery.families import _translation
 from orrery.families._config import Config
-from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.recurrent.encoders import ReversedSource, StackedLSTMEncoder
 from orrery.nn.recurrent.luong import LSTMDecoder
 
@@ -20,7 +20,7 @@ DEFAULTS = {**_translation.DEFAULTS, "num_layers": 4}
 TINY = {**_translation.TINY, "num_layers": 2}
 
 
-def spec(config: Mapping[str, Any]) -> SequenceToSequence.Spec:
+def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a configuration describes."""
     c = Config("sutskever", config, DEFAULTS)
     reader = ReversedSource.Spec(reader=StackedLSTMEncoder.Spec(layers=c["num_layers"]))
@@ -32,7 +32,7 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
     layers, own = Config("sutskever", config, DEFAULTS)["num_layers"], _translation.BRANCH
     return (
         *_translation.SHARED,
-        *_translation.engine("reader.reader.engine", layers),
+        *_translation.engine("reader.engine", layers),
         *_translation.same(f"{own}.word", *(f"{own}.layers.states.{i}" for i in range(layers))),
         *_translation.same(*(f"{own}.layers.inputs.{i}" for i in range(layers - 1))),
     )

@@ -16,7 +16,7 @@ from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
 from orrery.families import _parts
 from orrery.families._config import ACTIVATIONS, Config
-from orrery.families._seq2seq import start_token
+from orrery.families._seq2seq import STACKS, reader, start_token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.attention.sources import CrossSource
@@ -88,8 +88,12 @@ def assemble(c: Config) -> EncoderDecoder.Spec:
     return EncoderDecoder.Spec(
         width=c["d_model"],
         context=c["n_positions"],
-        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
-        encoder=_stack(c, c["num_layers"], reads, {"all": Full()}, BothWays(**buckets)),
+        reader=reader(
+            c["d_model"],
+            c["n_positions"],
+            TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
+            _stack(c, c["num_layers"], reads, {"all": Full()}, BothWays(**buckets)),
+        ),
         decoder=_stack(c, _decoder_layers(c), writes, {"causal": Causal()}, Backward(**buckets)),
         head=LanguageModelHead.Spec(
             vocabulary=c["vocab_size"],
@@ -194,14 +198,14 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
 def rules(gated: bool | None) -> tuple[Rule, ...]:
     """Return the rules; whether the feed-forward network is gated decides what ``wi`` means."""
     feed_forward = _GATED if gated else _PLAIN
-    found = [rename("shared.weight", "embed.token.weight"), rename("lm_head.weight", "head.vocabulary.weight")]
+    found = [rename("shared.weight", "reader.embed.token.weight"), rename("lm_head.weight", "head.vocabulary.weight")]
     for side, sublayers in _SUBLAYERS.items():
         first = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        found.append(rename(first, f"{side}.positions.relative.table.weight"))
+        found.append(rename(first, f"{STACKS[side]}.positions.relative.table.weight"))
         for number, (part, role) in enumerate(sublayers):
-            theirs, ours = f"{side}.block.{{i}}.layer.{number}", f"{side}.blocks.{{i}}.{role}"
+            theirs, ours = f"{side}.block.{{i}}.layer.{number}", f"{STACKS[side]}.blocks.{{i}}.{role}"
             pairs = feed_forward if role == "feed_forward" else _ATTENTION
             found += renames(f"{theirs}.{part}", ours, pairs, ends=("weight",))
             found.append(rename(f"{theirs}.layer_norm.weight", f"{ours}.pre.weight"))
-        found.append(rename(f"{side}.final_layer_norm.weight", f"{side}.final.0.weight"))
+        found.append(rename(f"{side}.final_layer_norm.weight", f"{STACKS[side]}.final.0.weight"))
     return tuple(found)

@@ -16,7 +16,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _parts
 from orrery.families._config import Config
-from orrery.families._seq2seq import start_token
+from orrery.families._seq2seq import STACKS, reader, start_token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.attention.sources import CrossSource
@@ -61,8 +61,12 @@ def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     return EncoderDecoder.Spec(
         width=c["d_model"],
         context=c["max_position_embeddings"],
-        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
-        encoder=_stack(c, reads, {"all": Full()}),
+        reader=reader(
+            c["d_model"],
+            c["max_position_embeddings"],
+            TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
+            _stack(c, reads, {"all": Full()}),
+        ),
         decoder=_stack(c, writes, {"causal": Causal()}),
         head=LanguageModelHead.Spec(vocabulary=c["vocab_size"]),
         start=start_token(c, "decoder_start_token_id"),
@@ -96,11 +100,11 @@ _PARTS = {
     "feed_forward": ("branch.up", "branch.down", "out"),
 }
 WEIGHTS: tuple[Rule, ...] = (
-    rename("embed.token.weight", "embed.token.weight"),
+    rename("embed.token.weight", "reader.embed.token.weight"),
     *(
         rule
-        for side in ("encoder", "decoder")
+        for side, stack in STACKS.items()
         for role, parts in _PARTS.items()
-        for rule in renames(f"{side}.blocks.{{i}}.{role}", f"{side}.blocks.{{i}}.{role}", [(p, p) for p in parts])
+        for rule in renames(f"{side}.blocks.{{i}}.{role}", f"{stack}.blocks.{{i}}.{role}", [(p, p) for p in parts])
     ),
 )

@@ -16,7 +16,7 @@ from orrery.errors import ModelFileError
 from orrery.families import gpt2, vit
 from orrery.families._config import Config
 from orrery.families._seq2seq import start_token
-from orrery.models.vision import Captioner
+from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.attention.sources import CrossSource
 from orrery.nn.block import Block
@@ -45,20 +45,20 @@ TINY: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def spec(config: Mapping[str, Any]) -> Captioner.Spec:
+def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
     # Encoder and decoder have nothing to tie.
     c = Config("vision_encoder_decoder", config, DEFAULTS, ignored=("tie_word_embeddings",))
-    eyes = vit.spec({**_part(c, "encoder"), "architectures": ["ViTModel"]})
+    seeing = vit.spec({**_part(c, "encoder"), "architectures": ["ViTModel"]})
     writer = gpt2.spec(_part(c, "decoder"))
     block = writer.stack.blocks[0]
     assert isinstance(writer.head, LanguageModelHead.Spec)
-    same = eyes.width == writer.width
-    return Captioner.Spec(
+    same = seeing.width == writer.width
+    return EncoderDecoder.Spec(
         width=writer.width,
         context=writer.context,
-        eyes=eyes,
-        bridge=Identity.Spec() if same else Projection.Spec(width=writer.width),
+        reader=seeing,
+        projection=Identity.Spec() if same else Projection.Spec(width=writer.width),
         target=writer.embed,
         decoder=replace(writer.stack, blocks=repeat(_crossed(block), len(writer.stack.blocks))),
         head=writer.head,
@@ -103,8 +103,8 @@ def _moved(rule: Rule) -> Rule:
 
 
 WEIGHTS: tuple[Rule, ...] = (
-    *vit.rules("encoder.", "eyes."),
-    *(rename(f"enc_to_dec_proj.{end}", f"bridge.linear.{end}") for end in ("weight", "bias")),
+    *vit.rules("encoder.", "reader."),
+    *(rename(f"enc_to_dec_proj.{end}", f"projection.linear.{end}") for end in ("weight", "bias")),
     *map(_moved, gpt2.WEIGHTS),
     *(
         rule

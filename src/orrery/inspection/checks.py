@@ -1,14 +1,16 @@
-"""The checks of a trace: looking changed no number, patterns mix to the output, parts add up to the stream."""
+"""The checks of a trace: looking changed no number, patterns mix to the output, parts add up to the stream.
+
+Each runs while the values of a call pass, and holds those of one layer at most.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import torch
 from torch import Tensor
 
-from orrery.models.assemblies import Assembly
 from orrery.nn.residual import Identity, Residual
 from orrery.nn.stack import Stack
 
@@ -38,63 +40,102 @@ def check_sight(seen: Tensor, unseen: Tensor) -> Check:
     return Check("looking changes no number", float(different), 0.0)
 
 
-def check_mixing(values: Mapping[str, Tensor]) -> Check:
-    """Compare ``pattern @ v`` with what the kernel put out, in every attention."""
-    worst, dtype = 0.0, torch.float64
-    for key, pattern_BHLS in values.items():
-        if key.endswith(".pattern"):
-            path = key.removesuffix("pattern")
-            v_BKSC, mixed_BHLC = values[f"{path}v"], values[f"{path}mixed"]
-            v_BHSC = v_BKSC.repeat_interleave(pattern_BHLS.shape[1] // v_BKSC.shape[1], dim=1)
-            worst = _worse(worst, error(pattern_BHLS @ v_BHSC, mixed_BHLC))
-            dtype = mixed_BHLC.dtype
-    return Check("patterns times values are the kernel's output", worst, _bound(dtype))
+class Mixing:
+    """Compares ``pattern @ v`` with what the kernel put out, attention after attention.
 
-
-def check_gates(values: Mapping[str, Tensor]) -> list[Check]:
-    """Compare the states that follow from the gates, step by step, with the engine's, where there are recurrences."""
-    worst = None
-    for key, stepwise_BLD in values.items():
-        if key.endswith(".stepwise"):
-            state_BLD = values[f"{key.removesuffix('stepwise')}state"]
-            worst = _worse(worst or 0.0, error(stepwise_BLD, state_BLD))
-    return [] if worst is None else [Check("gates step by step give the engine's states", worst, _bound(torch.float32))]
-
-
-def check_stream(
-    model: Assembly, values: Mapping[str, Tensor], edit: Mapping[str, object], notes: list[str]
-) -> list[Check]:
-    """Compare the embeddings plus all that was added with the stream before the final norm, where that is a law.
-
-    Appends to ``notes`` where it is not: a norm or a factor on the stream itself, or an edit of the stream.
+    Attributes:
+        worst: the greatest ``max|a - b| / max(1, max|b|)`` so far.
     """
-    if not sums_up(model.stack):
-        notes.append("no sum of parts: in this model a norm or a factor acts on the stream itself")
-        return []
-    stream = [key for key in values if re.fullmatch(r".*\.resid(_pre|_post)?", key)]
+
+    def __init__(self) -> None:
+        self.worst, self.dtype = 0.0, torch.float64
+        self._held: dict[str, Tensor] = {}
+
+    def __call__(self, key: str, shown: Tensor | None, used: Tensor) -> None:
+        """Hold values and pattern, where it comes whole, until the output of the same attention comes."""
+        path, _, name = key.rpartition(".")
+        if name in ("v", "pattern"):
+            self._held[key] = used
+        elif name == "mixed":
+            v_BKSC, pattern_BHLS = self._held.pop(f"{path}.v", None), self._held.pop(f"{path}.pattern", None)
+            if pattern_BHLS is not None and shown is not None:
+                assert v_BKSC is not None, f"{path} shows a pattern without values"
+                v_BHSC = v_BKSC.repeat_interleave(pattern_BHLS.shape[1] // v_BKSC.shape[1], dim=1)
+                self.add((pattern_BHLS @ v_BHSC - shown).abs().max(), shown)
+
+    def add(self, furthest: Tensor, mixed_BHLC: Tensor) -> None:
+        """Count one attention: the greatest difference from its output, and the output."""
+        self.worst = _worse(self.worst, float(furthest / mixed_BHLC.abs().max().clamp(min=1)))
+        self.dtype = mixed_BHLC.dtype
+
+    def checks(self) -> list[Check]:
+        """Return the verdict."""
+        return [Check("patterns times values are the kernel's output", self.worst, _bound(self.dtype))]
+
+
+class Gates:
+    """Compares the states that follow from the gates, step by step, with the engine's, recurrence after recurrence."""
+
+    def __init__(self) -> None:
+        self.worst: float | None = None
+        self._held: dict[str, Tensor] = {}
+
+    def __call__(self, key: str, shown: Tensor | None, used: Tensor) -> None:
+        """Hold what the steps lead to until the state of the same recurrence comes."""
+        path, _, name = key.rpartition(".")
+        if name == "stepwise":
+            self._held[path] = used
+        elif name == "state" and path in self._held and shown is not None:
+            self.worst = _worse(self.worst or 0.0, error(self._held.pop(path), shown))
+
+    def checks(self) -> list[Check]:
+        """Return the verdict, where there are recurrences."""
+        if self.worst is None:
+            return []
+        return [Check("gates step by step give the engine's states", self.worst, _bound(torch.float32))]
+
+
+class Stream:
+    """Adds up the embeddings and all that the answering stack adds, and compares with the stream before the final norm.
+
+    Attributes:
+        total: the sum so far, in float64.
+        error: how far it is from the stream, ``max|a - b| / max(1, max|b|)``.
+    """
+
+    def __init__(self, stack: Stack) -> None:
+        self.last = f"blocks.{len(stack.order) - 1}.resid_post"
+        self.total: Tensor = torch.empty(0)
+        self.error, self.dtype = 0.0, torch.float64
+
+    def __call__(self, key: str, shown: Tensor | None, used: Tensor) -> None:
+        """Add what is added."""
+        if key == "embedded":
+            self.total, self.dtype = used.detach().to(torch.float64, copy=True), used.dtype
+        elif key.startswith("blocks.") and key.endswith(".added"):
+            self.total += used.detach()
+        elif key == self.last:
+            self.error = error(self.total, used.detach().double())
+
+    def checks(self) -> list[Check]:
+        """Return the verdict."""
+        return [Check("embeddings and additions sum to the stream", self.error, _bound(self.dtype))]
+
+
+def why_no_sum(stack: Stack, edit: Iterable[str], keys: Iterable[str]) -> str | None:
+    """Return why the stream of a call is no sum of parts, or nothing where it is one."""
+    if not sums_up(stack):
+        return "no sum of parts: in this model a norm or a factor acts on the stream itself"
+    stream = [key for key in keys if re.fullmatch(r".*\.resid(_pre|_post)?", key)]
     if any(fnmatchcase(key, pattern) for key in stream for pattern in edit):
-        notes.append("no sum of parts: an edit replaced the stream")
-        return []
-    bound = _bound(values["embedded"].dtype)
-    return [Check("embeddings and additions sum to the stream", stream_error(model.stack, values), bound)]
+        return "no sum of parts: an edit replaced the stream"
+    return None
 
 
 def sums_up(stack: Stack) -> bool:
     """Say whether the stream is the sum of the embeddings and all additions: no slot acts on the stream itself."""
     residuals = [module for module in stack.modules() if isinstance(module, Residual)]
     return all(isinstance(slot, Identity) for residual in residuals for slot in (residual.skip, residual.out))
-
-
-def rebuilt_stream(values: Mapping[str, Tensor]) -> Tensor:
-    """Return the embeddings plus everything that was added by the answering stack, in float64."""
-    added = [value for key, value in values.items() if key.startswith("blocks.") and key.endswith(".added")]
-    return sum((value.double() for value in added), start=values["embedded"].double())
-
-
-def stream_error(stack: Stack, values: Mapping[str, Tensor]) -> float:
-    """Return how far the rebuilt stream is from the one before the final norm."""
-    last = values[f"blocks.{len(stack.order) - 1}.resid_post"]
-    return error(rebuilt_stream(values), last.double())
 
 
 def _worse(a: float, b: float) -> float:

@@ -28,7 +28,7 @@ def gradient_by_distance(model: Decoder, ids_BL: Int[Tensor, "B L"]) -> list[flo
         raise UsageError("a model in training mode drops numbers at random", "call model.eval() first")
     recorder = Recorder(keep=("embedded",))
     with torch.enable_grad():
-        logits_BTV = model(ids_BL[:, :-1], taps=recorder)
+        logits_BTV = model.logits(ids_BL[:, :-1], taps=recorder)
         # A sum over rows: each row's gradient is its own.
         loss = torch.nn.functional.cross_entropy(logits_BTV[:, -1], ids_BL[:, -1], reduction="sum")
         (found_BTD,) = torch.autograd.grad(loss, recorder.values["embedded"])

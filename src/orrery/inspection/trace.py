@@ -1,9 +1,8 @@
 """A trace: everything inside one forward pass, by name, with checks that looking was honest."""
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
@@ -11,10 +10,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.inspection.checks import Check, check_gates, check_mixing, check_sight, check_stream
-from orrery.inspection.recorder import Edit, Recorder
-from orrery.models.assemblies import Assembly
-from orrery.nn.attention.kernels import Kernel, eager, sdpa
+from orrery.inspection.checks import Check, Gates, Mixing, Stream, check_sight, sums_up, why_no_sum
+from orrery.inspection.definition import Beside
+from orrery.inspection.edits import Edit
+from orrery.inspection.recorder import Recorder, Watcher
+from orrery.models.model import Model
+from orrery.nn.attention.kernels import eager, sdpa
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Trace:
 
 @torch.no_grad()
 def trace(
-    model: Assembly,
+    model: Model,
     *ids_BL: Int[Tensor, "B _"],
     keep: Sequence[str] = ("*",),
     edit: Mapping[str, Edit] | None = None,
@@ -62,63 +63,38 @@ def trace(
     """Run the model once and return what is inside.
 
     The fused kernel never holds the scores, so beside it the eager definition shows scores and patterns of the same
-    q and k, and they are checked against the fused kernel's output. An edit of scores or patterns needs them while
-    the model runs: the call then uses the eager kernel, and a note says so.
+    q and k, a piece at a time, and they are checked against the fused kernel's output. An edit of scores or
+    patterns needs them while the model runs: that attention then uses the eager kernel, and a note says so.
+
+    Memory: the plain forward's, what is kept, and one piece of one pattern; each check runs as its layer passes.
 
     Args:
         model: any assembly, in eval mode.
         ids_BL: token ids; for an encoder-decoder those of the source and of the target.
         keep: patterns of the keys to keep.
-        edit: by pattern of keys, a function from a tensor to the tensor that takes its place.
+        edit: by pattern of keys, ``edit(value, key)``: the tensor that takes the place of ``value``.
         tokens: the spelling of the ids, for pictures.
         call: what else the model takes: ``real``, ``segments``, ...
 
     Raises:
-        UsageError: a pattern matches nothing.
+        UsageError: a pattern matches nothing, an edit does not take a value and its key, or it changes the shape.
     """
     if model.training:
         raise UsageError("a model in training mode drops numbers at random", "call model.eval() before a trace")
-    edit = dict(edit or {})
-    recorder = Recorder(edit=edit)
-    inside = _edits_inside(model, ids_BL, edit, call)
-    kernel = eager if inside or model.kernel is eager else sdpa
-    notes = ["the eager kernel ran, because an edit reaches scores or patterns"] if inside else []
-    logits = model(*ids_BL, kernel=kernel if kernel is eager else beside(kernel), taps=recorder, **call)
+    mixing, gates, stream = Mixing(), Gates(), Stream(model.stack)
+    watchers: list[Watcher] = [mixing, gates, stream] if sums_up(model.stack) else [mixing, gates]
+    recorder = Recorder(keep, edit, watchers=watchers)
+    kernel = eager if model.kernel is eager else sdpa
+    beside = Beside(kernel, recorder, mixing)
+    logits = model.logits(*ids_BL, kernel=eager if kernel is eager else beside, taps=recorder, **call)
     recorder.check_used()
-    values = recorder.values
-    checks = [check_mixing(values), *check_gates(values)]
-    if not edit:
-        checks.append(check_sight(logits, model(*ids_BL, kernel=kernel, **call)))
-    checks += check_stream(model, values, edit, notes)
-    return Trace(ids_BL[-1], logits, _kept(values, keep), checks, notes, tokens)
-
-
-def beside(kernel: Kernel) -> Kernel:
-    """Return the kernel with the eager definition beside it, which shows scores and pattern and decides nothing."""
-
-    def watched(*qkv: Tensor, tap: Callable[[str, Tensor], Tensor], **operands: Any) -> Tensor:
-        eager(*qkv, tap=tap, **operands)
-        return kernel(*qkv, tap=tap, **operands)
-
-    return watched
-
-
-def _edits_inside(
-    model: Assembly, ids_BL: tuple[Tensor, ...], edit: Mapping[str, Edit], call: Mapping[str, Any]
-) -> bool:
-    """Say whether an edit matches what only the eager kernel shows; the keys come from a pass without edits."""
-    if not edit:
-        return False
-    plain = Recorder()
-    model(*ids_BL, kernel=eager, taps=plain, **call)
-    keys = [key for key in plain.values if key.rpartition(".")[2] in ("scores", "pattern")]
-    return any(fnmatchcase(key, pattern) for pattern in edit for key in keys)
-
-
-def _kept(values: Mapping[str, Tensor], keep: Sequence[str]) -> dict[str, Tensor]:
-    """Return the values that a pattern names, in order."""
-    for pattern in keep:
-        if not any(fnmatchcase(key, pattern) for key in values):
-            near = difflib.get_close_matches(pattern, values, n=3) or list(values)[:5]
-            raise UsageError(f"nothing is called {pattern!r} in this model", f"there is: {', '.join(near)}")
-    return {key: value for key, value in values.items() if any(fnmatchcase(key, pattern) for pattern in keep)}
+    notes = ["the eager kernel ran, because an edit reaches scores or patterns"] if beside.replaced else []
+    checks = [*mixing.checks(), *gates.checks()]
+    if not recorder.edit:
+        checks.append(check_sight(logits, model.logits(*ids_BL, kernel=kernel, **call)))
+    no_sum = why_no_sum(model.stack, recorder.edit, recorder.keys)
+    if no_sum is None:
+        checks += stream.checks()
+    else:
+        notes.append(no_sum)
+    return Trace(ids_BL[-1], logits, recorder.values, checks, notes, tokens)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.objectives.protocols import Batch
 
 START, END, FIRST = 1, 2, 3
@@ -77,7 +77,7 @@ class FreeOrder(Pairs):
 
 
 @torch.no_grad()
-def write(model: SequenceToSequence, source_BS: Tensor, tokens: int) -> Tensor:
+def write(model: EncoderDecoder, source_BS: Tensor, tokens: int) -> Tensor:
     """Return what the model writes, greedily, ``tokens`` a row: it hears its own mistakes, and the end ends nothing."""
     logits_BV, state = model.start(source_BS, tokens)
     written = [logits_BV.argmax(-1, keepdim=True)]
@@ -87,7 +87,7 @@ def write(model: SequenceToSequence, source_BS: Tensor, tokens: int) -> Tensor:
     return torch.cat(written, 1)
 
 
-def accuracy(model: SequenceToSequence, batch: Batch) -> float:
+def accuracy(model: EncoderDecoder, batch: Batch) -> float:
     """Return the part of the target's tokens, the end among them, that the model writes in their places."""
     targets_BL = batch["targets"]
     return float((write(model, batch["source"], targets_BL.shape[1]) == targets_BL).float().mean())

@@ -12,6 +12,7 @@ import torch
 
 from orrery.labs.fit import build, fit, parameters
 from orrery.labs.lab import Numbers
+from orrery.models.model import Model
 from orrery.objectives.causal import IGNORED, CausalLanguageModel
 from orrery.objectives.protocols import Batch
 from orrery.reports.figures import line_chart
@@ -66,11 +67,11 @@ def run(seed: int, quick: bool = False) -> Numbers:
 
 
 @torch.no_grad()
-def accuracy(model: torch.nn.Module, task: Delayed, seed: int) -> float:
+def accuracy(model: Model, task: Delayed, seed: int) -> float:
     """Return the part of the words that the model recalls."""
     batch = task(torch.Generator().manual_seed(seed))
     asked_BL = batch["targets"] != IGNORED
-    return float((model(batch["ids"]).argmax(-1) == batch["targets"])[asked_BL].float().mean())
+    return float((model.logits(batch["ids"]).argmax(-1) == batch["targets"])[asked_BL].float().mean())
 
 
 def margins(numbers: Numbers) -> Mapping[str, float]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from orrery.labs.fit import build, fit, parameters
 from orrery.labs.lab import Numbers
 from orrery.labs.pairs import FIRST, ReversedPairs, accuracy, translator
-from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.alignment_score import AlignmentScore
 from orrery.objectives.seq2seq import TeacherForced
 from orrery.reports.figures import bar_chart
@@ -50,7 +50,7 @@ def run(seed: int, quick: bool = False) -> Numbers:
     return found
 
 
-def scoring_of(model: SequenceToSequence) -> AlignmentScore:
+def scoring_of(model: EncoderDecoder) -> AlignmentScore:
     """Return the part of the model that scores."""
     return next(part for part in model.modules() if isinstance(part, AlignmentScore))
 
@@ -87,7 +87,7 @@ def score_time(scoring: AlignmentScore, memory: int) -> float:
 
 
 @torch.no_grad()
-def step_time(model: SequenceToSequence) -> float:
+def step_time(model: EncoderDecoder) -> float:
     """Return the median seconds of a step of greedy decoding."""
     _, state = model.start(torch.full((1, SOURCE), FIRST), REPEATS + 1)
     return median_time(lambda: model.step(torch.full((1, 1), FIRST), state))

@@ -17,13 +17,10 @@ from orrery.generation.samplers import sampler
 from orrery.generation.scoring import Score, score
 from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_search, refuse_with_beams
 from orrery.inspection.alignment import Alignment, align
-from orrery.inspection.recorder import Edit
+from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace, trace
 from orrery.language_model.arguments import Ids, one_each, rows_of, segments_of, strings_of
-from orrery.models.assemblies import Assembly, target_vocabulary_of, vocabulary_of
-from orrery.models.decoder import Decoder
-from orrery.models.encoder import Encoder
-from orrery.models.encoder_decoder import ConditionalDecoder
+from orrery.models.model import Model
 from orrery.nn.embeddings import check_ids
 from orrery.reading.generation_settings import Wishes, as_file, wishes_of
 from orrery.reading.read import Stored
@@ -54,13 +51,13 @@ class LanguageModel:
     """A model with its tokenizer; ``orrery.language_model.load.load`` makes one.
 
     Attributes:
-        model: the ``Decoder``, ``Encoder``, ``EncoderDecoder`` or ``Captioner``, in eval mode.
+        model: the ``Decoder``, ``Encoder`` or ``EncoderDecoder``, in eval mode.
         context: the most tokens of a row.
     """
 
     def __init__(self, stored: Stored) -> None:
         self._stored = stored
-        self.model: Assembly = stored.model
+        self.model: Model = stored.model
         self.context: int = stored.model.spec.context
 
     @property
@@ -247,7 +244,7 @@ class LanguageModel:
         Raises:
             UsageError: the model reads and writes the same row, or a text is longer than the context.
         """
-        if not isinstance(self.model, ConditionalDecoder):
+        if not self.model.spec.reads_source:
             raise UsageError("only an encoder-decoder translates", "train one on pairs, or use generate")
         refuse_with_beams(repetition_penalty=self._wishes.sampling["repetition_penalty"])
         places = [place for place, text in enumerate(texts) if text.strip()]
@@ -332,7 +329,7 @@ class LanguageModel:
             UsageError: the text is longer than the context, or the model does not write from left to right.
             ModelFileError: a weight is no number, and so is the score.
         """
-        if not isinstance(self.model, Decoder):
+        if not self.model.spec.writes or self._apart:
             raise UsageError("only a decoder gives each token a probability from those before it", "load a decoder")
         ids = self._encode(text, None, self.context)
         start = self._special("start")
@@ -367,11 +364,11 @@ class LanguageModel:
         ids_BL, real_BL = self._inputs(input_ids, attention_mask)
         segments = self._segments(token_type_ids, ids_BL)
         with torch.no_grad():
-            if isinstance(self.model, ConditionalDecoder):
-                return self.model(ids_BL, self._targets(decoder_input_ids), source_real=real_BL)
+            if self._apart:
+                return self.model.logits(ids_BL, self._targets(decoder_input_ids), source_real=real_BL)
             if decoder_input_ids is not None:
                 raise UsageError("this model has no encoder and decoder", "give input_ids without decoder_input_ids")
-            return self.model(ids_BL, real=real_BL, **segments)
+            return self.model.logits(ids_BL, real=real_BL, **segments)
 
     def hidden(
         self, input_ids: Ids, attention_mask: Ids | None = None, *, token_type_ids: Ids | None = None
@@ -383,8 +380,9 @@ class LanguageModel:
         ids_BL, real_BL = self._inputs(input_ids, attention_mask)
         segments = self._segments(token_type_ids, ids_BL)
         with torch.no_grad():
-            if isinstance(self.model, ConditionalDecoder):
-                return self.model.read(ids_BL, real=real_BL).memory_BSD
+            if self._apart:
+                reader: Any = self.model
+                return reader.read(ids_BL, real=real_BL).memory_BSD
             return self.model.hidden(ids_BL, real=real_BL, **segments)
 
     def trace(
@@ -401,17 +399,17 @@ class LanguageModel:
             text: what the model reads.
             target: what an encoder-decoder has written so far; the tokens of the trace are then these.
             keep: patterns of the keys to keep, ``*`` for any characters.
-            edit: by pattern, a function from a tensor to the one that takes its place.
+            edit: by pattern, ``edit(value, key)``: the tensor that takes the place of ``value``.
 
         Raises:
             UsageError: the text is empty or too long, or a pattern matches nothing.
         """
         ids = self._prompt(text, None, self.context)
         rows = [self._inputs([ids], None)[0]]
-        if isinstance(self.model, ConditionalDecoder):
+        if self._apart:
             self._check_one_vocabulary()
             written = self._encode(target or "", None, self.context - 1, self._target_vocabulary)
-            ids = [self.model.spec.start, *written]
+            ids = [*self._begin, *written]
             rows.append(self._targets([ids]))
         return trace(self.model, *rows, keep=keep, edit=edit, tokens=[self._spell(id) for id in ids])
 
@@ -456,6 +454,16 @@ class LanguageModel:
         return generate(model, rows, self.tokenizer, limits, sampler=chosen, seed=seed, show=show, device=self.device)
 
     @property
+    def _apart(self) -> bool:
+        """Whether an answer has a row of its own, beside the source that was read."""
+        return self.model.spec.reads_source
+
+    @property
+    def _begin(self) -> list[int]:
+        """What every answer beside a source begins with."""
+        return [] if self.model.first is None else [self.model.first]
+
+    @property
     def _wishes(self) -> Wishes:
         """What the model's files say of writing."""
         return wishes_of(self._stored.generation, self._stored.config or {})
@@ -467,17 +475,16 @@ class LanguageModel:
 
     def _longest(self, text: str) -> int:
         """Return the most tokens of an answer where the caller names none."""
-        apart = isinstance(self.model, ConditionalDecoder)
-        return self._wishes.longest(1 if apart else max(1, len(self.tokenizer.encode(text))), LONGEST_ANSWER)
+        return self._wishes.longest(1 if self._apart else max(1, len(self.tokenizer.encode(text))), LONGEST_ANSWER)
 
     @property
-    def _writer(self) -> Decoder | ConditionalDecoder:
+    def _writer(self) -> Any:
         """The model, where it writes.
 
         Raises:
             UsageError: it does not.
         """
-        if isinstance(self.model, Encoder):
+        if not self.model.spec.writes:
             raise UsageError("an encoder reads whole rows and writes nothing", "load a decoder or an encoder-decoder")
         self._check_one_vocabulary()
         return self.model
@@ -491,8 +498,7 @@ class LanguageModel:
 
     def _prompts(self, texts: Sequence[str], truncate: Truncate, max_new_tokens: int) -> list[list[int]]:
         """Return the ids of prompts; an encoder-decoder's answer has a row of its own, so the whole row is theirs."""
-        apart = isinstance(self.model, ConditionalDecoder)
-        keep = self.context if apart else max(1, self.context - max_new_tokens)
+        keep = self.context if self._apart else max(1, self.context - max_new_tokens)
         return [self._prompt(text, truncate, keep) for text in texts]
 
     def _spell_answer(self, ids: Sequence[int]) -> str:
@@ -505,7 +511,7 @@ class LanguageModel:
         Raises:
             UsageError: the two sides have vocabularies of their own.
         """
-        read, written = vocabulary_of(self.model.spec), target_vocabulary_of(self.model.spec)
+        read, written = self.model.spec.vocabulary, self.model.spec.target_vocabulary
         if read is not None and written is not None and read != written:
             raise UsageError(
                 f"this model reads {read:,} tokens and writes {written:,} others, and there is one tokenizer",
@@ -519,7 +525,7 @@ class LanguageModel:
         Raises:
             UsageError: it reads images.
         """
-        size = vocabulary_of(self.model.spec)
+        size = self.model.spec.vocabulary
         if size is None:
             raise UsageError("this model reads images, not tokens", "call its .model with [B, channels, rows, columns]")
         return size
@@ -543,7 +549,7 @@ class LanguageModel:
     @property
     def _target_vocabulary(self) -> int:
         """The number of tokens that an encoder-decoder writes; its source may have another vocabulary."""
-        size = target_vocabulary_of(self.model.spec)
+        size = self.model.spec.target_vocabulary
         assert size is not None
         return size
 
@@ -585,11 +591,11 @@ class LanguageModel:
         mask_BL = one_each("attention_mask", attention_mask, ids_BL)
         return ids_BL.to(self.device), mask_BL.bool().to(self.device)
 
-    def _segments(self, token_type_ids: Ids | None, ids_BL: Tensor) -> dict[str, Tensor]:
+    def _segments(self, token_type_ids: Ids | None, ids_BL: Tensor) -> dict[str, Any]:
         """Return the checked segments as an argument of the model, where there are any."""
         if token_type_ids is None:
             return {}
-        embed = self.model.spec.embed if isinstance(self.model, Encoder) else None
+        embed = getattr(self.model.spec, "embed", None)
         return {"segments": segments_of(token_type_ids, ids_BL, embed).to(self.device)}
 
     def _targets(self, decoder_input_ids: Ids | None) -> Tensor:
@@ -597,7 +603,7 @@ class LanguageModel:
         if decoder_input_ids is None:
             raise UsageError(
                 "an encoder-decoder predicts targets, and there are none",
-                f"give decoder_input_ids; every row begins with {self.model.spec.start}",  # type: ignore[union-attr]
+                f"give decoder_input_ids; every row begins with {self.model.first}",
             )
         targets_BL = rows_of("decoder_input_ids", decoder_input_ids, self._target_vocabulary, self.context)
         return targets_BL.to(self.device)

@@ -102,9 +102,7 @@ def gradients(
 
 def definition(model: Subject, batch: Batch) -> list[Tensor]:
     """Return the gradients of the mean cross entropy over all targets, through the logits of the whole batch."""
-    call = {name: batch[name] for name in ("real", "positions", "documents", "source_real") if name in batch}
-    inputs = [batch[name] for name in ("source", "ids") if name in batch]
-    logits = model(*inputs, **call)
+    (logits,) = model(batch).values()
     loss = F.cross_entropy(logits.flatten(0, 1), batch["targets"].flatten(), ignore_index=IGNORED)
     found = torch.autograd.grad(loss, trained(model), allow_unused=True)
     return [torch.zeros_like(p) if g is None else g for p, g in zip(trained(model), found, strict=True)]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, within
-from orrery.laws.models import Subject, random_ids, require, tiny
+from orrery.laws.models import Subject, random_ids, require, spec_of, tiny
 from orrery.laws.transcript import Transcript
 from orrery.nn.caches import CacheByMask, RowCache, StateCache, fitting, growing, static
 
@@ -18,7 +18,7 @@ Kind = Callable[[int, int], RowCache]
 
 def check(family: str) -> Iterator[Evidence]:
     """Compare every answer of a session with a full forward of that row alone."""
-    require(family, "decoder", "encoder-decoder", why=NO_CACHE)
+    require(spec_of(family).writes, why=NO_CACHE)
     evidence = partial(within, law="cache", family=family)
     model, small = tiny(family), tiny(family, torch.float32)
     for kind, cache in kinds(model).items():
@@ -86,7 +86,7 @@ def greedy_differences(model: Subject, cache: Kind) -> int:
     logits, state = model.start(prompt, CAPACITY, cache=cache(3, CAPACITY))
     cached = full = prompt
     for _ in range(16):
-        full = _append(full, model(full)[:, -1])
+        full = _append(full, model.logits(full)[:, -1])
         cached = _append(cached, logits)
         stepped, state = model.step(cached[:, -1:], state)
         logits = stepped[:, -1]

@@ -10,7 +10,7 @@ from torch import Tensor
 from orrery.checkpoints.rules import to_ours, to_theirs
 from orrery.families import load_family, rules_of
 from orrery.laws.evidence import FLOAT64, Evidence, deviation, within
-from orrery.laws.models import Subject, TargetModel, random_ids, tiny
+from orrery.laws.models import Subject, TargetModel, random_ids, subject, tiny
 from orrery.nn.spec import from_json, to_json
 from orrery.reading.weights import weights_of
 
@@ -75,5 +75,5 @@ def rebuilt(family: str) -> float:
     read = load(save(stored(model)))
     for name, parameter in copy.named_parameters():
         parameter.copy_(read[name])
-    copy = TargetModel(copy) if isinstance(model, TargetModel) else copy
-    return deviation(copy(ids), model(ids))
+    copy = subject(copy)
+    return deviation(copy.logits(ids), model.logits(ids))

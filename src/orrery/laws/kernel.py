@@ -39,7 +39,7 @@ def check(family: str) -> Iterator[Evidence]:
 def in_the_model(family: str, kernel: Kernel, dtype: torch.dtype) -> float:
     """Compare logits of whole rows."""
     model, ids = tiny(family, dtype), random_ids(3, 17)
-    return deviation(model(ids, kernel=kernel), model(ids, kernel=eager))
+    return deviation(model.logits(ids, kernel=kernel), model.logits(ids, kernel=eager))
 
 
 def gradients(family: str, kernel: Kernel) -> float:
@@ -48,7 +48,7 @@ def gradients(family: str, kernel: Kernel) -> float:
     real = torch.arange(11) >= torch.tensor([[0], [5], [11]])
 
     def gradient(chosen: Kernel) -> tuple[Tensor, ...]:
-        loss = model(ids, real=real, kernel=chosen)[real].pow(2).mean()
+        loss = model.logits(ids, real=real, kernel=chosen)[real].pow(2).mean()
         found = torch.autograd.grad(loss, trained(model), allow_unused=True)
         return tuple(torch.zeros(()) if gradient is None else gradient for gradient in found)
 

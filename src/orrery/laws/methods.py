@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from orrery.accounting import presets
-from orrery.families import load_family
+from orrery.checkpoints.rules import to_theirs
+from orrery.families import load_family, rules_of
 from orrery.generation.samplers import draw, sampler
 from orrery.generation.search import LengthPenalty, beam_search, exhaustive
 from orrery.laws import questions
@@ -21,7 +22,6 @@ from orrery.laws.evidence import FLOAT64, Evidence, exactly_equal, within
 from orrery.laws.formula import numbers
 from orrery.laws.outputs import apart, asked, built, compared, padded
 from orrery.laws.runs import recipe, scratch
-from orrery.models.encoder_decoder import ConditionalDecoder
 from orrery.nn.masks import TokenPositions
 from orrery.nn.positions.scheme import Call
 from orrery.nn.residual import Dropout
@@ -69,7 +69,7 @@ def run(case: Mapping[str, Any]) -> dict[str, Any]:
     from orrery.training.loop import Parts, Trainer
 
     model = built(case["family"], case["config"])
-    reads = isinstance(model, ConditionalDecoder)
+    reads = model.spec.reads_source
     kind = TeacherForced if reads else CausalLanguageModel
     held_back = Validation(Lessons(reads, questions.HELD_BACK), 2, kind())
     parts = Parts(model, kind(case["smoothing"]), Lessons(reads), held_back)
@@ -79,7 +79,8 @@ def run(case: Mapping[str, Any]) -> dict[str, Any]:
             Trainer(parts, settings.model_copy(update={"evaluation": _every(settings, case["steps"])}), opened).run()
         lines = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     metrics = [json.loads(line) for line in lines]
-    weights = questions.slope({name: p.detach() for name, p in model.named_parameters()})
+    ours = {name: p.detach() for name, p in model.named_parameters()}
+    weights = questions.slope(to_theirs(ours, rules_of(load_family(case["family"]), case["config"])))
     return {
         "losses": [line["train/loss"] for line in metrics],
         "gradient norms": [line["grad_norm"] for line in metrics],
@@ -188,7 +189,7 @@ def tabulated() -> Iterator[Evidence]:
     for case in golden("tables"):
         spec: Any = load_family(case["family"]).spec(case["config"])
         scheme, places = (
-            spec.encoder.positions["absolute"].build(spec.width),
+            spec.reader.stack.positions["absolute"].build(spec.width),
             TokenPositions(torch.arange(spec.context)[None]),
         )
         bound = scheme.bind(Call(places, {}, spec.context, torch.float64))

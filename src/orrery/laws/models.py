@@ -11,18 +11,16 @@ from torch import Tensor, nn
 from orrery.families import load_family, names
 from orrery.laws.evidence import CannotRunError
 from orrery.models.calls import caps_scores, keeps_pattern
-from orrery.models.decoder import Decoder
-from orrery.models.encoder import Encoder
-from orrery.models.encoder_decoder import ConditionalDecoder, EncoderDecoder, EncoderDecoderState, Read
-from orrery.models.sequence_to_sequence import SequenceToSequence
-from orrery.models.vision import Captioner
+from orrery.models.encoder_decoder import EncoderDecoder, EncoderDecoderState, Read
+from orrery.models.inputs import Batch
+from orrery.models.model import Heads, ModelSpec
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
 from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.caches import RowCache, fitting
 from orrery.nn.context import Context
+from orrery.nn.inputs import Images
 from orrery.nn.mixer import StatefulMixer
-from orrery.nn.patches import PatchEmbedding
-from orrery.nn.spec import ModuleSpec, traverse
+from orrery.nn.spec import Value, traverse
 
 VOCABULARY = 61
 KERNELS: Mapping[str, Kernel] = {"eager": eager, "sdpa": sdpa, "stored_pattern": stored_pattern}
@@ -34,12 +32,6 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = {name: load_family(name).TINY for nam
 Subject: TypeAlias = Any
 """What a law is tried on: a ``Decoder``, an ``Encoder`` or a ``TargetModel``; each takes ids and gives logits."""
 
-_KINDS = {
-    "decoder": Decoder.Spec,
-    "encoder": Encoder.Spec,
-    "encoder-decoder": EncoderDecoder.Spec | SequenceToSequence.Spec | Captioner.Spec,
-}
-
 
 class TargetModel(nn.Module):
     """An encoder-decoder that has read one source: from ids to logits it is a decoder, and obeys the same laws.
@@ -49,11 +41,13 @@ class TargetModel(nn.Module):
 
     first: int | None = None
 
-    def __init__(self, model: ConditionalDecoder) -> None:
+    def __init__(self, model: EncoderDecoder) -> None:
         super().__init__()
         self.model, self.spec = model, model.spec
         self.stack, self.head = model.decoder, model.head
-        self.source = _image(model.eyes) if isinstance(model, Captioner) else random_ids(1, 7, seed=5)
+        self.field, read = next(iter(model.spec.inputs.items()))
+        dtype = next(model.parameters()).dtype
+        self.source = _image(read, dtype) if isinstance(read, Images) else random_ids(1, 7, seed=5)
 
     def prepare(self, ids: Int[Tensor, "B L"], **call: Any) -> tuple[Tensor, Context]:
         """Read the source and embed the target."""
@@ -62,11 +56,15 @@ class TargetModel(nn.Module):
 
     def hidden(self, ids: Int[Tensor, "B L"], **call: Any) -> Float[Tensor, "B L D"]:
         """Return the decoder's final stream."""
-        return self.stack(*self.prepare(ids, **call))
+        return self.model.hidden(self._sources(len(ids)), ids, **call)
 
-    def forward(self, ids: Int[Tensor, "B L"], **call: Any) -> Float[Tensor, "B L V"]:
+    def logits(self, ids: Int[Tensor, "B L"], **call: Any) -> Float[Tensor, "B L V"]:
         """Return the logits of every next target token."""
-        return self.head(self.hidden(ids, **call))
+        return self.model.logits(self._sources(len(ids)), ids, **call)
+
+    def forward(self, batch: Batch, heads: Heads | None = None, **call: Any) -> dict[str, Any]:
+        """Return what the heads make of the targets."""
+        return self.model({**batch, self.field: self._sources(len(batch["ids"]))}, heads, **call)
 
     def start(
         self,
@@ -91,14 +89,16 @@ class TargetModel(nn.Module):
         return self.model.step(tokens, state, lengths)
 
     def _read(self, rows: int, **call: Any) -> Read:
-        return self.model.read(self.source.expand(rows, *self.source.shape[1:]), **call)
+        return self.model.read(self._sources(rows), **call)
+
+    def _sources(self, rows: int) -> Tensor:
+        return self.source.expand(rows, *self.source.shape[1:])
 
 
-def _image(eyes: Encoder) -> Tensor:
+def _image(read: Images, dtype: torch.dtype) -> Tensor:
     """Return a random image of the size and the numbers that a model reads."""
-    assert isinstance(eyes.embed, PatchEmbedding)
-    noise = torch.randn(1, *eyes.embed.size, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
-    return noise.to(next(eyes.parameters()).dtype)
+    noise = torch.randn(1, *read.shape, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    return noise.to(dtype)
 
 
 @lru_cache(maxsize=256)
@@ -109,7 +109,12 @@ def tiny(family: str, dtype: torch.dtype = torch.float64) -> Subject:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(0.3 * torch.randn(parameter.shape, generator=rng, dtype=torch.float64))
-    return TargetModel(model).eval() if isinstance(model, ConditionalDecoder) else model
+    return subject(model).eval()
+
+
+def subject(model: Any) -> Any:
+    """Return what the laws are tried on: a model, or where it writes beside a source, one that has read it."""
+    return TargetModel(model) if model.spec.reads_source else model
 
 
 def require_tokens(family: str) -> None:
@@ -125,23 +130,22 @@ def require_tokens(family: str) -> None:
 def image_size(family: str) -> tuple[int, ...] | None:
     """Return the channels, rows and columns of the images that an encoder reads, or nothing where it reads tokens."""
     spec = spec_of(family)
-    if isinstance(spec, Encoder.Spec) and isinstance(spec.embed, PatchEmbedding.Spec):
-        return (spec.embed.channels, *spec.embed.image)
-    return None
+    read = spec.inputs.get("images")
+    return read.shape if isinstance(read, Images) and not spec.writes else None
 
 
 def translates(family: str) -> bool:
     """Say whether a family writes while it looks at tokens that it has read."""
-    return isinstance(spec_of(family), EncoderDecoder.Spec | SequenceToSequence.Spec)
+    return "source" in spec_of(family).inputs
 
 
-def require(family: str, *kinds: str, why: str) -> None:
-    """Refuse a law that a family's assembly has no use for.
+def require(able: bool, why: str) -> None:
+    """Refuse a law that a family has no use for.
 
     Raises:
-        CannotRunError: the family is of none of the ``kinds``.
+        CannotRunError: it is not ``able``.
     """
-    if not any(isinstance(spec_of(family), _KINDS[kind]) for kind in kinds):
+    if not able:
         raise CannotRunError("inapplicable", why)
 
 
@@ -171,16 +175,17 @@ def ways_of(family: str) -> dict[str, dict[str, Any]]:
     return {**kernels, **forms} or {"the only way": {}}
 
 
-def _attends(spec: ModuleSpec) -> bool:
+def _attends(spec: Value) -> bool:
     """Say whether anything in the architecture is an attention."""
     return any(getattr(part, "heads", None) is not None for _, part in traverse(spec))
 
 
 @lru_cache(maxsize=256)
-def spec_of(family: str) -> ModuleSpec:
+def spec_of(family: str) -> ModelSpec:
     """Return the architecture of a family's tiny model."""
     rules = load_family(family)
-    return rules.spec(rules.TINY)
+    found: ModelSpec = rules.spec(rules.TINY)
+    return found
 
 
 def trained(model: nn.Module) -> list[nn.Parameter]:

@@ -19,11 +19,6 @@ from orrery.laws import questions
 from orrery.laws.accumulation import OneOf
 from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, within
 from orrery.laws.formula import numbers
-from orrery.models.decoder import Decoder
-from orrery.models.encoder import Encoder
-from orrery.models.encoder_decoder import ConditionalDecoder
-from orrery.models.vision import Captioner
-from orrery.nn.patches import PatchEmbedding
 from orrery.objectives.causal import IGNORED, CausalLanguageModel
 from orrery.objectives.protocols import Batch, Objective
 from orrery.objectives.seq2seq import TeacherForced
@@ -99,32 +94,31 @@ def built(family: str, config: Mapping[str, Any]) -> Any:
 
 def answers(model: Any, side: str) -> Answers:
     """Return what every head says to every row, from one padded batch."""
-    if isinstance(model, ConditionalDecoder):
+    if model.spec.reads_source:
         return written(model, side)
-    if isinstance(model, Encoder):
+    if not model.spec.writes:
         return read(model, side)
-    ids, real = padded(questions.texts(model.spec.embed.vocabulary), side)
-    return [[row[keep]] for row, keep in zip(model(ids, real=real), real, strict=True)]
+    ids, real = padded(questions.texts(model.spec.vocabulary), side)
+    return [[row[keep]] for row, keep in zip(model.logits(ids, real=real), real, strict=True)]
 
 
 def written(model: Any, side: str) -> Answers:
     """Return the logits of every target."""
-    target, real = padded(questions.texts(model.target.token.num_embeddings, questions.TARGETS), "right")
-    if isinstance(model, Captioner):
-        assert isinstance(model.eyes.embed, PatchEmbedding)
-        logits = model(torch.stack(questions.images(model.eyes.embed.size)), target, real=real)
+    target, real = padded(questions.texts(model.spec.target_vocabulary, questions.TARGETS), "right")
+    if (images := model.spec.inputs.get("images")) is not None:
+        logits = model.logits(torch.stack(questions.images(images.shape)), target, real=real)
     else:
-        source, source_real = padded(questions.sources(model.embed.token.num_embeddings), side)
-        logits = model(source, target, source_real=source_real, real=real)
+        source, source_real = padded(questions.sources(model.spec.vocabulary), side)
+        logits = model.logits(source, target, source_real=source_real, real=real)
     return [[row[keep]] for row, keep in zip(logits, real, strict=True)]
 
 
-def read(model: Encoder, side: str) -> Answers:
+def read(model: Any, side: str) -> Answers:
     """Return what every head of an encoder says; of one without heads, its stream."""
-    if isinstance(model.embed, PatchEmbedding):
-        x_BLD, real = model.hidden(torch.stack(questions.images(model.embed.size))), None
+    if (images := model.spec.inputs.get("images")) is not None:
+        x_BLD, real = model.hidden(torch.stack(questions.images(images.shape))), None
     else:
-        ids, real = padded(questions.texts(model.embed.token.num_embeddings), side)
+        ids, real = padded(questions.texts(model.spec.vocabulary), side)
         shown = padded(questions.segments(), side)[0] if getattr(model.embed, "segment", None) is not None else None
         x_BLD = model.hidden(ids, real=real, segments=shown)
     said = [head(x_BLD, real) for head in model.heads.values()] or [x_BLD]
@@ -137,11 +131,11 @@ def read(model: Encoder, side: str) -> Answers:
 
 def learned(model: Any) -> float:
     """Return the loss, and leave its gradients on the model: through training's own step where a recipe has one."""
-    if isinstance(model, Encoder):
+    if not model.spec.writes:
         loss = questions.distance(answers(model, "right"))
         loss.backward()
         return float(loss.detach())
-    if isinstance(model, Captioner):
+    if model.spec.reads_source and "images" in model.spec.inputs:
         return _cross_entropy(model)
     from orrery.training.precision import Precision
     from orrery.training.step import accumulate
@@ -155,19 +149,19 @@ def learned(model: Any) -> float:
 
 def lesson(model: Any) -> tuple[Objective, Batch]:
     """Return the objective of a model that writes, and a batch of it, padded on the right."""
-    if isinstance(model, Decoder):
-        ids, real = padded(questions.texts(model.spec.embed.vocabulary), "right")
+    if not model.spec.reads_source:
+        ids, real = padded(questions.texts(model.spec.vocabulary), "right")
         targets = ids[:, 1:].masked_fill(~real[:, 1:], IGNORED)
         return CausalLanguageModel(), {"ids": ids[:, :-1], "targets": targets, "real": real[:, :-1]}
-    ids, real = padded(questions.texts(model.target.token.num_embeddings, questions.TARGETS), "right")
+    ids, real = padded(questions.texts(model.spec.target_vocabulary, questions.TARGETS), "right")
     targets = ids[:, 1:].masked_fill(~real[:, 1:], IGNORED)
-    source, source_real = padded(questions.sources(model.embed.token.num_embeddings), "right")
+    source, source_real = padded(questions.sources(model.spec.vocabulary), "right")
     return TeacherForced(), {"ids": ids[:, :-1], "targets": targets, "source": source, "source_real": source_real}
 
 
-def _cross_entropy(model: Captioner) -> float:
+def _cross_entropy(model: Any) -> float:
     """Return the mean cross entropy of the next tokens of captions, which no recipe learns."""
-    rows = questions.texts(model.target.token.num_embeddings, questions.TARGETS)
+    rows = questions.texts(model.spec.target_vocabulary, questions.TARGETS)
     logits = torch.cat([said[0][:-1] for said in written(model, "right")])
     loss = F.cross_entropy(logits, torch.cat([row[1:] for row in rows]))
     loss.backward()

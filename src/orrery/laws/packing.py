@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
-from orrery.laws.models import random_ids, require, tiny, ways_of
+from orrery.laws.models import random_ids, require, spec_of, tiny, ways_of
 
 LENGTHS = ((5, 3, 6), (1, 12), (14,))
 ROW = 14
@@ -15,7 +15,7 @@ ROW = 14
 
 def check(family: str) -> Iterator[Evidence]:
     """Compare packed documents with the same documents alone, in every way to compute the family."""
-    require(family, "decoder", "encoder", why="cross-attention reads one source a row; documents are not packed")
+    require(not spec_of(family).reads_source, why="cross-attention reads one source a row; documents are not packed")
     evidence = partial(within, law="packing", family=family)
     for name, way in ways_of(family).items():
         value = packed(family, way, torch.float64)
@@ -36,9 +36,9 @@ def packed(family: str, way: Mapping[str, Any], dtype: torch.dtype) -> float:
             documents[row, start : start + length] = number
             positions[row, start : start + length] = torch.arange(length)
             start += length
-    logits = model(ids, real=documents >= 0, positions=positions, documents=documents, **way)
+    logits = model.logits(ids, real=documents >= 0, positions=positions, documents=documents, **way)
     return max(
-        deviation(found[of == number], model(row[of == number][None])[0])
+        deviation(found[of == number], model.logits(row[of == number][None])[0])
         for row, of, found in zip(ids, documents, logits, strict=True)
         for number in range(int(of.max()) + 1)
     )

@@ -41,9 +41,9 @@ def padded(family: str, side: str, way: Mapping[str, Any], dtype: torch.dtype) -
     """Return the worst deviation over rows of nine, five and one token."""
     model, ids = tiny(family, dtype), random_ids(len(LENGTHS), ROW)
     real = real_of(LENGTHS, ROW, side)
-    logits = model(ids, real=real, **way)
+    logits = model.logits(ids, real=real, **way)
     rows = zip(ids, real, logits, strict=True)
-    return max(deviation(found[keep], model(row[keep][None])[0]) for row, keep, found in rows)
+    return max(deviation(found[keep], model.logits(row[keep][None])[0]) for row, keep, found in rows)
 
 
 @torch.no_grad()
@@ -51,9 +51,9 @@ def padded_sources(family: str, side: str, way: Mapping[str, Any]) -> float:
     """Return the worst deviation over targets whose sources have nine, five and one token."""
     model, source, target = tiny(family).model, random_ids(len(LENGTHS), ROW), random_ids(len(LENGTHS), WRITTEN, seed=2)
     real = real_of(LENGTHS, ROW, side)
-    logits = model(source, target, source_real=real, **way)
+    logits = model.logits(source, target, source_real=real, **way)
     rows = zip(source, real, target, logits, strict=True)
-    return max(deviation(found, model(row[keep][None], own[None])[0]) for row, keep, own, found in rows)
+    return max(deviation(found, model.logits(row[keep][None], own[None])[0]) for row, keep, own, found in rows)
 
 
 @torch.no_grad()
@@ -67,7 +67,7 @@ def answers_to_padded_sources(family: str) -> float:
         stepped, state = model.step(target[:, -1:], state)
         found.append(stepped[:, -1])
     rows = zip(source, LENGTHS, target, torch.stack(found, 1), strict=True)
-    return max(deviation(answers, model(row[None, :length], own[None])[0]) for row, length, own, answers in rows)
+    return max(deviation(answers, model.logits(row[None, :length], own[None])[0]) for row, length, own, answers in rows)
 
 
 @torch.no_grad()
@@ -81,7 +81,7 @@ def fully_masked(family: str, way: Mapping[str, Any]) -> float:
 
     real = torch.ones(2, ROW, dtype=torch.bool)
     real[1] = False
-    logits = tiny(family)(random_ids(2, ROW), real=real, **way, taps=record)
+    logits = tiny(family).logits(random_ids(2, ROW), real=real, **way, taps=record)
     # What an encoder-decoder writes looks at the source too, and the source is not masked here.
     own = re.compile(r"blocks\.\d+\.(?!cross\.).*(mixed|state)")
     inside = max((float(value[1].abs().max()) for key, value in seen.items() if own.fullmatch(key)), default=0.0)

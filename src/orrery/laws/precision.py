@@ -57,10 +57,10 @@ def written(family: str, dtype: torch.dtype) -> float:
     model, single = tiny(family, dtype), tiny(family, torch.float32)
     if (size := image_size(family)) is not None:
         images = torch.rand(2, *size, generator=torch.Generator().manual_seed(1))
-        return deviation(model(images.to(dtype)).float(), single(images))
+        return deviation(model.logits(images.to(dtype)).float(), single.logits(images))
     ids = random_ids(2, 9)
     real = torch.arange(9) >= torch.tensor([[0], [4]])
-    worst = deviation(model(ids, real=real)[real].float(), single(ids, real=real)[real])
+    worst = deviation(model.logits(ids, real=real)[real].float(), single.logits(ids, real=real)[real])
     if not hasattr(model, "start"):
         return worst
     logits, state = model.start(ids[:, :4], 12)
@@ -68,4 +68,4 @@ def written(family: str, dtype: torch.dtype) -> float:
     for t in range(4, 9):
         stepped, state = model.step(ids[:, t : t + 1], state)
         found.append(stepped[:, -1])
-    return max(worst, deviation(torch.stack(found, 1).float(), single(ids)[:, 3:]))
+    return max(worst, deviation(torch.stack(found, 1).float(), single.logits(ids)[:, 3:]))

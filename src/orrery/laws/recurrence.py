@@ -59,7 +59,7 @@ def alone(family: str, form: str, dtype: torch.dtype) -> float:
     model = tiny(family, dtype)
     mixers = [part for part in model.modules() if isinstance(part, StatefulMixer) and form in ("step", *part.forms)]
     rng = torch.Generator().manual_seed(9)
-    x = torch.randn(3, TOKENS, spec_of(family).width, generator=rng, dtype=torch.float64).to(dtype)  # type: ignore[attr-defined]
+    x = torch.randn(3, TOKENS, spec_of(family).width, generator=rng, dtype=torch.float64).to(dtype)
     worst = 0.0
     for mixer in mixers:
         for name, segments in layouts().items():
@@ -106,8 +106,8 @@ def outputs(family: str, form: str, dtype: torch.dtype) -> float:
     """Compare the logits of whole rows, and of real tokens."""
     (ids, real), model = padded(), tiny(family, dtype)
     calls = ({"scan": form}, {"scan": "step"})
-    whole, by_step = (model(ids, **call) for call in calls)
-    found, expected = (model(ids, real=real, **call)[real] for call in calls)
+    whole, by_step = (model.logits(ids, **call) for call in calls)
+    found, expected = (model.logits(ids, real=real, **call)[real] for call in calls)
     return max(deviation(whole, by_step), deviation(found, expected))
 
 
@@ -116,6 +116,6 @@ def gradients(family: str, form: str) -> float:
     model, (ids, real) = tiny(family), padded()
     found = []
     for scan in (form, "step"):
-        loss = model(ids, real=real, scan=scan)[real].pow(2).mean()
+        loss = model.logits(ids, real=real, scan=scan)[real].pow(2).mean()
         found.append(torch.autograd.grad(loss, trained(model)))
     return max(deviation(a, b) for a, b in zip(*found, strict=True))

@@ -16,7 +16,6 @@ from orrery.errors import RunError
 from orrery.laws.evidence import CannotRunError
 from orrery.laws.models import TargetModel, image_size, random_ids, spec_of, translates
 from orrery.models.dropout import with_dropout
-from orrery.models.vision import Captioner
 from orrery.objectives.protocols import Batch, Objective, Term
 
 LENGTH, ROWS, IGNORED = 9, 4, -100
@@ -53,9 +52,9 @@ class Labels:
         """Count the images."""
         return {"label": len(batch["targets"])}
 
-    def loss(self, model: nn.Module, batch: Batch) -> dict[str, Term]:
+    def loss(self, model: Any, batch: Batch) -> dict[str, Term]:
         """Return the summed cross entropy."""
-        loss = F.cross_entropy(model(batch["images"]), batch["targets"], reduction="sum")
+        loss = F.cross_entropy(model.logits(batch["images"]), batch["targets"], reduction="sum")
         return {"label": Term(loss, len(batch["targets"]))}
 
 
@@ -70,7 +69,7 @@ def examples(family: str, step: int) -> Batch:
         source = random_ids(ROWS, max(READ), seed=100 + step)
         source_real = torch.arange(max(READ)) < torch.tensor(READ)[:, None]
         return {"ids": ids, "targets": targets, "source": source, "source_real": source_real}
-    if isinstance(spec_of(family), Captioner.Spec):
+    if spec_of(family).reads_source:
         return {"ids": ids, "targets": targets}
     return {"ids": ids, "targets": targets, "documents": documents, "positions": positions, "real": documents >= 0}
 
@@ -119,7 +118,7 @@ def learner(family: str, dropout: float) -> nn.Module:
         torch.manual_seed(0)
         built: Any = with_dropout(spec_of(family), dropout).build(0)
     built.kernel = training_kernel(built.spec, "cpu")
-    return TargetModel(built) if isinstance(built, Captioner) else built
+    return TargetModel(built) if built.spec.reads_source and not translates(family) else built
 
 
 def train(family: str, folder: Path, *, fail_at: int | None = None, dropout: float = 0.0, **training: Any) -> None:

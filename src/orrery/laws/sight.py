@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orrery.inspection.checks import check_mixing, rebuilt_stream, stream_error, sums_up
-from orrery.inspection.trace import beside
+from orrery.inspection.checks import Mixing, Stream, sums_up
+from orrery.inspection.definition import Beside
+from orrery.inspection.recorder import Recorder
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
 from orrery.laws.models import Subject, kernels_of, random_ids, tiny, ways_of
 from orrery.nn.attention.kernels import Kernel, eager
@@ -35,37 +36,35 @@ def check(family: str) -> Iterator[Evidence]:
 
 
 @torch.no_grad()
-def looked_into(model: Subject, **way: Any) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return logits and everything tapped."""
-    seen: dict[str, Tensor] = {}
-
-    def record(key: str, value: Tensor) -> Tensor:
-        seen[key] = value
-        return value
-
-    return model(random_ids(2, 13), **way, taps=record), seen
-
-
-@torch.no_grad()
 def changed_by_looking(model: Subject, way: Mapping[str, Any]) -> int:
     """Count the logits that differ in any bit."""
-    return int((looked_into(model, **way)[0] != model(random_ids(2, 13), **way)).sum())
+    seen = model.logits(random_ids(2, 13), **way, taps=Recorder())
+    return int((seen != model.logits(random_ids(2, 13), **way)).sum())
 
 
 @torch.no_grad()
 def derived(model: Subject, kernel: Kernel) -> float:
     """Compare the definition's pattern times values with the output of the kernel beside it, in every attention."""
-    _, seen = looked_into(model, kernel=beside(kernel))
-    return check_mixing(seen).value
+    mixing = Mixing()
+    recorder = Recorder(keep=(), watchers=[mixing])
+    model.logits(random_ids(2, 13), kernel=Beside(kernel, recorder, mixing), taps=recorder)
+    return mixing.worst
 
 
 def streams(model: Subject) -> float:
     """Compare the rebuilt stream with the last block's."""
-    return stream_error(model.stack, looked_into(model, kernel=eager)[1])
+    return added_up(model)[1].error
 
 
 @torch.no_grad()
 def components(model: Subject) -> float:
     """Compare the logits of the rebuilt stream with the model's."""
-    logits, seen = looked_into(model, kernel=eager)
-    return deviation(model.head(model.stack.final(rebuilt_stream(seen).to(logits.dtype))), logits)
+    logits, stream = added_up(model)
+    return deviation(model.head(model.stack.final(stream.total.to(logits.dtype))), logits)
+
+
+@torch.no_grad()
+def added_up(model: Subject) -> tuple[Tensor, Stream]:
+    """Return the logits, and the sum of the embeddings and all that was added."""
+    stream = Stream(model.stack)
+    return model.logits(random_ids(2, 13), kernel=eager, taps=Recorder(keep=(), watchers=[stream])), stream

@@ -10,8 +10,8 @@ from orrery.errors import OrreryError
 from orrery.families import load_family, names
 from orrery.laws.evidence import Evidence, SlideDiffers, exact
 from orrery.laws.published import COUNTED, PRESETS, SIZES, Size
-from orrery.models.assemblies import AssemblySpec
 from orrery.models.decoder import Decoder
+from orrery.models.model import ModelSpec
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention
 from orrery.nn.block import Block
 from orrery.nn.feedforward.mlp import MLP
@@ -40,7 +40,7 @@ def known() -> list[Size]:
 
 def counted(size: Size) -> int:
     """Count what the file of a published model holds, each storage once."""
-    return parameters(cast(AssemblySpec, load_family(size.family).spec(size.config)))
+    return parameters(cast(ModelSpec, load_family(size.family).spec(size.config)))
 
 
 def slides() -> Iterator[SlideDiffers]:

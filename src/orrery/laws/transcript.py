@@ -69,7 +69,7 @@ class Transcript:
         return max([self.found, *(value if value == value else float("inf") for value in compared)])
 
     def _compare(self, row: list[int], said: list[Tensor]) -> float:
-        expected_LV = self.model(torch.tensor([row]))[0]
+        expected_LV = self.model.logits(torch.tensor([row]))[0]
         return deviation(torch.stack(said), expected_LV[len(row) - len(said) :])
 
 

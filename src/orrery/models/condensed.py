@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import nn
 
-from orrery.models.assemblies import AssemblySpec
 from orrery.models.empty import build_empty
+from orrery.models.model import ModelSpec
 from orrery.nn.stack import Stack
 
 
@@ -29,7 +29,7 @@ class Condensed:
         groups: by the name of each stack.
     """
 
-    spec: AssemblySpec
+    spec: ModelSpec
     model: nn.Module
     groups: Mapping[str, Sequence[Group]]
 
@@ -55,7 +55,7 @@ class Condensed:
         return 1
 
 
-def condense(spec: AssemblySpec) -> Condensed:
+def condense(spec: ModelSpec) -> Condensed:
     """Return the condensed model of an architecture."""
     groups: dict[str, list[Group]] = {}
     spec = _condense(spec, "", groups)
@@ -72,7 +72,7 @@ def _condense(spec: Any, path: str, groups: dict[str, list[Group]]) -> Any:
             order = range(len(part.blocks)) if part.order is None else part.order
             groups[place] = [Group(tuple(d for d, n in enumerate(order) if n in m), len(m)) for m in members]
             changed[f.name] = replace(part, blocks=tuple(part.blocks[m[0]] for m in members), order=None)
-        elif isinstance(part, AssemblySpec):
+        elif isinstance(part, ModelSpec):
             changed[f.name] = _condense(part, f"{place}.", groups)
     return replace(spec, **changed)
 

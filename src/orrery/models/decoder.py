@@ -1,6 +1,7 @@
 """The decoder-only language model: GPT, Llama and their descendants are specs of this assembly."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -9,6 +10,8 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.models.calls import default_kernel, real_of, tie
+from orrery.models.inputs import Batch, Inputs
+from orrery.models.model import Model, ModelSpec
 from orrery.models.places import placed
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache import UNCACHED, Cache
@@ -19,6 +22,9 @@ from orrery.nn.heads import Headless, LanguageModelHead
 from orrery.nn.masks import Need
 from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
+
+LANGUAGE_MODEL = "language_model"
+"""The name of the head that scores every next token."""
 
 
 @dataclass(frozen=True)
@@ -64,25 +70,43 @@ class DecoderState:
         return self.cache.bytes()
 
 
-class Decoder(nn.Module):
+class Decoder(Model):
     """``head(stack(embed(ids)))``: the probability of each next token, given those before it.
 
+    Other heads (a value, a reward, a class) may stand beside that of the language model.
     Shapes: ids ``[B, L]`` to logits ``[B, L, V]``.
     """
 
-    role: str = ""
-    first: int | None = None
-    scan: str | None = None
+    how = frozenset({"real", "positions", "documents", "prefix"})
 
     @spec
-    class Spec(ModuleSpec):
-        """The whole architecture; ``context`` is the length it is meant for."""
+    class Spec(ModelSpec):
+        """The whole architecture; ``heads`` are those beside the language model's."""
 
-        width: int
-        context: int
         embed: TokenEmbedding.Spec
         stack: Stack.Spec
         head: LanguageModelHead.Spec | Headless.Spec
+        heads: Mapping[str, ModuleSpec] = field(default_factory=dict)
+
+        @property
+        def inputs(self) -> Inputs:
+            """The tokens."""
+            return {"ids": self.embed.input}
+
+        @property
+        def answering(self) -> Stack.Spec:
+            """The stack."""
+            return self.stack
+
+        @property
+        def head_names(self) -> tuple[str, ...]:
+            """The language model's, then the others."""
+            return (LANGUAGE_MODEL, *self.heads)
+
+        @property
+        def writes(self) -> bool:
+            """It does."""
+            return True
 
         def build(self, width: int = 0) -> "Decoder":
             """Return the model, its weights as torch leaves them; the width is the spec's own."""
@@ -95,8 +119,14 @@ class Decoder(nn.Module):
         self.embed = spec.embed.build(spec.stack.entry_width(spec.width))
         self.stack = spec.stack.build(spec.width)
         self.head = spec.head.build(spec.width)
+        self.heads = nn.ModuleDict({name: head.build(spec.width) for name, head in spec.heads.items()})
         if isinstance(self.head, LanguageModelHead) and spec.head.tied:
             tie(self.embed.token, self.head)
+
+    @property
+    def named_heads(self) -> Mapping[str, nn.Module]:
+        """The language model's head, then the others."""
+        return {LANGUAGE_MODEL: self.head, **self.heads}
 
     def prepare(
         self,
@@ -139,14 +169,12 @@ class Decoder(nn.Module):
             taps=taps,
         )
 
-    def hidden(self, ids_BL: Int[Tensor, "B L"], **call: Any) -> Float[Tensor, "B L D"]:
-        """Return the final stream; arguments as in ``prepare``."""
-        return self.stack(*self.prepare(ids_BL, **call))
-
-    def forward(self, ids_BL: Int[Tensor, "B L"], **call: Any) -> Float[Tensor, "B L V"]:
-        """Return the logits of every next token; arguments as in ``prepare``."""
-        x_BLD, ctx = self.prepare(ids_BL, **call)
-        return ctx.tap(self, "logits", self.head(self.stack(x_BLD, ctx)))
+    def stream(
+        self, batch: Batch, *, kernel: Kernel | None, scan: str | None, losses: list[Tensor] | None, taps: Taps | None
+    ) -> Float[Tensor, "B L D"]:
+        """Return the final stream of the tokens."""
+        how: dict[str, Any] = {name: batch[name] for name in self.how if name in batch}
+        return self.stack(*self.prepare(batch["ids"], kernel=kernel, scan=scan, losses=losses, taps=taps, **how))
 
     def start(
         self,
@@ -157,6 +185,7 @@ class Decoder(nn.Module):
         prefix: Int[Tensor, "B"] | None = None,
         cache: RowCache | None = None,
         kernel: Kernel | None = None,
+        taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B V"], DecoderState]:
         """Read the prompts (right-padded rows) and return the logits after each row's last token.
 
@@ -173,9 +202,9 @@ class Decoder(nn.Module):
         if prefix is None and Need.PREFIX in self.stack.needs:
             prefix = last_B
         state = DecoderState(cache, prefix)
-        x_BLD = self._take(source, state, lengths, kernel, prefix)
-        x_BD = x_BLD[torch.arange(len(last_B), device=last_B.device), last_B - 1]
-        return self.head(x_BD), state
+        x_BLD = self._take(source, state, lengths, kernel, taps, prefix)
+        logits_BV = self.head(x_BLD[torch.arange(len(last_B), device=last_B.device), last_B - 1])
+        return logits_BV if taps is None else taps("logits", logits_BV), state
 
     def step(
         self,
@@ -184,9 +213,11 @@ class Decoder(nn.Module):
         lengths: Int[Tensor, "B"] | None = None,
         *,
         kernel: Kernel | None = None,
+        taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B N V"], DecoderState]:
         """Take N more tokens a row and return the logits after each."""
-        return self.head(self._take(tokens, state, lengths, kernel)), state
+        logits_BNV = self.head(self._take(tokens, state, lengths, kernel, taps))
+        return logits_BNV if taps is None else taps("logits", logits_BNV), state
 
     def _take(
         self,
@@ -194,8 +225,9 @@ class Decoder(nn.Module):
         state: DecoderState,
         lengths_B: Tensor | None,
         kernel: Kernel | None,
+        taps: Taps | None,
         prefix_B: Tensor | None = None,
     ) -> Float[Tensor, "B N D"]:
         real_BN = real_of(tokens_BN, lengths_B)
-        x_BND, ctx = self.prepare(tokens_BN, real=real_BN, prefix=prefix_B, cache=state.cache, kernel=kernel)
+        x_BND, ctx = self.prepare(tokens_BN, real=real_BN, prefix=prefix_B, cache=state.cache, kernel=kernel, taps=taps)
         return self.stack(x_BND, ctx)

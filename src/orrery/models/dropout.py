@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.models.recurrent_encoder import RecurrentEncoder
 from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.residual import Dropout, Residual
 from orrery.nn.spec import ModuleSpec, Value, traverse
@@ -32,8 +33,10 @@ def with_dropout(spec: Spec, rate: float) -> Spec:
     """
 
     def with_rate(node: Value) -> Value:
-        if isinstance(node, SequenceToSequence.Spec):
-            return replace(node, enter=words, decoder=replace(node.decoder, start=words))
+        if isinstance(node, RecurrentEncoder.Spec):
+            return replace(node, enter=words)
+        if isinstance(node, EncoderDecoder.Spec) and isinstance(node.reader, RecurrentEncoder.Spec):
+            return replace(node, decoder=replace(node.decoder, start=words))
         return replace(node, dropout=rate) if isinstance(node, Residual.Spec) else node
 
     words = Dropout.Spec(rate=rate)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from orrery.models.assemblies import Assembly, AssemblySpec
+from orrery.models.model import Model, ModelSpec
 
 _DRAWS = (Tensor.normal_, nn.init.normal_)
 
@@ -25,7 +25,7 @@ class _Undrawn(TorchFunctionMode):
         return func(*args, **given)
 
 
-def build_empty(spec: AssemblySpec) -> Assembly:
+def build_empty(spec: ModelSpec) -> Model:
     """Build a model on the meta device."""
     with torch.device("meta"), _Undrawn():
         return spec.build()

@@ -6,44 +6,62 @@ Over a causal stack the same assembly is a classifier or a reward model; over pa
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.models.calls import default_kernel, tie
+from orrery.models.inputs import Batch, Inputs
+from orrery.models.model import Model, ModelSpec
 from orrery.models.places import placed
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache import UNCACHED
 from orrery.nn.context import Context, Taps
 from orrery.nn.embeddings import SegmentedEmbedding, TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
+from orrery.nn.inputs import Tokens
 from orrery.nn.patches import PatchEmbedding
 from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
 
-Inputs: TypeAlias = Int[Tensor, "B L"] | Float[Tensor, "B channels rows columns"]
+Memory: TypeAlias = tuple[Float[Tensor, "B P M"], Bool[Tensor, "B P"] | None]
+"""The vectors that a reader leaves, and which of them are real; ``None`` where all are."""
+
+Given: TypeAlias = Int[Tensor, "B L"] | Float[Tensor, "B channels rows columns"]
 """What an encoder reads: token numbers, or images where its embedding cuts patches."""
 
 
-class Encoder(nn.Module):
+class Encoder(Model):
     """``head(stack(embed(inputs, segments)))``.
 
     Shapes: ids ``[B, L]`` or images ``[B, channels, rows, columns]`` to what the head gives, often ``[B, L, V]``.
     """
 
-    role: str = ""
-    scan: str | None = None
+    how = frozenset({"real", "positions", "documents", "prefix", "segments"})
 
     @spec
-    class Spec(ModuleSpec):
-        """The whole architecture; ``context`` is the length it is meant for, the first of ``heads`` the main one."""
+    class Spec(ModelSpec):
+        """The whole architecture; the first of ``heads`` is the main one."""
 
-        width: int
-        context: int
         embed: TokenEmbedding.Spec | SegmentedEmbedding.Spec | PatchEmbedding.Spec
         stack: Stack.Spec
         heads: Mapping[str, ModuleSpec]
+
+        @property
+        def inputs(self) -> Inputs:
+            """The tokens or the images."""
+            read = self.embed.input
+            return {"ids" if isinstance(read, Tokens) else "images": read}
+
+        @property
+        def answering(self) -> Stack.Spec:
+            """The stack."""
+            return self.stack
+
+        @property
+        def head_names(self) -> tuple[str, ...]:
+            """The names of the heads."""
+            return tuple(self.heads)
 
         def build(self, width: int = 0) -> "Encoder":
             """Return the model, its weights as torch leaves them; the width is the spec's own."""
@@ -60,9 +78,25 @@ class Encoder(nn.Module):
             if isinstance(head, LanguageModelHead.Spec) and head.tied:
                 tie(self.embed.token, self.heads[name])  # type: ignore[arg-type]
 
+    @property
+    def named_heads(self) -> Mapping[str, nn.Module]:
+        """The heads, the main one first."""
+        return dict(self.heads.items())
+
+    @property
+    def head(self) -> nn.Module:
+        """The main head, the first.
+
+        Raises:
+            UsageError: the model has none.
+        """
+        for head in self.heads.values():
+            return head
+        raise UsageError("this encoder has no head at all", "it has: hidden()")
+
     def prepare(
         self,
-        inputs: Inputs,
+        inputs: Given,
         *,
         real: Bool[Tensor, "B L"] | None = None,
         positions: Int[Tensor, "#B L"] | None = None,
@@ -102,39 +136,31 @@ class Encoder(nn.Module):
             taps=taps,
         )
 
-    def hidden(self, inputs: Inputs, **call: Any) -> Float[Tensor, "B L D"]:
-        """Return the final stream; arguments as in ``prepare``."""
-        return self.stack(*self.prepare(inputs, **call))
+    def stream(
+        self, batch: Batch, *, kernel: Kernel | None, scan: str | None, losses: list[Tensor] | None, taps: Taps | None
+    ) -> Float[Tensor, "B L D"]:
+        """Return the final stream of the tokens or images."""
+        (read,) = self.spec.inputs
+        how = {name: batch[name] for name in self.how if name in batch}
+        return self.stack(*self.prepare(batch[read], kernel=kernel, scan=scan, losses=losses, taps=taps, **how))
 
-    def forward(self, inputs: Inputs, *, head: str | None = None, **call: Any) -> Float[Tensor, "..."]:
-        """Return the answer of a head, the main one by default; arguments as in ``prepare``.
+    def read(
+        self,
+        source: Given,
+        *,
+        real: Bool[Tensor, "B S"] | None = None,
+        kernel: Kernel | None = None,
+        taps: Taps | None = None,
+    ) -> Memory:
+        """Return the final stream as the memory of a decoder, and which of its places are real; ``None`` is all.
 
         Raises:
-            UsageError: the model has no head, or none of this name.
+            UsageError: padding of images, which they do not have.
         """
-        chosen = self._head(head)
-        x_BLD, ctx = self.prepare(inputs, **call)
-        return ctx.tap(self, "logits", chosen(self.stack(x_BLD, ctx), call.get("real")))
+        spec: Any = self.spec
+        spec.embed.input.check_padding(real)
+        return self.stack(*self.prepare(source, real=real, kernel=kernel, taps=taps)), real
 
-    @property
-    def head(self) -> nn.Module:
-        """The main head, the first.
-
-        Raises:
-            UsageError: the model has none.
-        """
-        return self._head(None)
-
-    def _head(self, name: str | None) -> nn.Module:
-        chosen = next(iter(self.heads), "") if name is None else name
-        if chosen not in self.heads:
-            raise UsageError(
-                f"this encoder has no head {name or 'at all'}", f"it has: {', '.join(self.heads) or 'hidden()'}"
-            )
-        return self.heads[chosen]
-
-    @torch.no_grad()
-    def outputs(self, inputs: Inputs, **call: Any) -> dict[str, Tensor]:
-        """Return the answers of all heads by name; arguments as in ``prepare``."""
-        x_BLD = self.hidden(inputs, **call)
-        return {name: head(x_BLD, call.get("real")) for name, head in self.heads.items()}
+    def stand_before(self, decoder: Stack) -> None:
+        """Take a name of its own in traces, beside the stack that answers."""
+        self.stack.path, self.stack.role, decoder.role = "encoder.", "encoder", ""

@@ -1,8 +1,8 @@
-"""The encoder-decoder: one stack reads, the other writes while it looks at what was read (Vaswani et al. 2017)."""
+"""The encoder-decoder: one side reads, the other writes while it looks at what was read."""
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -10,14 +10,21 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from orrery.models.calls import check_start, default_kernel, real_of, tie
+from orrery.models.decoder import LANGUAGE_MODEL
+from orrery.models.encoder import Encoder
+from orrery.models.inputs import Batch, Inputs
+from orrery.models.model import Model, ModelSpec
 from orrery.models.places import placed
+from orrery.models.recurrent_encoder import RecurrentEncoder
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache import UNCACHED, Cache
 from orrery.nn.caches import RowCache, fitting
 from orrery.nn.context import Context, Taps
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
+from orrery.nn.inputs import Tokens
 from orrery.nn.masks import PLAIN_FULL, BoundMask
+from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
 
@@ -84,27 +91,93 @@ class EncoderDecoderState:
         return self.cache.bytes() + self.read.memory_BSD.nbytes
 
 
-class ConditionalDecoder(nn.Module, ABC):
-    """``head(decoder(embed(target), read(source)))``: it writes while it looks at what it has read.
+class EncoderDecoder(Model):
+    """``head(decoder(embed(target), projection(reader(source))))``: it writes while it looks at what it has read.
 
-    A final one says how it reads, and builds the parts named here.
-    Shapes: target ``[B, L]`` to the logits of each next target token ``[B, L, V]``.
+    The reader is an encoder over tokens (Vaswani et al. 2017) or over images (Vinyals et al. 2015, with Transformers on
+    both sides), or a recurrence (Cho et al. 2014; Bahdanau et al. 2015).
+    Shapes: source ``[B, S]`` or images ``[B, channels, rows, columns]``, and target ``[B, L]``, to the logits of each
+    next target token ``[B, L, V]``.
     """
 
-    role: str = ""
-    first: int
-    kernel: Kernel
-    scan: str | None = None
-    target: TokenEmbedding
-    decoder: Stack
-    head: LanguageModelHead
+    renamed: ClassVar[Mapping[str, str]] = {
+        r"^embed\.": "reader.embed.",
+        r"^encoder\.": "reader.stack.",
+        r"^reader\.(?=engine\.|summary\.|reader\.)": "reader.recurrence.",
+        r"^eyes\.": "reader.",
+        r"^bridge\.": "projection.",
+    }
+    how = frozenset({"source_real", "real", "positions", "prefix"})
+
+    @spec
+    class Spec(ModelSpec):
+        """The whole architecture.
+
+        ``target`` is the decoder's own embedding, ``None`` where it is the reader's; ``start`` is the token that every
+        target begins with; ``projection`` brings what was read to the decoder's width; ``heads`` are those beside the
+        language model's.
+        """
+
+        reader: Encoder.Spec | RecurrentEncoder.Spec
+        decoder: Stack.Spec
+        head: LanguageModelHead.Spec
+        start: int
+        target: TokenEmbedding.Spec | None = None
+        projection: ModuleSpec = Identity.Spec()
+        heads: Mapping[str, ModuleSpec] = field(default_factory=dict)
+
+        @property
+        def inputs(self) -> Inputs:
+            """What the reader reads, and the target's tokens, which stand under ``ids``."""
+            (read,) = self.reader.inputs.values()
+            written = self.reader.embed if self.target is None else self.target
+            return {"source" if isinstance(read, Tokens) else "images": read, "ids": written.input}
+
+        @property
+        def answering(self) -> Stack.Spec:
+            """The stack that writes."""
+            return self.decoder
+
+        @property
+        def head_names(self) -> tuple[str, ...]:
+            """The language model's, then the others."""
+            return (LANGUAGE_MODEL, *self.heads)
+
+        @property
+        def writes(self) -> bool:
+            """It does."""
+            return True
+
+        def build(self, width: int = 0) -> "EncoderDecoder":
+            """Return the model, its weights as torch leaves them; the width is the spec's own."""
+            return EncoderDecoder(self)
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__()
+        self.spec = spec
+        self.first: int = spec.start
+        self.kernel: Kernel = default_kernel(spec)
+        self.reader = spec.reader.build()
+        self.projection = spec.projection.build(spec.reader.out_width(spec.reader.width))
+        own = None if spec.target is None else spec.target.build(spec.decoder.entry_width(spec.width))
+        target: Any = self.reader.embed if own is None else own
+        self.target = target
+        self.decoder, self.head = spec.decoder.build(spec.width), spec.head.build(spec.width)
+        self.heads = nn.ModuleDict({name: head.build(spec.width) for name, head in spec.heads.items()})
+        self.reader.stand_before(self.decoder)
+        if spec.head.tied:
+            tie(target.token, self.head)
 
     @property
-    def stack(self) -> Stack:
+    def stack(self) -> Stack:  # type: ignore[override]
         """The stack that answers: the decoder."""
         return self.decoder
 
-    @abstractmethod
+    @property
+    def named_heads(self) -> Mapping[str, nn.Module]:
+        """The language model's head, then the others."""
+        return {LANGUAGE_MODEL: self.head, **self.heads}
+
     def read(
         self,
         source: Tensor,
@@ -113,7 +186,9 @@ class ConditionalDecoder(nn.Module, ABC):
         kernel: Kernel | None = None,
         taps: Taps | None = None,
     ) -> Read:
-        """Encode the sources; ``real`` says which of their tokens are no padding."""
+        """Read the sources; ``real`` says which of their tokens are no padding, which may stand on either side."""
+        memory_BSM, seen_BS = self.reader.read(source, real=real, kernel=kernel or self.kernel, taps=taps)
+        return Read(self.projection(memory_BSM), seen_BS)
 
     def prepare(
         self,
@@ -126,6 +201,7 @@ class ConditionalDecoder(nn.Module, ABC):
         cache: Cache = UNCACHED,
         kernel: Kernel | None = None,
         scan: str | None = None,
+        losses: list[Tensor] | None = None,
         taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B L D"], Context]:
         """Embed the target's tokens and bind everything that varies per call; always eager.
@@ -139,6 +215,7 @@ class ConditionalDecoder(nn.Module, ABC):
             cache: keys and values of earlier calls.
             kernel: the attention kernel; by default the model's own, ``model.kernel``.
             scan: the form of mixers with a state; by default ``model.scan``, or each mixer's own.
+            losses: where auxiliary losses (load balance) are appended.
             taps: a recorder.
         """
         at = placed(self.decoder, target_BL, real=real, positions=positions, prefix=prefix, cache=cache)
@@ -150,36 +227,22 @@ class ConditionalDecoder(nn.Module, ABC):
             cache=cache,
             kernel=kernel or self.kernel,
             scan=scan or self.scan,
+            losses=losses,
             taps=taps,
             memory=read.memory_BSD,
             memory_mask=read.mask,
         )
 
-    def hidden(
-        self,
-        source: Tensor,
-        target_BL: Int[Tensor, "B L"],
-        *,
-        source_real: Bool[Tensor, "B S"] | None = None,
-        kernel: Kernel | None = None,
-        taps: Taps | None = None,
-        **call: Any,
+    def stream(
+        self, batch: Batch, *, kernel: Kernel | None, scan: str | None, losses: list[Tensor] | None, taps: Taps | None
     ) -> Float[Tensor, "B L D"]:
-        """Return the decoder's final stream; ``source_real`` is ``real`` for the source, the rest as in ``prepare``."""
-        read = self.read(source, real=source_real, kernel=kernel, taps=taps)
-        return self.decoder(*self.prepare(target_BL, read, kernel=kernel, taps=taps, **call))
-
-    def forward(
-        self,
-        source: Tensor,
-        target_BL: Int[Tensor, "B L"],
-        *,
-        taps: Taps | None = None,
-        **call: Any,
-    ) -> Float[Tensor, "B L V"]:
-        """Return the logits of every next target token; arguments as in ``hidden``."""
-        logits_BLV = self.head(self.hidden(source, target_BL, taps=taps, **call))
-        return logits_BLV if taps is None else taps("logits", logits_BLV)
+        """Return the decoder's final stream; ``source_real`` is ``real`` for the source."""
+        source = next(iter(self.spec.inputs))
+        read = self.read(batch[source], real=batch.get("source_real"), kernel=kernel, taps=taps)
+        how: dict[str, Any] = {name: batch[name] for name in ("real", "positions", "prefix") if name in batch}
+        return self.decoder(
+            *self.prepare(batch["ids"], read, kernel=kernel, scan=scan, losses=losses, taps=taps, **how)
+        )
 
     def start(
         self,
@@ -190,6 +253,7 @@ class ConditionalDecoder(nn.Module, ABC):
         prompt: Int[Tensor, "B N"] | None = None,
         cache: RowCache | None = None,
         kernel: Kernel | None = None,
+        taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B V"], EncoderDecoderState]:
         """Read the sources (right-padded rows) and return the logits after the start token, or after ``prompt``.
 
@@ -199,15 +263,15 @@ class ConditionalDecoder(nn.Module, ABC):
             UsageError: the start token is none that the model writes.
         """
         real = None if lengths is None else real_of(source, lengths)
-        read = self.read(source, real=real, kernel=kernel)
+        read = self.read(source, real=real, kernel=kernel, taps=taps)
         if cache is None:
             cache = fitting(self.decoder.masks, len(source), capacity, source.device)
         state = EncoderDecoderState(read, cache)
         begin = prompt
         if begin is None:
-            check_start(self.first, self.target.token.num_embeddings)
+            check_start(self.first, self.spec.target_vocabulary)
             begin = torch.full((len(source), 1), self.first, dtype=torch.long, device=source.device)
-        logits_BNV, state = self.step(begin, state, kernel=kernel)
+        logits_BNV, state = self.step(begin, state, kernel=kernel, taps=taps)
         return logits_BNV[:, -1], state
 
     def step(
@@ -217,64 +281,10 @@ class ConditionalDecoder(nn.Module, ABC):
         lengths: Int[Tensor, "B"] | None = None,
         *,
         kernel: Kernel | None = None,
+        taps: Taps | None = None,
     ) -> tuple[Float[Tensor, "B N V"], EncoderDecoderState]:
         """Take N more target tokens a row and return the logits after each."""
-        x_BND, ctx = self.prepare(tokens, state.read, real=real_of(tokens, lengths), cache=state.cache, kernel=kernel)
-        return self.head(self.decoder(x_BND, ctx)), state
-
-
-class EncoderDecoder(ConditionalDecoder):
-    """``head(decoder(embed(target), encoder(embed(source))))``.
-
-    Shapes: source ``[B, S]`` and target ``[B, L]`` to the logits of each next target token ``[B, L, V]``.
-    """
-
-    @spec
-    class Spec(ModuleSpec):
-        """The whole architecture.
-
-        ``target`` is the decoder's own embedding, ``None`` where both sides share one; ``start`` is the token that
-        every target begins with.
-        """
-
-        width: int
-        context: int
-        embed: TokenEmbedding.Spec
-        encoder: Stack.Spec
-        decoder: Stack.Spec
-        head: LanguageModelHead.Spec
-        start: int
-        target: TokenEmbedding.Spec | None = None
-
-        def build(self, width: int = 0) -> "EncoderDecoder":
-            """Return the model, its weights as torch leaves them; the width is the spec's own."""
-            return EncoderDecoder(self)
-
-    def __init__(self, spec: Spec) -> None:
-        super().__init__()
-        self.spec, self.first = spec, spec.start
-        self.kernel: Kernel = default_kernel(spec)
-        self.embed = spec.embed.build(spec.encoder.entry_width(spec.width))
-        self.target = self.embed if spec.target is None else spec.target.build(spec.decoder.entry_width(spec.width))
-        self.encoder, self.decoder = spec.encoder.build(spec.width), spec.decoder.build(spec.width)
-        self.encoder.path = "encoder."
-        self.encoder.role, self.decoder.role = "encoder", ""
-        self.head = spec.head.build(spec.width)
-        if spec.head.tied:
-            tie(self.target.token, self.head)
-
-    def read(
-        self,
-        source: Int[Tensor, "B S"],
-        *,
-        real: Bool[Tensor, "B S"] | None = None,
-        kernel: Kernel | None = None,
-        taps: Taps | None = None,
-    ) -> Read:
-        """Run the encoder over the sources; padding may stand on either side."""
-        at = placed(self.encoder, source, real=real)
-        chosen = kernel or self.kernel
-        prepared = self.encoder.prepare(
-            self.embed(source), at.places, at.real, whole=at.whole, cache=UNCACHED, kernel=chosen, taps=taps
-        )
-        return Read(self.encoder(*prepared), real)
+        real = real_of(tokens, lengths)
+        x_BND, ctx = self.prepare(tokens, state.read, real=real, cache=state.cache, kernel=kernel, taps=taps)
+        logits_BNV = self.head(self.decoder(x_BND, ctx))
+        return logits_BNV if taps is None else taps("logits", logits_BNV), state

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from orrery.errors import MachineError, ModelFileError
-from orrery.models.assemblies import AssemblySpec
 from orrery.models.condensed import condense
+from orrery.models.model import ModelSpec
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.spec import traverse
 
@@ -41,7 +41,7 @@ def check_numbers(config: Mapping[str, Any], path: Path | str) -> None:
             )
 
 
-def check_size(spec: AssemblySpec, elements: int, path: Path) -> None:
+def check_size(spec: ModelSpec, elements: int, path: Path) -> None:
     """Refuse an architecture that is far larger than the files beside it, before it is built.
 
     Raises:
@@ -60,7 +60,7 @@ def check_size(spec: AssemblySpec, elements: int, path: Path) -> None:
         )
 
 
-def check_memory(spec: AssemblySpec, copies: int, source: str) -> None:
+def check_memory(spec: ModelSpec, copies: int, source: str) -> None:
     """Refuse a model to be trained that this machine's memory cannot hold, before it is built.
 
     Args:

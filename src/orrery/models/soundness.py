@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery.errors import ModelFileError, OrreryError
-from orrery.models.assemblies import AssemblySpec
+from orrery.models.model import ModelSpec
 from orrery.nn.spec import ModuleSpec, Value, traverse
 from orrery.nn.stack import Stack
 
@@ -23,13 +23,13 @@ _RATES = {"dropout", "rate"}
 _SCALARS = (bool, int, float, str)
 
 
-def check_whole(spec: Any) -> AssemblySpec:
+def check_whole(spec: Any) -> ModelSpec:
     """Return the spec if it is that of a whole model whose numbers can be meant.
 
     Raises:
         ModelFileError: it is not; the place in the tree is named.
     """
-    if not isinstance(spec, AssemblySpec):
+    if not isinstance(spec, ModelSpec):
         kind = spec.kind if isinstance(spec, ModuleSpec) else type(spec).__name__
         raise ModelFileError(f"{kind} is not a whole model", "a whole model is a kind such as models.decoder.Decoder")
     for path, node in traverse(spec):

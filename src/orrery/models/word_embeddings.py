@@ -22,7 +22,8 @@ def embedding_table(model: nn.Module) -> Tensor:
     Raises:
         UsageError: it reads no tokens.
     """
-    found = getattr(getattr(model, "embed", None), "token", None)
+    reader = getattr(model, "reader", model)
+    found = getattr(getattr(reader, "embed", None), "token", None)
     if not isinstance(found, nn.Embedding):
         raise UsageError(f"{type(model).__name__} has no table of tokens", "take a model that reads text")
     return found.weight

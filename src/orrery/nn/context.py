@@ -3,7 +3,7 @@
 Modules hold parameters; calls hold state. A module that needs positions, a mask, the cache or a tap asks the context.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -22,6 +22,15 @@ class Taps(Protocol):
 
     def __call__(self, key: str, value: Tensor) -> Tensor:
         """Return ``value``, kept under ``key``, or what stands in for it."""
+        ...
+
+
+@runtime_checkable
+class EditingTaps(Taps, Protocol):
+    """What a recorder offers to a module that makes a value step by step and needs each step's edit at once."""
+
+    def edit_in_time(self, key: str) -> Callable[[Tensor], Tensor] | None:
+        """Hand the edit of ``key`` over to its owner, if there is one; what is then shown is already edited."""
         ...
 
 
@@ -62,8 +71,12 @@ class Context:
         The key is ``blocks.<depth>.<role>.<name>`` inside a block and ``<name>`` outside; it depends on the role
         of the owner, not on where it is nested, so every family has the same keys.
         """
-        if self.taps is None:
-            return value
+        return value if self.taps is None else self.taps(self._key(owner, name), value)
+
+    def edit_in_time(self, owner: nn.Module, name: str) -> Callable[[Tensor], Tensor] | None:
+        """Return the edit of a value that its owner makes step by step, to be applied there before it is shown."""
+        return self.taps.edit_in_time(self._key(owner, name)) if isinstance(self.taps, EditingTaps) else None
+
+    def _key(self, owner: nn.Module, name: str) -> str:
         block = "" if self.layer is None else self.layer.path
-        parts = (block, getattr(owner, "role", ""), name)
-        return self.taps(".".join(filter(None, parts)), value)
+        return ".".join(filter(None, (block, getattr(owner, "role", ""), name)))

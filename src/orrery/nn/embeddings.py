@@ -5,6 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from orrery.errors import DataError, UsageError
+from orrery.nn.inputs import Tokens
 from orrery.nn.spec import ModuleSpec, spec
 
 
@@ -16,6 +17,11 @@ class TokenEmbedding(nn.Module):
         """The number of tokens."""
 
         vocabulary: int
+
+        @property
+        def input(self) -> Tokens:
+            """What it reads."""
+            return Tokens(self.vocabulary)
 
         def build(self, width: int) -> "TokenEmbedding":
             """Return a table of normal numbers."""
@@ -50,6 +56,11 @@ class SegmentedEmbedding(nn.Module):
 
         vocabulary: int
         segments: int
+
+        @property
+        def input(self) -> Tokens:
+            """What it reads."""
+            return Tokens(self.vocabulary)
 
         def build(self, width: int) -> "SegmentedEmbedding":
             """Return the two tables."""

@@ -1,6 +1,6 @@
 """What parts were called in files of earlier versions, and what they are called now, so that old files load."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 LEGACY_KINDS: Mapping[str, str] = {
@@ -34,6 +34,42 @@ LEGACY_FIELDS: Mapping[str, Mapping[str, str]] = {
     "nn.feedforward.routers.GroupLimited": {"judged_by": "best_per_group"},
 }
 """Of a kind, as it is called now: old name of a field to new name."""
+
+
+def _read_by_an_encoder(old: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Put the embedding and the stack that read into an encoder."""
+    if "encoder" not in old:
+        return old
+    named = {"width": "width", "context": "context", "embed": "embed", "encoder": "stack"}
+    reader = {"kind": "models.encoder.Encoder", "heads": {}, **{named[key]: old[key] for key in named if key in old}}
+    return {**_without(old, "embed", "encoder"), "reader": reader}
+
+
+def _read_by_a_recurrence(old: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Put the embedding and the recurrence that read into one part."""
+    named = {"width": "width", "embed": "embed", "enter": "enter", "reader": "recurrence"}
+    parts = {named[key]: old[key] for key in named if key in old}
+    reader = {"kind": "models.recurrent_encoder.RecurrentEncoder", **parts}
+    return {**_without(old, "embed", "enter"), "kind": "models.encoder_decoder.EncoderDecoder", "reader": reader}
+
+
+def _read_from_images(old: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Call the encoder of images the reader."""
+    named = {"eyes": "reader", "bridge": "projection"}
+    fields = {named.get(key, key): value for key, value in old.items()}
+    return {**fields, "kind": "models.encoder_decoder.EncoderDecoder"}
+
+
+def _without(old: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in old.items() if key not in keys}
+
+
+LEGACY_FORMS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
+    "models.encoder_decoder.EncoderDecoder": _read_by_an_encoder,
+    "models.sequence_to_sequence.SequenceToSequence": _read_by_a_recurrence,
+    "models.vision.Captioner": _read_from_images,
+}
+"""By kind, how the JSON of an assembly of an earlier version becomes that of today."""
 
 LEGACY_PARTS: Mapping[str, Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]]] = {
     "nn.residual.Residual": {"skip": ({"kind": "nn.residual.Scale", "factor": 0.0}, {"kind": "nn.residual.NoSkip"})},

@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 from orrery.errors import UsageError
 from orrery.nn.cache import State
 from orrery.nn.context import Context
+from orrery.nn.gate_edits import StepEdit, edits_in_time, unedited
 from orrery.nn.segments import PackedSegments
 
 Show: TypeAlias = Callable[[str, Tensor], Tensor]
@@ -85,10 +86,8 @@ class StatefulMixer(nn.Module, ABC):
         assert ctx.segments is not None
         segments, form = ctx.segments[self.mask], self.form(ctx.scan)
         before = ctx.layer.resume(self.mask, self.role) or self.begin(x_BLD)
-        show = partial(self._show, ctx)
-        if ctx.taps is not None and form != "step":
-            self.watch(x_BLD, segments, before, show)
-        y_BLD, after = self.compute(form, x_BLD, segments, before, show)
+        run = self.compute if ctx.taps is None else partial(self.watched, ctx)
+        y_BLD, after = run(form, x_BLD, segments, before)
         ctx.layer.leave(self.mask, self.role, after)
         return ctx.tap(self, self.output, y_BLD)
 
@@ -107,12 +106,14 @@ class StatefulMixer(nn.Module, ABC):
         segments: PackedSegments | None,
         before: State,
         show: Show = unseen,
+        edit: StepEdit = unedited,
     ) -> tuple[Float[Tensor, "B L D"], State]:
         """Return the outputs in one form, and each row's state after its last segment; states ``[B, ...]``.
 
-        A segment begins with its row's state: a row of several documents has none before them.
+        A segment begins with its row's state: a row of several documents has none before them. Only the steps have
+        anything to ``show`` and to ``edit``.
         """
-        run = self.forms.get(form) or partial(self.steps, show=show)
+        run = self.forms.get(form) or partial(self.steps, show=show, edit=edit)
         if segments is None:
             return run(x_BLD, None, before)
         if not len(segments.row_N):
@@ -121,21 +122,54 @@ class StatefulMixer(nn.Module, ABC):
         after = tuple(old.index_copy(0, segments.row_N, new) for old, new in zip(before, ended, strict=True))
         return y_BLD, after
 
-    def watch(self, x_BLD: Tensor, segments: PackedSegments | None, before: State, show: Show) -> None:
-        """Run the definition for the recorder alone."""
-        show("stepwise", self.compute("step", x_BLD, segments, before, show)[0])
+    def watched(
+        self, ctx: Context, form: str, x_BLD: Tensor, segments: PackedSegments | None, before: State
+    ) -> tuple[Tensor, State]:
+        """Compute in one form, and show what is inside the steps, which decide nothing unless an edit reaches it."""
+        seen: dict[str, Tensor] = {}
+        stepwise = self.compute("step", x_BLD, segments, before, seen.setdefault)
+        edit = self._edit(ctx, x_BLD, segments, seen)
+        if edit is not None:
+            seen = {}
+            stepwise = self.compute("step", x_BLD, segments, before, seen.setdefault, edit)
+        beside = edit is None and form != "step"
+        for name, value_BLE in (seen | ({"stepwise": stepwise[0]} if beside else {})).items():
+            if ctx.tap(self, name, value_BLE) is not value_BLE:
+                raise UsageError(f"the {name} of a recurrence is shown, not edited", "edit its gates, or its state")
+        return self.compute(form, x_BLD, segments, before) if beside else stepwise
+
+    def _edit(
+        self, ctx: Context, x_BLD: Tensor, segments: PackedSegments | None, gates: Mapping[str, Tensor]
+    ) -> StepEdit | None:
+        """Return the edits that reach gates, step by step, if there are any."""
+        held = _segments_of(x_BLD, segments)
+        ends = held.pack(x_BLD).batch_sizes.cumsum(0).tolist()
+        packed = {name: held.pack(gate_BLE).data for name, gate_BLE in gates.items()}
+        return edits_in_time(
+            partial(ctx.edit_in_time, self),
+            packed,
+            put=lambda name, gate_ME: held.unpack(gate_ME),
+            take=lambda name, gate_BLE: held.pack(gate_BLE).data,
+            at=lambda step: slice(ends[step - 1] if step else 0, ends[step]),
+        )
 
     def steps(
-        self, x_BLD: Tensor, segments: PackedSegments | None, state: State, *, show: Show = unseen
+        self,
+        x_BLD: Tensor,
+        segments: PackedSegments | None,
+        state: State,
+        *,
+        show: Show = unseen,
+        edit: StepEdit = unedited,
     ) -> tuple[Tensor, State]:
         """Run ``step`` token by token, over all segments that reach so far; ``show`` sees ``[B, L, E]``."""
-        if segments is None:
-            segments = PackedSegments.of_real(x_BLD.new_ones(x_BLD.shape[:2], dtype=torch.bool))
+        segments = _segments_of(x_BLD, segments)
         packed, seen = segments.pack(x_BLD), dict[str, list[Tensor]]()
 
         def collect(name: str, value_BE: Tensor) -> Tensor:
-            seen.setdefault(name, []).append(value_BE)
-            return value_BE
+            steps = seen.setdefault(name, [])
+            steps.append(edit(len(steps), name, value_BE))
+            return steps[-1]
 
         y_MD, after = self._loop(packed, state, collect)
         for name, values in seen.items():
@@ -160,10 +194,10 @@ class StatefulMixer(nn.Module, ABC):
         """Return the form over segments that a form over rows makes: rows of like length are computed together."""
         return partial(_over_rows, form)
 
-    def _show(self, ctx: Context, name: str, value_BLE: Tensor) -> Tensor:
-        if ctx.tap(self, name, value_BLE) is not value_BLE:
-            raise UsageError(f"the {name} of a recurrence is shown, not edited", "edit its state, or what it added")
-        return value_BLE
+
+def _segments_of(x_BLD: Tensor, segments: PackedSegments | None) -> PackedSegments:
+    """Return the segments, one a row where there are none."""
+    return segments or PackedSegments.of_real(x_BLD.new_ones(x_BLD.shape[:2], dtype=torch.bool))
 
 
 def _over_rows(form: RowForm, x_BLD: Tensor, segments: PackedSegments | None, state: State) -> tuple[Tensor, State]:

@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
+from orrery.nn.inputs import Images
 from orrery.nn.spec import ModuleSpec, spec
 
 
@@ -33,6 +34,11 @@ class PatchEmbedding(nn.Module):
             if any(side < 1 or whole < side for whole, side in zip(self.image, self.patch, strict=True)):
                 raise UsageError(f"an image of {self.image} holds no patch of {self.patch}", "choose smaller patches")
             return 1 + (self.image[0] // self.patch[0]) * (self.image[1] // self.patch[1])
+
+        @property
+        def input(self) -> Images:
+            """What it reads."""
+            return Images(self.channels, *self.image)
 
         def build(self, width: int) -> "PatchEmbedding":
             """Return the embedding.

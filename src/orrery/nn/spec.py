@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 from torch import nn
 
 from orrery.errors import ModelFileError
-from orrery.nn.legacy_kinds import LEGACY_FIELDS, LEGACY_KINDS, LEGACY_PARTS
+from orrery.nn.legacy_kinds import LEGACY_FIELDS, LEGACY_FORMS, LEGACY_KINDS, LEGACY_PARTS
 
 _PACKAGE = __name__.partition(".")[0]
 _KIND = re.compile(r"(nn|models)(\.[a-z_]+)+\.[A-Z][A-Za-z0-9]*")
@@ -79,6 +79,8 @@ def from_json(value: Any, path: str = "spec") -> Any:
         ModelFileError: an unknown kind or field; the message names the path inside the tree.
     """
     if isinstance(value, Mapping) and "kind" in value:
+        if isinstance(value["kind"], str) and value["kind"] in LEGACY_FORMS:
+            value = LEGACY_FORMS[value["kind"]](value)
         cls = _resolve(value["kind"], path)
         known = {f.name for f in dataclasses.fields(cls)}
         names = LEGACY_FIELDS.get(cls.kind, {})

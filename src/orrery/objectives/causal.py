@@ -1,6 +1,5 @@
 """Next-token prediction: cross entropy with label smoothing, computed without ever holding all logits."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -17,22 +16,18 @@ TERM = "next_token"
 LOGITS_AT_ONCE = 2**22
 
 
-class TokenObjective(ABC):
-    """``-log p(target)`` in nats, summed over the targets that are not -100; a final one says what is predicted from.
+class CausalLanguageModel:
+    """``-log p(target)`` in nats, summed over the targets that are not -100: each next token from those before it.
 
     With label smoothing ``e`` the target distribution is ``q(v) = (1 - e) [v = target] + e / V`` and a token
     costs ``-sum_v q(v) log p(v)``. Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4 (``e =
-    0.1``). The model offers ``hidden`` and ``head``.
+    0.1``). A batch has what the model reads, and ``targets`` [B L].
 
     Differs from Vaswani et al.'s code, which shares ``e`` among the other ``V - 1`` tokens.
     """
 
     def __init__(self, label_smoothing: float = 0.0) -> None:
         self.label_smoothing = label_smoothing
-
-    @abstractmethod
-    def hidden(self, model: nn.Module, batch: Batch) -> Float[Tensor, "B L D"]:
-        """Return the stream from which the head predicts the targets."""
 
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
         """Return the batch as it is: nothing is drawn."""
@@ -42,36 +37,27 @@ class TokenObjective(ABC):
         """Count the targets that are not ignored."""
         return {TERM: int((batch["targets"] != IGNORED).sum())}
 
-    def loss(self, model: nn.Module, batch: Batch) -> dict[str, Term]:
-        """Return the summed cross entropy of the batch and its number of targets."""
-        x_BLD, targets_BL = self.hidden(model, batch), batch["targets"]
-        total = head_cross_entropy(model, x_BLD.flatten(0, 1), targets_BL.flatten(), self.label_smoothing)
+    def loss(self, model: Any, batch: Batch) -> dict[str, Term]:
+        """Return the summed cross entropy of the main head, and the number of targets."""
+        targets_BL = batch["targets"]
+
+        def summed(head: nn.Module, x_BLD: Tensor, real_BL: Tensor | None) -> Tensor:
+            return head_cross_entropy(head, x_BLD.flatten(0, 1), targets_BL.flatten(), self.label_smoothing)
+
+        # Inside the call, so that what wraps the model (sharding, compilation) has the head's weights at hand.
+        (total,) = model(batch, {model.spec.head_names[0]: summed}).values()
         return {TERM: Term(total, (targets_BL != IGNORED).sum())}
 
 
-class CausalLanguageModel(TokenObjective):
-    """Predict each next token from those before it.
-
-    A batch has ``ids`` and ``targets`` [B L], and where the source packs or pads also ``positions``,
-    ``documents`` and ``real``, and ``prefix`` where a mask has one: the model receives them.
-    """
-
-    def hidden(self, model: nn.Module, batch: Batch) -> Float[Tensor, "B L D"]:
-        """Read the ids."""
-        context = {name: batch[name] for name in ("positions", "documents", "real", "prefix") if name in batch}
-        return model.hidden(batch["ids"], **context)  # type: ignore[operator]
-
-
 def head_cross_entropy(
-    model: nn.Module, x_ND: Float[Tensor, "N D"], targets_N: Int[Tensor, "N"], label_smoothing: float = 0.0
+    head: nn.Module, x_ND: Float[Tensor, "N D"], targets_N: Int[Tensor, "N"], label_smoothing: float = 0.0
 ) -> Float[Tensor, ""]:
-    """Return ``cross_entropy(model.head(x), targets)`` summed, in pieces of at most 4 million logits.
+    """Return ``cross_entropy(head(x), targets)`` summed, in pieces of at most 4 million logits.
 
     Gradients are taken piece by piece in the forward pass, so the logits are computed once and never stored;
     the result has a first derivative only. The arithmetic of the loss is at least float32.
     """
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    head: Callable[[Tensor], Tensor] = model.head  # type: ignore[assignment]
+    parameters = [parameter for parameter in head.parameters() if parameter.requires_grad]
     total: Tensor = HeadCrossEntropy.apply(head, label_smoothing, x_ND, targets_N, *parameters)
     return total
 

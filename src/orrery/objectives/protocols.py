@@ -1,13 +1,12 @@
 """What the training loop knows of an objective: terms of a loss, each a sum over a count."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-Batch = Mapping[str, Tensor]
+from orrery.models.inputs import Batch
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Objective(Protocol):
         """Count what each term will sum, before any forward pass, so that micro-batches share one denominator."""
         ...
 
-    def loss(self, model: nn.Module, batch: Batch) -> dict[str, Term]:
+    def loss(self, model: Any, batch: Batch) -> dict[str, Term]:
         """Return the terms of the loss of ``model`` on a prepared batch."""
         ...
 

@@ -12,10 +12,8 @@ from torch import Tensor
 from orrery.checkpoints.tensors import raw_bytes
 from orrery.errors import UsageError
 from orrery.inspection.recorder import Recorder
-from orrery.models.assemblies import AssemblySpec, target_vocabulary_of, vocabulary_of
-from orrery.models.encoder import Encoder
-from orrery.models.vision import Captioner
-from orrery.nn.patches import PatchEmbedding
+from orrery.models.model import ModelSpec
+from orrery.nn.inputs import Images
 from orrery.reading.architecture import of_folder
 from orrery.reading.placement import DTYPES
 from orrery.reading.read import locate, read
@@ -98,33 +96,33 @@ def compare(
     return Parity(_steps(ours, theirs), BOUNDS[dtype], changed, sorted(ours.keys() ^ theirs.keys()))
 
 
-def inputs(specs: Sequence[AssemblySpec], seed: int) -> list[Tensor]:
+def inputs(specs: Sequence[ModelSpec], seed: int) -> list[Tensor]:
     """Return random tokens or images that both models know, and targets where a decoder stands beside the reader.
 
     Raises:
         UsageError: they take different things.
     """
-    kinds = [(target_vocabulary_of(spec) is not None, _images(spec)) for spec in specs]
+    kinds = [(spec.target_vocabulary is not None, _images(spec)) for spec in specs]
     if kinds[0] != kinds[1]:
         raise UsageError("these two models do not take the same input", "compare models of one kind")
     writes, image = kinds[0]
     length = min(LONGEST, *(spec.context for spec in specs))
     rng = torch.Generator().manual_seed(seed)
     if image is None:
-        known = min(filter(None, map(vocabulary_of, specs)))
+        known = min(spec.vocabulary for spec in specs if spec.vocabulary)
         given = [torch.randint(known, (ROWS, length), generator=rng)]
     else:
         given = [torch.randn(ROWS, *image, generator=rng)]
     if writes:
-        known = min(filter(None, map(target_vocabulary_of, specs)))
+        known = min(spec.target_vocabulary for spec in specs if spec.target_vocabulary)
         given.append(torch.randint(known, (ROWS, length), generator=rng))
     return given
 
 
-def _images(spec: AssemblySpec) -> tuple[int, ...] | None:
+def _images(spec: ModelSpec) -> tuple[int, ...] | None:
     """Return the shape of the images that a model reads, if it reads any."""
-    embed = spec.eyes.embed if isinstance(spec, Captioner.Spec) else spec.embed
-    return (embed.channels, *embed.image) if isinstance(embed, PatchEmbedding.Spec) else None
+    read = spec.inputs.get("images")
+    return read.shape if isinstance(read, Images) else None
 
 
 @torch.no_grad()
@@ -133,7 +131,7 @@ def look(folder: Path, given: Sequence[Tensor], dtype: torch.dtype) -> tuple[Val
     model = read(folder).model
     weights = {name: sha256(raw_bytes(tensor)).hexdigest() for name, tensor in weights_of(model).items()}
     recorder = Recorder()
-    run = model.hidden if isinstance(model, Encoder) and not model.heads else model
+    run = model.logits if model.spec.head_names else model.hidden
     model.to(dtype)
     run(*(x.to(dtype) if x.is_floating_point() else x for x in given), taps=recorder)
     return recorder.values, weights

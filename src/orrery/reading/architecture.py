@@ -8,14 +8,14 @@ from typing import Any
 from orrery.checkpoints.store import SPEC
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family, names, spec_of
-from orrery.models.assemblies import AssemblySpec
 from orrery.models.limits import check_numbers
+from orrery.models.model import ModelSpec
 from orrery.models.soundness import check_whole, describes_a_model
 from orrery.nn.spec import from_json
 from orrery.reading.files import CONFIG, read_json
 
 
-def published(config: Mapping[str, Any], path: Path) -> AssemblySpec:
+def published(config: Mapping[str, Any], path: Path) -> ModelSpec:
     """Return the architecture that the content of a ``config.json`` describes.
 
     Raises:
@@ -27,7 +27,7 @@ def published(config: Mapping[str, Any], path: Path) -> AssemblySpec:
         return check_whole(spec_of(rules, config))
 
 
-def own(path: Path) -> AssemblySpec:
+def own(path: Path) -> ModelSpec:
     """Return the architecture of a ``spec.json``.
 
     Raises:
@@ -39,7 +39,7 @@ def own(path: Path) -> AssemblySpec:
         return check_whole(from_json(content))
 
 
-def of_folder(folder: Path) -> AssemblySpec:
+def of_folder(folder: Path) -> ModelSpec:
     """Return the architecture of the model in a folder.
 
     Raises:
@@ -50,7 +50,7 @@ def of_folder(folder: Path) -> AssemblySpec:
     return published(read_json(folder / CONFIG), folder / CONFIG)
 
 
-def of_family(name: str, config: Path | None = None) -> AssemblySpec:
+def of_family(name: str, config: Path | None = None) -> ModelSpec:
     """Return a family's architecture, of a file like ``config.json`` or of the family's defaults.
 
     Where the defaults alone describe no model, because no published one has them all, it is the tiny configuration.

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import torch
@@ -23,11 +23,14 @@ _SHARD = re.compile(r"\w[\w.-]*")
 class Weights(Mapping[str, Tensor]):
     """The tensors of a folder: all headers are read and checked, each tensor is read when it is asked for."""
 
-    def __init__(self, files: list[TensorFile]) -> None:
-        self._files = {name: file for file in files for name in file}
+    def __init__(self, files: list[TensorFile], current: Callable[[str], str] = str) -> None:
+        self._files = {current(name): (file, name) for file in files for name in file}
+        if len(self._files) < sum(map(len, files)):
+            raise ModelFileError("two tensors of the files are one of the model", "get the files again")
 
     def __getitem__(self, name: str) -> Tensor:
-        return self._files[name][name]
+        file, stored = self._files[name]
+        return file[stored]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._files)
@@ -46,19 +49,22 @@ class Weights(Mapping[str, Tensor]):
         return {name: torch.empty(entry.shape, dtype=entry.dtype, device="meta") for name, entry in entries}
 
     def _entry(self, name: str) -> Entry:
-        return self._files[name].entries[name]
+        file, stored = self._files[name]
+        return file.entries[stored]
 
 
-def open_weights(folder: Path) -> Weights:
+def open_weights(folder: Path, current: Callable[[str], str] = str) -> Weights:
     """Open the weights of a folder, in ``model.safetensors`` or in the shards that its index names.
+
+    ``current`` says what a tensor is called now that the files call by an earlier name.
 
     Raises:
         ModelFileError: files are missing or damaged, or the folder has weights of a kind that is never loaded.
     """
     if (folder / WEIGHTS).is_file():
-        return Weights([TensorFile(folder / WEIGHTS)])
+        return Weights([TensorFile(folder / WEIGHTS)], current)
     if (folder / INDEX).is_file():
-        return Weights(_open_shards(folder))
+        return Weights(_open_shards(folder), current)
     if pickles := pickles_in(folder):
         raise ModelFileError(
             f"{folder} has its weights only as {pickles[0].name}, a pickle, which can run any code",

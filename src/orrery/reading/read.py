@@ -12,10 +12,9 @@ from orrery.checkpoints.names import FOLDER as CHECKPOINT
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError
 from orrery.families import current_names, load_family, rules_of
-from orrery.models.assemblies import Assembly, AssemblySpec, vocabulary_of
 from orrery.models.empty import build_empty
-from orrery.models.encoder_decoder import ConditionalDecoder
 from orrery.models.limits import check_size
+from orrery.models.model import Model, ModelSpec
 from orrery.models.soundness import describes_a_model
 from orrery.reading import hub
 from orrery.reading.architecture import own, published
@@ -44,7 +43,7 @@ class Stored:
     """
 
     folder: Path
-    model: Assembly
+    model: Model
     family: str | None = None
     config: Mapping[str, Any] | None = None
     generation: Mapping[str, Any] = field(default_factory=dict)
@@ -78,7 +77,7 @@ def _check_tokenizer(stored: Stored, say: Callable[[str], None]) -> None:
     Added tokens beyond the table are told of only: published models have them, for padding, and a text that holds
     one is refused when it comes.
     """
-    size, tokenizer = vocabulary_of(stored.model.spec), stored.tokenizer
+    size, tokenizer = stored.model.spec.vocabulary, stored.tokenizer
     if size is None or tokenizer is None or tokenizer.size <= size:
         return
     added = {token["id"] for token in tokenizer.definition.get("added_tokens") or ()}
@@ -141,7 +140,7 @@ def read_published(folder: Path, weights: Weights | None = None) -> Stored:
     return Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
 
 
-def _build(spec: AssemblySpec, path: Path) -> Assembly:
+def _build(spec: ModelSpec, path: Path) -> Model:
     with describes_a_model(path):
         return build_empty(spec)
 
@@ -155,14 +154,14 @@ def _read_checkpoint(folder: Path) -> Stored:
     if CHECKPOINT.fullmatch(folder.name) or (folder / manifest.NAME).is_file():
         manifest.check_folder(folder, needed=(MODEL, SPEC))
     model = _build(own(folder / SPEC), folder / SPEC)
-    weights = open_weights(folder)
+    weights = open_weights(folder, model.current_name)
     check_fit(model, weights.empty())
     fill(model, weights)
     run = folder.parent if folder.name == FINAL else folder.parent.parent
     recipe = _recipe(run).get("model") or {}
     # A recipe may leave the vocabulary and the start of targets to the tokenizer; the model knows what they were.
-    known = {"vocab_size": size} if (size := vocabulary_of(model.spec)) else {}
-    known |= {"decoder_start_token_id": model.first} if isinstance(model, ConditionalDecoder) else {}
+    known = {"vocab_size": size} if (size := model.spec.vocabulary) else {}
+    known |= {} if model.first is None else {"decoder_start_token_id": model.first}
     config = {**known, **(recipe.get("config") or {})}
     places = (folder, run, run / FINAL)
     chat = next(filter(None, map(read_templates, places)), {})

@@ -4,14 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from torch import nn
-
 import orrery
 from orrery.families import library_of
-from orrery.models.encoder import Encoder
-from orrery.models.encoder_decoder import ConditionalDecoder
-from orrery.models.vision import Captioner
-from orrery.nn.patches import PatchEmbedding
+from orrery.models.model import Model
 
 _CONTINUES = "text-generation"
 _TASKS: Mapping[str, str] = {
@@ -35,7 +30,7 @@ _SECTIONS = (
 )
 
 
-def model_card(family: str, model: nn.Module, facts: Mapping[str, Any]) -> str:
+def model_card(family: str, model: Model, facts: Mapping[str, Any]) -> str:
     """Return the text of README.md.
 
     Args:
@@ -58,14 +53,15 @@ def model_card(family: str, model: nn.Module, facts: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def pipeline_tag(model: nn.Module) -> str:
-    """Return what the hub calls the task of a model, by its assembly and its main head."""
-    if isinstance(model, ConditionalDecoder):
-        return "image-to-text" if isinstance(model, Captioner) else "text2text-generation"
-    if not isinstance(model, Encoder):
+def pipeline_tag(model: Model) -> str:
+    """Return what the hub calls the task of a model, by what it reads and its main head."""
+    spec, sees = model.spec, "images" in model.spec.inputs
+    if spec.reads_source:
+        return "image-to-text" if sees else "text2text-generation"
+    if spec.writes:
         return _CONTINUES
-    main = next(iter(model.heads), "")
-    if isinstance(model.embed, PatchEmbedding):
+    main = next(iter(spec.head_names), "")
+    if sees:
         return _SEEING.get(main, "image-feature-extraction")
     return _TASKS.get(main, "feature-extraction")
 

@@ -3,15 +3,12 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-
-from torch import nn
+from typing import Any
 
 from orrery.checkpoints.disk import write_text
 from orrery.checkpoints.tensors import write_tensors
 from orrery.generation.generate import Limits, generate
 from orrery.generation.samplers import sampler
-from orrery.models.decoder import Decoder
-from orrery.models.encoder_decoder import ConditionalDecoder
 from orrery.nn.spec import to_json
 from orrery.saving.save import save_model
 from orrery.training.building import Assembled
@@ -19,36 +16,39 @@ from orrery.training.config import Recipe
 from orrery.training.state import model_tensors
 
 
-def writer(recipe: Recipe, assembly: Assembled) -> Callable[[nn.Module, Path], None]:
+def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
     """Return what writes the final model: the Hugging Face layout for a family, spec and own names for a spec."""
+    base = None if assembly.base is None else assembly.base.stored
+    family = recipe.model.family if base is None else base.family
 
-    def layout(model: nn.Module, folder: Path) -> None:
+    def layout(model: Any, folder: Path) -> None:
         tokens = recipe.training.steps * assembly.batch_tokens
         card = {"name": recipe.name, "data": recipe.data.described, "tokens": tokens}
-        save_model(folder, model, str(recipe.model.family), assembly.config, assembly.tokenizer, card)
+        beside = () if base is None else (base.generation or None, base.chat)
+        save_model(folder, model, str(family), assembly.config, assembly.tokenizer, card, *beside)
 
-    def own(model: nn.Module, folder: Path) -> None:
+    def own(model: Any, folder: Path) -> None:
         write_tensors(folder / "model.safetensors", model_tensors(model))
         write_text(folder / "spec.json", json.dumps(to_json(assembly.spec), indent=1) + "\n")
         assembly.tokenizer.save(folder)
 
-    return layout if recipe.model.spec is None else own
+    # A published layout has no place for heads that a recipe adds.
+    return own if family is None or recipe.model.heads else layout
 
 
-def sample_writer(recipe: Recipe, assembly: Assembled) -> Callable[[nn.Module], str] | None:
+def sample_writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any], str] | None:
     """Return what writes a sample at each evaluation, from the recipe's prompt; None where it names none."""
     prompt = recipe.evaluation.sample
     if prompt is None:
         return None
-    tokenizer = assembly.tokenizer
+    tokenizer, apart = assembly.tokenizer, assembly.spec.reads_source
     limits = Limits(80, assembly.spec.context, frozenset({tokenizer.special("end")}))
 
-    def write(model: nn.Module) -> str:
-        assert isinstance(model, Decoder | ConditionalDecoder)
+    def write(model: Any) -> str:
         ids = tokenizer.encode(prompt) or [tokenizer.special("end")]
         draw = sampler(temperature=0.8, vocabulary=tokenizer.size)
         answer = generate(model.eval(), [ids], tokenizer, limits, sampler=draw, seed=recipe.seed)[0]
         model.train()
-        return prompt + answer.text if isinstance(model, Decoder) else f"{prompt} → {answer.text}"
+        return f"{prompt} → {answer.text}" if apart else prompt + answer.text
 
     return write

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from orrery.checkpoints.disk import fsync_file, fsync_folder, machine_errors
 from orrery.checkpoints.rules import to_theirs
@@ -15,6 +15,7 @@ from orrery.checkpoints.tensors import write_tensors
 from orrery.errors import UsageError
 from orrery.families import Family, load_family, model_type, rules_of, spec_of
 from orrery.models.dropout import without_dropout
+from orrery.models.model import Model
 from orrery.reading.files import CARD, CONFIG, GENERATION, WEIGHTS
 from orrery.reading.weights import refuse_buffers, weights_of
 from orrery.saving.card import model_card
@@ -43,7 +44,7 @@ class SavesItself(Protocol):
 
 def save_model(
     folder: str | Path,
-    model: nn.Module,
+    model: Model,
     family: str,
     config: Mapping[str, Any],
     tokenizer: SavesItself | None = None,

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from orrery.data.batches import SequentialWindows
 from orrery.errors import DataError, UsageError
 from orrery.language_model.model import LanguageModel
-from orrery.models.decoder import Decoder
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training.distributed import Alone
 from orrery.training.evaluate import Validation, add_batch, measures
@@ -42,7 +41,7 @@ def evaluate_perplexity(
         ModelFileError: a weight is no number, and so is the loss.
         UsageError: the model is no decoder, or a window is longer than its context.
     """
-    if not isinstance(lm.model, Decoder):
+    if not lm.model.spec.writes or lm.model.spec.reads_source:
         raise UsageError("only a decoder gives each token a probability from those before it", "load a decoder")
     size = lm.context if length is None else length
     if not 1 <= size <= lm.context:

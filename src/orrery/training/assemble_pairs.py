@@ -7,14 +7,12 @@ from orrery.data.corpora import Document, corpus_fingerprint, read_pairs
 from orrery.data.pair_batches import Ends, PairBatches, SequentialPairs
 from orrery.data.records import Pair
 from orrery.errors import DataError, UsageError
-from orrery.models.encoder_decoder import EncoderDecoder
-from orrery.models.sequence_to_sequence import SequenceToSequence
 from orrery.nn.spec import to_json
 from orrery.objectives.seq2seq import TeacherForced
 from orrery.text.tokenizer import Tokenizer
+from orrery.training.begin import base_of
 from orrery.training.building import (
     Assembled,
-    ConditionalSpec,
     family_config,
     fitting,
     make_tokenizer,
@@ -34,17 +32,19 @@ def assemble_pairs(recipe: Recipe, data: PairDataSettings) -> Assembled:
     """Read the pairs, make or load one tokenizer for both sides, and build batches, objective and a fresh model."""
     train = read(data, data.pairs)
     held_back = [] if data.val is None else read(data, data.val)
-    tokenizer = make_tokenizer(recipe.tokenizer, (text for pair in train for text in (pair.source, pair.target)))
+    base = base_of(recipe.model)
+    tokenizer = make_tokenizer(recipe.tokenizer, (text for pair in train for text in (pair.source, pair.target)), base)
     start, end = start_token(tokenizer), tokenizer.special("end")
-    config = family_config(recipe.model, vocab_size=tokenizer.size, decoder_start_token_id=start)
-    spec = check_start(conditional(read_spec(recipe.model, config)), tokenizer)
+    config = family_config(recipe.model, base, vocab_size=tokenizer.size, decoder_start_token_id=start)
+    spec = check_start(conditional(read_spec(recipe.model, config, base)), tokenizer)
     fitting(spec, tokenizer.size, recipe.batches.length)
     ends = Ends(spec.start, end)
     pairs, notes = short_enough(encode(tokenizer, train), recipe.batches.length, "training")
     others, more = short_enough(encode(tokenizer, held_back), recipe.batches.length, "validation")
+    model, said = prepared(spec.build(), recipe, tokenizer, base)
     source = PairBatches(pairs, ends, recipe.batches.size, recipe.seed)
     parts = Parts(
-        model=prepared(spec.build(), recipe, tokenizer),
+        model=model,
         objective=TeacherForced(recipe.objective.label_smoothing),
         source=source,
         validation=validation(recipe, others, ends),
@@ -52,10 +52,12 @@ def assemble_pairs(recipe: Recipe, data: PairDataSettings) -> Assembled:
         facts={"corpus": fingerprint([*train, *held_back]), "tokenizer": tokenizer.fingerprint},
         begin=tokenizer.save,
         epochs=lambda step: {NAME: step * recipe.batches.size / source.rows_per_epoch},
-        notes=(*notes, *more),
+        notes=(*said, *notes, *more),
     )
     tokens = sum(len(target) + 1 for _, target in pairs)
-    return Assembled(parts, spec, tokenizer, {NAME: tokens}, config, round(tokens / len(pairs) * recipe.batches.size))
+    return Assembled(
+        parts, spec, tokenizer, {NAME: tokens}, config, round(tokens / len(pairs) * recipe.batches.size), base
+    )
 
 
 def read(data: PairDataSettings, pairs: Pairs) -> list[Pair]:
@@ -102,15 +104,15 @@ def start_token(tokenizer: Tokenizer) -> int:
     return tokenizer.special("start" if "start" in tokenizer.roles else "end")
 
 
-def conditional(found: Any) -> ConditionalSpec:
-    """Return the spec of an encoder-decoder. Raises `UsageError` for another."""
-    if not isinstance(found, EncoderDecoder.Spec | SequenceToSequence.Spec):
+def conditional(found: Any) -> Any:
+    """Return the spec of an encoder-decoder over tokens. Raises `UsageError` for another."""
+    if not found.writes or "source" not in found.inputs:
         hint = "name a family that reads one side and writes the other: transformer, rnnsearch, t5, bart"
         raise UsageError("the objective seq2seq needs an encoder-decoder, this model is none", hint)
     return found
 
 
-def check_start(spec: ConditionalSpec, tokenizer: Tokenizer) -> ConditionalSpec:
+def check_start(spec: Any, tokenizer: Tokenizer) -> Any:
     """Return a spec whose targets begin with the tokenizer's start or end token. Raises `UsageError` for another."""
     allowed = {tokenizer.special(role): role for role in ("start", "end") if role in tokenizer.roles}
     if spec.start not in allowed:

@@ -6,6 +6,7 @@ from orrery.errors import UsageError
 from orrery.nn.spec import to_json
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training.assemble_text import decoder
+from orrery.training.begin import base_of
 from orrery.training.building import Assembled, family_config, fitting, make_tokenizer, prepared, read_spec
 from orrery.training.config import Recipe, ShardDataSettings
 from orrery.training.evaluate import Validation
@@ -26,20 +27,25 @@ def assemble_shards(recipe: Recipe, data: ShardDataSettings) -> Assembled:
             f"batches.kind {recipe.batches.kind} needs documents, and shards are one long text",
             "take batches.kind crops",
         )
-    tokenizer = make_tokenizer(recipe.tokenizer, ())
+    base = base_of(recipe.model)
+    tokenizer = make_tokenizer(recipe.tokenizer, (), base)
     shards = ShardSet.open(data.shards, "train", tokenizer.fingerprint)
-    config = family_config(recipe.model, vocab_size=tokenizer.size)
-    spec = fitting(decoder(read_spec(recipe.model, config)), tokenizer.size, recipe.batches.length)
+    config = family_config(recipe.model, base, vocab_size=tokenizer.size)
+    spec = fitting(decoder(read_spec(recipe.model, config, base)), tokenizer.size, recipe.batches.length)
+    model, notes = prepared(spec.build(), recipe, tokenizer, base)
     parts = Parts(
-        model=prepared(spec.build(), recipe, tokenizer),
+        model=model,
         objective=CausalLanguageModel(recipe.objective.label_smoothing),
         source=CropBatches(shards, recipe.batches.length, recipe.batches.size, recipe.seed),
         validation=validation(recipe, data, tokenizer.fingerprint),
         spec=to_json(spec),
         facts={"corpus": finished(data.shards).source, "tokenizer": tokenizer.fingerprint},
         begin=tokenizer.save,
+        notes=notes,
     )
-    return Assembled(parts, spec, tokenizer, {NAME: len(shards)}, config, recipe.batches.size * recipe.batches.length)
+    return Assembled(
+        parts, spec, tokenizer, {NAME: len(shards)}, config, recipe.batches.size * recipe.batches.length, base
+    )
 
 
 def validation(recipe: Recipe, data: ShardDataSettings, fingerprint: str) -> Validation | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +11,11 @@ from orrery.data.corpora import Document, corpus_fingerprint, read_corpus
 from orrery.data.mixtures import Component, MixtureBatches
 from orrery.data.splits import split_documents, split_tail
 from orrery.errors import DataError, UsageError
-from orrery.models.decoder import Decoder
+from orrery.models.model import ModelSpec
 from orrery.nn.spec import to_json
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.text.tokenizer import Tokenizer
+from orrery.training.begin import base_of
 from orrery.training.building import Assembled, family_config, fitting, make_tokenizer, prepared, read_spec
 from orrery.training.config import BatchSettings, DataSettings, Recipe, SplitSettings
 from orrery.training.evaluate import Validation
@@ -37,13 +37,15 @@ class Portion:
 def assemble_texts(recipe: Recipe, portions: Sequence[Portion], held_back: list[Document]) -> Assembled:
     """Make or load the tokenizer, and build batches, objective and a fresh model for texts already read."""
     train = joined(portions)
-    tokenizer = make_tokenizer(recipe.tokenizer, texts(train))
-    config = family_config(recipe.model, vocab_size=tokenizer.size)
-    spec = fitting(decoder(read_spec(recipe.model, config)), tokenizer.size, recipe.batches.length)
+    base = base_of(recipe.model)
+    tokenizer = make_tokenizer(recipe.tokenizer, texts(train), base)
+    config = family_config(recipe.model, base, vocab_size=tokenizer.size)
+    spec = fitting(decoder(read_spec(recipe.model, config, base)), tokenizer.size, recipe.batches.length)
+    model, notes = prepared(spec.build(), recipe, tokenizer, base)
     ids = [encode(tokenizer, portion.documents) for portion in portions]
     source = mixed_batches(recipe, portions, ids)
     parts = Parts(
-        model=prepared(spec.build(), recipe, tokenizer),
+        model=model,
         objective=CausalLanguageModel(recipe.objective.label_smoothing),
         source=source,
         validation=validation(recipe, tokenizer, held_back),
@@ -51,9 +53,10 @@ def assemble_texts(recipe: Recipe, portions: Sequence[Portion], held_back: list[
         facts={"corpus": corpus_fingerprint([*train, *held_back]), "tokenizer": tokenizer.fingerprint},
         begin=tokenizer.save,
         epochs=source.epochs if isinstance(source, MixtureBatches) else None,
+        notes=notes,
     )
     tokens = {portion.name: sum(map(len, each)) for portion, each in zip(portions, ids, strict=True)}
-    return Assembled(parts, spec, tokenizer, tokens, config, recipe.batches.size * recipe.batches.length)
+    return Assembled(parts, spec, tokenizer, tokens, config, recipe.batches.size * recipe.batches.length, base)
 
 
 def read_portions(settings: DataSettings) -> tuple[list[Portion], list[Document]]:
@@ -147,9 +150,9 @@ def validation(recipe: Recipe, tokenizer: Tokenizer, documents: list[Document]) 
     return Validation(windows, batches, CausalLanguageModel(), bytes_per_token=size / (len(ids) - 1))
 
 
-def decoder(found: Any) -> Decoder.Spec:
-    """Return the spec of a decoder. Raises `UsageError` for another."""
-    if not isinstance(found, Decoder.Spec):
+def decoder(found: ModelSpec) -> ModelSpec:
+    """Return the spec of a model that continues what it reads. Raises `UsageError` for another."""
+    if not found.writes or found.reads_source:
         hint = "name a decoder's family or spec; an encoder-decoder learns from data.pairs"
         raise UsageError("the objective causal needs a decoder, this model is none", hint)
     return found

@@ -2,36 +2,32 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from orrery.checkpoints.json_file import read_json
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family
 from orrery.models.calls import default_kernel, keeps_pattern
-from orrery.models.decoder import Decoder
 from orrery.models.dropout import pattern_dropout, with_dropout
-from orrery.models.encoder_decoder import ConditionalDecoder, EncoderDecoder
 from orrery.models.initialise import initialise
 from orrery.models.limits import check_memory, check_numbers
-from orrery.models.sequence_to_sequence import SequenceToSequence
+from orrery.models.model import Model, ModelSpec
 from orrery.models.soundness import check_whole, describes_a_model
 from orrery.models.word2vec.files import read_vectors
 from orrery.models.word_embeddings import initialise_embeddings
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.attention.stored_pattern import stored_pattern
-from orrery.nn.patches import PatchEmbedding
-from orrery.nn.spec import ModuleSpec, from_json
+from orrery.nn.inputs import Tokens
+from orrery.nn.spec import from_json
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
 from orrery.text.train import train_tokenizer
+from orrery.training.begin import Base, freeze, take_weights, with_heads
 from orrery.training.config import ModelSettings, Recipe, TokenizerSettings
 from orrery.training.loop import Parts
 from orrery.training.precision import find_device
 from orrery.training.randomness import derive_seed
 
-ConditionalSpec: TypeAlias = EncoderDecoder.Spec | SequenceToSequence.Spec
-WritingSpec: TypeAlias = Decoder.Spec | ConditionalSpec
-WritingModel: TypeAlias = Decoder | ConditionalDecoder
-Found = TypeVar("Found", bound=WritingSpec)
+Found = TypeVar("Found", bound=ModelSpec)
 
 
 @dataclass(frozen=True)
@@ -43,11 +39,12 @@ class Assembled:
     """
 
     parts: Parts
-    spec: WritingSpec
+    spec: ModelSpec
     tokenizer: Tokenizer
     corpus_tokens: Mapping[str, int]
     config: Mapping[str, Any]
     batch_tokens: int
+    base: Base | None = None
 
     @property
     def train_tokens(self) -> int:
@@ -55,12 +52,18 @@ class Assembled:
         return sum(self.corpus_tokens.values())
 
 
-def make_tokenizer(settings: TokenizerSettings, texts: Iterable[str]) -> Tokenizer:
-    """Load the tokenizer from its file, or train it on the training texts alone.
+def make_tokenizer(settings: TokenizerSettings | None, texts: Iterable[str], base: Base | None = None) -> Tokenizer:
+    """Load the tokenizer from its file, or train it on the training texts alone; without settings it is the base's.
 
     Raises:
         DataError: the texts cannot fill the vocabulary that the recipe asks for.
+        UsageError: neither the recipe nor the base names one.
     """
+    if settings is None:
+        if base is None or base.stored.tokenizer is None:
+            where = "the recipe names no tokenizer" if base is None else f"{base.stored.folder} has no tokenizer"
+            raise UsageError(where, "name one: tokenizer.file, or tokenizer.kind to train one")
+        return base.stored.tokenizer
     if settings.file is not None:
         return load_tokenizer(settings.file)
     assert settings.kind is not None
@@ -74,35 +77,40 @@ def make_tokenizer(settings: TokenizerSettings, texts: Iterable[str]) -> Tokeniz
     return trained
 
 
-def family_config(settings: ModelSettings, **known: Any) -> dict[str, Any]:
-    """Return the family's configuration: what the tokenizer decides, unless the recipe says otherwise."""
-    return {**known, **settings.config}
+def family_config(settings: ModelSettings, base: Base | None = None, **known: Any) -> dict[str, Any]:
+    """Return the family's configuration: the base's, or what the tokenizer decides unless the recipe says otherwise."""
+    return {**known, **settings.config} if base is None else dict(base.stored.config or {})
 
 
-def read_spec(settings: ModelSettings, config: Mapping[str, Any]) -> Any:
-    """Return the spec of the recipe's family or file, with the recipe's dropout, once it is sure that it can be built.
+def read_spec(settings: ModelSettings, config: Mapping[str, Any], base: Base | None = None) -> Any:
+    """Return the spec of the recipe's family, file or base, with its heads and dropout, once it can be built.
 
     Raises:
         ModelFileError: it describes no model, or one far beyond any other.
         MachineError: it is too large for this machine.
+        UsageError: a new head has the name of another.
     """
+    if base is not None:
+        found = with_heads(base.stored.model.spec, settings.heads)
+        found = found if settings.dropout is None else with_dropout(found, settings.dropout)
+        check_memory(found, 2, str(base.stored.folder))
+        return found
     source = str(settings.spec or f"the family {settings.family} with this model.config")
     content = config if settings.spec is None else read_json(settings.spec)
     with describes_a_model(source):
         check_numbers(content, source)
         found = check_whole(from_json(content) if settings.spec else load_family(settings.family).spec(content))
-        found = found if settings.dropout is None else with_dropout(found, settings.dropout)
+        found = with_heads(found if settings.dropout is None else with_dropout(found, settings.dropout), settings.heads)
         check_memory(found, 2, source)
     return found
 
 
 def fitting(found: Found, vocabulary: int, length: int) -> Found:
     """Return a spec; refuse one too small for the tokenizer or for the batches."""
-    read = found.embed
-    if isinstance(read, PatchEmbedding.Spec):
+    tokens = [read.vocabulary for read in found.inputs.values() if isinstance(read, Tokens)]
+    if len(tokens) < len(found.inputs):
         raise UsageError("the model reads images, the recipe's data are text", "name a family that reads tokens")
-    written = getattr(found, "target", None) or read
-    smallest = min(read.vocabulary, written.vocabulary)
+    smallest = min(tokens)
     if smallest < vocabulary:
         message = f"the model has a vocabulary of {smallest:,}, the tokenizer {vocabulary:,} ids"
         raise UsageError(message, "leave model.config.vocab_size out, or give at least the tokenizer's number")
@@ -112,21 +120,26 @@ def fitting(found: Found, vocabulary: int, length: int) -> Found:
     return found
 
 
-def prepared(model: WritingModel, recipe: Recipe, tokenizer: Tokenizer) -> WritingModel:
-    """Give a model fresh weights that depend on the seed alone, its word vectors, and the kernel to train it with."""
+def prepared(model: Model, recipe: Recipe, tokenizer: Tokenizer, base: Base | None = None) -> tuple[Model, list[str]]:
+    """Give a model the weights that it begins with and the kernel to train it with, and say what was done.
+
+    Fresh weights depend on the seed alone; over them come word vectors, or the weights of the base.
+    """
     initialise(model, len(model.stack.blocks), derive_seed(recipe.seed, "weights"))
     if recipe.model.embeddings is not None:
         initialise_embeddings(model, tokenizer, read_vectors(recipe.model.embeddings))
+    notes = [] if base is None else take_weights(model, base)
+    notes += freeze(model, recipe.model.freeze)
     device = find_device(recipe.training.device)
-    model.kernel = training_kernel(model.spec, device)  # type: ignore[arg-type]
-    return model
+    model.kernel = training_kernel(model.spec, device)
+    return model, notes
 
 
-def training_kernel(spec: ModuleSpec, device: str) -> Kernel:
+def training_kernel(spec: ModelSpec, device: str) -> Kernel:
     """Return the attention kernel for a training run: a function of the architecture and the device alone.
 
     On a processor, patterns of up to 1,024 tokens are kept rather than recomputed in the backward pass.
     """
-    short = spec.context <= 1024  # type: ignore[attr-defined]
+    short = spec.context <= 1024
     kept = device == "cpu" and short and pattern_dropout(spec) == 0 and keeps_pattern(spec)
     return stored_pattern if kept else default_kernel(spec)

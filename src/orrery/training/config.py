@@ -48,10 +48,11 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, values: Any) -> Any:
+        known = [field.alias or name for name, field in cls.model_fields.items()]
         for key in values if isinstance(values, Mapping) else ():
-            if key not in cls.model_fields:
-                close = difflib.get_close_matches(str(key), cls.model_fields, n=1)
-                advice = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(cls.model_fields)}"
+            if key not in known:
+                close = difflib.get_close_matches(str(key), known, n=1)
+                advice = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
                 context = {"key": str(key), "advice": advice}
                 raise PydanticCustomError("unknown_key", "unknown key; {advice}", context)
         return values
@@ -75,23 +76,43 @@ def _what_data(values: Any) -> str:
     return "text"
 
 
-class ModelSettings(Section):
-    """Which model: a family with its configuration in Hugging Face's names, or a spec file.
+class HeadSettings(Section):
+    """A head beside the model's own: ``token`` scores the labels of every token, ``sequence`` those of a row.
 
-    ``dropout`` replaces every dropout of the architecture by one rate on what the residuals add. ``embeddings`` is a
-    word2vec file or a run of word vectors, whose rows the tokens that are words begin with.
+    ``pool`` is which vector stands for a row: that of the first real token, of the last, or the mean.
+    """
+
+    kind: Literal["token", "sequence"]
+    labels: Positive
+    pool: Literal["first", "last", "mean"] = "last"
+
+
+class ModelSettings(Section):
+    """Which model: a family with its configuration in Hugging Face's names, a spec file, or one that exists.
+
+    ``from`` is a run, a checkpoint, a Hugging Face folder or ``hf:org/name``: the run begins with its weights and,
+    where the recipe names none, its tokenizer. ``heads`` are new ones by name; ``freeze`` has patterns of the
+    parameters that stay as they are (``stack.blocks.0.*``). ``dropout`` replaces every dropout of the architecture by
+    one rate on what the residuals add. ``embeddings`` is a word2vec file or a run of word vectors, whose rows the
+    tokens that are words begin with.
     """
 
     family: str | None = None
     config: dict[str, Any] = {}
     spec: Path | None = None
+    begin: str | None = Field(default=None, alias="from")
+    heads: dict[str, HeadSettings] = {}
+    freeze: tuple[str, ...] = ()
     dropout: Fraction | None = None
     embeddings: Path | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> "ModelSettings":
-        if (self.family is None) == (self.spec is None):
-            raise PydanticCustomError("one_of", "exactly one of family and spec is needed")
+    def _one_of_three(self) -> "ModelSettings":
+        if [self.family, self.spec, self.begin].count(None) != 2:
+            raise PydanticCustomError("one_of", "exactly one of family, spec and from is needed")
+        if self.begin is not None and (self.config or self.embeddings):
+            what = {"what": "config" if self.config else "embeddings"}
+            raise PydanticCustomError("from", "{what} belongs to a new model; this one begins from another", what)
         return self
 
 
@@ -393,7 +414,7 @@ class Recipe(Section):
     name: RunName
     seed: Seed = 1337
     model: ModelSettings
-    tokenizer: TokenizerSettings
+    tokenizer: TokenizerSettings | None = None
     data: Data
     batches: BatchSettings
     objective: Objective = CausalSettings()
@@ -417,7 +438,9 @@ class Recipe(Section):
             message = "data.pairs, batches.kind pairs and objective.kind seq2seq belong together; here {found}"
             found = f"{'data.pairs' if pairs else 'data.train'}, {self.batches.kind} and {self.objective.kind}"
             raise PydanticCustomError("kinds", message, {"found": found})
-        if isinstance(self.data, ShardDataSettings) and self.tokenizer.file is None:
+        if self.tokenizer is None and self.model.begin is None:
+            raise PydanticCustomError("tokenizer", "tokenizer is missing: only model.from brings one")
+        if isinstance(self.data, ShardDataSettings) and self.tokenizer is not None and self.tokenizer.file is None:
             raise PydanticCustomError("kinds", "data.shards needs tokenizer.file: the tokenizer that made them")
         return self
 

@@ -202,7 +202,7 @@ def refuse_inputs(path: Path, inputs: Iterable[str | Path]) -> None:
     ours = {(path / name).resolve() for name in OURS}
     for name in inputs:
         real = Path(os.path.realpath(name)) if is_path(name) else None
-        if real is not None and ours & {real, *real.parents}:
+        if real is not None and (real == path.resolve() or ours & {real, *real.parents}):
             message = f"{name}, which this training reads, is part of the run that it would replace"
             raise UsageError(message, "copy it to another place, or choose another folder with --output")
 

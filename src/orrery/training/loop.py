@@ -30,6 +30,7 @@ from orrery.training.schedules import build_schedule
 from orrery.training.signals import StopSignals
 from orrery.training.state import (
     Progress,
+    currently_named,
     first_bad_tensor,
     load_model_tensors,
     model_tensors,
@@ -150,8 +151,8 @@ class Trainer:
 
     def _restore(self, saved: Checkpoint) -> None:
         """Take up a checkpoint: weights, optimizer, generators, the source's state and the loop's own."""
-        load_model_tensors(self.model, saved.model)
-        restore_optimizer(self.model, self.optimizer, saved.optimizer)
+        load_model_tensors(self.model, currently_named(self.model, saved.model))
+        restore_optimizer(self.model, self.optimizer, currently_named(self.model, saved.optimizer))
         restore_rng(saved.state["rng"])
         self.parts.source.restore(saved.state["source"])
         self.progress = Progress(**saved.state["progress"])

@@ -36,11 +36,20 @@ def load_as(
     names have ``__`` for the dot (``ORRERY_TRAINING__STEPS=5``). Values are YAML. Raises ``UsageError``
     naming the dotted key.
     """
-    values = read_yaml(path)
+    return check_as(schema, overridden(read_yaml(path), overrides, environment, schema), str(path))
+
+
+def overridden(
+    values: dict[str, Any],
+    overrides: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    schema: type[Section] = Recipe,
+) -> dict[str, Any]:
+    """Return a recipe's values with what the environment and, over it, flags change."""
     for source in (from_environment(environment or {}), from_flags(overrides, schema)):
         for key, text in source:
             set_dotted(values, key, parse_value(key, text))
-    return check_as(schema, values, str(path))
+    return values
 
 
 def check_recipe(values: Mapping[str, Any], source: str) -> Recipe:
@@ -146,7 +155,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def plain(recipe: Section) -> dict[str, Any]:
     """Return the resolved recipe as plain JSON values."""
-    return recipe.model_dump(mode="json")
+    return recipe.model_dump(mode="json", by_alias=True)
 
 
 def words_of(recipe: Section) -> list[str]:
@@ -173,8 +182,11 @@ def config_hash(recipe: Recipe) -> str:
 
 
 def refuse_changes(saved: Mapping[str, Any], recipe: Recipe) -> None:
-    """Raise ``UsageError`` naming the first key that differs from the saved run in what is learned."""
-    before, now = flatten(saved), flatten(plain(recipe))
+    """Raise ``UsageError`` naming the first key that differs from the saved run in what is learned.
+
+    A run of an earlier version has not said what there was no key for: it is taken at its default.
+    """
+    before, now = flatten(plain(check_recipe(saved, "the saved run"))), flatten(plain(recipe))
     for key in sorted(before.keys() | now.keys()):
         if before.get(key) != now.get(key) and not key.startswith(FREE_ON_RESUME):
             message = f"--resume: {key} was {before.get(key)!r} and is now {now.get(key)!r}"

@@ -44,6 +44,13 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
     return tensors
 
 
+def currently_named(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a checkpoint, of the model or of its optimizer, under the names that they have now."""
+    current = getattr(model, "current_name", str)
+    places = ((name.rpartition("/"), tensor) for name, tensor in tensors.items())
+    return {f"{kind}{slash}{current(name)}": tensor for (kind, slash, name), tensor in places}
+
+
 @torch.no_grad()
 def load_model_tensors(model: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Copy named tensors into a model; raise ``ModelFileError`` unless names, shapes and dtypes agree."""

@@ -9,7 +9,7 @@ from training_toy import ToySource, toy_model
 def test_six_operations_a_weight_is_what_torch_counts() -> None:
     model, batch = toy_model(), ToySource().batch(0)
     with FlopCounterMode(display=False) as counter:
-        model(batch["ids"]).sum().backward()
+        model.logits(batch["ids"]).sum().backward()
     tokens = batch["ids"].numel()
     expected = training_operations_per_token(matmul_parameters(model), 0, 0, 8) * tokens
     assert counter.get_total_flops() == expected

@@ -93,7 +93,7 @@ def test_cached_equals_full(kind):
     for t in range(4, 14):
         stepped, state = model.step(ids[:, t : t + 1], state)
         steps.append(stepped[:, 0])
-    torch.testing.assert_close(torch.stack(steps, 1), model(ids)[:, 3:], rtol=0, atol=1e-9)
+    torch.testing.assert_close(torch.stack(steps, 1), model.logits(ids)[:, 3:], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", TINY)
@@ -102,7 +102,7 @@ def test_left_padded_equals_unpadded(kind):
     model = random(TINY[kind])
     ids = torch.randint(61, (1, 9), generator=torch.Generator().manual_seed(1))
     real = torch.arange(9)[None] >= 4
-    torch.testing.assert_close(model(ids, real=real)[:, 4:], model(ids[:, 4:]), rtol=0, atol=1e-9)
+    torch.testing.assert_close(model.logits(ids, real=real)[:, 4:], model.logits(ids[:, 4:]), rtol=0, atol=1e-9)
 
 
 @torch.no_grad()
@@ -110,7 +110,7 @@ def test_palm_adds_both_branches_of_one_norm_and_scales_its_logits():
     model = random(TINY["palm"])
     seen = {}
     ids = torch.arange(5)[None]
-    logits = model(ids, taps=lambda key, value: seen.setdefault(key, value))
+    logits = model.logits(ids, taps=lambda key, value: seen.setdefault(key, value))
     final = model.stack.final(seen["blocks.1.resid_post"])
     torch.testing.assert_close(logits, final @ model.embed.token.weight.T / 24**0.5, rtol=0, atol=1e-12)
     added = seen["blocks.0.resid_post"] - seen["blocks.0.resid_pre"]

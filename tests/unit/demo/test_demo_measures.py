@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -32,12 +33,23 @@ def test_a_short_document_costs_what_its_tokens_cost_one_by_one(lm) -> None:
     assert found == pytest.approx(bits / 18, rel=1e-5)
 
 
+class Uniform(torch.nn.Module):
+    """A model that knows nothing: all 256 tokens are alike."""
+
+    spec = SimpleNamespace(head_names=("language_model",))
+
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Linear(4, 256, bias=False)
+
+    def forward(self, batch, heads):
+        x_BLD = torch.zeros(*batch["ids"].shape, 4)
+        return {name: answer(self.head, x_BLD, None) for name, answer in heads.items()}
+
+
 def test_every_token_of_a_long_document_counts_once() -> None:
-    uniform = torch.nn.Module()
-    uniform.hidden = lambda ids, **context: torch.zeros(*ids.shape, 4)
-    uniform.head = lambda x: torch.zeros(*x.shape[:-1], 256)
     document = np.arange(101, dtype=np.uint32)
-    assert model_bits_per_byte(uniform, [document, document], length=10, size=101) == pytest.approx(2 * 8)
+    assert model_bits_per_byte(Uniform(), [document, document], length=10, size=101) == pytest.approx(2 * 8)
 
 
 def test_floors_and_aims_are_ordered_as_what_they_know() -> None:

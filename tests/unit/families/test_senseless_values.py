@@ -7,9 +7,6 @@ from orrery import families
 from orrery.errors import ModelFileError, OrreryError
 from orrery.families import load_family, names
 from orrery.families._kinds import kinds_of
-from orrery.models.assemblies import vocabulary_of
-from orrery.models.encoder_decoder import ConditionalDecoder
-from orrery.models.vision import Captioner
 
 IDS = torch.arange(2, 12).reshape(2, 5)
 
@@ -18,19 +15,17 @@ def answer(spec):
     """Return what a model says about two rows."""
     model = spec.build(0).eval()
     with torch.no_grad():
-        if vocabulary_of(spec) is None:
+        if spec.vocabulary is None:
             return sight(model, spec)
-        if isinstance(model, ConditionalDecoder):
-            return model(IDS, IDS)
-        heads = getattr(model, "heads", {"only": None})
-        return model(IDS) if heads else model.hidden(IDS)
+        if spec.reads_source:
+            return model.logits(IDS, IDS)
+        return model.logits(IDS) if spec.head_names else model.hidden(IDS)
 
 
 def sight(model, spec):
     """Return what a model says about two grey images."""
-    eyes = spec.eyes if isinstance(model, Captioner) else spec
-    images = torch.full((2, eyes.embed.channels, *eyes.embed.image), 0.5)
-    return model(images, IDS) if isinstance(model, Captioner) else model.hidden(images)
+    images = torch.full((2, *spec.inputs["images"].shape), 0.5)
+    return model.logits(images, IDS) if spec.writes else model.hidden(images)
 
 
 @pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")

@@ -27,7 +27,7 @@ def full_greedy(model, prompt, tokens):
     row = list(prompt)
     with torch.no_grad():
         for _ in range(tokens):
-            row.append(int(model(torch.tensor([row]))[0, -1].argmax()))
+            row.append(int(model.logits(torch.tensor([row]))[0, -1].argmax()))
     return row[len(prompt) :]
 
 
@@ -81,7 +81,7 @@ def test_the_penalty_counts_the_row_of_an_encoder_decoder_and_not_its_source(fam
         row = [model.first]
         for _ in range(8):
             with torch.no_grad():
-                logits_V = model(torch.tensor([source]), torch.tensor([row]))[0, -1]
+                logits_V = model.logits(torch.tensor([source]), torch.tensor([row]))[0, -1]
             for token in set(row):
                 logits_V[token] *= 3.0 if logits_V[token] < 0 else 1 / 3.0
             row.append(int(logits_V.argmax()))

@@ -8,16 +8,16 @@ from tiny_models import TOKENIZER, tiny
 def test_the_probabilities_of_all_next_tokens_sum_to_one():
     rows = torch.tensor([[4, 9, id] for id in range(TOKENIZER.size)])
     with torch.no_grad():
-        found = log_probabilities(tiny("llama")(rows), rows)
+        found = log_probabilities(tiny("llama").logits(rows), rows)
     assert float(found[:, -1].exp().sum()) == pytest.approx(1, abs=1e-9)
 
 
 def test_the_total_is_the_chain_rule_and_matches_the_loss():
     model = tiny("gpt2")
     ids = [5, 9, 200, 31]
-    found = score(model, ids, str, start=0)
+    found = score(model.logits, ids, str, start=0)
     row = torch.tensor([[0, *ids]])
-    loss = torch.nn.functional.cross_entropy(model(row)[0, :-1], row[0, 1:], reduction="sum")
+    loss = torch.nn.functional.cross_entropy(model.logits(row)[0, :-1], row[0, 1:], reduction="sum")
     assert found.total == pytest.approx(-float(loss.detach()), abs=1e-9)
     assert found.total == pytest.approx(sum(found.log_probabilities))
     assert found.tokens == ["5", "9", "200", "31"]
@@ -25,7 +25,7 @@ def test_the_total_is_the_chain_rule_and_matches_the_loss():
 
 def test_without_a_start_the_first_token_has_no_probability():
     model = tiny("gpt2")
-    found = score(model, [5, 9, 200], str)
+    found = score(model.logits, [5, 9, 200], str)
     assert found.log_probabilities[0] is None
     assert len(found.log_probabilities) == 3
-    assert score(model, [], str, start=0).total == 0
+    assert score(model.logits, [], str, start=0).total == 0

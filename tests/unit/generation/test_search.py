@@ -49,9 +49,9 @@ def every_answer(model, source, limits, penalty):
 def log_probability(model, source, ids):
     with torch.no_grad():
         if model.first is not None:
-            logits = model(torch.tensor([source]), torch.tensor([[model.first, *ids[:-1]]]))[0]
+            logits = model.logits(torch.tensor([source]), torch.tensor([[model.first, *ids[:-1]]]))[0]
         else:
-            logits = model(torch.tensor([[*source, *ids[:-1]]]))[0, len(source) - 1 :]
+            logits = model.logits(torch.tensor([[*source, *ids[:-1]]]))[0, len(source) - 1 :]
     return float(logits.log_softmax(-1)[torch.arange(len(ids)), torch.tensor(ids)].sum())
 
 

@@ -16,6 +16,10 @@ def model(request):
     return tiny(request.param)
 
 
+def nothing(value, key):
+    return value * 0
+
+
 def checks(found):
     return {check.name: check for check in found.checks}
 
@@ -30,7 +34,7 @@ def test_every_check_holds(family, dtype):
 
 def test_derived_patterns_are_those_of_the_eager_kernel(model):
     recorder = Recorder()
-    model(IDS, kernel=eager, taps=recorder)
+    model.logits(IDS, kernel=eager, taps=recorder)
     found = trace(model, IDS)
     assert list(found) == list(recorder.values)
     for key, value in recorder.values.items():
@@ -47,7 +51,7 @@ def test_patterns_under_padding(model):
 
 def test_an_edit_acts_and_the_rest_of_the_stream_follows(model):
     plain = trace(model, IDS)
-    found = trace(model, IDS, edit={"blocks.1.feed_forward.added": torch.zeros_like})
+    found = trace(model, IDS, edit={"blocks.1.feed_forward.added": nothing})
     assert torch.equal(found["blocks.1.resid_post"], plain["blocks.1.attention.resid"])
     assert torch.equal(found["blocks.0.resid_post"], plain["blocks.0.resid_post"])
     assert not torch.equal(found.logits, plain.logits)
@@ -55,19 +59,19 @@ def test_an_edit_acts_and_the_rest_of_the_stream_follows(model):
 
 
 def test_an_edit_of_a_pattern_runs_the_eager_kernel_and_says_so(model):
-    found = trace(model, IDS, edit={"blocks.*.attention.pattern": torch.zeros_like})
+    found = trace(model, IDS, edit={"blocks.*.attention.pattern": nothing})
     assert "eager" in found.notes[0]
     assert all(found[f"blocks.{i}.attention.mixed"].abs().max() == 0 for i in range(2))
     assert all(check.passed for check in found.checks)
 
 
 def test_an_edit_that_changes_nothing_changes_nothing(model):
-    found = trace(model, IDS, edit={"blocks.0.attention.scores": lambda x: x})
+    found = trace(model, IDS, edit={"blocks.0.attention.scores": lambda x, key: x})
     torch.testing.assert_close(found.logits, trace(model, IDS).logits, rtol=0, atol=1e-9)
 
 
 def test_an_edited_stream_has_no_sum_of_parts(model):
-    found = trace(model, IDS, edit={"blocks.0.resid_post": lambda x: 2 * x})
+    found = trace(model, IDS, edit={"blocks.0.resid_post": lambda x, key: 2 * x})
     assert "stream" in found.notes[0]
     assert "embeddings and additions sum to the stream" not in checks(found)
 
@@ -84,9 +88,9 @@ def test_a_broken_kernel_is_caught(model, monkeypatch):
     ("arguments", "says"),
     [
         ({"keep": ["blocks.9.*"]}, "nothing is called 'blocks.9"),
-        ({"edit": {"blocks.*.attention.patern": lambda x: x}}, "nothing is called .*patern"),
-        ({"edit": {"embedded": lambda x: x[:1]}}, "edit of embedded returned"),
-        ({"edit": {"embedded": lambda x: x.half()}}, "edit of embedded returned"),
+        ({"edit": {"blocks.*.attention.patern": lambda x, key: x}}, "nothing is called .*patern"),
+        ({"edit": {"embedded": lambda x, key: x[:1]}}, "edit of embedded returned"),
+        ({"edit": {"embedded": lambda x, key: x.half()}}, "edit of embedded returned"),
     ],
 )
 def test_patterns_without_a_tensor_and_edits_that_do_not_fit_are_refused(model, arguments, says):
@@ -102,10 +106,10 @@ def test_a_key_that_is_not_there_names_its_neighbours(model):
 
 def test_a_recorder_serves_one_call(model):
     recorder = Recorder(keep=("*.q",))
-    model(IDS, taps=recorder)
+    model.logits(IDS, taps=recorder)
     assert list(recorder.values) == ["blocks.0.attention.q", "blocks.1.attention.q"]
     with pytest.raises(UsageError, match="twice"):
-        model(IDS, taps=recorder)
+        model.logits(IDS, taps=recorder)
 
 
 def test_a_model_in_training_mode_is_refused(model):

@@ -8,7 +8,6 @@ import torch
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family
 from orrery.language_model.model import LanguageModel
-from orrery.models.assemblies import target_vocabulary_of, vocabulary_of
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.reading.read import read
 from orrery.saving.save import save_model
@@ -26,7 +25,7 @@ def marian(folder, source, target, **config):
 @pytest.mark.parametrize(("source", "target"), [(61, 97), (97, 61)])
 def test_sources_and_targets_are_checked_against_their_own_vocabulary(tmp_path, source, target):
     lm = marian(tmp_path, source, target)
-    assert (vocabulary_of(lm.model.spec), target_vocabulary_of(lm.model.spec)) == (source, target)
+    assert (lm.model.spec.vocabulary, lm.model.spec.target_vocabulary) == (source, target)
     logits = lm.logits([[5, source - 1]], decoder_input_ids=[[0, target - 1]])
     assert logits.shape == (1, 2, target)
     with pytest.raises(DataError, match=f"token id {source} is outside the vocabulary of {source}"):
@@ -52,8 +51,8 @@ def test_a_recurrent_decoder_with_a_vocabulary_of_its_own_too():
     rules = load_family("rnnsearch")
     spec = rules.spec(rules.TINY)
     spec = replace(spec, target=TokenEmbedding.Spec(vocabulary=70), head=replace(spec.head, vocabulary=70))
-    assert (vocabulary_of(spec), target_vocabulary_of(spec)) == (61, 70)
-    assert spec.build(0)(torch.tensor([[60]]), torch.tensor([[69]])).shape == (1, 1, 70)
+    assert (spec.vocabulary, spec.target_vocabulary) == (61, 70)
+    assert spec.build(0).logits(torch.tensor([[60]]), torch.tensor([[69]])).shape == (1, 1, 70)
 
 
 def test_a_start_token_that_is_none_is_refused_when_writing_begins(tmp_path):

@@ -48,7 +48,7 @@ def with_scheme(name):
 def test_without_positions_outputs_permute_with_inputs_and_with_them_they_do_not(scheme):
     model, ids = with_scheme(scheme), random_ids(1, 9)
     order = torch.randperm(9, generator=torch.Generator().manual_seed(0))
-    found = deviation(model(ids[:, order]), model(ids)[:, order])
+    found = deviation(model.logits(ids[:, order]), model.logits(ids)[:, order])
     assert found < 1e-12 if scheme == "none" else found > 1e-3
 
 
@@ -57,7 +57,7 @@ def test_one_block_object_at_several_depths_keeps_taps_and_caches_apart():
     model = load_family("llama").spec({**CONFIGS["llama"], "num_hidden_layers": 3}).build(0).double().eval()
     model.stack.blocks = torch.nn.ModuleList([model.stack.blocks[0]] * 3)
     keys, ids = [], random_ids(2, 7)
-    expected = model(ids, taps=lambda key, value: keys.append(key) or value)
+    expected = model.logits(ids, taps=lambda key, value: keys.append(key) or value)
     assert len(set(keys)) == len(keys)
     assert [key for key in keys if key.endswith("mixed")] == [f"blocks.{i}.attention.mixed" for i in range(3)]
     logits, state = model.start(ids[:, :4], 7)
@@ -71,9 +71,9 @@ def test_one_block_object_at_several_depths_keeps_taps_and_caches_apart():
 def test_given_positions_and_hidden(family):
     model, ids = tiny(family), random_ids(2, 6)
     counted = torch.arange(6)[None].expand(2, -1)
-    assert deviation(model(ids, positions=counted), model(ids)) < 1e-12
-    assert deviation(model.head(model.hidden(ids)), model(ids)) == 0
-    assert deviation(model(ids, positions=counted + 3), model(ids)) > (1e-3 if family == "gpt2" else -1)
+    assert deviation(model.logits(ids, positions=counted), model.logits(ids)) < 1e-12
+    assert deviation(model.head(model.hidden(ids)), model.logits(ids)) == 0
+    assert deviation(model.logits(ids, positions=counted + 3), model.logits(ids)) > (1e-3 if family == "gpt2" else -1)
 
 
 def test_empty_prompts_are_refused():
@@ -94,7 +94,7 @@ def test_the_end_of_a_cache_and_of_the_positions_are_refused():
     with pytest.raises(UsageError, match="48 positions"):
         model.start(random_ids(1, 4), 49)
     with pytest.raises(UsageError, match="48 positions"):
-        model(random_ids(1, 49))
+        model.logits(random_ids(1, 49))
 
 
 @torch.no_grad()
@@ -107,7 +107,7 @@ def test_padding_on_the_left_takes_no_room_in_a_cache():
         logits = model.head(model.stack(x, ctx))
     assert cache.lengths_B.tolist() == [7, 3]
     row = torch.cat([ids[1:, 4:], ids[1:, :1]], 1)
-    assert deviation(logits[1, 0], model(row)[0, -1]) < 1e-9
+    assert deviation(logits[1, 0], model.logits(row)[0, -1]) < 1e-9
 
 
 @torch.no_grad()
@@ -116,5 +116,5 @@ def test_a_ragged_step_may_fill_the_cache_to_its_end():
     _, state = model.start(ids[:, :7], 8, torch.tensor([7, 2]), cache=growing(2, 8))
     found, state = model.step(ids[:, :3], state, torch.tensor([1, 3]))
     row = torch.cat([ids[:1, :7], ids[:1, :1]], 1)
-    assert deviation(found[0, 0], model(row)[0, -1]) < 1e-9
+    assert deviation(found[0, 0], model.logits(row)[0, -1]) < 1e-9
     assert state.lengths.tolist() == [8, 5]

@@ -28,7 +28,7 @@ def rows(model, count=3, seed=1):
 def full(model, source, target, lengths):
     """Return the logits of every row read alone and without padding."""
     pairs = zip(source, target, lengths, strict=True)
-    return torch.cat([model(s[None, : int(n)], t[None]) for s, t, n in pairs])
+    return torch.cat([model.logits(s[None, : int(n)], t[None]) for s, t, n in pairs])
 
 
 def written(model, source, target, lengths, upto=3):
@@ -99,7 +99,7 @@ def test_join_sources_of_different_lengths(family, lengths):
     logits, _ = model.step(tokens, joined)
     whole = torch.full((3,), 7) if lengths is None else lengths
     assert deviation(logits[:3], full(model, source, target[:, :5], whole)[:, 3:]) < 1e-9
-    assert deviation(logits[3:], model(other[:, :3], answer[:, :4])[:, 2:]) < 1e-9
+    assert deviation(logits[3:], model.logits(other[:, :3], answer[:, :4])[:, 2:]) < 1e-9
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -139,7 +139,7 @@ def test_a_source_without_a_token_gives_numbers(family):
     model = model_of(family)
     source, target = rows(model)
     real = torch.arange(7) < torch.tensor([[7], [0], [3]])
-    found = model(source, target, source_real=real)
+    found = model.logits(source, target, source_real=real)
     assert found.isfinite().all()
     assert deviation(found[[0, 2]], full(model, source[[0, 2]], target[[0, 2]], torch.tensor([7, 3]))) < 1e-9
 
@@ -148,5 +148,5 @@ def test_a_vocabulary_for_each_side():
     rules = load_family("marian")
     model = rules.spec({**rules.TINY, "decoder_vocab_size": 67}).build(0).eval()
     assert model.head.vocabulary.weight is model.target.token.weight
-    assert model.embed.token.weight.shape == (61, 24)
-    assert model(random_ids(2, 5), random_ids(2, 3)).shape == (2, 3, 67)
+    assert model.reader.embed.token.weight.shape == (61, 24)
+    assert model.logits(random_ids(2, 5), random_ids(2, 3)).shape == (2, 3, 67)

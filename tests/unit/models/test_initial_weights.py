@@ -2,7 +2,10 @@
 
 ``tests/data/initial_weights.json`` was written by the commit before modules came to draw their own (5253435): by family
 the SHA-256 of all parameters, and a sum that another processor can reproduce, whose normal numbers may differ in the
-last place. A new family is a new line: ``python tests/unit/models/test_initial_weights.py FAMILY`` prints it.
+last place. Encoder-decoders have had other names for their parts since, with the same numbers under them; one with two
+tables (marian here) now draws that of its targets behind its reader.
+
+A new family is a new line: ``python tests/unit/models/test_initial_weights.py FAMILY`` prints it.
 """
 
 import hashlib

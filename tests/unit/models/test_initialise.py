@@ -37,7 +37,7 @@ def test_the_seed_is_everything():
 
 def test_a_new_model_predicts_about_uniformly():
     ids = torch.randint(300, (4, 32), generator=torch.Generator().manual_seed(0))
-    logits = made().eval()(ids)
+    logits = made().eval().logits(ids)
     loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()).detach()
     assert abs(float(loss) - math.log(300)) < 0.1
 
@@ -46,8 +46,8 @@ def test_a_recurrent_encoder_decoder_has_wider_embeddings_and_uniform_gates():
     config = {"vocab_size": 3000, "hidden_size": 64, "tie_word_embeddings": True}
     model = load_family("rnnsearch").spec(config).build(0)
     initialise(model, depth=1, seed=0)
-    assert abs(float(model.embed.token.weight.detach().std()) * 8 - 1) < 0.02
-    assert model.head.vocabulary.weight is model.embed.token.weight
+    assert abs(float(model.reader.embed.token.weight.detach().std()) * 8 - 1) < 0.02
+    assert model.head.vocabulary.weight is model.reader.embed.token.weight
     state = model.decoder.blocks[0].cross.branch.state
     assert abs(float(state.weight.detach().abs().max()) * 8 - 1) < 0.01
     assert not state.bias.detach().any()
@@ -56,13 +56,15 @@ def test_a_recurrent_encoder_decoder_has_wider_embeddings_and_uniform_gates():
 def test_the_words_of_the_original_transformer_enter_with_variance_one():
     model = load_family("transformer").spec({"vocab_size": 3000, "d_model": 64, "num_heads": 4}).build(0)
     initialise(model, depth=6, seed=0)
-    table = model.embed.token.weight.detach()
-    assert abs(float(model.encoder.enter(table).std()) - 1) < 0.02
+    table = model.reader.embed.token.weight.detach()
+    assert abs(float(model.reader.stack.enter(table).std()) - 1) < 0.02
     for family, louder in (("bart", True), ("bart", False), ("t5", False)):
         config = {"vocab_size": 3000, "d_model": 48} | ({"scale_embedding": louder} if family == "bart" else {})
         model = load_family(family).spec({**load_family(family).TINY, **config}).build(0)
         initialise(model, depth=6, seed=0)
-        assert abs(float(model.embed.token.weight.detach().std()) * (48**0.5 if louder else 50) - 1) < 0.02, family
+        assert abs(float(model.reader.embed.token.weight.detach().std()) * (48**0.5 if louder else 50) - 1) < 0.02, (
+            family
+        )
 
 
 def test_a_recurrence_reads_words_as_large_as_torch_draws_them():

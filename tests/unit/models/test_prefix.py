@@ -39,18 +39,18 @@ FAMILIES = ["llama", "gpt2", "bloom"]
 def test_the_ends_are_the_causal_and_the_full_mask(family, kernel):
     model, ids = model_of(family), random_ids(2, 7)
     none, all_of_it = torch.tensor([0, 0]), torch.tensor([7, 7])
-    assert deviation(model(ids, prefix=none, kernel=kernel), model_of(family, Causal())(ids)) < 1e-12
-    assert deviation(model(ids, prefix=all_of_it, kernel=kernel), model_of(family, Full())(ids)) < 1e-12
+    assert deviation(model.logits(ids, prefix=none, kernel=kernel), model_of(family, Causal()).logits(ids)) < 1e-12
+    assert deviation(model.logits(ids, prefix=all_of_it, kernel=kernel), model_of(family, Full()).logits(ids)) < 1e-12
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_prefix_token_moves_all_and_a_later_one_only_what_follows(family):
     model, ids, prefix = model_of(family), random_ids(1, 8), torch.tensor([4])
-    plain = model(ids, prefix=prefix)
+    plain = model.logits(ids, prefix=prefix)
     for place in range(8):
         other = ids.clone()
         other[0, place] = (ids[0, place] + 1) % 61
-        moved = ((model(other, prefix=prefix) - plain).abs().amax(-1) > 1e-12)[0].nonzero()[:, 0].tolist()
+        moved = ((model.logits(other, prefix=prefix) - plain).abs().amax(-1) > 1e-12)[0].nonzero()[:, 0].tolist()
         assert moved == list(range(0 if place < 4 else place, 8))
 
 
@@ -59,15 +59,15 @@ def test_padding_and_packing_change_nothing(family):
     model, ids = model_of(family), random_ids(2, 9)
     real = torch.arange(9) >= torch.tensor([[0], [4]])
     for keep, rows in ((real, ids), (real.flip(1), ids)):
-        found = model(rows, real=keep, prefix=torch.tensor([3, 2]))
+        found = model.logits(rows, real=keep, prefix=torch.tensor([3, 2]))
         for row, of, logits, prefix in zip(rows, keep, found, (3, 2), strict=True):
-            assert deviation(logits[of], model(row[of][None], prefix=torch.tensor([prefix]))[0]) < 1e-9
+            assert deviation(logits[of], model.logits(row[of][None], prefix=torch.tensor([prefix]))[0]) < 1e-9
     documents = torch.tensor([[0, 0, 0, 0, 1, 1, 1, 2, 2]])
     prefixes = torch.tensor([[2, 2, 2, 2, 3, 3, 3, 0, 0]])
-    packed = model(ids[:1], documents=documents, prefix=prefixes)[0]
+    packed = model.logits(ids[:1], documents=documents, prefix=prefixes)[0]
     for number, prefix in enumerate((2, 3, 0)):
         of = documents[0] == number
-        assert deviation(packed[of], model(ids[:1, of], prefix=torch.tensor([prefix]))[0]) < 1e-9
+        assert deviation(packed[of], model.logits(ids[:1, of], prefix=torch.tensor([prefix]))[0]) < 1e-9
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -77,13 +77,13 @@ def test_a_prompt_is_the_prefix_and_cached_equals_full(family):
     stepped, state = model.step(ids[:, 6:], state, torch.tensor([4, 2, 4]))
     for row, (length, more) in enumerate(((6, 4), (3, 2), (1, 4))):
         whole = torch.cat([ids[row, :length], ids[row, 6 : 6 + more]])[None]
-        expected = model(whole, prefix=torch.tensor([length]))[0]
+        expected = model.logits(whole, prefix=torch.tensor([length]))[0]
         assert deviation(logits[row], expected[length - 1]) < 1e-9
         assert deviation(stepped[row, :more], expected[length:]) < 1e-9
     joined = state.select(torch.tensor([1])).join(model.start(ids[:1, :2], 12, prefix=torch.tensor([1]))[1])
     assert joined.prefix.tolist() == [3, 1]
     again, _ = model.step(ids[:2, 8:9], joined.truncate(torch.tensor([4, 1])))
-    expected = model(torch.cat([ids[1, :3], ids[1, 6:7], ids[0, 8:9]])[None], prefix=torch.tensor([3]))
+    expected = model.logits(torch.cat([ids[1, :3], ids[1, 6:7], ids[0, 8:9]])[None], prefix=torch.tensor([3]))
     assert deviation(again[0, 0], expected[0, -1]) < 1e-9
 
 
@@ -97,10 +97,10 @@ def test_a_prefix_cannot_be_cut():
 def test_a_call_without_a_prefix_and_a_prefix_without_a_mask_are_refused():
     ids = random_ids(2, 5)
     with pytest.raises(UsageError, match="no prefix to go by") as missing:
-        model_of()(ids)
+        model_of().logits(ids)
     assert "prefix=" in missing.value.hint
     with pytest.raises(UsageError, match="no mask with a prefix"):
-        model_of(mask=Causal())(ids, prefix=torch.tensor([1, 1]))
+        model_of(mask=Causal()).logits(ids, prefix=torch.tensor([1, 1]))
 
 
 def test_training_hands_the_prefix_to_the_model():

@@ -49,7 +49,7 @@ def lstm(mixed, c):
 
 def read_gru(w, x, suffix):
     h, said = np.zeros(x.shape[1]), []
-    name = "reader.engine.{}_{}_l0" + suffix
+    name = "reader.recurrence.engine.{}_{}_l0" + suffix
     for word in x:
         new = w[name.format("weight", "ih")] @ word + w[name.format("bias", "ih")]
         old = w[name.format("weight", "hh")] @ h + w[name.format("bias", "hh")]
@@ -66,7 +66,7 @@ def search(w, memory, targets):
 
     own, patterns, logits = "decoder.blocks.0.cross.branch", [], []
     s = np.tanh(of("first", memory[0]))
-    for word in w["embed.token.weight"][targets]:
+    for word in w["reader.embed.token.weight"][targets]:
         energies = [of("scoring.v", np.tanh(of("scoring.q", s) + of("scoring.k", m)))[0] for m in memory]
         patterns.append(softmax(np.array(energies)))
         c = patterns[-1] @ memory
@@ -79,7 +79,7 @@ def search(w, memory, targets):
 def test_rnnsearch_is_the_paper():
     model = built("rnnsearch")
     w = weights(model)
-    x = w["embed.token.weight"][SOURCE]
+    x = w["reader.embed.token.weight"][SOURCE]
     memory = np.concatenate([read_gru(w, x, ""), read_gru(w, x[::-1], "_reverse")[::-1]], 1)
     logits, pattern = search(w, memory, TARGET)
     seen = trace(model, torch.tensor([SOURCE]), torch.tensor([TARGET]))
@@ -92,8 +92,8 @@ def test_rnnsearch_is_the_paper():
 def test_rnnenc_hears_one_vector():
     model = built("rnnenc")
     w = weights(model)
-    h = read_gru(w, w["embed.token.weight"][SOURCE], "")[-1]
-    memory = np.tanh(w["reader.summary.weight"] @ h + w["reader.summary.bias"])[None]
+    h = read_gru(w, w["reader.embed.token.weight"][SOURCE], "")[-1]
+    memory = np.tanh(w["reader.recurrence.summary.weight"] @ h + w["reader.recurrence.summary.bias"])[None]
     seen = trace(model, torch.tensor([SOURCE]), torch.tensor([TARGET]))
     np.testing.assert_allclose(seen.logits[0], search(w, memory, TARGET)[0], atol=1e-10)
     assert bool((seen["blocks.0.cross.pattern"] == 1).all())
@@ -132,12 +132,12 @@ def steps(w, x, states, layers):
 def test_sutskever_reads_backwards_and_begins_where_the_encoder_ended():
     model = built("sutskever")
     w, own = weights(model), "decoder.blocks.0.cross.branch"
-    _, states = unrolled(w, "reader.reader.engine", w["embed.token.weight"][SOURCE[::-1]], 2)
+    _, states = unrolled(w, "reader.recurrence.reader.engine", w["reader.embed.token.weight"][SOURCE[::-1]], 2)
     logits = []
-    for word in w["embed.token.weight"][TARGET]:
+    for word in w["reader.embed.token.weight"][TARGET]:
         h, states = steps(w, w[f"{own}.word.weight"] @ word + w[f"{own}.word.bias"], states, 2)
         logits.append(w["head.vocabulary.weight"] @ h + w["head.vocabulary.bias"])
-    found = model(torch.tensor([SOURCE]), torch.tensor([TARGET])).detach()[0]
+    found = model.logits(torch.tensor([SOURCE]), torch.tensor([TARGET])).detach()[0]
     np.testing.assert_allclose(found, np.stack(logits), atol=1e-10)
 
 
@@ -145,7 +145,7 @@ def test_sutskever_reads_backwards_and_begins_where_the_encoder_ended():
 def test_luong_steps_then_looks_and_feeds_what_it_found(score):
     model = built("luong", score=score)
     w, own = weights(model), "decoder.blocks.0.cross.branch"
-    memory, states = unrolled(w, "reader.engine", w["embed.token.weight"][SOURCE], 2)
+    memory, states = unrolled(w, "reader.recurrence.engine", w["reader.embed.token.weight"][SOURCE], 2)
     scores = {
         "dot": lambda h, m: h @ m,
         "general": lambda h, m: h @ w[f"{own}.scoring.k.weight"] @ m,
@@ -157,7 +157,7 @@ def test_luong_steps_then_looks_and_feeds_what_it_found(score):
         )[0],
     }
     found, logits, patterns = np.zeros(12), [], []
-    for word in w["embed.token.weight"][TARGET]:
+    for word in w["reader.embed.token.weight"][TARGET]:
         x = w[f"{own}.word.weight"] @ word + w[f"{own}.word.bias"] + w[f"{own}.fed.weight"] @ found
         h, states = steps(w, x, states, 2)
         patterns.append(softmax(np.array([scores[score](h, m) for m in memory])))
@@ -180,16 +180,16 @@ def test_padded_sources_are_the_sources_alone(family, side):
         place = slice(0, len(source)) if side == "right" else slice(6 - len(source), 6)
         padded[row, place], real[row, place] = torch.tensor(source), True
     with torch.no_grad():
-        together = model(padded, target.expand(3, -1), source_real=real)
+        together = model.logits(padded, target.expand(3, -1), source_real=real)
         for row, source in enumerate(sources):
-            assert torch.allclose(together[row], model(torch.tensor([source]), target)[0], atol=1e-12)
+            assert torch.allclose(together[row], model.logits(torch.tensor([source]), target)[0], atol=1e-12)
 
 
 def test_an_empty_source_is_heard_as_nothing_and_gives_no_nan():
     for family in FAMILIES:
         model = built(family)
         real = torch.tensor([[True, True], [False, False]])
-        logits = model(torch.tensor([[3, 4], [3, 4]]), torch.tensor([[1], [1]]), source_real=real)
+        logits = model.logits(torch.tensor([[3, 4], [3, 4]]), torch.tensor([[1], [1]]), source_real=real)
         logits.sum().backward()
         assert not logits.isnan().any()
         assert not any(parameter.grad.isnan().any() for parameter in model.parameters() if parameter.grad is not None)

@@ -83,13 +83,13 @@ def test_a_form_that_a_mixer_lacks_is_refused_by_name():
     rules = load_family("lstm")
     model = rules.spec(rules.TINY).build(0)
     with pytest.raises(UsageError, match="LSTM has no form 'chunked'") as refused:
-        model(torch.zeros(1, 3, dtype=torch.long), scan="chunked")
+        model.logits(torch.zeros(1, 3, dtype=torch.long), scan="chunked")
     assert refused.value.hint == "it has: parallel, step"
     rules = load_family("rnnsearch")
     listening, ids = rules.spec(rules.TINY).build(0), torch.zeros(1, 3, dtype=torch.long)
-    assert torch.equal(listening(ids, ids, scan="step"), listening(ids, ids))
+    assert torch.equal(listening.logits(ids, ids, scan="step"), listening.logits(ids, ids))
     with pytest.raises(UsageError, match="BahdanauDecoder has no form 'parallel'"):
-        listening(ids, ids, scan="parallel")
+        listening.logits(ids, ids, scan="parallel")
 
 
 def test_the_form_is_the_models_or_the_calls(decaying, monkeypatch):
@@ -111,7 +111,7 @@ def test_the_form_is_the_models_or_the_calls(decaying, monkeypatch):
     ):
         model.scan = own
         ran.clear()
-        model(ids, **call)
+        model.logits(ids, **call)
         assert ran[0] == expected
 
 

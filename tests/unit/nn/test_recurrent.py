@@ -73,7 +73,7 @@ def test_hello_is_learnt_character_by_character():
     model = rules.spec({"vocab_size": 4, "hidden_size": 8, "num_layers": 1}).build(0)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     for _ in range(60):
-        loss = nn.functional.cross_entropy(model(ids[:, :-1])[0], ids[0, 1:])
+        loss = nn.functional.cross_entropy(model.logits(ids[:, :-1])[0], ids[0, 1:])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -116,13 +116,14 @@ def test_the_check_of_the_gates_fails_on_a_broken_step(monkeypatch):
     assert [check.name for check in failed] == ["gates step by step give the engine's states"]
 
 
-def test_an_edit_of_the_state_acts_and_one_of_a_gate_is_refused():
+def test_an_edit_of_the_state_acts_and_one_of_what_is_only_compared_is_refused():
     model, ids = built("lstm"), torch.randint(61, (1, 5))
     plain = trace(model, ids)
-    edited = trace(model, ids, edit={"blocks.0.recurrence.state": lambda state: state * 0})
+    edited = trace(model, ids, edit={"blocks.0.recurrence.state": lambda state, key: state * 0})
     assert not torch.equal(plain.logits, edited.logits)
-    with pytest.raises(UsageError, match="forget_gate of a recurrence is shown"):
-        trace(model, ids, edit={"blocks.0.recurrence.forget_gate": lambda gate: gate * 0})
+    assert all(check.passed for check in edited.checks)
+    with pytest.raises(UsageError, match="stepwise of a recurrence is shown"):
+        trace(model, ids, edit={"blocks.0.recurrence.stepwise": lambda state, key: state * 0})
 
 
 @pytest.mark.parametrize("form", ["step", "parallel"])
@@ -131,8 +132,8 @@ def test_padding_inside_a_row_is_passed_over(family, form):
     model, ids = built(family), torch.randint(61, (1, 9))
     real = torch.tensor([[False, True, True, False, False, True, True, True, False]])
     with torch.no_grad():
-        found = model(ids, real=real, scan=form)[real]
-        assert torch.allclose(found, model(ids[real][None], scan=form)[0], atol=1e-12)
+        found = model.logits(ids, real=real, scan=form)[real]
+        assert torch.allclose(found, model.logits(ids[real][None], scan=form)[0], atol=1e-12)
 
 
 def test_a_state_has_one_size_and_cannot_go_back():

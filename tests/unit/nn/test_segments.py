@@ -102,7 +102,7 @@ def test_a_document_in_pieces_is_one_segment_where_positions_say_so():
     ids, documents = torch.randint(61, (1, 6)), torch.tensor([[0, 1, 0, 1, 1, 0]])
     positions = torch.tensor([[0, 0, 1, 1, 2, 2]])
     with torch.no_grad():
-        found = model(ids, documents=documents, positions=positions)[0]
+        found = model.logits(ids, documents=documents, positions=positions)[0]
         for number in (0, 1):
-            alone = model(ids[documents == number][None])[0]
+            alone = model.logits(ids[documents == number][None])[0]
             torch.testing.assert_close(found[documents[0] == number], alone, rtol=0, atol=1e-12)

@@ -39,17 +39,17 @@ def test_the_model_is_the_formula_of_the_paper(order, direct):
     weights = {name: value.numpy() for name, value in model.state_dict().items()}
     expected = torch.from_numpy(by_hand(weights, ids[0].tolist(), order))
     with torch.no_grad():
-        torch.testing.assert_close(model(ids)[0], expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(model.logits(ids)[0], expected, rtol=0, atol=1e-12)
 
 
 def test_nothing_before_the_window_counts_and_everything_in_it_does():
     model, ids = built(order=4), torch.randint(61, (1, 10))
     with torch.no_grad():
-        plain = model(ids)
+        plain = model.logits(ids)
         for place in range(10):
             other = ids.clone()
             other[0, place] = (ids[0, place] + 1) % 61
-            changed = (model(other) != plain).any(-1)[0].nonzero()[:, 0].tolist()
+            changed = (model.logits(other) != plain).any(-1)[0].nonzero()[:, 0].tolist()
             assert changed == list(range(place, min(10, place + 3)))
 
 
@@ -57,7 +57,9 @@ def test_padding_inside_a_row_is_passed_over():
     model, ids = built(), torch.randint(61, (1, 9))
     real = torch.tensor([[False, True, True, False, False, True, True, True, False]])
     with torch.no_grad():
-        torch.testing.assert_close(model(ids, real=real)[real], model(ids[real][None])[0], rtol=0, atol=1e-12)
+        torch.testing.assert_close(
+            model.logits(ids, real=real)[real], model.logits(ids[real][None])[0], rtol=0, atol=1e-12
+        )
 
 
 def test_the_memory_is_the_last_vectors_and_has_one_size():

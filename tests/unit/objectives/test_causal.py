@@ -76,11 +76,10 @@ class LargestLogits(TorchDispatchMode):
 
 def test_logits_of_a_large_vocabulary_are_never_held_at_once() -> None:
     rows, vocabulary = 512, 50257
-    model = nn.Module()
-    model.head = nn.Linear(2, vocabulary, bias=False)
+    head = nn.Linear(2, vocabulary, bias=False)
     x, targets = torch.randn(rows, 2, requires_grad=True), torch.randint(vocabulary, (rows,))
     with LargestLogits(vocabulary) as largest:
-        head_cross_entropy(model, x, targets).backward()
+        head_cross_entropy(head, x, targets).backward()
     # Logits, their float32 exponentials and their gradient are alive together: three of these.
     assert 0 < 3 * largest.numbers <= rows * vocabulary / 2
     assert largest.numbers <= causal.LOGITS_AT_ONCE

@@ -121,7 +121,9 @@ def test_the_validation_loss_is_a_mean_over_tokens_not_over_batches() -> None:
     with torch.no_grad():
         model.eval()
         nats = [
-            nn.functional.cross_entropy(model(batch["ids"]).flatten(0, 1), batch["targets"].flatten(), reduction="none")
+            nn.functional.cross_entropy(
+                model.logits(batch["ids"]).flatten(0, 1), batch["targets"].flatten(), reduction="none"
+            )
             for batch in batches
         ]
     targets = sum(int((batch["targets"] != -100).sum()) for batch in batches)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from orrery.checkpoints.store import CheckpointStore
-from orrery.cli.train.app import conclusion, epochs, plan, run
+from orrery.cli.train.app import plan, run
 from orrery.errors import UsageError
+from orrery.runs.conclusion import conclusion, epochs
 from orrery.training.assemble import assemble
 from orrery.training.config import Recipe
 from orrery.training.recipes import as_yaml, check_recipe, load_recipe, set_dotted

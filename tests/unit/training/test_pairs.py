@@ -14,7 +14,7 @@ from orrery.errors import DataError, UsageError
 from orrery.families import load_family
 from orrery.language_model.load import load
 from orrery.models.dropout import with_dropout
-from orrery.models.encoder_decoder import ConditionalDecoder
+from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.residual import Dropout
 from orrery.nn.spec import to_json, traverse
 from orrery.training.assemble import assemble
@@ -110,7 +110,7 @@ def test_a_batch_costs_what_its_pairs_cost_alone(family: str, files: Any) -> Non
     """Padding counts for nothing; validation sees every pair once, whatever the batches' sizes."""
     assembly = assemble(recipe(files, family))
     model, validation = assembly.parts.model.double().eval(), assembly.parts.validation
-    assert isinstance(model, ConditionalDecoder)
+    assert isinstance(model, EncoderDecoder)
     assert validation is not None
     found = [
         validation.objective.loss(model, validation.source.batch(n))["next_token"] for n in range(validation.batches)
@@ -220,7 +220,7 @@ def test_one_rate_reaches_what_a_recurrence_drops(family: str, files: Any) -> No
     rates |= {part.rate for _, part in traverse(spec) if isinstance(part, Dropout.Spec)} - {0.0}
     assert rates == {0.25}
     if family != "transformer":
-        assert spec.enter == spec.decoder.start == Dropout.Spec(rate=0.25)
+        assert spec.reader.enter == spec.decoder.start == Dropout.Spec(rate=0.25)
 
 
 @pytest.mark.parametrize("family", ["bart", "luong", "marian", "mbart", "mt5", "pegasus", "sutskever", "t5"])

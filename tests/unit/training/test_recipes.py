@@ -48,7 +48,7 @@ def test_numbers_that_yaml_reads_as_text_are_numbers(recipe_file: Path) -> None:
         (["--training.steps", "0"], ["training.steps", "1"]),
         (["--training.steps", "many"], ["training.steps", "integer"]),
         (["--training.schedule.kind", "wsd"], ["training.schedule.decay", "required"]),
-        (["--model.spec", "a.json"], ["model", "exactly one of family and spec"]),
+        (["--model.spec", "a.json"], ["model", "exactly one of family, spec and from"]),
         (["--name", "../up"], ["name"]),
         (["--training.steps"], ["--training.steps needs a value"]),
         (["training.steps", "5"], ["unexpected argument 'training.steps'"]),

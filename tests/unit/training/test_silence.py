@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from battery import world
-from orrery.cli.train.app import conclusion
 from orrery.errors import DataError, MachineError, ModelFileError, OrreryError, RunError, UsageError
+from orrery.runs.conclusion import conclusion
 from orrery.training.assemble_text import read_portions
 from orrery.training.building import make_tokenizer
 from orrery.training.config import DataSettings, SplitSettings, TokenizerSettings

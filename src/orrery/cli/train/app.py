@@ -1,23 +1,20 @@
 """``orrery train``: a recipe in, a trained model out."""
 
 import os
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from orrery.cli.train import word_vectors as train_word_vectors
+from orrery.runs.default_recipe import is_text, recipe_for
 from orrery.settings import runs_folder
-from orrery.training.recipes import as_yaml, load_recipe, words_of
+from orrery.training.recipes import as_yaml, load_recipe
 
 if TYPE_CHECKING:
     from orrery.training.building import Assembled
     from orrery.training.config import Recipe
-    from orrery.training.loop import Parts, Speed
-    from orrery.training.precision import Precision
-    from orrery.training.word_vector_recipe import WordVectorRecipe
 
 
 def train(
@@ -32,7 +29,7 @@ def train(
     """Train what a recipe describes, and write the run into its folder.
 
     Args:
-        config: The recipe, a YAML file.
+        config: The recipe, a YAML file; or a text, a file or a folder, for which a recipe is chosen and printed.
         overrides: Keys of the recipe with new values, such as --training.steps 500.
         resume: Continue from the newest sound checkpoint of the folder.
         overwrite: Replace the run that is in the folder; it stays until the new one has its first checkpoint.
@@ -40,6 +37,11 @@ def train(
         print_config: Print the recipe as it is resolved from file, environment and flags, and stop.
         output: The run's folder; by default runs/ and the recipe's name.
     """
+    if is_text(config):
+        recipe = recipe_for(config, overrides, os.environ)
+        print("# no recipe was given; this one fits the text, and --print-config > FILE keeps it")
+        print(as_yaml(recipe), end="", flush=True)
+        return 0 if print_config else _trained(recipe, output, resume, overwrite, dry_run, [config])
     if train_word_vectors.makes_word_vectors(config):
         return train_word_vectors.train(
             config, overrides, resume=resume, overwrite=overwrite, dry_run=dry_run, print_config=print_config,
@@ -49,104 +51,29 @@ def train(
     if print_config:
         print(as_yaml(recipe), end="")
         return 0
+    return _trained(recipe, output, resume, overwrite, dry_run, [config])
+
+
+def _trained(
+    recipe: "Recipe", output: Path | None, resume: bool, overwrite: bool, dry_run: bool, inputs: list[Path]
+) -> int:
+    """Plan or execute a recipe."""
     folder = output or runs_folder() / recipe.name
     if dry_run:
         from orrery.training.assemble import assemble
 
         print(plan(recipe, assemble(recipe), folder))
         return 0
-    return run(recipe, folder, resume=resume, overwrite=overwrite, config=config)
+    return run(recipe, folder, resume=resume, overwrite=overwrite, inputs=inputs)
 
 
-def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool, config: Path | None = None) -> int:
-    """Hold the folder, assemble, train; return 0 or, after a signal, 128 and its number."""
-    from orrery.checkpoints.succession import NEW
-    from orrery.training.distributed import find_ranks
-    from orrery.training.folder import RunFolder, open_run_folder
-    from orrery.training.loop import Trainer
+def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool, inputs: Sequence[Path] = ()) -> int:
+    """Execute the recipe; return 0 or, after a signal, 128 and its number."""
+    from orrery.runs.execute import execute
     from orrery.training.progress import find_reporter
 
-    ranks = find_ranks()
-    inputs: list[str | Path] = [*words_of(recipe), *([config] if config else [])]
-    if ranks.rank:
-        ranks.any(False)  # the first rank has opened the folder
-        place = folder / NEW if overwrite else folder
-        outcome = Trainer(make_parts(recipe), recipe, RunFolder(place), ranks).run()
-    else:
-        reporter = find_reporter()
-        with open_run_folder(folder, resume=resume, overwrite=overwrite, inputs=inputs) as opened:
-            try:
-                ranks.any(False)
-                if opened.replaces is not None:
-                    reporter.line(f"the run in {folder} stays until the first checkpoint; till then: {opened.path}")
-                outcome = Trainer(make_parts(recipe), recipe, opened, ranks, reporter).run()
-                if outcome.signal:
-                    reporter.line("--resume continues")
-                records = opened.records()
-                for line in (*epochs(records), conclusion(recipe, records)):
-                    reporter.line(line)
-            finally:
-                reporter.close()
+    outcome = execute(recipe, folder, find_reporter(), resume=resume, overwrite=overwrite, inputs=inputs)
     return 128 + outcome.signal if outcome.signal else 0
-
-
-def conclusion(recipe: "Recipe | WordVectorRecipe", records: list[dict[str, Any]]) -> str:
-    """Say what the last record holds of the recipe's expectation."""
-    expected = recipe.expect
-    if expected is None:
-        return f"{recipe.name}: nothing was expected"
-    measured = [record[expected.metric] for record in records if expected.metric in record]
-    if not measured:
-        return f"{recipe.name}: {expected.metric} is not measured yet"
-    found = measured[-1]
-    if not isinstance(found, int | float):
-        return f"{recipe.name}: {expected.metric} is no finite number, expected at most {expected.bound}: missed"
-    verdict = "met" if found <= expected.bound else "missed"
-    return f"{recipe.name}: {expected.metric} {found:.4f}, expected at most {expected.bound}: {verdict}"
-
-
-def epochs(records: list[dict[str, Any]]) -> list[str]:
-    """Say how often each corpus of a mixture was gone through, from the last record; nothing without a mixture."""
-    found = {
-        key.removeprefix("epochs/"): n
-        for key, n in (records[-1] if records else {}).items()
-        if key.startswith("epochs/")
-    }
-    return ["epochs elapsed: " + ", ".join(f"{name} {count:.3f}" for name, count in found.items())] if found else []
-
-
-def make_parts(recipe: "Recipe") -> "Parts":
-    """Assemble the recipe; add how the final model is written and what share of the matmul rate is reached."""
-    from orrery.saving.final import sample_writer, writer
-    from orrery.training.assemble import assemble
-
-    assembly = assemble(recipe)
-    return replace(
-        assembly.parts,
-        measure_speed=speed(recipe, assembly),
-        finish=writer(recipe, assembly),
-        sample=sample_writer(recipe, assembly),
-    )
-
-
-def speed(recipe: "Recipe", assembly: "Assembled") -> "Callable[[Precision], Speed] | None":
-    """Return what measures the machine against the cost of a token; None where a token's cost depends on its source."""
-    import torch
-
-    from orrery.accounting.flops import matmul_parameters, matmul_rate, training_operations_per_token
-    from orrery.models.decoder import Decoder
-    from orrery.training.loop import Speed
-
-    spec = assembly.spec
-    if not isinstance(spec, Decoder.Spec):
-        return None
-    weights = matmul_parameters(assembly.parts.model)
-    cost = training_operations_per_token(weights, len(spec.stack.blocks), spec.width, recipe.batches.length)
-
-    def measure(precision: "Precision") -> Speed:
-        return Speed(cost, matmul_rate(getattr(torch, precision.dtype), precision.device))
-
-    return measure
 
 
 def plan(recipe: "Recipe", assembly: "Assembled", folder: Path) -> str:

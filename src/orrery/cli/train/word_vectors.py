@@ -47,7 +47,7 @@ def train(
 
 def run(recipe: "WordVectorRecipe", folder: Path, *, overwrite: bool, config: Path) -> None:
     """Train into the folder, and say where the vectors lie."""
-    from orrery.cli.train.app import conclusion
+    from orrery.runs.conclusion import conclusion
     from orrery.training.folder import open_run_folder
     from orrery.training.progress import find_reporter
     from orrery.training.word_vectors import train_word_vectors

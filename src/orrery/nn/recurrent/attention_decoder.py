@@ -1,7 +1,9 @@
 """Recurrent decoders that attend: each step reads the encoded source and carries what it found into the next."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,6 +13,7 @@ from orrery.errors import UsageError
 from orrery.nn.attention.alignment_score import AlignmentScore
 from orrery.nn.cache import State
 from orrery.nn.context import Context
+from orrery.nn.gate_edits import StepEdit, edits_in_time, unedited
 from orrery.nn.initialisation import Draw
 from orrery.nn.mixer import Show, choose
 from orrery.nn.segments import PackedSegments
@@ -91,13 +94,16 @@ class AttentionDecoder(nn.Module, ABC):
         if segments is None:
             segments = PackedSegments.of_real(torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device))
         began = tuple(part[segments.row_N] for part in before)
-        seen: dict[str, list[Tensor]] = {}
-        y_NTR, ended = self._loop(
-            self.prepare(segments.split(x_BLD)), segments.length_N, began, source.select(segments.row_N), seen
+        run = partial(
+            self._loop,
+            self.prepare(segments.split(x_BLD)),
+            segments.length_N,
+            began,
+            source.select(segments.row_N),
         )
+        y_NTR, ended = run({}, unedited) if ctx.taps is None else self._shown(run, segments, source, ctx)
         after = tuple(old.index_copy(0, segments.row_N, new) for old, new in zip(before, ended, strict=True))
         ctx.layer.leave(self.mask, self.role, after)
-        self._show(seen, segments, source, ctx)
         return ctx.tap(self, "state", self.finish(x_BLD, segments.join(y_NTR)) * segments.real_BL[..., None])
 
     def _source(self, ctx: Context, rows: int) -> EncodedSource:
@@ -114,11 +120,18 @@ class AttentionDecoder(nn.Module, ABC):
         return EncodedSource(memory_B1SM[:, 0], keys_B1SE[:, 0], seen_BS)
 
     def _loop(
-        self, x_NTE: Tensor, length_N: Tensor, state: State, source: EncodedSource, seen: dict[str, list[Tensor]]
+        self,
+        x_NTE: Tensor,
+        length_N: Tensor,
+        state: State,
+        source: EncodedSource,
+        seen: dict[str, list[Tensor]],
+        edit: StepEdit,
     ) -> tuple[Tensor, State]:
         def collect(name: str, value: Tensor) -> Tensor:
-            seen.setdefault(name, []).append(value)
-            return value
+            steps = seen.setdefault(name, [])
+            steps.append(edit(len(steps), name, value))
+            return steps[-1]
 
         said = []
         ragged = bool((length_N < x_NTE.shape[1]).any())
@@ -131,16 +144,32 @@ class AttentionDecoder(nn.Module, ABC):
             said.append(y_NR)
         return torch.stack(said, 1), state
 
-    def _show(
-        self, seen: dict[str, list[Tensor]], segments: PackedSegments, source: EncodedSource, ctx: Context
-    ) -> None:
-        """Tap each gate of all tokens, ``[B, L, E]``; what attention shows has one head, as everywhere."""
-        if ctx.taps is None:
-            return
-        if "pattern" in seen:
-            ctx.tap(self, "v", source.memory_BSM[:, None])
-        for name, steps in seen.items():
-            value_BLE = segments.join(torch.stack(steps, 1))
-            value = value_BLE[:, None] if name in ("pattern", "mixed") else value_BLE
+    def _shown(
+        self, run: Callable[..., tuple[Tensor, State]], segments: PackedSegments, source: EncodedSource, ctx: Context
+    ) -> tuple[Tensor, State]:
+        """Run, a second time where an edit reaches a gate, and tap each gate of all tokens, ``[B, L, E]``.
+
+        What attention shows has one head, as everywhere: ``[B, 1, L, S]``.
+        """
+        heads = ("pattern", "mixed")
+
+        def put(name: str, value_NTE: Tensor) -> Tensor:
+            value_BLE = segments.join(value_NTE)
+            return value_BLE[:, None] if name in heads else value_BLE
+
+        def take(name: str, value: Tensor) -> Tensor:
+            return segments.split(value[:, 0] if name in heads else value)
+
+        seen: dict[str, list[Tensor]] = {}
+        found = run(seen, unedited)
+        gates = {name: torch.stack(steps, 1) for name, steps in seen.items()}
+        edit = edits_in_time(partial(ctx.edit_in_time, self), gates, put, take, at=lambda step: (slice(None), step))
+        if edit is not None:
+            seen = {}
+            found = run(seen, edit)
+        shown = {"v": source.memory_BSM[:, None]} if "pattern" in seen else {}
+        shown |= {name: put(name, torch.stack(steps, 1)) for name, steps in seen.items()}
+        for name, value in shown.items():
             if ctx.tap(self, name, value) is not value:
-                raise UsageError(f"the {name} of a recurrence is shown, not edited", "edit its state, or what it added")
+                raise UsageError(f"the {name} of a recurrence is shown, not edited", "edit its gates, or its state")
+        return found

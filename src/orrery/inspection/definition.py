@@ -1,0 +1,123 @@
+"""The definition beside a fused kernel: scores and patterns, a piece at a time, compared with what it put out."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from orrery.inspection.checks import Mixing
+from orrery.inspection.recorder import Place, Recorder
+from orrery.nn.attention.kernels import Kernel, eager
+from orrery.nn.masks import BoundMask
+
+Shape: TypeAlias = tuple[int, int, int, int]
+_EVERY = slice(None)
+LARGEST = 2**20
+"""The most scores that are in memory at once; the definition holds about five tensors of this size."""
+
+
+class Beside:
+    """A kernel with the eager definition beside it, which shows scores and patterns and decides nothing.
+
+    The definition takes heads and queries in pieces, so that the pattern of a layer is whole only where it is kept.
+    Where an edit reaches scores or patterns the definition runs in place of the kernel.
+    Shapes: q ``[B, H, L, C]``, k ``[B, K, S, C]``, v ``[B, K, S, E]`` to ``[B, H, L, E]``.
+
+    Attributes:
+        replaced: whether the definition has run in place of the kernel.
+    """
+
+    def __init__(self, kernel: Kernel, recorder: Recorder, mixing: Mixing) -> None:
+        self.kernel, self.recorder, self.mixing = kernel, recorder, mixing
+        self.replaced = False
+
+    def __call__(
+        self,
+        q_BHLC: Float[Tensor, "B H L C"],
+        k_BKSC: Float[Tensor, "B K S C"],
+        v_BKSC: Float[Tensor, "B K S E"],
+        *,
+        tap: Callable[[str, Tensor], Tensor],
+        **operands: Any,
+    ) -> Float[Tensor, "B H L E"]:
+        """Return what the kernel puts out, or what the definition makes of edited scores and patterns."""
+        if self.recorder.edits(tap, "scores", "pattern"):
+            self.replaced = True
+            return eager(q_BHLC, k_BKSC, v_BKSC, tap=tap, **operands)
+        mixed_BHLE = self.kernel(q_BHLC, k_BKSC, v_BKSC, tap=_unseen, **operands)
+        furthest: Tensor | None = None
+        shape = (*q_BHLC.shape[:3], k_BKSC.shape[2])
+        for place in pieces(shape):
+            with self.recorder.part(place, shape[:3]):
+                defined_BHLE = _defined(place, shape, q_BHLC, k_BKSC, v_BKSC, tap=tap, **operands)
+            difference = (defined_BHLE - _part(mixed_BHLE, place)).abs().max()
+            furthest = difference if furthest is None else torch.maximum(furthest, difference)
+        assert furthest is not None
+        self.mixing.add(furthest, mixed_BHLE)
+        return mixed_BHLE
+
+
+def _unseen(name: str, value: Tensor) -> Tensor:
+    """Return the value: what a kernel would show itself comes from the definition."""
+    return value
+
+
+def pieces(shape: Shape) -> Iterator[Place]:
+    """Cut scores ``[B, H, L, S]`` into pieces of at most ``LARGEST``: all, or queries of one head, one at least."""
+    B, H, L, S = shape
+    if B * H * L * S <= LARGEST:
+        yield _EVERY, slice(0, H), slice(0, L)
+        return
+    step = max(1, LARGEST // (B * S))
+    for head in range(H):
+        for start in range(0, L, step):
+            yield _EVERY, slice(head, head + 1), slice(start, min(start + step, L))
+
+
+def _defined(
+    place: Place,
+    shape: Shape,
+    q_BHLC: Tensor,
+    k_BKSC: Tensor,
+    v_BKSC: Tensor,
+    *,
+    mask: BoundMask,
+    bias_BHLS: Tensor | None,
+    sinks_H: Tensor | None = None,
+    **operands: Any,
+) -> Tensor:
+    """Return what the definition puts out for some of the heads and queries."""
+    _, heads, rows = place
+    shared = shape[1] // k_BKSC.shape[1]
+    keys = slice(heads.start // shared, (heads.stop - 1) // shared + 1)
+    return eager(
+        _part(q_BHLC, place),
+        _along(k_BKSC, 1, keys),
+        _along(v_BKSC, 1, keys),
+        mask=_rows_of_mask(mask, rows, shape, q_BHLC.device),
+        bias_BHLS=None if bias_BHLS is None else _part(bias_BHLS, place),
+        sinks_H=None if sinks_H is None else sinks_H[heads],
+        **operands,
+    )
+
+
+def _rows_of_mask(mask: BoundMask, rows: slice, shape: Shape, device: torch.device) -> BoundMask:
+    """Return the mask of some of the queries; a plain one gets a matrix for them alone."""
+    if rows.stop - rows.start == shape[2]:
+        return mask
+    if mask.is_causal and mask.dense is None:
+        place_S = torch.arange(shape[3], device=device)
+        return BoundMask(dense=(place_S <= place_S[rows, None])[None, None], is_causal=False)
+    return BoundMask(dense=None if mask.dense is None else _along(mask.dense, 2, rows), is_causal=False)
+
+
+def _part(x_BHLE: Tensor, place: Place) -> Tensor:
+    """Return some of the heads and queries."""
+    return _along(_along(x_BHLE, 1, place[1]), 2, place[2])
+
+
+def _along(x: Tensor, axis: int, part: slice) -> Tensor:
+    """Return a part along one axis; where it has one place, that serves all."""
+    return x if x.shape[axis] in (1, part.stop - part.start) else x.narrow(axis, part.start, part.stop - part.start)

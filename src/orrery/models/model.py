@@ -1,0 +1,222 @@
+"""What all assemblies are: a batch of named tensors in, what each asked head makes of it out."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from orrery.errors import UsageError
+from orrery.models.inputs import HOW, Batch, Inputs
+from orrery.nn.attention.kernels import Kernel
+from orrery.nn.context import Taps
+from orrery.nn.inputs import Tokens
+from orrery.nn.spec import ModuleSpec, spec
+from orrery.nn.stack import Stack
+
+HIDDEN = "hidden"
+"""The final stream itself, which may be asked for like a head."""
+
+Answer: TypeAlias = Callable[[nn.Module, Float[Tensor, "B L D"], Bool[Tensor, "B L"] | None], Any]
+"""What is done with a head inside the call: it gets the head, the final stream and which tokens are real."""
+
+Heads: TypeAlias = Sequence[str] | Mapping[str, Answer]
+
+
+def apply(head: nn.Module, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"] | None) -> Any:
+    """Return what a head makes of the final stream: what is asked where only its name is given."""
+    return head(x_BLD, real_BL)
+
+
+class FinalStream(nn.Module):
+    """The head that changes nothing. Shapes: ``[B, L, D]`` to ``[B, L, D]``."""
+
+    def forward(
+        self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"] | None = None
+    ) -> Float[Tensor, "B L D"]:
+        """Return the stream as it is."""
+        return x_BLD
+
+
+_STREAM = FinalStream()
+
+
+@spec
+class ModelSpec(ModuleSpec):
+    """The whole architecture of a model; ``context`` is the length it is meant for."""
+
+    width: int
+    context: int
+
+    @abstractmethod
+    def build(self, width: int = 0) -> "Model":
+        """Return the model, its weights as torch leaves them; the width is the spec's own."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> Inputs:
+        """What the model reads: the fields of a batch, in the order in which a call may give them."""
+
+    @property
+    @abstractmethod
+    def head_names(self) -> tuple[str, ...]:
+        """The names of the heads, the main one first."""
+
+    @property
+    @abstractmethod
+    def answering(self) -> Stack.Spec:
+        """The stack whose final stream the heads get."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether the model writes: it gives each next token, and can be stepped."""
+        return False
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether the model writes beside a source that it has read, rather than behind it."""
+        return self.writes and len(self.inputs) > 1
+
+    @property
+    def vocabulary(self) -> int | None:
+        """How many tokens the model tells apart where it reads; nothing where it reads images."""
+        first = next(iter(self.inputs.values()))
+        return first.vocabulary if isinstance(first, Tokens) else None
+
+    @property
+    def target_vocabulary(self) -> int | None:
+        """How many tokens the model tells apart in targets beside its source, where it writes such."""
+        written = self.inputs.get("ids") if self.reads_source else None
+        return written.vocabulary if isinstance(written, Tokens) else None
+
+
+class Model(nn.Module, ABC):
+    """``heads(stream(batch))``: one call for every assembly.
+
+    Shapes: ids ``[B, L]``, images ``[B, channels, rows, columns]`` or both to what each head gives, often
+    ``[B, L, V]``.
+    """
+
+    role: str = ""
+    spec: ModelSpec
+    kernel: Kernel
+    stack: Stack
+    """The stack that answers."""
+    first: int | None = None
+    """The token that every row begins with, where a model writes beside a source."""
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Patterns of what tensors were called in files of earlier versions, and what stands in the place of a match."""
+    scan: str | None = None
+    """The form of mixers with a state; ``None`` is each mixer's own."""
+    how: ClassVar[frozenset[str]]
+    """Which of the fields that say how to read this assembly can follow."""
+
+    @property
+    @abstractmethod
+    def named_heads(self) -> Mapping[str, nn.Module]:
+        """The heads by name, the main one first."""
+
+    @classmethod
+    def current_name(cls, name: str) -> str:
+        """Return what a tensor is called now that a file of any version calls so."""
+        return next((re.sub(old, new, name) for old, new in cls.renamed.items() if re.search(old, name)), name)
+
+    @abstractmethod
+    def stream(
+        self, batch: Batch, *, kernel: Kernel | None, scan: str | None, losses: list[Tensor] | None, taps: Taps | None
+    ) -> Float[Tensor, "B L D"]:
+        """Return the final stream of a batch."""
+
+    def forward(
+        self,
+        batch: Batch,
+        heads: Heads | None = None,
+        *,
+        kernel: Kernel | None = None,
+        scan: str | None = None,
+        losses: list[Tensor] | None = None,
+        taps: Taps | None = None,
+    ) -> dict[str, Any]:
+        """Return what each asked head makes of a batch, by the head's name.
+
+        Args:
+            batch: named tensors; what the model reads is in ``spec.inputs``, and beside it ``real`` (which tokens are
+                no padding; ``source_real`` of a source), ``positions``, ``documents`` and ``prefix`` of packed rows,
+                ``segments``. Other fields, such as an objective's targets, are left alone.
+            heads: names of heads, or by name a function that is called inside with the head, the final stream and
+                which tokens are real; ``hidden`` is the stream itself. By default the main head.
+            kernel: the attention kernel; by default the model's own, ``model.kernel``.
+            scan: the form of mixers with a state; by default ``model.scan``, or each mixer's own.
+            losses: where auxiliary losses (load balance) are appended.
+            taps: a recorder.
+
+        Raises:
+            UsageError: a head that the model lacks, or a batch without what it reads or with what it cannot follow.
+        """
+        asked = self._asked(heads)
+        self._check(batch)
+        x_BLD = self.stream(batch, kernel=kernel, scan=scan, losses=losses, taps=taps)
+        known = {**self.named_heads, HIDDEN: _STREAM}
+        found = {name: answer(known[name], x_BLD, batch.get("real")) for name, answer in asked.items()}
+        return found if taps is None else {name: self._shown(taps, name, value) for name, value in found.items()}
+
+    def logits(self, *inputs: Tensor, head: str | None = None, **call: Any) -> Float[Tensor, "..."]:
+        """Return the answer of one head, the main one by default.
+
+        Args:
+            inputs: what the model reads, in the order of ``spec.inputs``.
+            head: its name.
+            call: other fields of the batch, and ``kernel``, ``scan``, ``losses`` and ``taps``.
+
+        Raises:
+            UsageError: as in a call of the model, or there are not as many inputs as the model reads.
+        """
+        heads = None if head is None else (head,)
+        return next(iter(self._called(inputs, heads, call).values()))
+
+    def hidden(self, *inputs: Tensor, **call: Any) -> Float[Tensor, "B L D"]:
+        """Return the final stream; arguments as in ``logits``."""
+        return self._called(inputs, (HIDDEN,), call)[HIDDEN]
+
+    def _called(self, inputs: Sequence[Tensor], heads: Heads | None, call: Mapping[str, Any]) -> dict[str, Any]:
+        names = tuple(self.spec.inputs)
+        if len(inputs) != len(names):
+            message = f"{type(self).__name__} reads {' and '.join(names)}, and {len(inputs)} inputs were given"
+            raise UsageError(message, "give one tensor for each")
+        fields = {name: value for name, value in call.items() if name in HOW and value is not None}
+        others = {name: value for name, value in call.items() if name not in HOW}
+        return self({**dict(zip(names, inputs, strict=True)), **fields}, heads, **others)
+
+    def _asked(self, heads: Heads | None) -> Mapping[str, Answer]:
+        """Return the asked heads with what is done with each."""
+        known = self.spec.head_names
+        if heads is None:
+            heads = known[:1]
+            if not heads:
+                raise UsageError("this model has no head at all", "hidden() gives its final stream")
+        for name in heads:
+            if name not in known and name != HIDDEN:
+                has = ", ".join(known) or "none, and hidden() gives its final stream"
+                raise UsageError(f"this model has no head {name}", f"it has: {has}")
+        return heads if isinstance(heads, Mapping) else dict.fromkeys(heads, apply)
+
+    def _check(self, batch: Any) -> None:
+        """Refuse a batch that lacks what the model reads, or says how to read what it cannot follow."""
+        name, reads = type(self).__name__, self.spec.inputs
+        if not isinstance(batch, Mapping):
+            message = f"{name} takes a batch, a mapping from names to tensors, and was given a {type(batch).__name__}"
+            raise UsageError(message, f"model.logits({', '.join(reads)}) takes tensors")
+        if missing := [field for field in reads if field not in batch]:
+            message = f"{name} reads {' and '.join(reads)}, and the batch has {', '.join(batch) or 'nothing'}"
+            raise UsageError(message, f"give the batch {' and '.join(missing)}")
+        if beyond := [field for field in HOW if field in batch and field not in self.how]:
+            raise UsageError(f"{name} cannot follow {', '.join(beyond)}", f"leave {' and '.join(beyond)} out")
+
+    def _shown(self, taps: Taps, name: str, value: Any) -> Any:
+        """Show what a head gave: ``logits`` of the main one, the others under their names."""
+        main = self.spec.head_names[:1]
+        if name == HIDDEN or not isinstance(value, Tensor):
+            return value
+        return taps("logits" if name in main else name, value)

@@ -1,0 +1,31 @@
+"""What is said at the end of a run, from its records."""
+
+from typing import Any
+
+from orrery.training.config import Recipe
+from orrery.training.word_vector_recipe import WordVectorRecipe
+
+
+def conclusion(recipe: Recipe | WordVectorRecipe, records: list[dict[str, Any]]) -> str:
+    """Say what the last record holds of the recipe's expectation."""
+    expected = recipe.expect
+    if expected is None:
+        return f"{recipe.name}: nothing was expected"
+    measured = [record[expected.metric] for record in records if expected.metric in record]
+    if not measured:
+        return f"{recipe.name}: {expected.metric} is not measured yet"
+    found = measured[-1]
+    if not isinstance(found, int | float):
+        return f"{recipe.name}: {expected.metric} is no finite number, expected at most {expected.bound}: missed"
+    verdict = "met" if found <= expected.bound else "missed"
+    return f"{recipe.name}: {expected.metric} {found:.4f}, expected at most {expected.bound}: {verdict}"
+
+
+def epochs(records: list[dict[str, Any]]) -> list[str]:
+    """Say how often each corpus of a mixture was gone through, from the last record; nothing without a mixture."""
+    found = {
+        key.removeprefix("epochs/"): n
+        for key, n in (records[-1] if records else {}).items()
+        if key.startswith("epochs/")
+    }
+    return ["epochs elapsed: " + ", ".join(f"{name} {count:.3f}" for name, count in found.items())] if found else []

@@ -1,0 +1,76 @@
+"""A recipe executed: the folder held, the parts assembled, the loop run, the final model written."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from orrery.accounting.flops import matmul_parameters, matmul_rate, training_operations_per_token
+from orrery.checkpoints.succession import NEW
+from orrery.runs.conclusion import conclusion, epochs
+from orrery.saving.final import sample_writer, writer
+from orrery.training.assemble import assemble
+from orrery.training.building import Assembled
+from orrery.training.config import Recipe
+from orrery.training.distributed import find_ranks
+from orrery.training.folder import RunFolder, open_run_folder
+from orrery.training.loop import Outcome, Parts, Speed, Trainer
+from orrery.training.precision import Precision
+from orrery.training.progress import Reporter
+from orrery.training.recipes import words_of
+
+
+def execute(
+    recipe: Recipe, folder: Path, reporter: Reporter, *, resume: bool, overwrite: bool, inputs: Iterable[Path] = ()
+) -> Outcome:
+    """Train what a recipe describes into a folder, and say how it ended.
+
+    Args:
+        recipe: the recipe.
+        folder: of the run.
+        reporter: told what happens; closed at the end.
+        resume: continue the run that is there.
+        overwrite: replace the run that is there, which stays until the new one has its first checkpoint.
+        inputs: files beside those that the recipe names which the run must not replace.
+    """
+    ranks = find_ranks()
+    if ranks.rank:
+        ranks.any(False)  # the first rank has opened the folder
+        place = folder / NEW if overwrite else folder
+        return Trainer(make_parts(recipe), recipe, RunFolder(place), ranks).run()
+    with open_run_folder(folder, resume=resume, overwrite=overwrite, inputs=[*words_of(recipe), *inputs]) as opened:
+        try:
+            ranks.any(False)
+            if opened.replaces is not None:
+                reporter.line(f"the run in {folder} stays until the first checkpoint; till then: {opened.path}")
+            outcome = Trainer(make_parts(recipe), recipe, opened, ranks, reporter).run()
+            if outcome.signal:
+                reporter.line("--resume continues")
+            records = opened.records()
+            for line in (*epochs(records), conclusion(recipe, records)):
+                reporter.line(line)
+        finally:
+            reporter.close()
+    return outcome
+
+
+def make_parts(recipe: Recipe) -> Parts:
+    """Assemble the recipe; add how the final model is written and what share of the matmul rate is reached."""
+    assembled = assemble(recipe)
+    return replace(
+        assembled.parts,
+        measure_speed=speed(recipe, assembled),
+        finish=writer(recipe, assembled),
+        sample=sample_writer(recipe, assembled),
+    )
+
+
+def speed(recipe: Recipe, assembled: Assembled) -> Callable[[Precision], Speed] | None:
+    """Return what measures the machine against the cost of a token; None where a token's cost depends on its source."""
+    spec = assembled.spec
+    if spec.reads_source:
+        return None
+    weights = matmul_parameters(assembled.parts.model)
+    cost = training_operations_per_token(weights, len(spec.answering.blocks), spec.width, recipe.batches.length)
+    return lambda precision: Speed(cost, matmul_rate(getattr(torch, precision.dtype), precision.device))

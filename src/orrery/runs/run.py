@@ -1,0 +1,35 @@
+"""A finished or interrupted run, as Python code meets it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orrery.training.folder import RunFolder
+
+if TYPE_CHECKING:
+    from orrery.language_model.model import LanguageModel
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run's folder: ``run.load()`` is its model, ``run.records()`` its metrics.
+
+    Attributes:
+        folder: where it lies.
+        step: how many steps were done.
+        best: the best validation loss in nats, where one was measured.
+    """
+
+    folder: Path
+    step: int
+    best: float | None
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the lines of ``metrics.jsonl``."""
+        return RunFolder(self.folder).records()
+
+    def load(self, **how: Any) -> "LanguageModel":
+        """Return the model; arguments as in ``orrery.load``."""
+        from orrery.language_model.load import load
+
+        return load(self.folder, **how)

@@ -1,0 +1,58 @@
+"""``orrery.train``: what the verb does, from Python."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from orrery.runs.default_recipe import is_text, recipe_for
+from orrery.runs.execute import execute
+from orrery.runs.run import Run
+from orrery.settings import runs_folder
+from orrery.training.config import Recipe
+from orrery.training.progress import Silent, find_reporter
+from orrery.training.recipes import check_recipe, load_recipe
+from orrery.training.signals import pass_on
+
+
+def train(
+    recipe: Recipe | Mapping[str, Any] | str | Path,
+    output: str | Path | None = None,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> Run:
+    """Train what a recipe describes, and return the run: the same as ``orrery train``.
+
+    A signal is passed on once the run is saved; ``resume=True`` continues.
+
+    Args:
+        recipe: a recipe's file, its content as a mapping, or a text (a file or a folder), for which one is chosen.
+        output: the run's folder; by default ``runs/`` and the recipe's name.
+        resume: continue from the newest sound checkpoint of the folder.
+        overwrite: replace the run that is in the folder; it stays until the new one has its first checkpoint.
+        quiet: show no progress.
+
+    Raises:
+        UsageError: the recipe or the folder cannot be used.
+        DataError: the text cannot.
+        RunError: the loss or a weight is not finite.
+    """
+    inputs = [Path(recipe)] if isinstance(recipe, str | Path) else []
+    found = _recipe(recipe)
+    folder = Path(output) if output is not None else runs_folder() / found.name
+    reporter = Silent() if quiet else find_reporter()
+    outcome = execute(found, folder, reporter, resume=resume, overwrite=overwrite, inputs=inputs)
+    pass_on(outcome.signal)
+    return Run(folder, outcome.step, outcome.best)
+
+
+def _recipe(recipe: Recipe | Mapping[str, Any] | str | Path) -> Recipe:
+    """Return the recipe that is meant."""
+    if isinstance(recipe, Recipe):
+        return recipe
+    if isinstance(recipe, Mapping):
+        return check_recipe(recipe, "the recipe")
+    path = Path(recipe)
+    return recipe_for(path, (), os.environ) if is_text(path) else load_recipe(path, (), os.environ)
