@@ -17,8 +17,6 @@ ASSEMBLIES = {
     "Decoder": "decoder",
     "Encoder": "encoder",
     "EncoderDecoder": "encoder-decoder",
-    "SequenceToSequence": "recurrent encoder-decoder",
-    "Captioner": "captioner",
 }
 _CODE = re.compile(r"``(.+?)``")
 

@@ -1,6 +1,7 @@
 """A recipe for a text that came without one: a model and a training of the size of the text."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,8 +9,8 @@ from typing import Any
 
 from orrery.data.corpora import read_corpus
 from orrery.errors import DataError, UsageError
-from orrery.training.config import Recipe
-from orrery.training.recipes import check_recipe, overridden
+from orrery.training.config import DataSettings, Recipe
+from orrery.training.recipes import check_recipe, flatten, overridden
 
 RECIPES = (".yaml", ".yml")
 LEAST = 2_000
@@ -17,6 +18,10 @@ LEAST = 2_000
 DOCUMENTS = 100
 """From so many documents on whole ones are held back, one in twenty; of fewer the last tenth of each."""
 
+
+OFTEN, MOST, LEAST_VOCABULARY = 4, 16_384, 400
+"""How often a word comes that becomes an id, how many are counted, and the ids below which characters do better."""
+_WORD = re.compile(r"[^\W\d_]{2,}")
 
 BEGUN = 3e-4
 """The rate of a training that begins from a model: large ones undo what it knows."""
@@ -41,6 +46,15 @@ class Size:
     dropout: float
 
 
+@dataclass(frozen=True)
+class Text:
+    """What a text holds: documents, bytes, and different words that come often."""
+
+    documents: int
+    bytes: int
+    words: int
+
+
 SIZES = (
     Size(20_000, None, 96, 3, 3, 64, 8, 400, 0.2),
     Size(200_000, 512, 128, 4, 4, 128, 8, 600, 0.2),
@@ -56,9 +70,7 @@ def is_text(source: Path) -> bool:
     return source.is_dir() or (source.is_file() and source.suffix not in RECIPES)
 
 
-def recipe_for(
-    source: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
-) -> Recipe:
+def recipe_for(source: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Recipe:
     """Return the recipe that fits a text, with what the environment and the flags change.
 
     Raises:
@@ -68,30 +80,51 @@ def recipe_for(
     if (source / "run.json").is_file() or (source / "config.json").is_file():
         hint = f"orrery train TEXT --model.from {source} begins from it; a run's config.yaml with --resume continues it"
         raise UsageError(f"{source} holds a model, not a text", hint)
-    documents, size = _measured(source)
-    if size < LEAST:
-        raise DataError(f"{source} holds {size:,} bytes of text", f"give at least {LEAST:,}")
-    chosen = next(choice for choice in SIZES if size <= choice.bytes)
-    asked = {"model": {}, "training": {}} | overridden({}, overrides, environment)
-    steps = asked["training"].get("steps")
-    # What is measured, saved and warmed up follows the steps that are asked for.
-    chosen = replace(chosen, steps=steps) if type(steps) is int and steps > 0 else chosen
-    values = _values(source, documents, chosen)
-    if "from" in asked["model"]:
-        values["model"] = {"dropout": chosen.dropout}
-        values["training"]["optimizer"]["rate"] = BEGUN
-        del values["tokenizer"]
-    return check_recipe(overridden(values, overrides, environment), str(source))
+    asked = flatten(overridden({}, overrides, environment))
+
+    def made(size: Size, documents: int) -> Recipe:
+        steps = asked.get("training.steps")
+        # What is measured, saved and warmed up follows the steps that are asked for.
+        size = replace(size, steps=steps) if type(steps) is int and steps > 0 else size
+        values = _values(source, documents, size, begun="model.from" in asked)
+        return check_recipe(overridden(values, overrides, environment), str(source))
+
+    # Faults of the flags are told before the text is read, and it is read as the flags say.
+    text = _measured(made(SIZES[-1], DOCUMENTS).text)
+    if text.bytes < LEAST:
+        raise DataError(f"{source} holds {text.bytes:,} bytes of text", f"give at least {LEAST:,}")
+    size = next(size for size in SIZES if text.bytes <= size.bytes)
+    return made(replace(size, vocabulary=_vocabulary(size.vocabulary, text.words)), text.documents)
 
 
-def _measured(source: Path) -> tuple[int, int]:
-    """Return the documents of a text and their bytes."""
-    sizes = [len(document.text.encode()) for document in read_corpus(source)]
-    return len(sizes), sum(sizes)
+def _measured(settings: DataSettings) -> Text:
+    """Count what a text holds; words until there are more than the largest vocabulary asks for."""
+    documents = size = 0
+    counts: Counter[str] = Counter()
+    often: set[str] = set()
+    for part in settings.parts:
+        for document in read_corpus(
+            part.train, column=settings.column, invalid=settings.invalid, skip_bad=settings.skip_bad
+        ):
+            documents, size = documents + 1, size + len(document.text.encode())
+            if len(often) < MOST:
+                found = Counter(_WORD.findall(document.text))
+                counts.update(found)
+                often.update(word for word in found if counts[word] >= OFTEN)
+    return Text(documents, size, len(often))
 
 
-def _values(source: Path, documents: int, size: Size) -> dict[str, Any]:
-    """Return the recipe as plain values."""
+def _vocabulary(wanted: int | None, words: int) -> int | None:
+    """Return how many ids the text can surely give, or nothing where characters do better.
+
+    Every word that comes again becomes an id of its own before the merges end, beside the 256 bytes.
+    """
+    possible = 256 + words
+    return None if wanted is None or possible < LEAST_VOCABULARY else min(wanted, possible)
+
+
+def _values(source: Path, documents: int, size: Size, begun: bool) -> dict[str, Any]:
+    """Return the recipe as plain values; one that begins from a model says nothing of its kind and its tokenizer."""
     kind = {"kind": "character"} if size.vocabulary is None else {"kind": "byte_bpe", "vocabulary": size.vocabulary}
     model = {
         "hidden_size": size.width,
@@ -101,15 +134,16 @@ def _values(source: Path, documents: int, size: Size) -> dict[str, Any]:
         "max_position_embeddings": size.length,
         "tie_word_embeddings": True,
     }
+    rate = 1.5e-3 if size.width <= 192 else 1e-3
+    new = {"model": {"family": "llama", "config": model, "dropout": size.dropout}, "tokenizer": kind}
     return {
         "name": re.sub(r"[^\w.-]+", "-", source.resolve().stem).strip(".-")[:100] or "text",
-        "model": {"family": "llama", "config": model, "dropout": size.dropout},
-        "tokenizer": kind,
+        **({"model": {"dropout": size.dropout}} if begun else new),
         "data": {"train": str(source), "split": {"every": 20} if documents >= DOCUMENTS else {"tail": 0.1}},
         "batches": {"kind": "crops", "length": size.length, "size": size.rows},
         "training": {
             "steps": size.steps,
-            "optimizer": {"kind": "adamw", "rate": 1.5e-3 if size.width <= 192 else 1e-3, "betas": [0.9, 0.99]},
+            "optimizer": {"kind": "adamw", "rate": BEGUN if begun else rate, "betas": [0.9, 0.99]},
             "schedule": {"kind": "cosine", "warmup": size.steps // 15, "final": 0.1},
         },
         "evaluation": {"every": max(1, size.steps // 6)},

@@ -1,27 +1,38 @@
 """A text without a recipe: one is chosen by its size, printed, and trained; and the same from Python."""
 
+import itertools
 import json
 import signal
 import sys
+from contextlib import suppress
 
 import pytest
 import yaml
 
 import orrery
 from orrery.cli.train.app import train
-from orrery.errors import DataError, UsageError
+from orrery.errors import DataError, OrreryError, UsageError
 from orrery.runs.default_recipe import SIZES, is_text, recipe_for
 from orrery.runs.run import Run
 from orrery.training.assemble import assemble
+from orrery.training.config import Recipe
+from orrery.training.recipes import flatten, plain
 from tiny_models import TEXT, saved
 
 SHORT = ("--training.steps", "4", "--evaluation.every", "2", "--checkpoints.every", "2", "--logging.every", "1")
 
 
+WORDS = ["".join(letters) for letters in itertools.product("bdfgklmnprst", "aeiou", "bdfgklmnprst", "aeiou")]
+
+
 def notes(folder, size, files=3):
+    """Write files of words that come again and again, the more different ones the longer the text."""
     folder.mkdir(exist_ok=True)
+    known = WORDS[: max(61, size // 100)]
+    words = " ".join(
+        known[i * i % len(known)] if i % 2 else known[i % len(known)] for i in range(size // files // 5 + 1)
+    )
     for number in range(files):
-        words = " ".join(f"word{(number * 7 + i * i) % 61}" for i in range(size // files // 7 + 1))
         (folder / f"{number}.txt").write_text(words[: size // files], encoding="utf-8")
     return folder
 
@@ -93,7 +104,7 @@ def test_python_does_what_the_verb_does(tmp_path, monkeypatch):
     assert isinstance(run, Run)
     assert (run.step, run.folder) == (2, tmp_path / "run")
     assert run.records()[-1]["step"] == 2
-    assert run.load(say=lambda line: None).generate("word1", max_new_tokens=2) is not None
+    assert run.load(say=lambda line: None).generate("baba", max_new_tokens=2) is not None
     values = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
     again = orrery.train(values, tmp_path / "again", quiet=True)
     same = "final/model.safetensors"
@@ -127,3 +138,45 @@ def orrery_yaml(tmp_path):
     from orrery.training.recipes import as_yaml
 
     return as_yaml(recipe_for(notes(tmp_path / "notes", 5_000), SHORT))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["hello world, these are the same words\n" * 900, "GATTACA" * 9000, "の日本語の文章です。" * 3000, "a " * 40_000],
+    ids=["seven words", "no spaces", "Japanese", "one letter"],
+)
+def test_a_text_that_repeats_itself_gets_a_vocabulary_that_it_can_fill(tmp_path, text):
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    recipe = recipe_for(tmp_path / "text.txt")
+    assert recipe.tokenizer.kind == "character"
+    assert assemble(recipe).tokenizer.size >= 2
+
+
+def test_as_many_ids_are_asked_for_as_words_come_again(tmp_path):
+    words = ["".join(pair) + "x" for pair in itertools.product("abcdefghijklmnop", repeat=2)][:200]
+    (tmp_path / "text.txt").write_text(" ".join(words * 40), encoding="utf-8")
+    recipe = recipe_for(tmp_path / "text.txt")
+    assert recipe.tokenizer.vocabulary == 456
+    assert assemble(recipe).tokenizer.size == 456
+
+
+def test_a_table_is_read_as_the_flags_say(tmp_path):
+    table = tmp_path / "notes.csv"
+    table.write_text("id,said\n" + "".join(f"{n},some words about the number {n % 9}\n" for n in range(300)))
+    with pytest.raises(DataError, match="no column 'text'"):
+        recipe_for(table)
+    recipe = recipe_for(table, ["--data.column", "said"])
+    assert recipe.data.column == "said"
+    assert recipe.data.split.every == 20
+
+
+BAD = ("5", "x", "[1]", "{a: 1}", "null", "true", "-1", "1e99", "''", "2000-01-01", "{from: x}")
+
+
+def test_no_value_of_any_key_ends_in_a_defect(tmp_path):
+    text = notes(tmp_path / "notes", 5_000)
+    keys = flatten(plain(recipe_for(text)))
+    sections = {key.rpartition(".")[0] for key in keys} - {""}
+    for key, value in itertools.product(sorted({*keys, *sections, "model.from", "data.mixture", "data.pairs"}), BAD):
+        with suppress(OrreryError):
+            assert isinstance(recipe_for(text, [f"--{key}={value}"]), Recipe), (key, value)
