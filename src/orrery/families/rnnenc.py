@@ -1,4 +1,4 @@
-"""RNNenc (Cho et al. 2014): the whole source in one vector, which every step hears.
+"""RNNenc (Cho et al. 2014): the whole source in one vector, which every step reads.
 
 Peculiar to it: it is RNNsearch over a memory of one place, at which attention looks with weight one whatever it
 scores; so the two differ in what is read alone, and comparing them compares just that.

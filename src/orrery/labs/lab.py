@@ -81,7 +81,7 @@ def load_lab(name: str) -> Lab:
 def carry_out(
     name: str, seeds: Sequence[int], *, quick: bool = False, say: Callable[[str], None] = lambda line: None
 ) -> LabResult:
-    """Run a lab with every seed and hold its claims against the worst of them; ``say`` hears before each.
+    """Run a lab with every seed and hold its claims against the worst of them; ``say`` is told before each.
 
     Raises:
         UsageError: there is no such lab, or no seed.

@@ -78,7 +78,7 @@ class FreeOrder(Pairs):
 
 @torch.no_grad()
 def write(model: EncoderDecoder, source_BS: Tensor, tokens: int) -> Tensor:
-    """Return what the model writes, greedily, ``tokens`` a row: it hears its own mistakes, and the end ends nothing."""
+    """Return what the model writes, greedily, ``tokens`` a row: it reads its own mistakes, and no end stops it."""
     logits_BV, state = model.start(source_BS, tokens)
     written = [logits_BV.argmax(-1, keepdim=True)]
     while len(written) < tokens:

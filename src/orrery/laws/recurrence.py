@@ -27,7 +27,7 @@ def check(family: str) -> Iterator[Evidence]:
     """
     mixers = {mixer: None for mixer in tiny(family).modules() if isinstance(mixer, StatefulMixer)}
     if not mixers:
-        raise CannotRunError("inapplicable", "it has no recurrence, or one that listens and has one form alone")
+        raise CannotRunError("inapplicable", "no recurrence, or one that attends to a source, with one form")
     evidence = partial(within, law="recurrence", family=family)
     yield evidence("two calls == one, step by step", value=alone(family, "step", torch.float64), bound=FLOAT64)
     for form in dict.fromkeys(form for mixer in mixers for form in mixer.forms):

@@ -35,13 +35,13 @@ def keeps_pattern(spec: Value) -> bool:
     return not (caps_scores(spec) or sinks or biases)
 
 
-def check_start(start: int, vocabulary: int | None) -> None:
+def check_start(start: int, vocabulary: int) -> None:
     """Refuse a start token outside the vocabulary of the targets, which configurations may leave at a default.
 
     Raises:
         UsageError: it is.
     """
-    if vocabulary is not None and not 0 <= start < vocabulary:
+    if not 0 <= start < vocabulary:
         raise UsageError(
             f"targets begin with token {start}, but the model writes {vocabulary} tokens",
             "set decoder_start_token_id in the configuration",

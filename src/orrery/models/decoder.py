@@ -1,17 +1,16 @@
 """The decoder-only language model: GPT, Llama and their descendants are specs of this assembly."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.models.calls import default_kernel, real_of, tie
 from orrery.models.inputs import Batch, Inputs
-from orrery.models.model import Model, ModelSpec
+from orrery.models.model import Model, ModelSpec, build_heads
 from orrery.models.places import placed
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache import UNCACHED, Cache
@@ -20,11 +19,8 @@ from orrery.nn.context import Context, Taps
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import Headless, LanguageModelHead
 from orrery.nn.masks import Need
-from orrery.nn.spec import ModuleSpec, spec
+from orrery.nn.spec import spec
 from orrery.nn.stack import Stack
-
-LANGUAGE_MODEL = "language_model"
-"""The name of the head that scores every next token."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +77,13 @@ class Decoder(Model):
 
     @spec
     class Spec(ModelSpec):
-        """The whole architecture; ``heads`` are those beside the language model's."""
+        """The whole architecture."""
+
+        writes: ClassVar[bool] = True
 
         embed: TokenEmbedding.Spec
         stack: Stack.Spec
         head: LanguageModelHead.Spec | Headless.Spec
-        heads: Mapping[str, ModuleSpec] = field(default_factory=dict)
 
         @property
         def inputs(self) -> Inputs:
@@ -97,16 +94,6 @@ class Decoder(Model):
         def answering(self) -> Stack.Spec:
             """The stack."""
             return self.stack
-
-        @property
-        def head_names(self) -> tuple[str, ...]:
-            """The language model's, then the others."""
-            return (LANGUAGE_MODEL, *self.heads)
-
-        @property
-        def writes(self) -> bool:
-            """It does."""
-            return True
 
         def build(self, width: int = 0) -> "Decoder":
             """Return the model, its weights as torch leaves them; the width is the spec's own."""
@@ -119,14 +106,9 @@ class Decoder(Model):
         self.embed = spec.embed.build(spec.stack.entry_width(spec.width))
         self.stack = spec.stack.build(spec.width)
         self.head = spec.head.build(spec.width)
-        self.heads = nn.ModuleDict({name: head.build(spec.width) for name, head in spec.heads.items()})
+        self.heads = build_heads(spec)
         if isinstance(self.head, LanguageModelHead) and spec.head.tied:
             tie(self.embed.token, self.head)
-
-    @property
-    def named_heads(self) -> Mapping[str, nn.Module]:
-        """The language model's head, then the others."""
-        return {LANGUAGE_MODEL: self.head, **self.heads}
 
     def prepare(
         self,

@@ -3,7 +3,6 @@
 Over a causal stack the same assembly is a classifier or a reward model; over patches of images it is a ViT.
 """
 
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from jaxtyping import Bool, Float, Int
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 from orrery.errors import UsageError
 from orrery.models.calls import default_kernel, tie
 from orrery.models.inputs import Batch, Inputs
-from orrery.models.model import Model, ModelSpec
+from orrery.models.model import Model, ModelSpec, build_heads
 from orrery.models.places import placed
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache import UNCACHED
@@ -21,7 +20,7 @@ from orrery.nn.embeddings import SegmentedEmbedding, TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Tokens
 from orrery.nn.patches import PatchEmbedding
-from orrery.nn.spec import ModuleSpec, spec
+from orrery.nn.spec import spec
 from orrery.nn.stack import Stack
 
 Memory: TypeAlias = tuple[Float[Tensor, "B P M"], Bool[Tensor, "B P"] | None]
@@ -45,7 +44,6 @@ class Encoder(Model):
 
         embed: TokenEmbedding.Spec | SegmentedEmbedding.Spec | PatchEmbedding.Spec
         stack: Stack.Spec
-        heads: Mapping[str, ModuleSpec]
 
         @property
         def inputs(self) -> Inputs:
@@ -58,11 +56,6 @@ class Encoder(Model):
             """The stack."""
             return self.stack
 
-        @property
-        def head_names(self) -> tuple[str, ...]:
-            """The names of the heads."""
-            return tuple(self.heads)
-
         def build(self, width: int = 0) -> "Encoder":
             """Return the model, its weights as torch leaves them; the width is the spec's own."""
             return Encoder(self)
@@ -73,15 +66,10 @@ class Encoder(Model):
         self.kernel: Kernel = default_kernel(spec)
         self.embed = spec.embed.build(spec.stack.entry_width(spec.width))
         self.stack = spec.stack.build(spec.width)
-        self.heads = nn.ModuleDict({name: head.build(spec.width) for name, head in spec.heads.items()})
+        self.heads = build_heads(spec)
         for name, head in spec.heads.items():
             if isinstance(head, LanguageModelHead.Spec) and head.tied:
                 tie(self.embed.token, self.heads[name])  # type: ignore[arg-type]
-
-    @property
-    def named_heads(self) -> Mapping[str, nn.Module]:
-        """The heads, the main one first."""
-        return dict(self.heads.items())
 
     @property
     def head(self) -> nn.Module:

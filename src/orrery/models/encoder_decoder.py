@@ -1,19 +1,18 @@
 """The encoder-decoder: one side reads, the other writes while it looks at what was read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import pad
 
 from orrery.models.calls import check_start, default_kernel, real_of, tie
-from orrery.models.decoder import LANGUAGE_MODEL
 from orrery.models.encoder import Encoder
 from orrery.models.inputs import Batch, Inputs
-from orrery.models.model import Model, ModelSpec
+from orrery.models.model import Model, ModelSpec, build_heads
 from orrery.models.places import placed
 from orrery.models.recurrent_encoder import RecurrentEncoder
 from orrery.nn.attention.kernels import Kernel
@@ -107,6 +106,7 @@ class EncoderDecoder(Model):
         r"^eyes\.": "reader.",
         r"^bridge\.": "projection.",
     }
+    target: TokenEmbedding
     how = frozenset({"source_real", "real", "positions", "prefix"})
 
     @spec
@@ -114,9 +114,10 @@ class EncoderDecoder(Model):
         """The whole architecture.
 
         ``target`` is the decoder's own embedding, ``None`` where it is the reader's; ``start`` is the token that every
-        target begins with; ``projection`` brings what was read to the decoder's width; ``heads`` are those beside the
-        language model's.
+        target begins with; ``projection`` brings what was read to the decoder's width.
         """
+
+        writes: ClassVar[bool] = True
 
         reader: Encoder.Spec | RecurrentEncoder.Spec
         decoder: Stack.Spec
@@ -124,7 +125,6 @@ class EncoderDecoder(Model):
         start: int
         target: TokenEmbedding.Spec | None = None
         projection: ModuleSpec = Identity.Spec()
-        heads: Mapping[str, ModuleSpec] = field(default_factory=dict)
 
         @property
         def inputs(self) -> Inputs:
@@ -137,16 +137,6 @@ class EncoderDecoder(Model):
         def answering(self) -> Stack.Spec:
             """The stack that writes."""
             return self.decoder
-
-        @property
-        def head_names(self) -> tuple[str, ...]:
-            """The language model's, then the others."""
-            return (LANGUAGE_MODEL, *self.heads)
-
-        @property
-        def writes(self) -> bool:
-            """It does."""
-            return True
 
         def build(self, width: int = 0) -> "EncoderDecoder":
             """Return the model, its weights as torch leaves them; the width is the spec's own."""
@@ -163,7 +153,7 @@ class EncoderDecoder(Model):
         target: Any = self.reader.embed if own is None else own
         self.target = target
         self.decoder, self.head = spec.decoder.build(spec.width), spec.head.build(spec.width)
-        self.heads = nn.ModuleDict({name: head.build(spec.width) for name, head in spec.heads.items()})
+        self.heads = build_heads(spec)
         self.reader.stand_before(self.decoder)
         if spec.head.tied:
             tie(target.token, self.head)
@@ -172,11 +162,6 @@ class EncoderDecoder(Model):
     def stack(self) -> Stack:  # type: ignore[override]
         """The stack that answers: the decoder."""
         return self.decoder
-
-    @property
-    def named_heads(self) -> Mapping[str, nn.Module]:
-        """The language model's head, then the others."""
-        return {LANGUAGE_MODEL: self.head, **self.heads}
 
     def read(
         self,
@@ -269,7 +254,7 @@ class EncoderDecoder(Model):
         state = EncoderDecoderState(read, cache)
         begin = prompt
         if begin is None:
-            check_start(self.first, self.spec.target_vocabulary)
+            check_start(self.first, self.target.token.num_embeddings)
             begin = torch.full((len(source), 1), self.first, dtype=torch.long, device=source.device)
         logits_BNV, state = self.step(begin, state, kernel=kernel, taps=taps)
         return logits_BNV[:, -1], state

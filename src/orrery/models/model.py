@@ -3,6 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any, ClassVar, TypeAlias
 
 from jaxtyping import Bool, Float
@@ -15,6 +16,9 @@ from orrery.nn.context import Taps
 from orrery.nn.inputs import Tokens
 from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
+
+LANGUAGE_MODEL = "language_model"
+"""The name of the head that scores every next token: the main one of whatever writes."""
 
 HIDDEN = "hidden"
 """The final stream itself, which may be asked for like a head."""
@@ -45,10 +49,18 @@ _STREAM = FinalStream()
 
 @spec
 class ModelSpec(ModuleSpec):
-    """The whole architecture of a model; ``context`` is the length it is meant for."""
+    """The whole architecture of a model.
+
+    ``context`` is the length it is meant for; ``heads`` are those beside the language model's, which has a field of its
+    own where the model writes, so that its next tokens can be asked for step by step.
+    """
+
+    writes: ClassVar[bool] = False
+    """Whether the model writes: it gives each next token, and can be stepped."""
 
     width: int
     context: int
+    heads: Mapping[str, ModuleSpec] = field(default_factory=dict)
 
     @abstractmethod
     def build(self, width: int = 0) -> "Model":
@@ -61,18 +73,13 @@ class ModelSpec(ModuleSpec):
 
     @property
     @abstractmethod
-    def head_names(self) -> tuple[str, ...]:
-        """The names of the heads, the main one first."""
-
-    @property
-    @abstractmethod
     def answering(self) -> Stack.Spec:
         """The stack whose final stream the heads get."""
 
     @property
-    def writes(self) -> bool:
-        """Whether the model writes: it gives each next token, and can be stepped."""
-        return False
+    def head_names(self) -> tuple[str, ...]:
+        """The names of the heads, the main one first."""
+        return (LANGUAGE_MODEL, *self.heads) if self.writes else tuple(self.heads)
 
     @property
     def reads_source(self) -> bool:
@@ -92,6 +99,11 @@ class ModelSpec(ModuleSpec):
         return written.vocabulary if isinstance(written, Tokens) else None
 
 
+def build_heads(spec: ModelSpec) -> nn.ModuleDict:
+    """Return the heads beside the language model's."""
+    return nn.ModuleDict({name: head.build(spec.width) for name, head in spec.heads.items()})
+
+
 class Model(nn.Module, ABC):
     """``heads(stream(batch))``: one call for every assembly.
 
@@ -102,6 +114,7 @@ class Model(nn.Module, ABC):
     role: str = ""
     spec: ModelSpec
     kernel: Kernel
+    heads: nn.ModuleDict
     stack: Stack
     """The stack that answers."""
     first: int | None = None
@@ -114,9 +127,10 @@ class Model(nn.Module, ABC):
     """Which of the fields that say how to read this assembly can follow."""
 
     @property
-    @abstractmethod
-    def named_heads(self) -> Mapping[str, nn.Module]:
+    def named_heads(self) -> dict[str, nn.Module]:
         """The heads by name, the main one first."""
+        parts = dict(self.named_children())
+        return {name: parts["head"] if name == LANGUAGE_MODEL else self.heads[name] for name in self.spec.head_names}
 
     @classmethod
     def current_name(cls, name: str) -> str:
@@ -208,10 +222,10 @@ class Model(nn.Module, ABC):
         if not isinstance(batch, Mapping):
             message = f"{name} takes a batch, a mapping from names to tensors, and was given a {type(batch).__name__}"
             raise UsageError(message, f"model.logits({', '.join(reads)}) takes tensors")
-        if missing := [field for field in reads if field not in batch]:
+        if missing := [read for read in reads if read not in batch]:
             message = f"{name} reads {' and '.join(reads)}, and the batch has {', '.join(batch) or 'nothing'}"
             raise UsageError(message, f"give the batch {' and '.join(missing)}")
-        if beyond := [field for field in HOW if field in batch and field not in self.how]:
+        if beyond := [word for word in HOW if word in batch and word not in self.how]:
             raise UsageError(f"{name} cannot follow {', '.join(beyond)}", f"leave {' and '.join(beyond)} out")
 
     def _shown(self, taps: Taps, name: str, value: Any) -> Any:

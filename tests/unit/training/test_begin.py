@@ -10,7 +10,7 @@ import torch
 import orrery
 from orrery.errors import UsageError
 from orrery.laws.models import random_ids
-from orrery.models.decoder import LANGUAGE_MODEL
+from orrery.models.model import LANGUAGE_MODEL
 from orrery.reading.read import read
 from orrery.reading.weights import weights_of
 from orrery.training.assemble import assemble
