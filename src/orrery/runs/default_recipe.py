@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from orrery.data.corpora import read_corpus
+from orrery.data.formats import SUFFIXES, format_of
 from orrery.errors import DataError, UsageError
 from orrery.training.config import DataSettings, Recipe
 from orrery.training.recipes import check_recipe, flatten, overridden
 
-RECIPES = (".yaml", ".yml")
 LEAST = 2_000
 """Bytes below which there is nothing to learn and to hold back."""
 DOCUMENTS = 100
@@ -66,8 +66,8 @@ SIZES = (
 
 
 def is_text(source: Path) -> bool:
-    """Say whether a path is a text to train on, a file or a folder, rather than a recipe."""
-    return source.is_dir() or (source.is_file() and source.suffix not in RECIPES)
+    """Say whether a path is a text to train on, by its name: a folder, or a file of a format that is read as text."""
+    return source.is_dir() or (source.is_file() and format_of(source) in SUFFIXES)
 
 
 def recipe_for(source: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Recipe:

@@ -130,6 +130,9 @@ def prepared(model: Model, recipe: Recipe, tokenizer: Tokenizer, base: Base | No
         initialise_embeddings(model, tokenizer, read_vectors(recipe.model.embeddings))
     notes = [] if base is None else take_weights(model, base)
     notes += freeze(model, recipe.model.freeze)
+    notes += [
+        f"head {name}: new, and the objective {recipe.objective.kind} does not train it" for name in recipe.model.heads
+    ]
     device = find_device(recipe.training.device)
     model.kernel = training_kernel(model.spec, device)
     return model, notes

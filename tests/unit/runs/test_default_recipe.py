@@ -79,7 +79,10 @@ def test_one_file_is_a_text_too_and_a_run_is_none(tmp_path):
     file.write_text(TEXT * 80, encoding="utf-8")
     assert is_text(file)
     assert recipe_for(file).name == "book"
-    assert not is_text(tmp_path / "recipe.yaml")
+    for name in ("recipe.yaml", "recipe.json", "recipe", "notes"):
+        (tmp_path / name).write_text("name: a", encoding="utf-8")
+        assert not is_text(tmp_path / name)
+    assert not is_text(tmp_path / "nothing.txt")
     with pytest.raises(UsageError, match="holds a model"):
         recipe_for(saved(tmp_path / "model", "gpt2"))
     (tmp_path / "little.txt").write_text("hello", encoding="utf-8")

@@ -81,7 +81,8 @@ def test_what_was_loaded_what_is_new_and_what_learns_is_said(base, tmp_path):
     whole = len(weights_of(read(base).model))
     assert f"{whole} tensors loaded, 2 new, 0 left" in notes[0]
     assert "heads.value.labels.weight" in notes[1]
-    assert "frozen: 16 tensors" in notes[-1]
+    assert "frozen: 16 tensors" in notes[-2]
+    assert notes[-1] == "head value: new, and the objective causal does not train it"
 
 
 def test_frozen_parts_keep_their_bytes_and_the_others_learn(base, tmp_path):
