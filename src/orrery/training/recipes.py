@@ -16,7 +16,8 @@ from orrery.training.config import Recipe, Section
 
 PREFIX = "ORRERY_"
 # What may differ when a run is continued: how long, and how it is watched and kept, but not what is learned.
-FREE_ON_RESUME = ("training.steps", "evaluation.", "checkpoints.", "logging.", "expect", "name")
+# A base may have moved: every weight comes from the checkpoint.
+FREE_ON_RESUME = ("training.steps", "evaluation.", "checkpoints.", "logging.", "expect", "name", "model.from")
 
 
 AnyRecipe = TypeVar("AnyRecipe", bound=Section)

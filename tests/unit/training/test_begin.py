@@ -8,11 +8,12 @@ import pytest
 import torch
 
 import orrery
-from orrery.errors import UsageError
+from orrery.errors import ModelFileError, UsageError
 from orrery.laws.models import random_ids
 from orrery.models.model import LANGUAGE_MODEL
 from orrery.reading.read import read
 from orrery.reading.weights import weights_of
+from orrery.runs.execute import make_parts
 from orrery.training.assemble import assemble
 from orrery.training.folder import open_run_folder
 from orrery.training.loop import Trainer
@@ -40,8 +41,6 @@ def recipe(base: Path, tmp_path: Path, model: dict[str, Any] | None = None, **tr
 
 
 def trained(settings: Any, folder: Path) -> Any:
-    from orrery.runs.execute import make_parts
-
     with open_run_folder(folder) as opened:
         Trainer(make_parts(settings), settings, opened).run()
     lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
@@ -171,3 +170,17 @@ def test_the_run_that_a_training_begins_from_is_not_replaced_by_it(base, tmp_pat
         open_run_folder(tmp_path / "run", overwrite=True, inputs=[str(tmp_path / "run")]),
     ):
         pass
+
+
+def test_a_base_that_has_moved_does_not_end_a_run(base, tmp_path):
+    whole, parted = tmp_path / "whole", tmp_path / "parted"
+    trained(recipe(base, tmp_path, steps=4), whole)
+    trained(recipe(base, tmp_path, steps=2), parted)
+    moved = base.rename(tmp_path / "moved")
+    settings = recipe(moved, tmp_path, steps=4)
+    with open_run_folder(parted, resume=True) as opened:
+        Trainer(make_parts(settings), settings, opened).run()
+    assert read(parted).model.spec == read(whole).model.spec
+    assert json.loads((parted / "metrics.jsonl").read_text().splitlines()[-1])["step"] == 4
+    with pytest.raises(ModelFileError, match="does not exist"):
+        assemble(recipe(base, tmp_path))
