@@ -372,7 +372,7 @@ RECURRENT = (
 METHODS = (
     Break(
         "label smoothing",
-        "objectives/causal.py",
+        "nn/cross_entropy.py",
         "ignore_index=IGNORED, label_smoothing=label_smoothing)",
         "ignore_index=IGNORED, label_smoothing=label_smoothing / 2)",
     ),
@@ -386,8 +386,8 @@ METHODS = (
     Break(
         "clipping by another norm",
         "training/loop.py",
-        "clip_grad_norm_(self.model.parameters(), limit)",
-        'clip_grad_norm_(self.model.parameters(), limit, float("inf"))',
+        "clip_grad_norm_(self.learner.parameters(), limit)",
+        'clip_grad_norm_(self.learner.parameters(), limit, float("inf"))',
     ),
     Break(
         "weight decay on vectors",
@@ -410,9 +410,9 @@ METHODS = (
     ),
     Break(
         "validation as a mean of means",
-        "training/evaluate.py",
-        "        total[0] += term.weight * float(term.sum)\n        total[1] += float(term.count)\n",
-        "        total[0] += term.weight * float(term.sum) / float(term.count)\n        total[1] += 1\n",
+        "metrics/_nats.py",
+        "(term.weight * float(term.sum), term.count)",
+        "(term.weight * float(term.sum) / float(term.count), 1)",
     ),
     Break(
         "the nucleus without the token that fills it",

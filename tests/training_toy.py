@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from orrery.data.seeds import derive_seed
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training.config import Recipe
 from orrery.training.evaluate import Validation
 from orrery.training.folder import open_run_folder
 from orrery.training.loop import Outcome, Parts, Trainer
-from orrery.training.randomness import derive_seed
 from orrery.training.recipes import check_recipe, set_dotted
 
 VOCABULARY, WIDTH, LENGTH = 17, 16, 8

@@ -10,7 +10,7 @@ import cyclopts
 import pytest
 
 import orrery
-from orrery.cli.evaluate.app import ALONE, TASKS
+from orrery.cli.evaluate.app import tasks
 from orrery.cli.program import VERBS, build
 
 SOURCE = Path(orrery.__file__).parent
@@ -36,7 +36,7 @@ MANY = {
     "compare/texts.py": ["compare"],
     "compare/models.py": ["compare"],
     "demo/tour.py": ["demo"],
-    "labs/lab.py": ["lab"],
+    "labs/_lab.py": ["lab"],
     "laws/registry.py": ["verify"],
     "reading/files.py": ["import"],
     "reading/hub.py": ["import"],
@@ -85,7 +85,7 @@ def flags(verb: str) -> set[str]:
     """Return the flags of a verb, by its words."""
     name, _, rest = verb.partition(" ")
     if name == "evaluate":
-        module, _, function = (TASKS | ALONE)[rest].partition(":")
+        module, _, function = tasks()[rest].target.partition(":")
         app = cyclopts.App()
         app.default(getattr(import_module(module), function))
     else:

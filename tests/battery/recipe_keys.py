@@ -10,6 +10,9 @@ from pydantic import BaseModel
 
 from battery import values, verbs
 from battery.case import Case
+from orrery.data.sources import SOURCES, SourceSettings
+from orrery.objectives import OBJECTIVES
+from orrery.schema.section import Section
 from orrery.training.config import Recipe
 from orrery.training.word_vector_recipe import WordVectorRecipe
 
@@ -43,9 +46,15 @@ FROM_ZERO = {
     "training.final_rate", "words.sample", "training.optimizer.momentum", "training.optimizer.weight_decay",
     "objective.power", "objective.label_smoothing", "model.dropout", "training.schedule.final", "training.steps",
 }  # fmt: skip
+LISTS = {"model.freeze", "evaluation.metrics"}
+"""Lists that may be empty."""
 WORK = {"training.steps", "batches.size", "training.epochs"}
 """So much of these is only much work."""
-SOURCES = ("data.train", "data.val", "data.pairs", "data.shards", "data.pairs.source", "data.pairs.target")
+PATH_KEYS = ("data.train", "data.val", "data.pairs", "data.shards", "data.pairs.source", "data.pairs.target")
+
+
+BY_NAME = {SourceSettings: SOURCES, Section: OBJECTIVES}
+"""Sections of a recipe whose class follows from a name."""
 
 
 def keys(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, Any, dict[str, str]]]:
@@ -64,7 +73,9 @@ def _kind(section: type[BaseModel], path: str) -> dict[str, str]:
 
 
 def _sections(annotation: Any) -> list[type[BaseModel]]:
-    """Return the sections that an annotation may be."""
+    """Return the sections that an annotation may be; of parts found by name, those of all of them."""
+    if annotation in BY_NAME:
+        return [BY_NAME[annotation].find(name).Settings for name in BY_NAME[annotation].names()]
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     if typing.get_origin(annotation) in (typing.Union, types.UnionType, typing.Annotated):
@@ -92,6 +103,7 @@ def cases(count: int = 3) -> Iterator[Case]:
                     key in FREE
                     or value in ("folder", values.LARGE)
                     or (kind == "float" and value in HUGE[:2])
+                    or (key in LISTS and value == "[]")
                     or (key in FROM_ZERO and value in ("0", "-1", "false", "12:30"))
                 )
                 yield Case(
@@ -107,7 +119,7 @@ def cases(count: int = 3) -> Iterator[Case]:
 def _values(key: str, annotation: Any) -> tuple[tuple[str, ...], str]:
     """Return values for a key that it cannot have, and the name of their kind."""
     found = values.kinds(annotation)
-    if key in SOURCES or Path in found:
+    if key in PATH_KEYS or Path in found:
         return PATHS, "path"
     if found & {int, float} and not found & {"many", str}:
         return (INTEGERS, "int") if int in found else (NUMBERS, "float")

@@ -11,7 +11,7 @@ from typing import Any
 from battery import values
 from battery.case import Case
 from orrery.cli import program
-from orrery.cli.evaluate.app import TASKS
+from orrery.cli.evaluate.app import tasks
 
 BASES: dict[str, list[str]] = {
     "train": ["recipe.yaml"],
@@ -65,7 +65,7 @@ def verbs() -> Iterator[tuple[str, Any]]:
     for name, verb in program.VERBS.items():
         found = _target(verb.target)
         if name == "evaluate":
-            yield from ((f"evaluate {task}", _target(target)) for task, target in TASKS.items())
+            yield from ((f"evaluate {name}", _target(task.target)) for name, task in tasks().items() if task.of_a_model)
         elif inspect.isfunction(found):
             yield name, found
         else:

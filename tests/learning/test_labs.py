@@ -1,15 +1,16 @@
 """Every lab keeps its claims with its quick setting, and fails where the thing that it is about is broken."""
 
-import ast
 import json
 import math
-from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from orrery.errors import UsageError
-from orrery.labs import alignment, bottleneck, contextual, gradients, lab, length, pairs, recall, scores
+from orrery.labs import _lab as lab
+from orrery.labs import _pairs as pairs
+from orrery.labs import alignment, bottleneck, contextual, gradients, length, recall, retrieval, scores
 from orrery.nn.recurrent.attention_decoder import EncodedSource
 
 
@@ -31,10 +32,41 @@ def blurred(monkeypatch) -> None:
     monkeypatch.setattr(EncodedSource, "attend", mean)
 
 
-@pytest.mark.parametrize("name", lab.LABS)
+@pytest.mark.parametrize("name", lab.questions())
 def test_a_lab_asks_one_question(name: str) -> None:
-    source = Path(lab.__file__).with_name(f"{name}.py")
-    assert (ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").startswith(lab.LABS[name])
+    question = lab.questions()[name]
+    assert question.endswith("?")
+    assert isinstance(lab.load_lab(name), lab.Lab)
+
+
+def test_a_lab_of_a_program_is_found_by_name(monkeypatch) -> None:
+    monkeypatch.setattr(lab, "_registered", {})
+    lab.register("own", "Is it found?", bottleneck)
+    assert lab.questions()["own"] == "Is it found?"
+    assert lab.load_lab("own") is bottleneck
+    with pytest.raises(UsageError, match="there is a lab recall already"):
+        lab.register("recall", "Again?", bottleneck)
+
+
+# -- retrieval
+
+
+def test_one_hot_does_not_find_the_hotel_and_dense_does() -> None:
+    for seed in range(12):
+        assert failed("retrieval", seed) == []
+    numbers = retrieval.run(0)
+    assert set(numbers["one-hot"].values()) == {0.5}  # Seattle is in every document, motel in none
+    assert retrieval.run(0) == numbers
+
+
+def test_the_search_fails_where_dense_vectors_say_nothing(monkeypatch) -> None:
+    monkeypatch.setattr(retrieval, "dense_vectors", lambda corpus, ids: np.eye(len(ids)))
+    assert failed("retrieval") == ["by dense vectors the hotel comes first"]
+
+
+def test_the_words_of_the_search_are_the_slides(data_set) -> None:
+    slide = json.loads(data_set("course-slides/slides.json").read_text(encoding="utf-8"))["retrieval"]
+    assert (slide["query"], slide["document"]) == (retrieval.QUERY, retrieval.SOUGHT)
 
 
 def test_the_worst_seed_decides(monkeypatch) -> None:

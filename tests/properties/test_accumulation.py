@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from orrery.errors import UsageError
+from orrery.models.inputs import Batch
+from orrery.objectives import Objective, Term
 from orrery.objectives.causal import CausalLanguageModel
-from orrery.objectives.protocols import Batch, Term
 from orrery.training.distributed import Alone
 from orrery.training.precision import Precision
 from orrery.training.step import StepLoss, accumulate
@@ -81,7 +82,7 @@ def test_the_law_notices_means_of_means() -> None:
     assert max(float((a - b).abs().max()) for a, b in zip(whole, wrong, strict=True)) > 1e-3
 
 
-class Contrast:
+class Contrast(Objective):
     """Ties every pair of rows of a batch together."""
 
     def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:

@@ -11,7 +11,8 @@ from battery import recipe_keys, values, verbs, world
 from orrery.cli import program
 from orrery.cli.console import judge
 from orrery.errors import OrreryError, UsageError
-from orrery.training.config import Recipe, Section
+from orrery.schema.section import Section
+from orrery.training.config import Recipe
 from orrery.training.recipes import as_yaml, load_as, plain
 from orrery.training.word_vector_recipe import WordVectorRecipe
 

@@ -6,13 +6,13 @@ import pytest
 
 from orrery.cli.program import run
 from orrery.labs import bottleneck
-from orrery.labs.lab import LABS
+from orrery.labs._lab import questions
 
 
 def test_it_lists_every_question(capsys) -> None:
     assert run(["lab"]) == 0
     listed = capsys.readouterr().out
-    assert all(name in listed and question in listed for name, question in LABS.items())
+    assert all(name in listed and question in listed for name, question in questions().items())
 
 
 def test_it_leaves_figure_and_numbers(tmp_path, capsys, monkeypatch) -> None:

@@ -140,4 +140,4 @@ def test_refusals(flags: list[str], words: str, code: int, model: str, capsys) -
 def test_help_names_tasks_and_their_settings(capsys) -> None:
     assert run(["evaluate", "--help"]) == 0
     told = capsys.readouterr().out
-    assert all(word in told for word in ("translation", "perplexity", "--set", "--num-beams", "--length"))
+    assert all(word in told for word in ("translation:", "perplexity:", "--set", "--num-beams", "--length"))

@@ -5,7 +5,8 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
-from orrery.objectives.protocols import Batch, Objective
+from orrery.models.inputs import Batch
+from orrery.objectives import Objective
 from orrery.training.loop import Parts
 from orrery.training.precision import Precision
 from orrery.training.step import rows_of, take, to_device

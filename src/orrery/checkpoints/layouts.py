@@ -30,7 +30,7 @@ class Rows(Layout):
 
     def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
         """Return the tensor cut into the parts' rows."""
-        return list(tensor.split([shape[0] for shape in shapes]))
+        return [tensor] if len(shapes) == 1 else list(tensor.split([shape[0] for shape in shapes]))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +16,26 @@ from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.errors import ModelFileError
 
 MODEL, OPTIMIZER, STATE, SPEC = "model.safetensors", "optimizer.safetensors", "state.json", "spec.json"
+OBJECTIVE = "objective.safetensors"
+"""The weights that the objective owns beside the model; there is no such file where it owns none."""
+
 FEWER = f"{disk.MORE_ROOM}, or lower checkpoints.keep"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """All that continues a run: weights and optimizer by name, the loop's state and the model's spec."""
+    """All that continues a run: weights and optimizer by name, the loop's state, the spec, what the objective owns."""
 
     step: int
     model: dict[str, Tensor]
     optimizer: dict[str, Tensor]
     state: dict[str, Any]
     spec: dict[str, Any]
+    objective: dict[str, Tensor] = field(default_factory=dict)
 
     def bytes(self) -> int:
         """Bytes that saving needs, with room for the headers and the JSON files."""
-        tensors = (*self.model.values(), *self.optimizer.values())
+        tensors = (*self.model.values(), *self.optimizer.values(), *self.objective.values())
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors) + 1_000_000
 
 
@@ -134,7 +138,8 @@ class CheckpointStore:
 def write_files(folder: Path, checkpoint: Checkpoint) -> None:
     """Write and sync the files of a checkpoint, then its manifest, then the folder."""
     records = {}
-    for name, tensors in ((MODEL, checkpoint.model), (OPTIMIZER, checkpoint.optimizer)):
+    own = ((OBJECTIVE, checkpoint.objective),) if checkpoint.objective else ()
+    for name, tensors in ((MODEL, checkpoint.model), (OPTIMIZER, checkpoint.optimizer), *own):
         digest = write_tensors(folder / name, tensors)
         records[name] = manifest.FileRecord((folder / name).stat().st_size, digest)
     state = {**checkpoint.state, "step": checkpoint.step}
@@ -158,4 +163,6 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     """
     manifest.check_folder(folder, needed=(MODEL, OPTIMIZER, STATE, SPEC))
     state, spec = (json.loads((folder / name).read_text(encoding="utf-8")) for name in (STATE, SPEC))
-    return Checkpoint(state["step"], read_tensors(folder / MODEL), read_tensors(folder / OPTIMIZER), state, spec)
+    owned = read_tensors(folder / OBJECTIVE) if (folder / OBJECTIVE).exists() else {}
+    model, optimizer = read_tensors(folder / MODEL), read_tensors(folder / OPTIMIZER)
+    return Checkpoint(state["step"], model, optimizer, state, spec, owned)

@@ -9,12 +9,12 @@ from cyclopts import Parameter
 from orrery.checkpoints.outputs import OutputFolder
 from orrery.cli.numbers import SEED_EACH
 from orrery.cli.tables import print_table
-from orrery.errors import RunError, UsageError
-from orrery.labs.lab import FILES, LABS, carry_out
+from orrery.errors import RunError
+from orrery.labs._lab import FILES, carry_out, load_lab, questions
 from orrery.settings import runs_folder
 
 if TYPE_CHECKING:
-    from orrery.labs.lab import LabResult
+    from orrery.labs._lab import LabResult
 
 
 def lab(
@@ -37,13 +37,13 @@ def lab(
         overwrite: Replace what an earlier call left in the folder.
     """
     if name is None:
-        print_table(("lab", "question"), list(LABS.items()))
+        print_table(("lab", "question"), list(questions().items()))
         return
-    if name not in LABS:
-        raise UsageError(f"there is no lab {name!r}", f"there are: {', '.join(LABS)}")
+    if name not in questions():
+        load_lab(name)  # refuses it by name
     folder = output or runs_folder() / f"lab-{name}"
     target = OutputFolder(folder, FILES, overwrite=overwrite)
-    print(LABS[name], flush=True)
+    print(questions()[name], flush=True)
     outcome = carry_out(name, seeds, quick=quick, say=lambda line: print(line, file=sys.stderr, flush=True))
     with target.aside() as fresh:
         outcome.write(fresh)

@@ -65,17 +65,19 @@ def recipe_data(path: Path) -> None:
 def _rows(recipe: "Recipe") -> "list[MixtureRow]":
     """Return the recipe's corpora, with their tokens as the recipe gives them, or counted where one is missing."""
     from orrery.accounting.data_table import MixtureRow
+    from orrery.data.sources.text import text_of
 
-    parts = recipe.text.parts
+    parts = text_of(recipe.data, recipe.name).parts
     counted = {} if all(part.tokens for part in parts) else _count(recipe)
     return [MixtureRow(part.label, part.tokens or counted[part.label], part.weight) for part in parts]
 
 
 def _count(recipe: "Recipe") -> dict[str, int]:
     """Read the texts and count the training tokens of each, after the split, as the recipe's tokenizer cuts them."""
-    from orrery.training.assemble_text import encode, joined, read_portions, texts
+    from orrery.data.documents import encode
+    from orrery.data.sources.text import TextSource, text_of
     from orrery.training.building import make_tokenizer
 
-    portions, _ = read_portions(recipe.text)
-    tokenizer = make_tokenizer(recipe.tokenizer, texts(joined(portions)))
-    return {portion.name: sum(map(len, encode(tokenizer, portion.documents))) for portion in portions}
+    source = TextSource.read(text_of(recipe.data, recipe.name))
+    tokenizer = make_tokenizer(recipe.tokenizer, source.texts())
+    return {portion.name: sum(map(len, encode(tokenizer, portion.documents))) for portion in source.portions}

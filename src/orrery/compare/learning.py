@@ -17,7 +17,7 @@ from orrery.evaluation.floors import joined as joined_ids
 from orrery.evaluation.floors import model_bits_per_byte
 from orrery.models.ngram import TokenNgram
 from orrery.saving.final import writer
-from orrery.training.assemble_text import assemble_texts
+from orrery.training.assemble import assemble
 from orrery.training.building import Assembled
 from orrery.training.config import Recipe
 from orrery.training.folder import CONFIG, RunFolder, open_run_folder
@@ -65,7 +65,7 @@ def learn(recipe: Recipe, plan: Plan, texts: Texts, folder: Path, say: Say, watc
         else:
             steps = plan.steps or affordable(recipe, texts, 60 * (plan.minutes or 0), say)
             recipe = scheduled(recipe, steps)
-        assembly = assemble_texts(recipe, texts.portions, texts.held_back)
+        assembly = assemble(recipe, texts.source)
         parameters = sum(parameter.numel() for parameter in assembly.parts.model.parameters())
         say(f"{recipe.name}: {parameters:,} parameters, {recipe.training.steps:,} steps")
         reporter = watch()
@@ -94,7 +94,7 @@ def affordable(recipe: Recipe, texts: Texts, seconds: float, say: Say) -> int:
 def speed(recipe: Recipe, texts: Texts, steps: int) -> float:
     """Return the tokens per second of a short run of the training loop itself, without the first two steps."""
     trial = changed(changed(recipe, "training.steps", steps), "logging.every", 1)
-    assembly = assemble_texts(trial, texts.portions, texts.held_back)
+    assembly = assemble(trial, texts.source)
     with TemporaryDirectory() as place, open_run_folder(Path(place) / "trial") as opened:
         trainer = Trainer(replace(assembly.parts, validation=None), trial, opened, reporter=Silent())
         trainer.run()

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.checkpoints.outputs import OutputFolder
-from orrery.data.corpora import Document, corpus_fingerprint
+from orrery.data.documents import encode, joined
+from orrery.data.sources.text import TextSource, text_of
 from orrery.errors import DataError
 from orrery.text.tokenizer import FILES, Tokenizer, load_tokenizer
-from orrery.training.assemble_text import Portion, encode, joined, read_portions
-from orrery.training.assemble_text import texts as texts_of
 from orrery.training.building import make_tokenizer
 from orrery.training.config import Recipe
 
@@ -24,8 +23,7 @@ Ids = NDArray[np.uint32]
 class Texts:
     """What all models learn and are measured on."""
 
-    portions: list[Portion]
-    held_back: list[Document]
+    source: TextSource
     tokenizer: Tokenizer
     train_ids: list[Ids]
     held_back_ids: list[Ids]
@@ -33,7 +31,7 @@ class Texts:
     @property
     def size(self) -> int:
         """The bytes of the text held back."""
-        return sum(len(document.text.encode()) for document in self.held_back)
+        return sum(len(document.text.encode()) for document in self.source.held_back)
 
     @property
     def held_back_tokens(self) -> int:
@@ -42,10 +40,10 @@ class Texts:
 
     def facts(self, source: str) -> dict[str, Any]:
         """Return what the page and the JSON file say of the text."""
-        train = joined(self.portions)
+        train = joined(self.source.portions)
         return {
             "source": source,
-            "fingerprint": corpus_fingerprint([*train, *self.held_back]),
+            "fingerprint": self.source.fingerprint,
             "train_bytes": sum(len(document.text.encode()) for document in train),
             "train_tokens": sum(map(len, self.train_ids)),
             "held_back_bytes": self.size,
@@ -64,14 +62,14 @@ def read(base: Recipe, made: Path) -> Texts:
     Raises:
         DataError: no text is held back.
     """
-    portions, held_back = read_portions(base.text)
-    if not any(document.text for document in held_back):
+    source = TextSource.read(text_of(base.data, base.name))
+    if not any(document.text for document in source.held_back):
         raise DataError("no text is held back to measure on", "give --data.split '{tail: 0.1}', or more documents")
     if (made / FILES[0]).exists():
         tokenizer = load_tokenizer(made)
     else:
-        tokenizer = make_tokenizer(base.tokenizer, texts_of(joined(portions)))
+        tokenizer = make_tokenizer(base.tokenizer, source.texts())
         with OutputFolder(made).aside() as fresh:
             tokenizer.save(fresh)
-    ids = [encoded for portion in portions for encoded in encode(tokenizer, portion.documents)]
-    return Texts(portions, held_back, tokenizer, ids, encode(tokenizer, held_back))
+    ids = [encoded for portion in source.portions for encoded in encode(tokenizer, portion.documents)]
+    return Texts(source, tokenizer, ids, encode(tokenizer, source.held_back))

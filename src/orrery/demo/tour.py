@@ -11,6 +11,8 @@ from typing import Any
 from orrery.checkpoints.disk import machine_errors, write_text
 from orrery.checkpoints.json_file import read_json
 from orrery.data.corpora import Document, corpus_fingerprint
+from orrery.data.documents import encode, joined
+from orrery.data.sources.text import TextSettings, TextSource, read_documents, text_of
 from orrery.demo.findings import Corpus, Findings, Measure, Run, Sample
 from orrery.demo.floors import aims, floors
 from orrery.demo.heads import look, sentence_from
@@ -20,9 +22,9 @@ from orrery.evaluation.floors import model_bits_per_byte
 from orrery.language_model.load import load
 from orrery.language_model.model import LanguageModel
 from orrery.saving.final import writer
-from orrery.training.assemble_text import assemble_texts, encode, joined, read_documents, read_portions
+from orrery.training.assemble import assemble
 from orrery.training.building import Assembled
-from orrery.training.config import DataSettings, Recipe
+from orrery.training.config import Recipe
 from orrery.training.folder import RUN, RunFolder, entries, open_run_folder
 from orrery.training.loop import Trainer
 from orrery.training.progress import Reporter
@@ -82,18 +84,19 @@ def demo(
 def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Findings:
     """Read, train, measure, write, look."""
     with stages.stage("text") as told:
-        portions, held_back = read_portions(recipe.text)
-        train = joined(portions)
+        settings = text_of(recipe.data, recipe.name)
+        source = TextSource.read(settings)
+        train, held_back = joined(source.portions), source.held_back
         if not size(held_back):
             raise DataError("no document is held back to measure the model on", "give the demo more documents")
-        identity = fingerprint(recipe.text)
+        identity = fingerprint(settings)
         told += [
             f"{len(train)} documents, {size(train):,} bytes",
             f"{len(held_back)} held back, {size(held_back):,} bytes",
         ]
     with stages.stage("tokenizer") as told:
-        assembly = assemble_texts(recipe, portions, held_back)
-        told += [f"{assembly.tokenizer.size:,} tokens", f"the text is {assembly.train_tokens:,} of them"]
+        assembly = assemble(recipe, source)
+        told += [f"{assembly.words.size:,} tokens", f"the text is {assembly.train_tokens:,} of them"]
     with stages.stage("training") as told:
         precision = learn(recipe, assembly, folder, watch)
         told += [f"{recipe.training.steps:,} steps", precision]
@@ -182,7 +185,7 @@ def describe_corpus(
     )
 
 
-def fingerprint(data: DataSettings) -> str:
+def fingerprint(data: TextSettings) -> str:
     """Return the identity of the corpus as it is read, before it is split: it depends on the order of documents."""
     return corpus_fingerprint(document for part in data.parts for document in read_documents(data, part.train))
 
@@ -197,7 +200,7 @@ def describe_run(
         family=str(recipe.model.family),
         config=recipe.model.config,
         parameters=sum(parameter.numel() for parameter in assembly.parts.model.parameters()),
-        vocabulary=assembly.tokenizer.size,
+        vocabulary=assembly.words.size,
         steps=recipe.training.steps,
         tokens=records[-1]["tokens"],
         seed=recipe.seed,

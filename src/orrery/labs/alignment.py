@@ -11,10 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.inspection.trace import trace
-from orrery.labs.fit import build, fit
-from orrery.labs.lab import Numbers
-from orrery.labs.pairs import FIRST, ReversedPairs, accuracy, translator
-from orrery.objectives.seq2seq import TeacherForced
+from orrery.labs._fit import build, fit
+from orrery.labs._lab import Numbers
+from orrery.labs._pairs import FIRST, ReversedPairs, accuracy, translator
+from orrery.objectives.seq2seq import SequenceToSequence
 from orrery.reports.figures import heat_map
 
 WIDTH, STEPS, RATE = 32, 400, 0.01
@@ -26,7 +26,7 @@ def run(seed: int, quick: bool = False) -> Numbers:
     """Train RNNsearch and return where it looks in sentences of the greatest length."""
     task, steps = (QUICK_TASK, QUICK_STEPS) if quick else (TASK, STEPS)
     model = build("rnnsearch", seed, translator("rnnsearch", task.vocabulary, WIDTH))
-    fit(model, TeacherForced(), task, steps, RATE, seed)
+    fit(model, SequenceToSequence(), task, steps, RATE, seed)
     batch = task.of_length(task.longest, torch.Generator().manual_seed(seed + 1000))
     pattern_BLS = trace(model, batch["source"], batch["ids"], keep=("*.pattern",))["blocks.0.cross.pattern"][:, 0]
     return {

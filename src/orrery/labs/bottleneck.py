@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orrery.labs.fit import build
-from orrery.labs.lab import Numbers
+from orrery.labs._fit import build
+from orrery.labs._lab import Numbers
 from orrery.nn.attention.kernels import eager
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.reports.figures import line_chart

@@ -13,10 +13,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from orrery.labs.fit import build, fit
-from orrery.labs.lab import Numbers
-from orrery.objectives.causal import IGNORED, CausalLanguageModel
-from orrery.objectives.protocols import Batch
+from orrery.labs._fit import build, fit
+from orrery.labs._lab import Numbers
+from orrery.models.inputs import Batch
+from orrery.nn.cross_entropy import IGNORED
+from orrery.objectives.causal import CausalLanguageModel
 from orrery.reports.figures import bar_chart
 
 WORD = "apple"

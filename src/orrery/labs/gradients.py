@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from orrery.inspection.gradient_distance import gradient_by_distance
-from orrery.labs.fit import build, fit
-from orrery.labs.lab import Numbers
+from orrery.labs._fit import build, fit
+from orrery.labs._lab import Numbers
 from orrery.labs.recall import Delayed
 from orrery.models.decoder import Decoder
 from orrery.objectives.causal import CausalLanguageModel

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import torch
 
-from orrery.labs.fit import build, fit, parameters
-from orrery.labs.lab import Numbers
-from orrery.labs.pairs import FreeOrder, accuracy, translator
-from orrery.objectives.seq2seq import TeacherForced
+from orrery.labs._fit import build, fit, parameters
+from orrery.labs._lab import Numbers
+from orrery.labs._pairs import FreeOrder, accuracy, translator
+from orrery.objectives.seq2seq import SequenceToSequence
 from orrery.reports.figures import line_chart
 
 TESTED, RATE, DROPOUT = 256, 0.01, 0.1
@@ -30,7 +30,7 @@ def run(seed: int, quick: bool = False) -> Numbers:
     found, sizes = {}, {}
     for family, width in WIDTHS.items():
         model = build(family, seed, translator(family, task.vocabulary, width, dropout=DROPOUT))
-        fit(model, TeacherForced(), task, steps, RATE, seed)
+        fit(model, SequenceToSequence(), task, steps, RATE, seed)
         test, rng = replace(task, rows=TESTED), torch.Generator().manual_seed(seed + 1000)
         found[family] = {str(length): accuracy(model, test.of_length(length, rng)) for length in lengths}
         sizes[family] = parameters(model)

@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 
-from orrery.labs.fit import build, fit, parameters
-from orrery.labs.lab import Numbers
+from orrery.labs._fit import build, fit, parameters
+from orrery.labs._lab import Numbers
+from orrery.models.inputs import Batch
 from orrery.models.model import Model
-from orrery.objectives.causal import IGNORED, CausalLanguageModel
-from orrery.objectives.protocols import Batch
+from orrery.nn.cross_entropy import IGNORED
+from orrery.objectives.causal import CausalLanguageModel
 from orrery.reports.figures import line_chart
 
 VOCABULARY, LENGTH, ROWS, RATE = 8, 32, 32, 0.01

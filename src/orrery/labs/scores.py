@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from orrery.labs.fit import build, fit, parameters
-from orrery.labs.lab import Numbers
-from orrery.labs.pairs import FIRST, ReversedPairs, accuracy, translator
+from orrery.labs._fit import build, fit, parameters
+from orrery.labs._lab import Numbers
+from orrery.labs._pairs import FIRST, ReversedPairs, accuracy, translator
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.alignment_score import AlignmentScore
-from orrery.objectives.seq2seq import TeacherForced
+from orrery.objectives.seq2seq import SequenceToSequence
 from orrery.reports.figures import bar_chart
 
 WIDTH, RATE = 32, 0.01
@@ -38,7 +38,7 @@ def run(seed: int, quick: bool = False) -> Numbers:
     found = {}
     for name, (family, score) in MODELS.items():
         model = build(family, seed, {**translator(family, task.vocabulary, WIDTH), **score})
-        fit(model, TeacherForced(), task, steps, RATE, seed)
+        fit(model, SequenceToSequence(), task, steps, RATE, seed)
         scoring = scoring_of(model)
         found[name] = {
             "accuracy": accuracy(model, task.of_length(task.longest, torch.Generator().manual_seed(seed + 1000))),

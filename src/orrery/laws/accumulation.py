@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, deviation, within
 from orrery.laws.models import Subject, TargetModel, tiny, trained, translates
 from orrery.laws.runs import IGNORED, examples, objective_of
-from orrery.objectives.protocols import Batch, Objective
+from orrery.models.inputs import Batch
+from orrery.objectives import Objective
 
 SINGLE = 1e-6
 PRECISIONS = (("float64", torch.float64, FLOAT64, (1, 3)), ("float32", torch.float32, SINGLE, (3,)))

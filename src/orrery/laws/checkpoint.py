@@ -49,7 +49,7 @@ def differences(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> int:
 
 
 def _same_bytes(a: Tensor, b: Tensor) -> bool:
-    raw = [x.contiguous().view(torch.uint8) for x in (a, b)]
+    raw = [x.contiguous().flatten().view(torch.uint8) for x in (a, b)]
     return (a.dtype, a.shape) == (b.dtype, b.shape) and torch.equal(*raw)
 
 

@@ -22,12 +22,13 @@ from orrery.laws.evidence import FLOAT64, Evidence, exactly_equal, within
 from orrery.laws.formula import numbers
 from orrery.laws.outputs import apart, asked, built, compared, padded
 from orrery.laws.runs import recipe, scratch
+from orrery.models.inputs import Batch
+from orrery.nn.cross_entropy import IGNORED
 from orrery.nn.masks import TokenPositions
 from orrery.nn.positions.scheme import Call
 from orrery.nn.residual import Dropout
-from orrery.objectives.causal import IGNORED, CausalLanguageModel
-from orrery.objectives.protocols import Batch
-from orrery.objectives.seq2seq import TeacherForced
+from orrery.objectives.causal import CausalLanguageModel
+from orrery.objectives.seq2seq import SequenceToSequence
 from orrery.reading.weights import fill, weights_of
 
 DRAWS = 4000
@@ -70,7 +71,7 @@ def run(case: Mapping[str, Any]) -> dict[str, Any]:
 
     model = built(case["family"], case["config"])
     reads = model.spec.reads_source
-    kind = TeacherForced if reads else CausalLanguageModel
+    kind = SequenceToSequence if reads else CausalLanguageModel
     held_back = Validation(Lessons(reads, questions.HELD_BACK), 2, kind())
     parts = Parts(model, kind(case["smoothing"]), Lessons(reads), held_back)
     with scratch() as folder:

@@ -19,9 +19,11 @@ from orrery.laws import questions
 from orrery.laws.accumulation import OneOf
 from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, within
 from orrery.laws.formula import numbers
-from orrery.objectives.causal import IGNORED, CausalLanguageModel
-from orrery.objectives.protocols import Batch, Objective
-from orrery.objectives.seq2seq import TeacherForced
+from orrery.models.inputs import Batch
+from orrery.nn.cross_entropy import IGNORED
+from orrery.objectives import Objective
+from orrery.objectives.causal import CausalLanguageModel
+from orrery.objectives.seq2seq import SequenceToSequence
 from orrery.reading.weights import fill, weights_of
 
 Answers = list[list[Tensor]]
@@ -156,7 +158,7 @@ def lesson(model: Any) -> tuple[Objective, Batch]:
     ids, real = padded(questions.texts(model.spec.target_vocabulary, questions.TARGETS), "right")
     targets = ids[:, 1:].masked_fill(~real[:, 1:], IGNORED)
     source, source_real = padded(questions.sources(model.spec.vocabulary), "right")
-    return TeacherForced(), {"ids": ids[:, :-1], "targets": targets, "source": source, "source_real": source_real}
+    return SequenceToSequence(), {"ids": ids[:, :-1], "targets": targets, "source": source, "source_real": source_real}
 
 
 def _cross_entropy(model: Any) -> float:

@@ -16,7 +16,8 @@ from orrery.errors import RunError
 from orrery.laws.evidence import CannotRunError
 from orrery.laws.models import TargetModel, image_size, random_ids, spec_of, translates
 from orrery.models.dropout import with_dropout
-from orrery.objectives.protocols import Batch, Objective, Term
+from orrery.models.inputs import Batch
+from orrery.objectives import Objective, Term
 
 LENGTH, ROWS, IGNORED = 9, 4, -100
 LENGTHS = ((9,), (4, 3), (2,), (5, 1, 3))
@@ -33,20 +34,18 @@ def objective_of(family: str) -> Objective:
     """
     try:
         from orrery.objectives.causal import CausalLanguageModel
-        from orrery.objectives.seq2seq import TeacherForced
+        from orrery.objectives.seq2seq import SequenceToSequence
     except ImportError as error:
         raise CannotRunError("the objectives are not there", "they come with training") from error
     if image_size(family) is not None:
         return Labels()
-    return TeacherForced() if translates(family) else CausalLanguageModel()
+    return SequenceToSequence() if translates(family) else CausalLanguageModel()
 
 
-class Labels:
+class Labels(Objective):
     """Cross entropy of one label an image: no recipe offers it, and image models shall train at every precision."""
 
-    def prepare(self, batch: Batch, rng: torch.Generator) -> Batch:
-        """Return the batch as it is."""
-        return batch
+    needs = ("images", "targets")
 
     def counts(self, batch: Batch) -> dict[str, int]:
         """Count the images."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from torch import nn
 
-from orrery.errors import ModelFileError
+from orrery.errors import ModelFileError, UsageError
 from orrery.nn.legacy_kinds import LEGACY_FIELDS, LEGACY_FORMS, LEGACY_KINDS, LEGACY_PARTS
 
 _PACKAGE = __name__.partition(".")[0]
@@ -58,6 +58,30 @@ class ModuleSpec(Value):
     def out_width(self, width: int) -> int:
         """Return the channels that come out where ``width`` go in; nearly every part keeps them."""
         return width
+
+
+_FOREIGN: dict[str, type[Value]] = {}
+_Module = TypeVar("_Module", bound=type)
+
+
+def register(cls: _Module) -> _Module:
+    """Make known a part that a program defines, so that files which name it can be read; return it.
+
+    Only what a program registers is ever taken from outside the package: a file alone imports nothing. Its kind is the
+    name of the program's module and that of the class.
+
+    Args:
+        cls: a module with a ``Spec`` nested in it, or a value.
+
+    Raises:
+        UsageError: it has no spec, or stands in this package, whose parts are known.
+    """
+    found: Any = getattr(cls, "Spec", cls)
+    if not issubclass(found, Value) or _KIND.fullmatch(found.kind):
+        message = f"{cls.__qualname__} is no part that can be registered: a module with a Spec from outside orrery"
+        raise UsageError(message, "nest a class Spec(ModuleSpec) in it, made by @spec")
+    _FOREIGN[found.kind] = found
+    return cls
 
 
 def to_json(value: Any) -> Any:
@@ -128,10 +152,13 @@ def traverse(value: Any, path: str = "") -> Iterator[tuple[str, Value]]:
 
 
 def _resolve(kind: Any, path: str) -> type[Value]:
-    """Return the spec class of a kind, from this package alone."""
+    """Return the spec class of a kind, from this package or from what a program has registered."""
+    if isinstance(kind, str) and kind in _FOREIGN:
+        return _FOREIGN[kind]
     if not isinstance(kind, str) or not _KIND.fullmatch(kind):
         raise ModelFileError(
-            f"{path}: {str(kind)[:100]!r} is not a kind of this package", "kinds look like nn.norms.LayerNorm"
+            f"{path}: {str(kind)[:100]!r} is not a kind of this package, nor one that this program has registered",
+            "kinds look like nn.norms.LayerNorm; orrery.nn.spec.register makes your own known",
         )
     module, _, owner = LEGACY_KINDS.get(kind, kind).rpartition(".")
     try:

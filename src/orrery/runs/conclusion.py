@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from orrery.metrics import METRICS
 from orrery.training.config import Recipe
 from orrery.training.word_vector_recipe import WordVectorRecipe
 
@@ -16,9 +17,18 @@ def conclusion(recipe: Recipe | WordVectorRecipe, records: list[dict[str, Any]])
         return f"{recipe.name}: {expected.metric} is not measured yet"
     found = measured[-1]
     if not isinstance(found, int | float):
-        return f"{recipe.name}: {expected.metric} is no finite number, expected at most {expected.bound}: missed"
-    verdict = "met" if found <= expected.bound else "missed"
-    return f"{recipe.name}: {expected.metric} {found:.4f}, expected at most {expected.bound}: {verdict}"
+        return f"{recipe.name}: {expected.metric} is no finite number, expected was {expected.bound}: missed"
+    more = more_is_better(recipe, expected.metric)
+    met = found >= expected.bound if more else found <= expected.bound
+    bound = f"at {'least' if more else 'most'} {expected.bound}"
+    return f"{recipe.name}: {expected.metric} {found:.4f}, expected {bound}: {'met' if met else 'missed'}"
+
+
+def more_is_better(recipe: Recipe | WordVectorRecipe, metric: str) -> bool:
+    """Say whether a metric of a recipe is one of which more is better."""
+    measured = recipe.measured if isinstance(recipe, Recipe) else {}
+    settings = measured.get(metric.removeprefix("val/"))
+    return settings is not None and METRICS.of(settings).higher_is_better
 
 
 def epochs(records: list[dict[str, Any]]) -> list[str]:

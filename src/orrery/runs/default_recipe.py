@@ -9,8 +9,9 @@ from typing import Any
 
 from orrery.data.corpora import read_corpus
 from orrery.data.formats import SUFFIXES, format_of
+from orrery.data.sources.text import TextSettings, text_of
 from orrery.errors import DataError, UsageError
-from orrery.training.config import DataSettings, Recipe
+from orrery.training.config import Recipe
 from orrery.training.recipes import check_recipe, flatten, overridden
 
 LEAST = 2_000
@@ -90,14 +91,15 @@ def recipe_for(source: Path, overrides: Sequence[str] = (), environment: Mapping
         return check_recipe(overridden(values, overrides, environment), str(source))
 
     # Faults of the flags are told before the text is read, and it is read as the flags say.
-    text = _measured(made(SIZES[-1], DOCUMENTS).text)
+    largest = made(SIZES[-1], DOCUMENTS)
+    text = _measured(text_of(largest.data, largest.name))
     if text.bytes < LEAST:
         raise DataError(f"{source} holds {text.bytes:,} bytes of text", f"give at least {LEAST:,}")
     size = next(size for size in SIZES if text.bytes <= size.bytes)
     return made(replace(size, vocabulary=_vocabulary(size.vocabulary, text.words)), text.documents)
 
 
-def _measured(settings: DataSettings) -> Text:
+def _measured(settings: TextSettings) -> Text:
     """Count what a text holds; words until there are more than the largest vocabulary asks for."""
     documents = size = 0
     counts: Counter[str] = Counter()

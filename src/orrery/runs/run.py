@@ -17,7 +17,8 @@ class Run:
     Attributes:
         folder: where it lies.
         step: how many steps were done.
-        best: the best validation loss in nats, where one was measured.
+        best: the best value of the metric that decides, where one was measured: of the loss held back, unless the
+            recipe names another.
     """
 
     folder: Path

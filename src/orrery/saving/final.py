@@ -25,15 +25,16 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
         tokens = recipe.training.steps * assembly.batch_tokens
         card = {"name": recipe.name, "data": recipe.data.described, "tokens": tokens}
         beside = () if base is None else (base.generation or None, base.chat)
-        save_model(folder, model, str(family), assembly.config, assembly.tokenizer, card, *beside)
+        save_model(folder, model, str(family), assembly.config, assembly.words, card, *beside)
 
     def own(model: Any, folder: Path) -> None:
         write_tensors(folder / "model.safetensors", model_tensors(model))
         write_text(folder / "spec.json", json.dumps(to_json(assembly.spec), indent=1) + "\n")
-        assembly.tokenizer.save(folder)
+        if assembly.tokenizer is not None:
+            assembly.tokenizer.save(folder)
 
-    # A published layout has no place for heads that a recipe adds.
-    return own if family is None or recipe.model.heads else layout
+    # A published layout has no place for heads that a recipe adds, and its card begins with the tokenizer.
+    return own if family is None or recipe.model.heads or assembly.tokenizer is None else layout
 
 
 def sample_writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any], str] | None:
@@ -41,7 +42,7 @@ def sample_writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any], str] |
     prompt = recipe.evaluation.sample
     if prompt is None:
         return None
-    tokenizer, apart = assembly.tokenizer, assembly.spec.reads_source
+    tokenizer, apart = assembly.words, assembly.spec.reads_source
     limits = Limits(80, assembly.spec.context, frozenset({tokenizer.special("end")}))
 
     def write(model: Any) -> str:

@@ -11,7 +11,7 @@ from orrery.errors import DataError, UsageError
 from orrery.language_model.model import LanguageModel
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training.distributed import Alone
-from orrery.training.evaluate import Validation, add_batch, measures
+from orrery.training.evaluate import Totals, Validation, add_batch, measures
 from orrery.training.precision import Precision
 
 
@@ -53,12 +53,12 @@ def evaluate_perplexity(
     bytes_per_token = written / (len(windows.ids) - 1)
     validation = Validation(windows, len(windows), CausalLanguageModel(), bytes_per_token)
     precision = Precision("float32", "plain", str(lm.device), torch.get_num_threads())  # the model's own dtype
-    totals: dict[str, list[float]] = {}
+    totals: Totals = {}
     for index in range(len(windows)):
         add_batch(totals, lm.model, validation, index, precision)
         if done is not None:
             done(min(windows.windows, (index + 1) * batch_size))
-    found = measures(totals, bytes_per_token, Alone())
+    found = measures(totals, validation, Alone())
     lm.refuse_no_number(found["val/loss"])
     return {name.removeprefix("val/"): value for name, value in found.items()}
 

@@ -1,16 +1,120 @@
 """From a recipe to what it names: data, tokenizer, batches, model and objective."""
 
-from orrery.training.assemble_pairs import assemble_pairs
-from orrery.training.assemble_shards import assemble_shards
-from orrery.training.assemble_text import assemble_texts, read_portions
-from orrery.training.building import Assembled
-from orrery.training.config import PairDataSettings, Recipe, ShardDataSettings
+from collections.abc import Mapping
+
+import torch
+from torch import nn
+
+from orrery.data.seeds import derive_seed
+from orrery.data.sources import BatchRequest, HeldBack, Source
+from orrery.errors import UsageError
+from orrery.metrics import METRICS
+from orrery.models.model import ModelSpec
+from orrery.nn.spec import to_json
+from orrery.objectives import OBJECTIVES, Objective
+from orrery.schema.registry import name_of
+from orrery.text.tokenizer import Tokenizer
+from orrery.training.begin import base_of
+from orrery.training.building import Assembled, family_config, fitting, make_tokenizer, prepared, read_spec
+from orrery.training.config import Recipe
+from orrery.training.evaluate import Validation
+from orrery.training.loop import Parts
 
 
-def assemble(recipe: Recipe) -> Assembled:
-    """Read the recipe's texts or pairs, or open its shards, and assemble a run on them."""
-    if isinstance(recipe.data, PairDataSettings):
-        return assemble_pairs(recipe, recipe.data)
-    if isinstance(recipe.data, ShardDataSettings):
-        return assemble_shards(recipe, recipe.data)
-    return assemble_texts(recipe, *read_portions(recipe.data))
+def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
+    """Read a recipe's data, make or load its tokenizer, and build batches, objective and model.
+
+    Args:
+        recipe: the recipe.
+        source: its data, where they have been read already.
+
+    Raises:
+        DataError: the data are missing, damaged or too few.
+        UsageError: data, objective and model do not fit together.
+    """
+    source = recipe.source.read(recipe.data) if source is None else source
+    objective = OBJECTIVES.of(recipe.objective).of(recipe.objective)
+    base = base_of(recipe.model)
+    needed = source.needs_tokenizer or recipe.tokenizer is not None
+    tokenizer = make_tokenizer(recipe.tokenizer, source.texts(), base) if needed else None
+    known = {} if tokenizer is None else {"vocab_size": tokenizer.size, **objective.config(tokenizer)}
+    config = family_config(recipe.model, base, **known)
+    spec = read_spec(recipe.model, config, base)
+    objective.bind(spec, tokenizer)
+    refuse_missing(spec, source)
+    if tokenizer is not None:
+        fitting(spec, tokenizer.size, recipe.batches.length)
+    examples = source.examples(request(recipe, spec, tokenizer))
+    model, notes = prepared(spec.build(), recipe, objective, tokenizer, base)
+    parts = Parts(
+        model=model,
+        objective=objective,
+        source=examples.train,
+        validation=validation(recipe, spec, tokenizer, objective, examples.held_back),
+        spec=to_json(spec),
+        facts={"corpus": source.fingerprint, **({} if tokenizer is None else {"tokenizer": tokenizer.fingerprint})},
+        begin=None if tokenizer is None else tokenizer.save,
+        epochs=examples.epochs,
+        notes=(*notes, *examples.notes),
+        modules=owned(objective, model, recipe.seed),
+    )
+    return Assembled(parts, spec, tokenizer, examples.tokens, config, examples.batch_tokens, base)
+
+
+def owned(objective: Objective, model: nn.Module, seed: int) -> Mapping[str, nn.Module]:
+    """Return the modules that an objective owns; what is random in them depends on the seed alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(seed, "objective"))
+        return objective.modules(model)
+
+
+def request(recipe: Recipe, spec: ModelSpec, tokenizer: Tokenizer | None) -> BatchRequest:
+    """Return what the run asks of its data."""
+    batches = recipe.batches
+    return BatchRequest(
+        kind=batches.kind,
+        length=batches.length,
+        size=batches.size,
+        seed=recipe.seed,
+        tokenizer=tokenizer,
+        start=getattr(spec, "start", None),
+        evaluation_batches=recipe.evaluation.batches,
+    )
+
+
+def refuse_missing(spec: ModelSpec, source: Source) -> None:
+    """Refuse a model that reads what the data do not give.
+
+    Raises:
+        UsageError: it does.
+    """
+    if missing := [name for name in spec.inputs if name not in source.gives]:
+        kind = name_of(type(source))
+        message = f"the model reads {' and '.join(missing)}, and data of kind {kind} give {', '.join(source.gives)}"
+        raise UsageError(message, "name a family that reads what the data give, or other data")
+
+
+def validation(
+    recipe: Recipe, spec: ModelSpec, tokenizer: Tokenizer | None, objective: Objective, held_back: HeldBack | None
+) -> Validation | None:
+    """Return the examples held back with what is measured on them, or None if there are none.
+
+    Raises:
+        UsageError: a metric does not fit the model or the data.
+    """
+    if held_back is None:
+        return None
+    metrics = {name: METRICS.of(settings).of(settings) for name, settings in recipe.measured.items()}
+    for name, metric in metrics.items():
+        metric.bind(spec, tokenizer)
+        if metric.needs_bytes and held_back.bytes_per_token is None:
+            message = f"evaluation.metrics: {name} counts bytes of text, and data of kind {recipe.data.kind} have none"
+            raise UsageError(message, "leave it out")
+    return Validation(
+        held_back.source,
+        held_back.batches,
+        objective.evaluated(),
+        held_back.bytes_per_token,
+        metrics,
+        recipe.evaluation.best,
+    )

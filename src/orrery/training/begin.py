@@ -9,14 +9,11 @@ import torch
 from torch import nn
 
 from orrery.errors import UsageError
+from orrery.models.heads import HEADS, HeadSettings
 from orrery.models.model import HIDDEN, ModelSpec
-from orrery.nn.heads import First, Last, Mean, Pooler, SequenceHead, TokenHead
-from orrery.nn.spec import ModuleSpec
 from orrery.reading.read import Stored, read
 from orrery.reading.weights import weights_of
-from orrery.training.config import HeadSettings, ModelSettings
-
-POOLS = {"first": First(), "last": Last(), "mean": Mean()}
+from orrery.training.config import ModelSettings
 
 
 @dataclass(frozen=True)
@@ -51,14 +48,7 @@ def with_heads(spec: ModelSpec, heads: Mapping[str, HeadSettings]) -> ModelSpec:
         if name in (*spec.head_names, HIDDEN):
             raise UsageError(f"model.heads.{name}: the model has one of this name", "choose another name")
     own: Any = spec
-    return replace(own, heads={**own.heads, **{name: head_spec(head) for name, head in heads.items()}})
-
-
-def head_spec(settings: HeadSettings) -> ModuleSpec:
-    """Return the head that settings describe."""
-    if settings.kind == "token":
-        return TokenHead.Spec(labels=settings.labels)
-    return SequenceHead.Spec(labels=settings.labels, pooler=Pooler.Spec(pool=POOLS[settings.pool]))
+    return replace(own, heads={**own.heads, **{name: HEADS.of(head).spec(head) for name, head in heads.items()}})
 
 
 @torch.no_grad()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from orrery.checkpoints.json_file import read_json
+from orrery.data.seeds import derive_seed
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family
 from orrery.models.calls import default_kernel, keeps_pattern
@@ -19,13 +20,14 @@ from orrery.nn.attention.kernels import Kernel
 from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.inputs import Tokens
 from orrery.nn.spec import from_json
+from orrery.objectives import Objective
+from orrery.schema.registry import name_of
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
 from orrery.text.train import train_tokenizer
 from orrery.training.begin import Base, freeze, take_weights, with_heads
 from orrery.training.config import ModelSettings, Recipe, TokenizerSettings
 from orrery.training.loop import Parts
 from orrery.training.precision import find_device
-from orrery.training.randomness import derive_seed
 
 Found = TypeVar("Found", bound=ModelSpec)
 
@@ -34,17 +36,29 @@ Found = TypeVar("Found", bound=ModelSpec)
 class Assembled:
     """What a recipe became.
 
-    ``config`` is the family's configuration with what the tokenizer decides filled in; ``corpus_tokens`` counts the
+    ``config`` is the family's configuration with what the tokenizer decides filled in; there is no tokenizer where the
+    data need none; ``corpus_tokens`` counts the
     tokens of each corpus that are learned in an epoch, ``batch_tokens`` those of a batch, on average at most.
     """
 
     parts: Parts
     spec: ModelSpec
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer | None
     corpus_tokens: Mapping[str, int]
     config: Mapping[str, Any]
     batch_tokens: int
     base: Base | None = None
+
+    @property
+    def words(self) -> Tokenizer:
+        """The tokenizer of a run on text.
+
+        Raises:
+            UsageError: the run is on something else.
+        """
+        if self.tokenizer is None:
+            raise UsageError("the run has no tokenizer", "name one: tokenizer.file, or tokenizer.kind to train one")
+        return self.tokenizer
 
     @property
     def train_tokens(self) -> int:
@@ -120,18 +134,25 @@ def fitting(found: Found, vocabulary: int, length: int) -> Found:
     return found
 
 
-def prepared(model: Model, recipe: Recipe, tokenizer: Tokenizer, base: Base | None = None) -> tuple[Model, list[str]]:
+def prepared(
+    model: Model, recipe: Recipe, objective: Objective, tokenizer: Tokenizer | None, base: Base | None = None
+) -> tuple[Model, list[str]]:
     """Give a model the weights that it begins with and the kernel to train it with, and say what was done.
 
     Fresh weights depend on the seed alone; over them come word vectors, or the weights of the base.
     """
     initialise(model, len(model.stack.blocks), derive_seed(recipe.seed, "weights"))
     if recipe.model.embeddings is not None:
+        if tokenizer is None:
+            raise UsageError("model.embeddings are vectors of words, and the data are none", "leave it out")
         initialise_embeddings(model, tokenizer, read_vectors(recipe.model.embeddings))
     notes = [] if base is None else take_weights(model, base)
     notes += freeze(model, recipe.model.freeze)
+    kind, trained = name_of(recipe.learned), objective.heads(model.spec)
     notes += [
-        f"head {name}: new, and the objective {recipe.objective.kind} does not train it" for name in recipe.model.heads
+        f"head {name}: new, and the objective {kind} does not train it"
+        for name in recipe.model.heads
+        if name not in trained
     ]
     device = find_device(recipe.training.device)
     model.kernel = training_kernel(model.spec, device)

@@ -1,28 +1,30 @@
 """A recipe: all that decides a run, as closed and checked settings; importing it imports no torch."""
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import Field, SerializeAsAny, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from orrery.errors import UsageError
-from orrery.text.kinds import Kind
-from orrery.training.numbers import (
+from orrery.data.sources import SOURCES, Source, SourceSettings
+from orrery.metrics import METRICS, MetricSettings
+from orrery.models.heads import HEADS, HeadSettings
+from orrery.objectives import OBJECTIVES, Objective
+from orrery.schema.numbers import (
     AboveZero,
     Count,
     Fraction,
     NotNegative,
     Number,
-    Part,
     Positive,
     Seed,
     Several,
     Share,
-    Tokens,
 )
+from orrery.schema.registry import name_of
+from orrery.schema.section import Section, kind_or
+from orrery.text.kinds import Kind
 
 RunName = Annotated[str, Field(pattern=r"^[\w][\w.-]*$", max_length=100)]
 MEASURES = (
@@ -36,55 +38,18 @@ MEASURES = (
     "memory",
     "mfu",
 )
-HELD_BACK = ("val/loss", "val/perplexity", "val/bpb")
-"""The measures of each line of metrics, and those of text held back."""
+"""The measures of each line of metrics."""
 
 
-class Section(BaseModel):
-    """A closed group of settings: an unknown key, NaN and infinity are errors."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, values: Any) -> Any:
-        known = [field.alias or name for name, field in cls.model_fields.items()]
-        for key in values if isinstance(values, Mapping) else ():
-            if key not in known:
-                close = difflib.get_close_matches(str(key), known, n=1)
-                advice = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
-                context = {"key": str(key), "advice": advice}
-                raise PydanticCustomError("unknown_key", "unknown key; {advice}", context)
-        return values
+def kind_of_data(values: Mapping[str, Any]) -> str:
+    """Return the kind of data that a section without ``kind`` means: the one that a key is named after, else text."""
+    return next((name for name in SOURCES.names() if name in values), "text")
 
 
-def kind_or(default: str, *others: str) -> Discriminator:
-    """Choose a section's class by its ``kind``, which may be left out."""
-
-    def kind(values: Any) -> Any:
-        return values.get("kind", default) if isinstance(values, Mapping) else getattr(values, "kind", None)
-
-    message = f"kind must be one of {', '.join((default, *others))}"
-    return Discriminator(kind, custom_error_type="kind", custom_error_message=message)
-
-
-def _what_data(values: Any) -> str:
-    """Choose the section of the data by what it names."""
-    for tag, key, section in (("parallel", "pairs", PairDataSettings), ("sharded", "shards", ShardDataSettings)):
-        if isinstance(values, section) or (isinstance(values, Mapping) and key in values):
-            return tag
-    return "text"
-
-
-class HeadSettings(Section):
-    """A head beside the model's own: ``token`` scores the labels of every token, ``sequence`` those of a row.
-
-    ``pool`` is which vector stands for a row: that of the first real token, of the last, or the mean.
-    """
-
-    kind: Literal["token", "sequence"]
-    labels: Positive
-    pool: Literal["first", "last", "mean"] = "last"
+DataSection = Annotated[SerializeAsAny[SourceSettings], SOURCES.section(kind_of_data)]
+ObjectiveSection = Annotated[SerializeAsAny[Section], OBJECTIVES.section(lambda values: "causal", alone=True)]
+MetricSection = Annotated[SerializeAsAny[MetricSettings], METRICS.section(alone=True)]
+HeadSection = Annotated[SerializeAsAny[HeadSettings], HEADS.section()]
 
 
 class ModelSettings(Section):
@@ -98,10 +63,10 @@ class ModelSettings(Section):
     """
 
     family: str | None = None
-    config: dict[str, Any] = {}
+    config: dict[str, Any] = Field(default_factory=dict)
     spec: Path | None = None
     begin: str | None = Field(default=None, alias="from")
-    heads: dict[str, HeadSettings] = {}
+    heads: dict[str, HeadSection] = Field(default_factory=dict)
     freeze: tuple[str, ...] = ()
     dropout: Fraction | None = None
     embeddings: Path | None = None
@@ -136,132 +101,12 @@ class TokenizerSettings(Section):
         return self
 
 
-class SplitSettings(Section):
-    """How validation text is held back: each n-th document by a hash of its name, or the text's tail."""
-
-    every: Several | None = None
-    tail: Part | None = None
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> "SplitSettings":
-        if (self.every is None) == (self.tail is None):
-            raise PydanticCustomError("one_of", "exactly one of every and tail is needed")
-        return self
-
-
-class MixtureSettings(Section):
-    """One corpus of a mixture and its weight, a number of any size: only the weights' ratios count.
-
-    ``name`` stands for the corpus in metrics; by default what ``train`` says. ``tokens`` is its size for
-    ``orrery plan --data``, which counts the tokens where it is not given; training always counts.
-    """
-
-    train: str
-    weight: AboveZero
-    name: str | None = None
-    tokens: Tokens | None = None
-
-    @property
-    def label(self) -> str:
-        """What the corpus is called in metrics and tables."""
-        return self.name or self.train
-
-
-class DataSettings(Section):
-    """Which text: a file, a folder or a named corpus for training, and its own or a split for validation.
-
-    ``mixture`` names several corpora with weights in the place of ``train``; a split then applies to each.
-    """
-
-    train: str | None = None
-    mixture: tuple[MixtureSettings, ...] | None = None
-    val: str | None = None
-    split: SplitSettings | None = None
-    column: str = "text"
-    invalid: Literal["error", "replace"] = "error"
-    skip_bad: Count = 0
-
-    @property
-    def parts(self) -> tuple[MixtureSettings, ...]:
-        """The corpora to train on; a single one is a mixture of one."""
-        return self.mixture if self.mixture is not None else (MixtureSettings(train=str(self.train), weight=1),)
-
-    @property
-    def described(self) -> str:
-        """The text in a few words: a source, or the sources of a mixture with their weights."""
-        return self.train or ", ".join(f"{part.weight:g} x {part.train}" for part in self.parts)
-
-    @model_validator(mode="after")
-    def _train_or_mixture(self) -> "DataSettings":
-        if (self.train is None) == (self.mixture is None):
-            raise PydanticCustomError("one_of", "exactly one of train and mixture is needed")
-        names = [part.label for part in self.parts]
-        if not names or len(set(names)) != len(names):
-            raise PydanticCustomError("mixture", "a mixture needs corpora with different names")
-        return self
-
-    @model_validator(mode="after")
-    def _one_validation(self) -> "DataSettings":
-        if self.val is not None and self.split is not None:
-            raise PydanticCustomError("one_of", "val and split exclude each other")
-        return self
-
-
-class FilesSettings(Section):
-    """Parallel text: two files, line n of ``target`` the translation of line n of ``source``."""
-
-    source: str
-    target: str
-
-
-Pairs = FilesSettings | str
-
-
-class PairDataSettings(Section):
-    """Which pairs: two files, or a named set ("multi30k-en-de/train"), for training and for validation."""
-
-    pairs: Pairs
-    val: Pairs | None = None
-    invalid: Literal["error", "replace"] = "error"
-    skip_bad: Count = 0
-
-    @property
-    def described(self) -> str:
-        """The pairs in a few words."""
-        return self.pairs if isinstance(self.pairs, str) else f"{self.pairs.source} and {self.pairs.target}"
-
-
-class ShardDataSettings(Section):
-    """A folder of token shards that ``orrery data prepare`` wrote; the tokenizer is the file that made them."""
-
-    shards: Path
-
-    @property
-    def described(self) -> str:
-        """The folder's name."""
-        return self.shards.name
-
-
 class BatchSettings(Section):
-    """How text becomes batches: ``size`` rows of at most ``length`` tokens."""
+    """How examples become batches: ``size`` rows of at most ``length`` tokens, in a way that the data source knows."""
 
-    kind: Literal["crops", "packed", "padded", "pairs"] = "crops"
+    kind: str
     length: Positive
     size: Positive
-
-
-class CausalSettings(Section):
-    """Next-token prediction."""
-
-    kind: Literal["causal"] = "causal"
-    label_smoothing: Fraction = 0.0
-
-
-class SequenceToSequenceSettings(Section):
-    """Prediction of each target token from the source and the true tokens before it."""
-
-    kind: Literal["seq2seq"] = "seq2seq"
-    label_smoothing: Fraction = 0.0
 
 
 class SgdSettings(Section):
@@ -344,16 +189,6 @@ Schedule = Annotated[
     | Annotated[NoamSettings, Tag("noam")],
     kind_or("cosine", "linear", "wsd", "noam", "constant"),
 ]
-Objective = Annotated[
-    Annotated[CausalSettings, Tag("causal")] | Annotated[SequenceToSequenceSettings, Tag("seq2seq")],
-    kind_or("causal", "seq2seq"),
-]
-Data = Annotated[
-    Annotated[DataSettings, Tag("text")]
-    | Annotated[PairDataSettings, Tag("parallel")]
-    | Annotated[ShardDataSettings, Tag("sharded")],
-    Discriminator(_what_data),
-]
 
 
 class TrainingSettings(Section):
@@ -380,11 +215,17 @@ class TrainingSettings(Section):
 
 
 class EvaluationSettings(Section):
-    """When to measure, on how many batches (all by default), and a prompt to write a sample from."""
+    """When to measure, on how many batches (all by default), and a prompt to write a sample from.
+
+    ``metrics`` are measured beside those that the objective names; ``best`` is the one that decides which model is the
+    best, by default the objective's first.
+    """
 
     every: Positive = 250
     batches: Positive | None = None
     sample: str | None = None
+    metrics: tuple[MetricSection, ...] = ()
+    best: str | None = None
 
 
 class CheckpointSettings(Section):
@@ -401,23 +242,30 @@ class LoggingSettings(Section):
 
 
 class ExpectSettings(Section):
-    """What the recipe should reach: a metric of ``metrics.jsonl`` at most ``bound``, within ``minutes``."""
+    """What the recipe should reach: a metric of ``metrics.jsonl`` at most ``bound``, within ``minutes``.
+
+    Where more is better, as with accuracy, the metric should be at least ``bound``.
+    """
 
     metric: str
     bound: Number
     minutes: AboveZero | None = None
 
 
+def _causal() -> Section:
+    return OBJECTIVES.find("causal").Settings()
+
+
 class Recipe(Section):
-    """One run, from text to a trained model."""
+    """One run, from data to a trained model."""
 
     name: RunName
     seed: Seed = 1337
     model: ModelSettings
     tokenizer: TokenizerSettings | None = None
-    data: Data
+    data: DataSection
     batches: BatchSettings
-    objective: Objective = CausalSettings()
+    objective: ObjectiveSection = Field(default_factory=_causal)
     training: TrainingSettings
     evaluation: EvaluationSettings = EvaluationSettings()
     checkpoints: CheckpointSettings = CheckpointSettings()
@@ -425,39 +273,75 @@ class Recipe(Section):
     expect: ExpectSettings | None = None
 
     @property
-    def text(self) -> DataSettings:
-        """The text to train on. Raises `UsageError` where the recipe has pairs or shards."""
-        if not isinstance(self.data, DataSettings):
-            raise UsageError(f"{self.name}: the recipe's data are no text, and here one is needed", "give data.train")
-        return self.data
+    def source(self) -> type[Source]:
+        """The kind of data source."""
+        return SOURCES.of(self.data)
+
+    @property
+    def learned(self) -> type[Objective]:
+        """The kind of objective."""
+        return OBJECTIVES.of(self.objective)
+
+    @property
+    def measured(self) -> dict[str, MetricSettings]:
+        """What is measured on examples held back, by name: the objective's metrics, then those asked for."""
+        usual = [METRICS.find(name) for name in self.learned.metrics]
+        possible = [metric for metric in usual if self.source.counts_bytes or not metric.needs_bytes]
+        settings = [metric.Settings(kind=name_of(metric)) for metric in possible]
+        return {metric.label: metric for metric in (*settings, *self.evaluation.metrics)}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _batches_of_the_source(cls, values: Any) -> Any:
+        """Take the source's own kind of batches where none is named; rows of what is no text have no length."""
+        data, batches = (values.get(key) if isinstance(values, Mapping) else None for key in ("data", "batches"))
+        if not isinstance(data, Mapping) or not isinstance(batches, Mapping):
+            return values
+        kind = data.get("kind", kind_of_data(data))
+        if not isinstance(kind, str) or kind not in SOURCES.names():
+            return values  # refused where the data are read
+        source = SOURCES.find(kind)
+        usual: dict[str, Any] = {"kind": source.batch_kinds[0]} | ({} if source.needs_tokenizer else {"length": 1})
+        return {**values, "batches": usual | dict(batches)}
 
     @model_validator(mode="after")
-    def _of_one_kind(self) -> "Recipe":
-        pairs = isinstance(self.data, PairDataSettings)
-        if pairs != (self.batches.kind == "pairs") or pairs != (self.objective.kind == "seq2seq"):
-            message = "data.pairs, batches.kind pairs and objective.kind seq2seq belong together; here {found}"
-            found = f"{'data.pairs' if pairs else 'data.train'}, {self.batches.kind} and {self.objective.kind}"
-            raise PydanticCustomError("kinds", message, {"found": found})
-        if self.tokenizer is None and self.model.begin is None:
-            raise PydanticCustomError("tokenizer", "tokenizer is missing: only model.from brings one")
-        if isinstance(self.data, ShardDataSettings) and self.tokenizer is not None and self.tokenizer.file is None:
-            raise PydanticCustomError("kinds", "data.shards needs tokenizer.file: the tokenizer that made them")
+    def _fields_fit(self) -> "Recipe":
+        source, objective, data = self.source, self.learned, self.data.kind
+        if self.batches.kind not in source.batch_kinds:
+            parts = {"kind": self.batches.kind[:100], "data": data, "known": ", ".join(source.batch_kinds)}
+            raise PydanticCustomError("kinds", "batches.kind {kind}: data of kind {data} come as {known}", parts)
+        names = {"objective": getattr(self.objective, "kind", ""), "data": data, "gives": ", ".join(source.gives)}
+        if missing := [name for name in objective.needs if name not in source.gives]:
+            message = "the objective {objective} needs {missing}, and data of kind {data} give {gives}"
+            raise PydanticCustomError("kinds", message, {**names, "missing": ", ".join(missing)})
+        if unread := [name for name in source.must_be_read if name not in objective.needs]:
+            others = [name for name in OBJECTIVES.names() if set(unread) <= set(OBJECTIVES.find(name).needs)]
+            message = "the objective {objective} does not read {unread}, which data of kind {data} are about; {others}"
+            told = f"objectives that do: {', '.join(others) or 'none'}"
+            raise PydanticCustomError("kinds", message, {**names, "unread": ", ".join(unread), "others": told})
         return self
 
     @model_validator(mode="after")
-    def _measured(self) -> "Recipe":
-        known = self._measures()
+    def _tokenizer_fits(self) -> "Recipe":
+        if self.tokenizer is None and self.model.begin is None and self.source.needs_tokenizer:
+            raise PydanticCustomError("tokenizer", "tokenizer is missing: only model.from brings one")
+        if self.tokenizer is not None and self.tokenizer.file is None and not self.source.gives_text:
+            message = "data of kind {data} give no text to train a tokenizer on: name tokenizer.file"
+            raise PydanticCustomError("kinds", message, {"data": self.data.kind})
+        return self
+
+    @model_validator(mode="after")
+    def _is_measured(self) -> "Recipe":
+        held_back = [f"val/{name}" for name in self.measured] if self.data.holds_back else []
+        known = [*MEASURES, *held_back, *(f"epochs/{name}" for name in self.data.counted)]
         if self.expect is not None and self.expect.metric not in known:
             parts = {"metric": self.expect.metric[:100], "known": ", ".join(known)}
             raise PydanticCustomError("metric", "expect.metric {metric} is never measured here; known: {known}", parts)
+        labels = [metric.label for metric in self.evaluation.metrics]
+        if twice := [name for name in labels if labels.count(name) > 1 or name in self.learned.metrics]:
+            message = "evaluation.metrics: {name} is measured already; give this one a name of its own"
+            raise PydanticCustomError("metric", message, {"name": twice[0]})
+        if self.evaluation.best is not None and self.evaluation.best not in self.measured:
+            parts = {"best": self.evaluation.best[:100], "known": ", ".join(self.measured)}
+            raise PydanticCustomError("metric", "evaluation.best {best} is never measured here; known: {known}", parts)
         return self
-
-    def _measures(self) -> list[str]:
-        """Return the names of what this run measures."""
-        data = self.data
-        held_back = getattr(data, "val", None) or getattr(data, "split", None) or isinstance(data, ShardDataSettings)
-        mixture = [part.label for part in data.mixture or ()] if isinstance(data, DataSettings) else []
-        corpora = ["pairs"] if isinstance(data, PairDataSettings) else mixture
-        # Bits a byte are of text: in a translation the bytes of the source are read too.
-        of_text = HELD_BACK[:2] if isinstance(data, PairDataSettings) else HELD_BACK
-        return [*MEASURES, *(of_text if held_back else ()), *(f"epochs/{name}" for name in corpora)]

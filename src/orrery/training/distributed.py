@@ -77,6 +77,8 @@ class Group:
         everything = list(parameters)
         used = self.sum(torch.tensor([parameter.grad is not None for parameter in everything]).int()).tolist()
         shared = [parameter for parameter, count in zip(everything, used, strict=True) if count]
+        if not shared:
+            return
         for parameter in shared:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)

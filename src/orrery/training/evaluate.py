@@ -1,45 +1,77 @@
-"""Evaluation: nats per token, bits per byte and perplexity over held-back text."""
+"""Evaluation: the metrics of a model on examples held back."""
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from orrery.objectives.protocols import BatchSource, Objective
+from orrery.data.seeds import derive_seed
+from orrery.data.sources import BatchSource, HeldBack
+from orrery.metrics import METRICS, Metric
+from orrery.objectives import Objective
+from orrery.schema.registry import name_of
 from orrery.training.distributed import Ranks
 from orrery.training.precision import Precision
-from orrery.training.randomness import derive_seed
 from orrery.training.step import to_device
 
 
 @dataclass(frozen=True)
 class Validation:
-    """Held-back text: ``batches`` batches from 0 on, and how many bytes of text its tokens stand for.
+    """Examples held back: ``batches`` batches from 0 on, and what is measured on them.
 
-    The objective is the training one without what only training has (label smoothing). ``bytes_per_token`` is
-    the text's bytes over its tokens, None where the loss is not one of text.
+    Attributes:
+        source: gives the batches.
+        batches: how many there are.
+        objective: the training one without what only training has (label smoothing).
+        bytes_per_token: the text's bytes over its tokens, None where the loss is not one of text.
+        metrics: by name; by default those that the objective names.
+        best: the name of the metric that decides which model is the best; by default the first.
     """
 
     source: BatchSource
     batches: int
     objective: Objective
     bytes_per_token: float | None = None
+    metrics: Mapping[str, Metric] | None = None
+    best: str | None = None
+
+    @cached_property
+    def measured(self) -> Mapping[str, Metric]:
+        """What is measured, by name."""
+        if self.metrics is not None:
+            return self.metrics
+        kinds = [METRICS.find(name) for name in self.objective.metrics]
+        possible = [kind for kind in kinds if not kind.needs_bytes or self.bytes_per_token is not None]
+        return {name_of(kind): kind() for kind in possible}
+
+    @property
+    def decides(self) -> str:
+        """The name of the metric that decides which model is the best."""
+        return self.best or next(iter(self.measured))
+
+    @property
+    def held_back(self) -> HeldBack:
+        """The examples alone."""
+        return HeldBack(self.source, self.batches, self.bytes_per_token)
+
+
+Totals = dict[str, Tensor]
+"""Of each metric, what the batches so far add up to, in float64."""
 
 
 @torch.no_grad()
 def evaluate(
     model: nn.Module, validation: Validation, precision: Precision, ranks: Ranks, stopped: Callable[[], bool]
 ) -> dict[str, float] | None:
-    """Return ``val/loss`` in nats, ``val/perplexity`` and ``val/bpb``; None if ``stopped`` on the way.
+    """Return ``val/NAME`` of each metric; None if ``stopped`` on the way.
 
-    The ranks share the batches; the mean is over all tokens, whatever the batches' sizes. Training mode comes
-    back.
+    The ranks share the batches; a mean is over all tokens, whatever the batches' sizes. Training mode comes back.
     """
     training = model.training
     model.eval()
-    totals: dict[str, list[float]] = {}
+    totals: Totals = {}
     try:
         for first in range(0, validation.batches, ranks.world):
             if ranks.any(stopped()):
@@ -48,28 +80,32 @@ def evaluate(
                 add_batch(totals, model, validation, first + ranks.rank, precision)
     finally:
         model.train(training)
-    return measures(totals, validation.bytes_per_token, ranks)
+    return measures(totals, validation, ranks)
 
 
-def add_batch(
-    totals: dict[str, list[float]], model: nn.Module, validation: Validation, index: int, precision: Precision
-) -> None:
-    """Add one batch's terms to ``totals``: weighted sum and count by name."""
+def add_batch(totals: Totals, model: nn.Module, validation: Validation, index: int, precision: Precision) -> None:
+    """Add what one batch adds to each metric's total."""
     rng = torch.Generator().manual_seed(derive_seed("evaluation", index))
     batch = to_device(validation.objective.prepare(validation.source.batch(index), rng), precision.device)
     with precision.context():
         terms = validation.objective.loss(model, batch)
-    for name, term in terms.items():
-        total = totals.setdefault(name, [0.0, 0.0])
-        total[0] += term.weight * float(term.sum)
-        total[1] += float(term.count)
+        found = {name: metric.measure(model, batch, terms) for name, metric in validation.measured.items()}
+    for name, sums in found.items():
+        sums = sums.detach().cpu().double()
+        totals[name] = totals[name] + sums if name in totals else sums
 
 
-def measures(totals: dict[str, list[float]], bytes_per_token: float | None, ranks: Ranks) -> dict[str, float]:
-    """Turn sums and counts into the measures; a count of 0 gives a loss of 0."""
-    table = ranks.sum(torch.tensor(list(totals.values()), dtype=torch.float64))
-    nats = float((table[:, 0] / table[:, 1].clamp(min=1)).sum())
-    found = {"val/loss": nats, "val/perplexity": math.exp(min(nats, 700))}
-    if bytes_per_token is not None:
-        found["val/bpb"] = nats / math.log(2) / bytes_per_token
-    return found
+def measures(totals: Totals, validation: Validation, ranks: Ranks) -> dict[str, float]:
+    """Return what the totals of all ranks come to, under ``val/NAME``."""
+    summed = {name: _summed(totals.get(name), ranks) for name in validation.measured}
+    held_back = validation.held_back
+    return {f"val/{name}": metric.value(summed[name], held_back) for name, metric in validation.measured.items()}
+
+
+def _summed(own: Tensor | None, ranks: Ranks) -> Tensor:
+    """Return the sum over the ranks, of which one without a batch has nothing to add."""
+    own = torch.zeros(0, dtype=torch.float64) if own is None else own
+    width, adding = ranks.sum(torch.tensor([len(own), int(len(own) > 0)])).tolist()
+    whole = torch.zeros(width // max(1, adding), dtype=torch.float64)
+    whole[: len(own)] = own
+    return ranks.sum(whole)

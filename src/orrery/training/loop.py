@@ -13,8 +13,10 @@ from torch import nn
 import orrery
 from orrery.checkpoints import disk
 from orrery.checkpoints.store import FEWER, Checkpoint, CheckpointStore
+from orrery.data.seeds import derive_seed
+from orrery.data.sources import BatchSource
 from orrery.errors import RunError
-from orrery.objectives.protocols import BatchSource, Objective
+from orrery.objectives import Objective
 from orrery.settings import bound_kernel_caches
 from orrery.training.config import Recipe
 from orrery.training.distributed import Alone, Ranks
@@ -24,11 +26,12 @@ from orrery.training.memory import STATES, memory_errors, peak_gigabytes, weight
 from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer, set_rate
 from orrery.training.precision import Precision, choose_precision, find_device, resumed_precision, this_processor
 from orrery.training.progress import Reporter, Silent
-from orrery.training.randomness import derive_seed, restore_rng, rng_state
+from orrery.training.randomness import restore_rng, rng_state
 from orrery.training.recipes import as_yaml, config_hash, plain, refuse_changes
 from orrery.training.schedules import build_schedule
 from orrery.training.signals import StopSignals
 from orrery.training.state import (
+    Learner,
     Progress,
     currently_named,
     first_bad_tensor,
@@ -57,7 +60,8 @@ class Parts:
     ``begin(folder)`` writes what a checkpoint needs beside it (the tokenizer) into the run's folder;
     ``finish(model, folder)`` writes the final model into a new folder; ``sample(model)`` returns a text to show at
     each evaluation and must not draw from global generators; ``epochs(step)`` says of each corpus of a mixture how
-    often it was gone through by then; ``notes`` are said at the beginning.
+    often it was gone through by then; ``notes`` are said at the beginning; ``modules`` are what the objective owns, by
+    name.
     """
 
     model: nn.Module
@@ -72,11 +76,12 @@ class Parts:
     measure_speed: Callable[[Precision], Speed] | None = None
     epochs: Callable[[int], Mapping[str, float]] | None = None
     notes: Sequence[str] = ()
+    modules: Mapping[str, nn.Module] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: its steps, the best validation loss in nats, and the signal that stopped it."""
+    """How a run ended: its steps, the best value of the metric that decides, and the signal that stopped it."""
 
     step: int
     best: float | None
@@ -141,7 +146,9 @@ class Trainer:
         )
         torch.set_num_threads(self.precision.threads)
         self.model = self.parts.model.to(device).train()
-        self.optimizer = build_optimizer(self.model, self.settings.optimizer)
+        self.owned = nn.ModuleDict(self.parts.modules).to(device)
+        self.learner = Learner(self.model, self.owned) if self.owned else self.model
+        self.optimizer = build_optimizer(self.learner, self.settings.optimizer)
         if saved is not None:
             self._restore(saved)
         if self.ranks.rank == 0:
@@ -150,9 +157,10 @@ class Trainer:
         self.clock = time.perf_counter()
 
     def _restore(self, saved: Checkpoint) -> None:
-        """Take up a checkpoint: weights, optimizer, generators, the source's state and the loop's own."""
+        """Take up a checkpoint: weights, the objective's too, optimizer, generators, the states of source and loop."""
         load_model_tensors(self.model, currently_named(self.model, saved.model))
-        restore_optimizer(self.model, self.optimizer, currently_named(self.model, saved.optimizer))
+        load_model_tensors(self.owned, saved.objective)
+        restore_optimizer(self.learner, self.optimizer, currently_named(self.model, saved.optimizer))
         restore_rng(saved.state["rng"])
         self.parts.source.restore(saved.state["source"])
         self.progress = Progress(**saved.state["progress"])
@@ -171,7 +179,7 @@ class Trainer:
             **self.parts.facts,
         }
         self.folder.describe(as_yaml(self.recipe), facts)
-        needed = weight_bytes(self.model) * (1 + STATES[self.settings.optimizer.kind])
+        needed = weight_bytes(self.learner) * (1 + STATES[self.settings.optimizer.kind])
         free = disk.free_bytes(self.folder.path)
         if free < needed:
             raise disk.no_room(self.folder.checkpoints, needed, FEWER)
@@ -198,9 +206,10 @@ class Trainer:
             seed=(self.recipe.seed, step),
             ranks=self.ranks,
             precision=self.precision,
+            learner=self.learner,
         )
         limit = float("inf") if settings.clip is None else settings.clip
-        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit))
+        norm = float(torch.nn.utils.clip_grad_norm_(self.learner.parameters(), limit))
         self.progress.step = step + 1
         if abs(loss.loss) < float("inf") and norm < float("inf"):
             set_rate(self.optimizer, settings.optimizer.rate * self.schedule(step + 1))
@@ -214,7 +223,7 @@ class Trainer:
     def _not_finite(self, loss: StepLoss, norm: float, rows: int) -> None:
         """Skip the step or stop the run, naming the step, the batch's rows and the first bad tensor."""
         bad = ", ".join(f"{piece.start}-{piece.stop - 1}" for piece in loss.bad_rows) or f"0-{rows - 1}"
-        tensor = first_bad_tensor(self.model)
+        tensor = first_bad_tensor(self.learner)
         message = f"step {self.progress.step}: loss {loss.loss:g}, gradient norm {norm:g}; "
         message += f"rows {bad} of batch {self.progress.step - 1}; first tensor not finite: {tensor}"
         self.optimizer.zero_grad(set_to_none=True)
@@ -247,10 +256,19 @@ class Trainer:
             self.folder.record({key: value if _finite(value) else None for key, value in record.items()})
         self.progress.pending, self.progress.window = False, []
         self._show(record)
-        loss = found.get("val/loss")
-        improved = loss is not None and _finite(loss) and (self.progress.best is None or loss < self.progress.best)
+        return self._improved(found)
+
+    def _improved(self, found: Mapping[str, float]) -> bool:
+        """Say whether this is the best model so far, by the metric that decides and its direction, and note it."""
+        if not found or self.parts.validation is None:
+            return False
+        name, progress = self.parts.validation.decides, self.progress
+        if progress.decides != name:  # another metric decides since the run was resumed
+            progress.best, progress.decides = None, name
+        value = found[f"val/{name}"]
+        improved = _finite(value) and self.parts.validation.measured[name].better(value, progress.best)
         if improved:
-            self.progress.best = loss
+            progress.best = value
         return improved
 
     def _evaluate(self) -> dict[str, float] | None:
@@ -285,7 +303,7 @@ class Trainer:
 
     def _save(self, best: bool) -> None:
         """Write a checkpoint of this step, unless a weight is not finite."""
-        refuse_bad_weights(self.model, self.progress.step)
+        refuse_bad_weights(self.learner, self.progress.step)
         if self.ranks.rank == 0:
             self.folder.sync()
             self.store.save(self._checkpoint(), best)
@@ -304,8 +322,9 @@ class Trainer:
             "facts": dict(self.parts.facts),
             "versions": {"orrery": orrery.__version__, "torch": torch.__version__},
         }
-        optimizer = optimizer_tensors(self.model, self.optimizer)
-        return Checkpoint(self.progress.step, model_tensors(self.model), optimizer, state, self.parts.spec or {})
+        optimizer, spec = optimizer_tensors(self.learner, self.optimizer), self.parts.spec or {}
+        owned = model_tensors(self.owned)
+        return Checkpoint(self.progress.step, model_tensors(self.model), optimizer, state, spec, owned)
 
     def _finish(self) -> None:
         """Write the final model where the caller knows how, complete or not at all."""

@@ -16,6 +16,8 @@ UNITS = {
     "memory": "{:.2f} GB",
     "mfu": "MFU {:.0%}",
 }
+SHOWN = ("val/loss", "val/bpb", "val/perplexity")
+"""Of what is measured on examples held back: what has a form above, and what says the same as the loss."""
 
 
 @runtime_checkable
@@ -98,7 +100,9 @@ class Bar:
 
 def describe(record: Mapping[str, Any]) -> str:
     """Return the measures of a record in one short line."""
-    return "  ".join(form.format(record[key]) for key, form in UNITS.items() if record.get(key) is not None)
+    others = [key for key in record if key.startswith("val/") and key not in SHOWN]
+    forms = UNITS | {key: f"{key.removeprefix('val/')} {{:.4f}}" for key in others}
+    return "  ".join(form.format(record[key]) for key, form in forms.items() if record.get(key) is not None)
 
 
 def find_reporter(rank: int = 0) -> Reporter:

@@ -1,21 +1,11 @@
-"""Random numbers as functions of (seed, place), and the generators' states as text."""
+"""The states of the global generators as text."""
 
-import hashlib
 import random
 import struct
 from typing import Any
 
 import numpy as np
 import torch
-
-
-def derive_seed(*parts: int | str) -> int:
-    """Return a seed of 63 bits for a place such as ``(1337, "dropout", step, row)``.
-
-    Everything random is drawn from a generator seeded for its place, so a resumed run needs no history.
-    """
-    digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
-    return int.from_bytes(digest[:8], "little") >> 1
 
 
 def rng_state() -> dict[str, Any]:

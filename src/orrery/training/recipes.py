@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from orrery.checkpoints import strict_yaml
 from orrery.checkpoints.reading import read_text
 from orrery.errors import UsageError
-from orrery.training.config import Recipe, Section
+from orrery.schema.section import Section
+from orrery.training.config import Recipe
 
 PREFIX = "ORRERY_"
 # What may differ when a run is continued: how long, and how it is watched and kept, but not what is learned.

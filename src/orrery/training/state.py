@@ -9,14 +9,17 @@ from torch import Tensor, nn
 
 from orrery.errors import DataError, ModelFileError, RunError
 
+OBJECTIVE = "objective"
+"""What the names of an objective's own tensors begin with, among those of the optimizer."""
+
 
 @dataclass
 class Progress:
     """How far a run is: everything of the loop that a resumed run must take up.
 
-    ``norm`` is the last finite gradient norm before clipping, ``window`` holds the losses since the last line
-    of metrics; ``pending`` says that the line of this very step was due but not written, because the run was
-    asked to stop.
+    ``norm`` is the last finite gradient norm before clipping, ``best`` the best value so far of the metric that
+    ``decides``, ``window`` holds the losses since the last line of metrics; ``pending`` says that the line of this
+    very step was due but not written, because the run was asked to stop.
     """
 
     step: int = 0
@@ -24,12 +27,25 @@ class Progress:
     skipped: int = 0
     norm: float = 0.0
     best: float | None = None
+    decides: str = "loss"
     pending: bool = False
     window: list[float] = field(default_factory=list)
 
     def state(self) -> dict[str, Any]:
         """Return the progress as JSON values."""
         return asdict(self)
+
+
+class Learner(nn.Module):
+    """A model and what its objective owns, as one: the model's names stay, behind ``objective.`` come its own."""
+
+    def __init__(self, model: nn.Module, owned: nn.ModuleDict) -> None:
+        super().__init__()
+        for name, child in model.named_children():
+            self.add_module(name, child)
+        for name, parameter in model.named_parameters(recurse=False):
+            self.register_parameter(name, parameter)
+        self.add_module(OBJECTIVE, owned)
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
@@ -47,8 +63,12 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
 def currently_named(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors of a checkpoint, of the model or of its optimizer, under the names that they have now."""
     current = getattr(model, "current_name", str)
-    places = ((name.rpartition("/"), tensor) for name, tensor in tensors.items())
-    return {f"{kind}{slash}{current(name)}": tensor for (kind, slash, name), tensor in places}
+
+    def renamed(full_name: str) -> str:
+        kind, slash, name = full_name.rpartition("/")
+        return full_name if name.startswith(f"{OBJECTIVE}.") else f"{kind}{slash}{current(name)}"
+
+    return {renamed(name): tensor for name, tensor in tensors.items()}
 
 
 @torch.no_grad()

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from orrery.data.seeds import derive_seed
 from orrery.errors import UsageError
-from orrery.objectives.protocols import Batch, Objective, Term
+from orrery.models.inputs import Batch
+from orrery.objectives import Objective, Term
 from orrery.training.distributed import Ranks
 from orrery.training.precision import Precision
-from orrery.training.randomness import derive_seed
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,14 @@ def accumulate(
     seed: tuple[int, int],
     ranks: Ranks,
     precision: Precision,
+    learner: nn.Module | None = None,
 ) -> StepLoss:
     """Add the gradient of ``sum over terms of weight * sum / count`` over the prepared global batch.
 
     Counts are of the global batch, known before the first forward pass, so that micro-batches and ranks
     divide by the same number; a term that counts nothing contributes 0. ``seed`` is (run seed, step): dropout
-    of a piece depends on these and its first row only. Raises ``UsageError`` naming a coupled term that would
-    be split.
+    of a piece depends on these and its first row only. ``learner`` has all that learns, the model by default.
+    Raises ``UsageError`` naming a coupled term that would be split.
     """
     counts = objective.counts(batch)
     own = list(pieces(ranks.rows(rows_of(batch)), micro_batch))
@@ -78,7 +80,7 @@ def accumulate(
         for name, term in terms.items():
             value = share(term, counts[name]).detach()
             sums[name] = sums[name] + value if name in sums else value
-    ranks.sum_gradients(parameter for parameter in model.parameters() if parameter.requires_grad)
+    ranks.sum_gradients(parameter for parameter in (learner or model).parameters() if parameter.requires_grad)
     values = total_terms(sums, counts, ranks)
     piece_losses = torch.stack(losses).tolist() if losses else []
     bad = [rows for rows, value in zip(own, piece_losses, strict=True) if not abs(value) < float("inf")]

@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 from pydantic import Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from orrery.training.config import ExpectSettings, RunName, Section, kind_or
-from orrery.training.numbers import AboveZero, Count, NotNegative, Positive, Seed
+from orrery.schema.numbers import AboveZero, Count, NotNegative, Positive, Seed
+from orrery.schema.section import Section, kind_or
+from orrery.training.config import ExpectSettings, RunName
 
 RATES = {"skip-gram": 0.025, "cbow": 0.075}
 """The first learning rate where none is given.

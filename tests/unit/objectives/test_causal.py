@@ -4,8 +4,10 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from orrery.objectives import causal
-from orrery.objectives.causal import TERM, CausalLanguageModel, head_cross_entropy
+from orrery.nn import cross_entropy
+from orrery.nn.cross_entropy import head_cross_entropy
+from orrery.objectives._next_token import TERM
+from orrery.objectives.causal import CausalLanguageModel
 from training_toy import ToySource, toy_model
 
 
@@ -21,7 +23,7 @@ def whole(model: nn.Module, batch: dict, smoothing: float) -> torch.Tensor:
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("at_once", [1, 17 * 5, 2**22])
 def test_in_pieces_as_in_whole(smoothing: float, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(causal, "LOGITS_AT_ONCE", at_once)
+    monkeypatch.setattr(cross_entropy, "LOGITS_AT_ONCE", at_once)
     model, batch = toy_model(dropout=0.0).double(), ToySource().batch(0)
     term = CausalLanguageModel(smoothing).loss(model, batch)[TERM]
     expected = whole(model, batch, smoothing)
@@ -82,4 +84,4 @@ def test_logits_of_a_large_vocabulary_are_never_held_at_once() -> None:
         head_cross_entropy(head, x, targets).backward()
     # Logits, their float32 exponentials and their gradient are alive together: three of these.
     assert 0 < 3 * largest.numbers <= rows * vocabulary / 2
-    assert largest.numbers <= causal.LOGITS_AT_ONCE
+    assert largest.numbers <= cross_entropy.LOGITS_AT_ONCE

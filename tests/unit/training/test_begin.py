@@ -96,6 +96,7 @@ def test_frozen_parts_keep_their_bytes_and_the_others_learn(base, tmp_path):
 @pytest.mark.parametrize(("family", "kind"), [("bert", "sequence"), ("llama", "sequence"), ("t5", "token")])
 def test_a_new_head_on_an_encoder_a_decoder_and_an_encoder_decoder(tmp_path, family, kind):
     from orrery.families import load_family
+    from orrery.objectives.causal import CausalLanguageModel
     from orrery.saving.save import save_model
     from orrery.training.begin import base_of
     from orrery.training.building import prepared, read_spec
@@ -103,11 +104,12 @@ def test_a_new_head_on_an_encoder_a_decoder_and_an_encoder_decoder(tmp_path, fam
     rules = load_family(family)
     folder = tmp_path / family
     save_model(folder, rules.spec(rules.TINY).build(), family, rules.TINY)
-    settings = recipe(folder, tmp_path, {"heads": {"mood": {"kind": kind, "labels": 3, "pool": "first"}}})
+    pool = {"pool": "first"} if kind == "sequence" else {}
+    settings = recipe(folder, tmp_path, {"heads": {"mood": {"kind": kind, "labels": 3, **pool}}})
     found = base_of(settings.model)
     spec = read_spec(settings.model, {}, found)
     stored = {name: tensor.clone() for name, tensor in weights_of(found.stored.model).items()}
-    model, notes = prepared(spec.build(), settings, TOKENIZER, found)
+    model, notes = prepared(spec.build(), settings, CausalLanguageModel(), TOKENIZER, found)
     batch = {name: random_ids(2, 5) for name in model.spec.inputs}
     assert model(batch, ["mood"])["mood"].shape == ((2, 3) if kind == "sequence" else (2, 5, 3))
     assert all(torch.equal(model.get_parameter(name), tensor) for name, tensor in stored.items())
@@ -129,7 +131,7 @@ REFUSED = [
     ({"freeze": ["*"]}, "nothing to learn"),
     ({"heads": {"hidden": {"kind": "token", "labels": 1}}}, "has one of this name"),
     ({"heads": {LANGUAGE_MODEL: {"kind": "token", "labels": 1}}}, "has one of this name"),
-    ({"heads": {"value": {"kind": "other", "labels": 1}}}, "model.heads.value.kind"),
+    ({"heads": {"value": {"kind": "other", "labels": 1}}}, "model.heads.value: kind must be"),
     ({"heads": {"value": {"kind": "token", "labels": 0}}}, "model.heads.value.labels"),
     ({"form": "x"}, "did you mean 'from'"),
 ]

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from orrery.checkpoints.store import CheckpointStore, read_checkpoint
 from orrery.errors import MachineError, RunError, UsageError
+from orrery.objectives import Objective, Term
 from orrery.objectives.causal import CausalLanguageModel
-from orrery.objectives.protocols import Term
 from orrery.training import loop as loop_module
 from orrery.training import memory
 from orrery.training.distributed import Alone
@@ -190,7 +190,7 @@ class Poisoned(ToySource):
         return batch | {"poison": torch.full((self.rows,), float("nan") if step == 6 else 1.0)}
 
 
-class PoisonedLoss:
+class PoisonedLoss(Objective):
     """The causal loss, times a number of the batch."""
 
     def __init__(self) -> None:

@@ -2,10 +2,11 @@ import pytest
 import torch
 from torch import nn
 
+from orrery.data.seeds import derive_seed
 from orrery.errors import ModelFileError
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer
-from orrery.training.randomness import derive_seed, restore_rng, rng_state
+from orrery.training.randomness import restore_rng, rng_state
 from orrery.training.state import load_model_tensors, model_tensors
 from training_toy import ToySource, toy_model, toy_recipe
 

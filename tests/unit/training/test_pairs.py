@@ -10,6 +10,7 @@ import torch
 from orrery.checkpoints.store import CheckpointStore
 from orrery.cli.train.app import plan, run
 from orrery.data.pair_batches import pair_batch
+from orrery.data.sources.text import text_of
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family
 from orrery.language_model.load import load
@@ -164,9 +165,16 @@ def test_a_checkpoint_is_saved_and_loaded_without_what_the_recipe_left_out(files
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"batches__kind": "padded"}, "belong together; here data.pairs, padded and seq2seq"),
-        ({"objective": {"kind": "causal"}}, "belong together; here data.pairs, pairs and causal"),
-        ({"data": {"train": "text.txt"}}, "belong together; here data.train, pairs and seq2seq"),
+        ({"batches__kind": "padded"}, "batches.kind padded: data of kind pairs come as pairs"),
+        (
+            {"objective": {"kind": "causal"}},
+            "does not read source, which data of kind pairs are about; objectives that do: seq2seq",
+        ),
+        ({"data": {"train": "text.txt"}}, "batches.kind pairs: data of kind text come as crops, packed, padded"),
+        (
+            {"data": {"train": "text.txt"}, "batches__kind": "crops"},
+            "seq2seq needs source, and data of kind text give ids, targets",
+        ),
         ({"data__pairs": {"source": "a"}}, "data.pairs.target"),
         ({"data__pairs": {"source": "a", "target": "b", "tarlet": "c"}}, "did you mean 'target'"),
         ({"data__split": {"every": 5}}, "split"),
@@ -189,8 +197,9 @@ def test_models_that_do_not_fit_are_refused_by_name(files: Any, tmp_path: Path) 
     text = {"data": {"train": files["pairs"]["source"]}, "batches__kind": "packed", "objective": {"kind": "causal"}}
     with pytest.raises(UsageError, match="causal needs a decoder"):
         assemble(recipe(files, **text))
+    paired = recipe(files)
     with pytest.raises(UsageError, match="are no text"):
-        _ = recipe(files).text
+        text_of(paired.data, paired.name)
 
 
 def test_pairs_are_read_by_name_as_well(files: Any, data_set: Any) -> None:

@@ -8,31 +8,39 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from orrery.training import config, word_vector_recipe
+from orrery.data.sources import SOURCES
+from orrery.metrics import METRICS
+from orrery.models.heads import HEADS
+from orrery.objectives import OBJECTIVES
+from orrery.schema.section import Section
+from orrery.training import config, word_vector_recipe  # noqa: F401 - their sections are read
 
 TABLE = Path(__file__).parents[2] / "data" / "recipe_defaults.json"
+
+
+def sections(base=Section):
+    """Yield every section that the package defines."""
+    for registry in (OBJECTIVES, SOURCES, METRICS, HEADS):
+        for name in registry.names():
+            registry.find(name)
+    for section in base.__subclasses__():
+        if section.__module__.startswith("orrery."):
+            yield section
+        yield from sections(section)
 
 
 def defaults():
     """Return the defaults of every section's keys, as JSON has them."""
     found = {}
-    for module in (config, word_vector_recipe):
-        for name, section in sorted(vars(module).items()):
-            if (
-                isinstance(section, type)
-                and issubclass(section, config.Section)
-                and section.__module__ == module.__name__
-            ):
-                given = {
-                    key: field.get_default(call_default_factory=True) for key, field in section.model_fields.items()
-                }
-                plain = {
-                    key: value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-                    for key, value in given.items()
-                    if not section.model_fields[key].is_required()
-                }
-                if plain:
-                    found[f"{module.__name__.rpartition('.')[2]}.{name}"] = plain
+    for section in sections():
+        given = {key: field.get_default(call_default_factory=True) for key, field in section.model_fields.items()}
+        plain = {
+            key: value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+            for key, value in given.items()
+            if not section.model_fields[key].is_required()
+        }
+        if plain:
+            found[f"{section.__module__.rpartition('.')[2]}.{section.__qualname__}"] = plain
     return json.loads(json.dumps(found, default=str))
 
 

@@ -62,7 +62,7 @@ def test_what_does_not_fit_is_refused(folder):
     data = {"shards": str(folder / "tokens")}
     with pytest.raises(UsageError, match=r"tokenizer\.file"):
         recipe(folder, data, tokenizer={"kind": "character"})
-    with pytest.raises(UsageError, match="packed needs documents"):
+    with pytest.raises(UsageError, match="data of kind shards come as crops"):
         run(
             recipe(folder, data, batches={"kind": "packed", "length": 16, "size": 4}),
             folder / "run",

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from battery import world
+from orrery.data.sources.text import SplitSettings, TextSettings, TextSource
 from orrery.errors import DataError, MachineError, ModelFileError, OrreryError, RunError, UsageError
 from orrery.runs.conclusion import conclusion
-from orrery.training.assemble_text import read_portions
 from orrery.training.building import make_tokenizer
-from orrery.training.config import DataSettings, SplitSettings, TokenizerSettings
+from orrery.training.config import TokenizerSettings
 from orrery.training.folder import RunFolder
 from orrery.training.precision import find_device
 from orrery.training.progress import Silent
@@ -76,9 +76,9 @@ def test_a_vocabulary_that_the_text_cannot_give(kind: str) -> None:
 
 def test_a_split_that_holds_nothing_back(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"text": f"row {n}"}) + "\n" for n in range(5)))
-    settings = DataSettings(train=str(tmp_path / "rows.jsonl"), split=SplitSettings(every=1_000_000))
+    settings = TextSettings(train=str(tmp_path / "rows.jsonl"), split=SplitSettings(every=1_000_000))
     with pytest.raises(DataError, match="holds nothing back of 5 documents"):
-        read_portions(settings)
+        TextSource.read(settings)
 
 
 def test_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

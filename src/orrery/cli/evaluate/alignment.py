@@ -1,4 +1,8 @@
-"""``orrery evaluate MODEL alignment``."""
+"""``orrery evaluate MODEL alignment``.
+
+How attention runs through the sources from word to word: forward, staying, back.
+--source FILE --target FILE, or --set NAME; --device, --dtype.
+"""
 
 from pathlib import Path
 from typing import Annotated

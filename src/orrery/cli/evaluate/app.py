@@ -1,7 +1,11 @@
-"""``orrery evaluate``: the table of tasks; each has a module of its own and its own settings."""
+"""``orrery evaluate``: tasks that measure a model, or files, each a file of this folder with its own settings."""
 
+import ast
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
+from textwrap import indent
 from typing import Annotated
 
 import cyclopts
@@ -9,14 +13,32 @@ from cyclopts import Parameter
 
 from orrery.errors import UsageError
 
-ALONE = {"text": "orrery.cli.evaluate.text:text"}
-"""Tasks that measure files, not models."""
-TASKS = {
-    "translation": "orrery.cli.evaluate.translation:translation",
-    "alignment": "orrery.cli.evaluate.alignment:alignment",
-    "perplexity": "orrery.cli.evaluate.perplexity:perplexity",
-    "word-vectors": "orrery.cli.evaluate.word_vectors:word_vectors",
-}
+
+@dataclass(frozen=True)
+class Task:
+    """One task: its function as ``module:function``, what the help says of it, and whether it takes a model."""
+
+    target: str
+    says: str
+    of_a_model: bool
+
+
+def tasks() -> dict[str, Task]:
+    """Return the tasks by name, from the files of this folder; none is imported for that.
+
+    A file ``word_vectors.py`` has the function ``word_vectors``, and is the task ``word-vectors``.
+    """
+    files = [path for path in Path(__file__).parent.glob("[!_]*.py") if path != Path(__file__)]
+    return {path.stem.replace("_", "-"): _read(path) for path in sorted(files)}
+
+
+def _read(path: Path) -> Task:
+    """Return the task that a file holds; the help says what its docstring says below the first line."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == path.stem)
+    says = (ast.get_docstring(tree) or "").partition("\n\n")[2]
+    of_a_model = any(argument.arg == "model" for argument in function.args.posonlyargs)
+    return Task(f"{__package__}.{path.stem}:{path.stem}", says, of_a_model)
 
 
 def evaluate(
@@ -27,34 +49,33 @@ def evaluate(
 ) -> int:
     """Measure a model on a task, or texts against their references.
 
-    translation: BLEU with its signature, chrF, sentences a second, BLEU by the length of the source.
-    --source FILE --target FILE, or --set NAME (multi30k-en-de/test_2016_flickr); --num-beams, --length-penalty,
-    --max-new-tokens, --batch-size; --output FILE for the translations, --overwrite to replace it.
-
-    alignment: how attention runs through the sources from word to word: forward, staying, back.
-    --source FILE --target FILE, or --set NAME.
-
-    perplexity: nats a token, perplexity and bits a byte of a text under a decoder.
-    --file FILE or --set NAME (tiny-shakespeare); --length, --batch-size.
-
-    All three: --device, --dtype.
-
-    word-vectors: Google's analogies by section, and the rank correlation with WordSim-353.
-
-    Without a model, `orrery evaluate text`: BLEU, chrF, TER and ROUGE of a file of texts.
-    --hypotheses FILE --references FILE [FILE ...]; --metrics, --tokenize, --lowercase, --word-order, --stem, --column.
-
     Args:
-        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision; or `text`, and no task.
-        task: translation, alignment, perplexity or word-vectors.
+        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision; or a task that needs none.
+        task: One of the tasks above.
         settings: Those of the task.
     """
-    if model in ALONE and task not in TASKS:
-        return carry_out(model, ALONE[model], [*filter(None, [task]), *settings])
-    if task is None or task not in TASKS:
-        hint = f"known: {', '.join(TASKS)}; without a model: {', '.join(ALONE)}"
+    known = tasks()
+    of_a_model = [name for name, each in known.items() if each.of_a_model]
+    if model in known and not known[model].of_a_model and task not in of_a_model:
+        return carry_out(model, known[model].target, [*filter(None, [task]), *settings])
+    if task is None or task not in of_a_model:
+        alone = ", ".join(name for name in known if name not in of_a_model)
+        hint = f"known: {', '.join(of_a_model)}; without a model: {alone}"
         raise UsageError("no task" if task is None else f"unknown task {task!r}", hint)
-    return carry_out(f"MODEL {task}", TASKS[task], [model, *settings])
+    return carry_out(f"MODEL {task}", known[task].target, [model, *settings])
+
+
+def _help() -> str:
+    """Return the help: what each task does, and its flags."""
+    head, _, arguments = (evaluate.__doc__ or "").partition("\n\n")
+    told = []
+    for name, task in tasks().items():
+        shown = name if task.of_a_model else f"Without a model, `orrery evaluate {name}`"
+        told.append(indent(f"{shown}: {task.says}", "    "))
+    return "\n\n".join([head, *told, arguments])
+
+
+evaluate.__doc__ = _help()
 
 
 def carry_out(name: str, target: str, words: Sequence[str]) -> int:

@@ -1,4 +1,8 @@
-"""``orrery evaluate MODEL perplexity``."""
+"""``orrery evaluate MODEL perplexity``.
+
+Nats a token, perplexity and bits a byte of a text under a decoder.
+--file FILE or --set NAME (tiny-shakespeare); --length, --batch-size, --device, --dtype.
+"""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,8 @@
-"""``orrery evaluate text``: texts against references, without a model."""
+"""``orrery evaluate text``: texts against references, without a model.
+
+BLEU, chrF, TER and ROUGE of a file of texts.
+--hypotheses FILE --references FILE [FILE ...]; --metrics, --tokenize, --lowercase, --word-order, --stem, --column.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,9 @@
-"""``orrery evaluate MODEL translation``."""
+"""``orrery evaluate MODEL translation``.
+
+BLEU with its signature, chrF, sentences a second, BLEU by the length of the source.
+--source FILE --target FILE, or --set NAME (multi30k-en-de/test_2016_flickr); --num-beams, --length-penalty,
+--max-new-tokens, --batch-size; --output FILE for the translations, --overwrite to replace it; --device, --dtype.
+"""
 
 from dataclasses import asdict
 from pathlib import Path

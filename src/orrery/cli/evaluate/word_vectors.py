@@ -1,4 +1,7 @@
-"""The task ``word-vectors`` of ``orrery evaluate``: Google's analogies and WordSim-353."""
+"""The task ``word-vectors`` of ``orrery evaluate``: Google's analogies and WordSim-353.
+
+Google's analogies by section, and the rank correlation with WordSim-353.
+"""
 
 import sys
 

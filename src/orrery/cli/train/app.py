@@ -92,8 +92,8 @@ def plan(recipe: "Recipe", assembly: "Assembled", folder: Path) -> str:
     kept = activation_bytes(assembly.parts, precision, at_once)
     rows = (
         ("parameters", f"{sum(p.numel() for p in assembly.parts.model.parameters()):,}"),
-        ("vocabulary", f"{assembly.tokenizer.size:,}"),
-        ("training text", f"{assembly.train_tokens:,} tokens"),
+        *([] if assembly.tokenizer is None else [("vocabulary", f"{assembly.tokenizer.size:,}")]),
+        ("training data", f"{assembly.train_tokens:,} tokens"),
         ("batch", f"{batches.size:,} rows of {batches.length:,}, {tokens:,} tokens"),
         ("run", f"{settings.steps:,} steps, {tokens * settings.steps:,} tokens"),
         *plan_epochs(recipe, assembly),

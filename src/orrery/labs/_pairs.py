@@ -8,7 +8,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from orrery.models.encoder_decoder import EncoderDecoder
-from orrery.objectives.protocols import Batch
+from orrery.models.inputs import Batch
 
 START, END, FIRST = 1, 2, 3
 """The tokens around a target, and the first word; 0 is nothing."""

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from orrery.families import load_family
-from orrery.objectives.protocols import Batch, Objective
+from orrery.models.inputs import Batch
+from orrery.objectives import Objective
 
 LAST_RATE = 0.05
 """The part of the rate that is left at the end."""

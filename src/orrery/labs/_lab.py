@@ -1,5 +1,6 @@
 """What a lab is: a question, numbers for a seed, a figure of them, and claims that hold by a margin for every seed."""
 
+import ast
 import importlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -14,21 +15,10 @@ FILES = ("numbers.json", "figure.svg")
 Numbers = dict[str, Any]
 """What a lab measured with one seed, as JSON has it."""
 
-LABS = {
-    "length": "Does a translation get worse as the sentence gets longer, without and with attention?",
-    "gradients": "How much of the gradient is left when it comes to a word many steps back?",
-    "recall": "Who remembers the word of k steps ago?",
-    "bottleneck": "How many operations must wait for each other as the text gets longer?",
-    "scores": "What does it cost to score a place: additive (Bahdanau) or multiplicative (Luong)?",
-    "contextual": "Is the apple that is eaten the apple that is switched on?",
-    "alignment": "Where does attention look while it writes a sentence backwards?",
-}
-"""The question of every lab; the lab itself is the module of its name, loaded only when it runs."""
-
 
 @runtime_checkable
 class Lab(Protocol):
-    """The module of a lab."""
+    """The module of a lab, one file each; the first line of its docstring is its question."""
 
     def run(self, seed: int, quick: bool = False) -> Numbers:
         """Measure with one seed; ``quick`` measures less, for tests."""
@@ -66,14 +56,46 @@ class LabResult:
         (folder / FILES[1]).write_text(self.figure + "\n", encoding="utf-8")
 
 
+_registered: dict[str, tuple[str, Lab]] = {}
+
+
+def register(name: str, question: str, lab: Lab) -> None:
+    """Make a lab of a program's own known under a name.
+
+    Raises:
+        UsageError: the name is that of another lab.
+    """
+    if name in _own():
+        raise UsageError(f"there is a lab {name} already", "choose another name")
+    _registered[name] = (question, lab)
+
+
+def questions() -> dict[str, str]:
+    """Return the question of every lab by its name; no lab is imported for that."""
+    found = {name: _question(path) for name, path in _own().items()}
+    return dict(sorted((found | {name: question for name, (question, _) in _registered.items()}).items()))
+
+
+def _own() -> dict[str, Path]:
+    """Return the files of the package's labs: those whose names begin with no underscore."""
+    return {path.stem: path for path in Path(__file__).parent.glob("[!_]*.py")}
+
+
+def _question(path: Path) -> str:
+    """Return the first line of a module's docstring."""
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+
+
 def load_lab(name: str) -> Lab:
     """Return a lab by its name.
 
     Raises:
         UsageError: there is none.
     """
-    if name not in LABS:
-        raise UsageError(f"there is no lab {name!r}", f"there are: {', '.join(LABS)}")
+    if name in _registered:
+        return _registered[name][1]
+    if name not in _own():
+        raise UsageError(f"there is no lab {name!r}", f"there are: {', '.join(questions())}")
     lab: Lab = importlib.import_module(f"{__package__}.{name}")
     return lab
 

@@ -1,0 +1,55 @@
+"""The documents of one or several corpora, those held back apart, and their ids."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orrery.data.records import Document
+from orrery.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from orrery.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Portion:
+    """The training documents of one corpus, its name and its weight in the mixture."""
+
+    name: str
+    weight: float
+    documents: list[Document]
+
+
+def joined(portions: Sequence[Portion]) -> list[Document]:
+    """Return the training documents of all corpora."""
+    return [document for portion in portions for document in portion.documents]
+
+
+def texts(documents: Iterable[Document]) -> Iterator[str]:
+    """Yield what the documents say."""
+    return (document.text for document in documents)
+
+
+def encode(tokenizer: "Tokenizer", documents: Sequence[Document]) -> "list[NDArray[np.uint32]]":
+    """Return each document's ids with the end token behind them."""
+    import numpy as np
+
+    end = tokenizer.special("end")
+    encoded = tokenizer.encode_batch([document.text for document in documents])
+    return [np.asarray([*ids, end], np.uint32) for ids in encoded]
+
+
+def stream(documents: "Sequence[NDArray[np.uint32]]") -> "NDArray[np.uint32]":
+    """Return all documents one after another.
+
+    Raises:
+        DataError: there is none.
+    """
+    import numpy as np
+
+    if not documents:
+        raise DataError("the corpus has 0 documents", "give the recipe's data text to read")
+    return np.concatenate(documents)

@@ -1,0 +1,168 @@
+"""What a data source is: it reads once, may give text to train a tokenizer on, and makes batches."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from orrery.schema.registry import Registry
+from orrery.schema.section import Section
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from orrery.text.tokenizer import Tokenizer
+
+
+@runtime_checkable
+class BatchSource(Protocol):
+    """Where batches come from: a pure function of the step, or a source whose state the checkpoint saves."""
+
+    def batch(self, step: int) -> "Mapping[str, Tensor]":
+        """Return the global batch of ``step`` (from 0): every rank and every resume sees the same."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Return what must be saved to continue; empty for a pure function of the step."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take back what ``state`` returned."""
+        ...
+
+
+class SourceSettings(Section):
+    """What the section ``data`` of a recipe says of any source."""
+
+    kind: str
+
+    @property
+    def described(self) -> str:
+        """The data in a few words, for model cards."""
+        return self.kind
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether examples are held back to measure on."""
+        return False
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The names of the parts whose epochs are counted, a metric ``epochs/NAME`` each."""
+        return ()
+
+
+@dataclass(frozen=True)
+class BatchRequest:
+    """What a run asks of its data.
+
+    Attributes:
+        kind: the kind of batches, one of the source's ``batch_kinds``.
+        length: tokens of a row at most.
+        size: rows of a batch.
+        seed: of the run: the order of examples follows from it and the step.
+        tokenizer: turns text into ids; ``None`` for a source that needs none.
+        start: the token that a target begins with, where the model writes beside a source.
+        evaluation_batches: the batches to measure on at most.
+    """
+
+    kind: str
+    length: int
+    size: int
+    seed: int
+    tokenizer: "Tokenizer | None" = None
+    start: int | None = None
+    evaluation_batches: int | None = None
+
+    @property
+    def words(self) -> "Tokenizer":
+        """The tokenizer, of a source that needs one."""
+        assert self.tokenizer is not None
+        return self.tokenizer
+
+    def limited(self, batches: int) -> int:
+        """Return how many of ``batches`` batches held back are measured."""
+        return min(batches, self.evaluation_batches or batches)
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """Examples that are not trained on: ``batches`` batches from 0 on.
+
+    ``bytes_per_token`` is the text's bytes over its tokens, ``None`` where the loss is not one of text.
+    """
+
+    source: BatchSource
+    batches: int
+    bytes_per_token: float | None = None
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The batches that a run learns from, and those held back.
+
+    ``tokens`` counts what is learned in an epoch, part by part; ``batch_tokens`` those of a batch, on average at most;
+    ``epochs(step)`` says of each part that is counted how often it was gone through by then; ``notes`` are said.
+    """
+
+    train: BatchSource
+    held_back: HeldBack | None
+    tokens: Mapping[str, int]
+    batch_tokens: int
+    epochs: Callable[[int], Mapping[str, float]] | None = None
+    notes: Sequence[str] = ()
+
+
+class Source(ABC):
+    """Examples to learn from, read once.
+
+    One file each, ``data/sources/NAME.py``; a program defines its own and makes it known with ``register``. Torch is
+    imported where it is used, so that a recipe is read without it.
+
+    Attributes:
+        Settings: the section ``data`` of a recipe; the default of ``kind`` is the source's name.
+        gives: the fields of its batches.
+        must_be_read: those among them that an objective may not pass over.
+        batch_kinds: the kinds of batches that it makes; the first where a recipe names none.
+        needs_tokenizer: whether it turns text into ids.
+        gives_text: whether a tokenizer can be trained on it.
+        counts_bytes: whether the bytes of the text held back are known, so that bits a byte can be measured.
+    """
+
+    Settings: ClassVar[type[SourceSettings]]
+    gives: ClassVar[tuple[str, ...]]
+    must_be_read: ClassVar[tuple[str, ...]] = ()
+    batch_kinds: ClassVar[tuple[str, ...]] = ("rows",)
+    needs_tokenizer: ClassVar[bool] = False
+    gives_text: ClassVar[bool] = False
+    counts_bytes: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def read(cls, settings: Any) -> "Source":
+        """Read or open what settings name.
+
+        Raises:
+            DataError: it is missing, empty or damaged.
+        """
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """What a resumed run must find again: a digest of the data."""
+
+    def texts(self) -> Iterable[str]:
+        """Return the texts of the training examples, for a tokenizer to be trained on."""
+        return ()
+
+    @abstractmethod
+    def examples(self, request: BatchRequest) -> Examples:
+        """Return the batches that a run asks for.
+
+        Raises:
+            DataError: there is too little data for them.
+        """
+
+
+SOURCES: Registry[Source] = Registry("data source", "orrery.data.sources")
+register = SOURCES.register

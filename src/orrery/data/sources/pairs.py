@@ -1,0 +1,138 @@
+"""Pairs: each target beside the source that it is written from."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from orrery.data.corpora import corpus_fingerprint, read_pairs
+from orrery.data.records import Document, Pair
+from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, SourceSettings, register
+from orrery.errors import DataError
+from orrery.schema.numbers import Count
+from orrery.schema.section import Section
+
+if TYPE_CHECKING:
+    from orrery.text.tokenizer import Tokenizer
+
+NAME = "pairs"
+"""What the pairs are called in metrics and tables."""
+
+
+class FilesSettings(Section):
+    """Parallel text: two files, line n of ``target`` the translation of line n of ``source``."""
+
+    source: str
+    target: str
+
+
+class PairSettings(SourceSettings):
+    """Which pairs: two files, or a named set ("multi30k-en-de/train"), for training and for validation."""
+
+    kind: Literal["pairs"] = "pairs"
+    pairs: FilesSettings | str
+    val: FilesSettings | str | None = None
+    invalid: Literal["error", "replace"] = "error"
+    skip_bad: Count = 0
+
+    @property
+    def described(self) -> str:
+        """The pairs in a few words."""
+        return self.pairs if isinstance(self.pairs, str) else f"{self.pairs.source} and {self.pairs.target}"
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether pairs for validation are named."""
+        return self.val is not None
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The pairs."""
+        return (NAME,)
+
+
+@register
+class PairSource(Source):
+    """Pairs of texts, each batch of pairs of like length, padded to its longest."""
+
+    Settings = PairSettings
+    gives = ("source", "source_real", "ids", "targets")
+    must_be_read = ("source",)
+    batch_kinds = ("pairs",)
+    needs_tokenizer = gives_text = True
+
+    def __init__(self, pairs: Sequence[Pair], held_back: Sequence[Pair]) -> None:
+        self.pairs, self.held_back = pairs, held_back
+
+    @classmethod
+    def read(cls, settings: PairSettings) -> "PairSource":
+        """Read the pairs of two files or of a named set.
+
+        Raises:
+            DataError: there is none.
+        """
+        held_back = [] if settings.val is None else _pairs(settings, settings.val)
+        return cls(_pairs(settings, settings.pairs), held_back)
+
+    @property
+    def fingerprint(self) -> str:
+        """The sha256 of all pairs in their order, those held back too."""
+        return corpus_fingerprint(
+            Document(f"{pair.line} {side}", text)
+            for pair in (*self.pairs, *self.held_back)
+            for side, text in (("source", pair.source), ("target", pair.target))
+        )
+
+    def texts(self) -> Iterable[str]:
+        """Return both sides of the training pairs: one tokenizer reads and writes."""
+        return (text for pair in self.pairs for text in (pair.source, pair.target))
+
+    def examples(self, request: BatchRequest) -> Examples:
+        """Encode both sides, leave out what is too long and say so, and make batches."""
+        from orrery.data.pair_batches import Ends, PairBatches, SequentialPairs
+
+        end = request.words.special("end")
+        ends = Ends(end if request.start is None else request.start, end)
+        pairs, notes = short_enough(encode(request.words, self.pairs), request.length, "training")
+        others, more = short_enough(encode(request.words, self.held_back), request.length, "validation")
+        source = PairBatches(pairs, ends, request.size, request.seed)
+        tokens = sum(len(target) + 1 for _, target in pairs)
+        windows = SequentialPairs(others, ends, request.size) if others else None
+        return Examples(
+            train=source,
+            held_back=None if windows is None else HeldBack(windows, request.limited(len(windows))),
+            tokens={NAME: tokens},
+            batch_tokens=round(tokens / len(pairs) * request.size),
+            epochs=lambda step: {NAME: step * request.size / source.rows_per_epoch},
+            notes=(*notes, *more),
+        )
+
+
+def _pairs(settings: PairSettings, pairs: FilesSettings | str) -> list[Pair]:
+    """Return the pairs of two files or of a named set."""
+    files = (pairs.source, pairs.target) if isinstance(pairs, FilesSettings) else (pairs, None)
+    found = list(read_pairs(*files, invalid=settings.invalid, skip_bad=settings.skip_bad))
+    if not found:
+        raise DataError(f"{' and '.join(filter(None, files))}: 0 pairs", "give two files of as many lines")
+    return found
+
+
+def encode(tokenizer: "Tokenizer", pairs: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:
+    """Return the ids of both sides, without start or end."""
+    sources = tokenizer.encode_batch([pair.source for pair in pairs])
+    return list(zip(sources, tokenizer.encode_batch([pair.target for pair in pairs]), strict=True))
+
+
+def short_enough(
+    pairs: Sequence[tuple[list[int], list[int]]], length: int, what: str
+) -> tuple[list[tuple[list[int], list[int]]], list[str]]:
+    """Return the pairs whose source, and target with its end token, have at most ``length`` tokens, and what to say.
+
+    Raises:
+        DataError: there were pairs, and none is left.
+    """
+    kept = [(source, target) for source, target in pairs if len(source) <= length and len(target) < length]
+    out = len(pairs) - len(kept)
+    if pairs and not kept:
+        raise DataError(f"every {what} pair is longer than {length:,} tokens", "raise batches.length")
+    if not out:
+        return kept, []
+    return kept, [f"{out:,} of {len(pairs):,} {what} pairs left out: longer than batches.length, {length:,} tokens"]

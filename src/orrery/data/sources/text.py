@@ -1,0 +1,220 @@
+"""Text: documents of one corpus or of a mixture of several."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import model_validator
+from pydantic_core import PydanticCustomError
+
+from orrery.data.corpora import corpus_fingerprint, read_corpus
+from orrery.data.documents import Portion, encode, joined, stream, texts
+from orrery.data.records import Document
+from orrery.data.seeds import derive_seed
+from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, SourceSettings, register
+from orrery.data.splits import split_documents, split_tail
+from orrery.errors import DataError, UsageError
+from orrery.schema.numbers import AboveZero, Count, Part, Several, Tokens
+from orrery.schema.section import Section
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from orrery.data.batches import PureSource
+
+
+class SplitSettings(Section):
+    """How validation text is held back: each n-th document by a hash of its name, or the text's tail."""
+
+    every: Several | None = None
+    tail: Part | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "SplitSettings":
+        if (self.every is None) == (self.tail is None):
+            raise PydanticCustomError("one_of", "exactly one of every and tail is needed")
+        return self
+
+
+class MixtureSettings(Section):
+    """One corpus of a mixture and its weight, a number of any size: only the weights' ratios count.
+
+    ``name`` stands for the corpus in metrics; by default what ``train`` says. ``tokens`` is its size for
+    ``orrery plan --data``, which counts the tokens where it is not given; training always counts.
+    """
+
+    train: str
+    weight: AboveZero
+    name: str | None = None
+    tokens: Tokens | None = None
+
+    @property
+    def label(self) -> str:
+        """What the corpus is called in metrics and tables."""
+        return self.name or self.train
+
+
+class TextSettings(SourceSettings):
+    """Which text: a file, a folder or a named corpus for training, and its own or a split for validation.
+
+    ``mixture`` names several corpora with weights in the place of ``train``; a split then applies to each.
+    """
+
+    kind: Literal["text"] = "text"
+    train: str | None = None
+    mixture: tuple[MixtureSettings, ...] | None = None
+    val: str | None = None
+    split: SplitSettings | None = None
+    column: str = "text"
+    invalid: Literal["error", "replace"] = "error"
+    skip_bad: Count = 0
+
+    @property
+    def parts(self) -> tuple[MixtureSettings, ...]:
+        """The corpora to train on; a single one is a mixture of one."""
+        return self.mixture if self.mixture is not None else (MixtureSettings(train=str(self.train), weight=1),)
+
+    @property
+    def described(self) -> str:
+        """The text in a few words: a source, or the sources of a mixture with their weights."""
+        return self.train or ", ".join(f"{part.weight:g} x {part.train}" for part in self.parts)
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether a split or a text of its own is named."""
+        return self.val is not None or self.split is not None
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The corpora of a mixture."""
+        return tuple(part.label for part in self.mixture or ())
+
+    @model_validator(mode="after")
+    def _train_or_mixture(self) -> "TextSettings":
+        if (self.train is None) == (self.mixture is None):
+            raise PydanticCustomError("one_of", "exactly one of train and mixture is needed")
+        names = [part.label for part in self.parts]
+        if not names or len(set(names)) != len(names):
+            raise PydanticCustomError("mixture", "a mixture needs corpora with different names")
+        return self
+
+    @model_validator(mode="after")
+    def _one_validation(self) -> "TextSettings":
+        if self.val is not None and self.split is not None:
+            raise PydanticCustomError("one_of", "val and split exclude each other")
+        return self
+
+
+@register
+class TextSource(Source):
+    """Documents: as random crops of all text one after another, whole ones packed into rows, or one a row, padded."""
+
+    Settings = TextSettings
+    gives = ("ids", "targets")
+    batch_kinds = ("crops", "packed", "padded")
+    needs_tokenizer = gives_text = counts_bytes = True
+
+    def __init__(self, portions: Sequence[Portion], held_back: Sequence[Document], mixed: bool = False) -> None:
+        self.portions, self.held_back, self.mixed = portions, list(held_back), mixed
+
+    @classmethod
+    def read(cls, settings: TextSettings) -> "TextSource":
+        """Read the documents to train on, corpus by corpus, and those held back.
+
+        Raises:
+            DataError: a text cannot be read, or a split holds nothing back.
+        """
+        portions, held_back = [], []
+        for part in settings.parts:
+            train, rest = divide(read_documents(settings, part.train), settings.split)
+            portions.append(Portion(part.label, part.weight, train))
+            held_back += rest
+        if settings.split is not None and not any(document.text for document in held_back):
+            total = sum(len(portion.documents) for portion in portions)
+            raise DataError(
+                f"data.split holds nothing back of {total:,} documents: there is no text to validate on",
+                "hold back more (data.split.tail cuts each document), give data.val, or leave data.split out",
+            )
+        held_back = held_back if settings.val is None else read_documents(settings, settings.val)
+        return cls(portions, held_back, settings.mixture is not None)
+
+    @property
+    def fingerprint(self) -> str:
+        """The sha256 of all documents, those held back too."""
+        return corpus_fingerprint([*joined(self.portions), *self.held_back])
+
+    def texts(self) -> Iterable[str]:
+        """Return the texts of the training documents."""
+        return texts(joined(self.portions))
+
+    def examples(self, request: BatchRequest) -> Examples:
+        """Encode the documents and make batches of them; held back are windows over the whole text."""
+        ids = [encode(request.words, portion.documents) for portion in self.portions]
+        train = self._mixture(request, ids) if self.mixed else batches_of(request, ids[0], request.size, request.seed)
+        tokens = {portion.name: sum(map(len, each)) for portion, each in zip(self.portions, ids, strict=True)}
+        epochs = getattr(train, "epochs", None)
+        return Examples(train, self._windows(request), tokens, request.size * request.length, epochs)
+
+    def _mixture(self, request: BatchRequest, ids: "Sequence[list[NDArray[np.uint32]]]") -> "PureSource":
+        """Return batches with rows of each corpus by its weight."""
+        from orrery.data.mixtures import Component, MixtureBatches
+
+        components = [
+            # Each corpus in an order of its own: the same seed would shuffle two of one length alike.
+            Component(
+                portion.name,
+                batches_of(request, documents, 1, derive_seed(request.seed, "mixture", i)),
+                portion.weight,
+            )
+            for i, (portion, documents) in enumerate(zip(self.portions, ids, strict=True))
+        ]
+        return MixtureBatches(components, request.size, request.seed)
+
+    def _windows(self, request: BatchRequest) -> HeldBack | None:
+        """Return windows over the whole held-back text, or None if there is no such text."""
+        from orrery.data.batches import SequentialWindows
+
+        if not self.held_back:
+            return None
+        ids = stream(encode(request.words, self.held_back))
+        windows = SequentialWindows(ids, request.length, request.size)
+        size = sum(len(document.text.encode()) for document in self.held_back)
+        return HeldBack(windows, request.limited(len(windows)), size / (len(ids) - 1))
+
+
+def batches_of(request: BatchRequest, documents: "list[NDArray[np.uint32]]", size: int, seed: int) -> "PureSource":
+    """Return the batches of the requested kind."""
+    from orrery.data.batches import CropBatches, PackedBatches, PaddedBatches
+
+    if request.kind == "packed":
+        return PackedBatches(documents, request.length, size, seed)
+    if request.kind == "padded":
+        return PaddedBatches(documents, size, seed, request.length)
+    return CropBatches(stream(documents), request.length, size, seed)
+
+
+def read_documents(settings: TextSettings, source: str) -> list[Document]:
+    """Return the documents of one source."""
+    return list(read_corpus(source, column=settings.column, invalid=settings.invalid, skip_bad=settings.skip_bad))
+
+
+def divide(documents: list[Document], split: SplitSettings | None) -> tuple[list[Document], list[Document]]:
+    """Return the documents to train on and those that a split holds back."""
+    if split is None:
+        return documents, []
+    if split.every is not None:
+        return split_documents(documents, split.every)
+    assert split.tail is not None
+    pairs = [(document.name, split_tail(document.text, split.tail)) for document in documents]
+    return [Document(name, head) for name, (head, _) in pairs], [Document(name, tail) for name, (_, tail) in pairs]
+
+
+def text_of(settings: Any, name: str) -> TextSettings:
+    """Return the settings of a recipe's text.
+
+    Raises:
+        UsageError: the recipe's data are something else.
+    """
+    if not isinstance(settings, TextSettings):
+        raise UsageError(f"{name}: the recipe's data are no text, and here one is needed", "give data.train")
+    return settings

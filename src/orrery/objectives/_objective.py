@@ -1,0 +1,98 @@
+"""What an objective is: what it needs of a batch, and the terms of its loss, each a sum over a count."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from orrery.schema.registry import Registry
+from orrery.schema.section import Section
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+    from orrery.models.inputs import Batch
+    from orrery.models.model import ModelSpec
+    from orrery.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term of a loss over some examples: ``weight * sum / count``, the count taken over the global batch.
+
+    ``sum`` is a scalar with a gradient, in nats where the term is a likelihood; ``count`` the number of things
+    summed (tokens, pairs). ``coupled`` says that the term ties examples together, so that a batch must not be split.
+    """
+
+    sum: "Tensor"
+    count: "Tensor | int"
+    weight: float = 1.0
+    coupled: bool = False
+
+
+class Objective(ABC):
+    """A way to learn: from a batch and a model to the terms of a loss.
+
+    One file each, ``objectives/NAME.py``; a program defines its own and makes it known with ``register``. The keywords
+    of its constructor are the fields of its settings. Torch is imported where it is used, so that a recipe is read
+    without it.
+
+    Attributes:
+        Settings: its section of a recipe; the default of ``kind`` is its name.
+        needs: the fields of a batch that it reads, those that the model reads among them.
+        metrics: what is measured on examples held back, by name; the first decides which model is the best unless
+            the recipe says otherwise.
+    """
+
+    Settings: ClassVar[type[Section]]
+    needs: ClassVar[tuple[str, ...]]
+    metrics: ClassVar[tuple[str, ...]] = ("loss",)
+
+    @classmethod
+    def of(cls, settings: Section) -> "Objective":
+        """Return the objective that settings describe."""
+        return cls(**{name: getattr(settings, name) for name in type(settings).model_fields if name != "kind"})
+
+    def config(self, tokenizer: "Tokenizer | None") -> dict[str, Any]:
+        """Return what the objective decides of a new model's configuration, in Hugging Face's names: nothing."""
+        return {}
+
+    def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:  # noqa: B027 - many need nothing of them
+        """Take what it needs of model and tokenizer, once before the run, and refuse a model that cannot learn this.
+
+        Raises:
+            UsageError: the model lacks what this objective needs.
+        """
+
+    def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
+        """Return the names of the model's heads that it trains: the main one."""
+        return spec.head_names[:1]
+
+    def modules(self, model: "nn.Module") -> Mapping[str, "nn.Module"]:
+        """Make the modules that the objective owns, keep them, and return them by name: it has none.
+
+        Called once, with the model as the run begins: a frozen copy of it, a value head. They are saved and resumed
+        with the run beside the model; those of their parameters that need a gradient are trained with it.
+        """
+        return {}
+
+    def prepare(self, batch: "Batch", rng: "torch.Generator") -> "Batch":
+        """Draw everything random (masks, corruptions, negatives) from ``rng``, and return the finished batch."""
+        return batch
+
+    @abstractmethod
+    def counts(self, batch: "Batch") -> dict[str, int]:
+        """Count what each term will sum, before any forward pass, so that micro-batches share one denominator."""
+
+    @abstractmethod
+    def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
+        """Return the terms of the loss of ``model`` on a prepared batch."""
+
+    def evaluated(self) -> "Objective":
+        """Return the objective without what only training has, such as label smoothing: it is the same."""
+        return self
+
+
+OBJECTIVES: Registry[Objective] = Registry("objective", "orrery.objectives")
+register = OBJECTIVES.register

@@ -1,0 +1,107 @@
+"""One of two processes that share a model by FSDP2: ``python sharded.py``, with the variables that torchrun sets.
+
+The first prints, for every objective and some models, how far loss and gradients are from those of one process.
+"""
+
+import copy
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor
+
+import own_parts
+from orrery.families import load_family
+from orrery.nn.block import Block
+from orrery.objectives import OBJECTIVES, Objective
+from orrery.training.begin import with_heads
+from orrery.training.distributed import Alone, Group
+from orrery.training.precision import Precision
+from orrery.training.step import accumulate
+
+ROWS, LENGTH = 4, 7
+MODELS = {"causal": ("llama", "gpt2", "lstm"), "seq2seq": ("transformer", "t5", "rnnsearch"), "verdicts": ("llama",)}
+
+
+class Sharded(Group):
+    """Two processes whose sharded gradients FSDP has summed; those of whole parameters are summed here."""
+
+    def sum_gradients(self, parameters: Any) -> None:
+        super().sum_gradients(p for p in parameters if not isinstance(p, DTensor))
+
+
+def shard(model: nn.Module) -> None:
+    """Share the parameters of every block, and those of the rest, among the processes; gradients are sums."""
+    for block in [module for module in model.modules() if isinstance(module, Block)]:
+        fully_shard(block)
+    fully_shard(model)
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            module.set_gradient_divide_factor(1.0)
+            module.set_force_sum_reduction_for_comms(True)
+
+
+def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]]:
+    """Yield every objective with models that it trains, and a batch."""
+    for name in OBJECTIVES.names():
+        kind = OBJECTIVES.find(name)
+        for family in MODELS[name]:
+            rules = load_family(family)
+            spec = rules.spec(rules.TINY)
+            settings = {"head": "odd"} if name == "verdicts" else {}
+            if name == "verdicts":
+                spec = with_heads(spec, {"odd": own_parts.VerdictSettings()})
+            torch.manual_seed(0)
+            model = spec.build()
+            rng = torch.Generator().manual_seed(1)
+            draw = lambda top, rng=rng: torch.randint(1, top, (ROWS, LENGTH), generator=rng)  # noqa: E731
+            batch = {field: draw(read.vocabulary) for field, read in spec.inputs.items()}
+            batch |= {"targets": draw(20).masked_fill(draw(5) == 1, -100), "labels": draw(9)[:, 0] % 2}
+            yield name, family, kind(**settings), model, {k: batch[k] for k in (*spec.inputs, *kind.needs)}
+
+
+def learned(objective: Objective, model: nn.Module, batch: dict[str, Tensor], ranks: Any) -> dict[str, Tensor]:
+    """Return the loss and the whole gradient of every parameter, those of the objective's own among them."""
+    torch.manual_seed(1)
+    owned = nn.ModuleDict(objective.modules(copy.deepcopy(model)))
+    if ranks.world > 1:
+        shard(model)
+    whole = nn.ModuleDict({"model": model, "objective": owned})
+    precision = Precision("float32", "plain", "cpu", 1)
+    loss = accumulate(
+        model, objective, batch, micro_batch=1, seed=(0, 0), ranks=ranks, precision=precision, learner=whole
+    )
+    found = {"loss": torch.tensor(loss.loss)}
+    for name, parameter in whole.named_parameters():
+        gradient = parameter.grad
+        if gradient is not None:
+            found[name] = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
+    return found
+
+
+def main() -> int:
+    """Compare two processes with one."""
+    torch.set_num_threads(1)
+    ranks, told = Sharded(), {}
+    for name, family, objective, model, batch in cases():
+        alone = learned(copy.deepcopy(objective), copy.deepcopy(model).eval(), batch, Alone())
+        shared = learned(objective, model.eval(), batch, ranks)
+        assert alone.keys() == shared.keys()
+        apart = {
+            key: float((alone[key] - shared[key]).abs().max() / alone[key].abs().max().clamp(min=1)) for key in alone
+        }
+        assert len(apart) > 5
+        told[f"{name} {family}"] = max(apart.values())
+    if ranks.rank == 0:
+        print(json.dumps(told))
+    dist.destroy_process_group()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
