@@ -45,6 +45,7 @@ MANY = {
     "laws/workers.py": ["verify"],
     "tasks/perplexity.py": ["evaluate perplexity"],
     "text/chat/render.py": ["tokenizer chat", "chat"],
+    "tuning/_description.py": ["export"],
     "runs/default_recipe.py": ["train"],
     "runs/execute.py": ["train"],
     "training/folder.py": ["train"],

@@ -63,7 +63,7 @@ def test_the_tutorial_computes_what_the_model_computes(examples):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["generating", "looking-inside", "variants"])
+@pytest.mark.parametrize("page", ["generating", "looking-inside", "variants", "tuning"])
 def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page):
     names, shown = _walk(examples, page, folder)
     printed = "\n".join(shown)
@@ -72,6 +72,10 @@ def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page)
         assert "People in Athens speak Greek ." in names["lm"].tokenizer.decode(names["written"])
         totals = re.findall(r"(-\d+\.\d+) nats   The capital", printed)
         assert float(totals[0]) > float(totals[1])
+    elif page == "tuning":
+        assert "False" not in printed
+        assert printed.count("is Rome") + printed.count("Rome .") == 2
+        assert "LoRA(rank=4, alpha=8" in printed
     elif page == "variants":
         assert "stack.blocks.attention.branch.position: rotary -> alibi" in printed
         assert [line.split()[1] for line in shown[-1].splitlines()] == ["speak"]

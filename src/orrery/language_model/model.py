@@ -20,11 +20,11 @@ from orrery.inspection.alignment import Alignment, align
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace, trace
 from orrery.language_model.arguments import Ids, one_each, rows_of, segments_of, strings_of
+from orrery.language_model.saving import save
 from orrery.models.model import Model
 from orrery.nn.embeddings import check_ids
-from orrery.reading.generation_settings import Wishes, as_file, wishes_of
+from orrery.reading.generation_settings import Wishes, wishes_of
 from orrery.reading.read import Stored
-from orrery.saving.save import save_model
 from orrery.text import Tokenizer
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate, choose_template, template_of
@@ -422,20 +422,21 @@ class LanguageModel:
         ids = [self.tokenizer.encode(text) for text in (source, target)]
         return align(self.trace(source, target=target), self.tokenizer, *ids)
 
-    def save(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
-        """Write the Hugging Face layout, in the dtype that the model has now.
+    def save(
+        self, folder: str | Path, card: Mapping[str, Any] | None = None, *, layout: Literal["hf", "own"] = "hf"
+    ) -> None:
+        """Write the model into a folder, in the dtype that it has now.
+
+        Args:
+            folder: made where it is missing.
+            card: facts for the model card: ``license``, ``data``, ``evaluation`` and others.
+            layout: ``hf`` is the Hugging Face layout, which transformers loads; ``own`` has our own names and
+                spec.json, and holds what no published layout can: transforms, and architectures outside the families.
 
         Raises:
-            UsageError: nothing says which family and configuration the model has.
+            UsageError: the layout cannot hold the model, or is ``hf`` and nothing says which family the model has.
         """
-        stored = self._stored
-        if stored.family is None or stored.config is None:
-            raise UsageError(
-                f"{stored.folder} does not say which family its model belongs to",
-                "load the checkpoint inside its run, whose config.yaml says it",
-            )
-        generation = stored.generation or as_file(stored.config) or None
-        save_model(folder, self.model, stored.family, stored.config, stored.tokenizer, card, generation, stored.chat)
+        save(self._stored, folder, card, layout)
 
     def _write(
         self,

@@ -123,6 +123,8 @@ class Model(nn.Module, ABC):
     """Patterns of what tensors were called in files of earlier versions, and what stands in the place of a match."""
     scan: str | None = None
     """The form of mixers with a state; ``None`` is each mixer's own."""
+    transforms: tuple[Any, ...] = ()
+    """What was done to the finished model, in order: the ``Transform``s of the package ``tuning``."""
     how: ClassVar[frozenset[str]]
     """Which of the fields that say how to read this assembly can follow."""
 

@@ -14,6 +14,7 @@ import orrery
 from orrery.checkpoints import disk
 from orrery.checkpoints.store import FEWER, Checkpoint, CheckpointStore
 from orrery.errors import RunError
+from orrery.models.model import Model
 from orrery.objectives.protocols import BatchSource, Objective
 from orrery.settings import bound_kernel_caches
 from orrery.training.config import Recipe
@@ -38,6 +39,7 @@ from orrery.training.state import (
     refuse_other_facts,
 )
 from orrery.training.step import StepLoss, accumulate, rows_of
+from orrery.tuning import describe, refuse_untrainable
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,8 @@ class Trainer:
         )
         torch.set_num_threads(self.precision.threads)
         self.model = self.parts.model.to(device).train()
+        refuse_untrainable(self.model)
+        self._description()
         self.optimizer = build_optimizer(self.model, self.settings.optimizer)
         if saved is not None:
             self._restore(saved)
@@ -305,7 +309,12 @@ class Trainer:
             "versions": {"orrery": orrery.__version__, "torch": torch.__version__},
         }
         optimizer = optimizer_tensors(self.model, self.optimizer)
-        return Checkpoint(self.progress.step, model_tensors(self.model), optimizer, state, self.parts.spec or {})
+        return Checkpoint(self.progress.step, model_tensors(self.model), optimizer, state, self._description())
+
+    def _description(self) -> dict[str, Any]:
+        """Return what spec.json says; a model with a tensor that it does not describe is refused by name."""
+        given = self.parts.spec or {}
+        return describe(self.model) if given and isinstance(self.model, Model) else given
 
     def _finish(self) -> None:
         """Write the final model where the caller knows how, complete or not at all."""
