@@ -5,8 +5,8 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import zip_longest
 from typing import Any
 
-from orrery.models.condensed import Condensed, Group, condense
-from orrery.models.empty import build_empty
+from orrery.models.distinct_blocks import DistinctBlocks, Group, distinct_blocks
+from orrery.models.meta_device import build_on_meta
 from orrery.models.model import ModelSpec
 from orrery.nn.spec import Value
 from orrery.tuning import Transform
@@ -65,7 +65,7 @@ def tree(spec: ModelSpec, name: str, transforms: Sequence[Transform] = ()) -> No
 
     The parameters are those of the architecture; a transform has those that it adds.
     """
-    whole = condense(spec)
+    whole = distinct_blocks(spec)
     modules = {path for path, _ in whole.model.named_modules(remove_duplicate=False)}
     found = _Reader(whole, modules).node(name, "", whole.spec)
     return replace(found, children=[*found.children, *_added(spec, transforms)])
@@ -73,7 +73,7 @@ def tree(spec: ModelSpec, name: str, transforms: Sequence[Transform] = ()) -> No
 
 def _added(spec: ModelSpec, transforms: Sequence[Transform]) -> Iterator[Node]:
     """Yield a node for each transform."""
-    model = build_empty(spec) if transforms else None
+    model = build_on_meta(spec) if transforms else None
     for number, transform in enumerate(transforms, start=1):
         assert model is not None
         before = sum(parameter.numel() for parameter in model.parameters())
@@ -116,7 +116,7 @@ def differences(first: Node, second: Node, path: str = "") -> Iterator[Differenc
 class _Reader:
     """Walks spec and module side by side."""
 
-    whole: Condensed
+    whole: DistinctBlocks
     modules: set[str]
 
     def node(

@@ -13,6 +13,7 @@ from orrery.errors import UsageError
 from orrery.models.inputs import HOW, Batch, Inputs
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.context import Taps
+from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Tokens
 from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
@@ -102,6 +103,21 @@ class ModelSpec(ModuleSpec):
 def build_heads(spec: ModelSpec) -> nn.ModuleDict:
     """Return the heads beside the language model's."""
     return nn.ModuleDict({name: head.build(spec.width) for name, head in spec.heads.items()})
+
+
+def tie(table: nn.Embedding, head: LanguageModelHead) -> None:
+    """Let a head use the embedding table itself.
+
+    Raises:
+        UsageError: their shapes differ.
+    """
+    if table.weight.shape != head.vocabulary.weight.shape:
+        raise UsageError(
+            f"a tied head needs a table of {tuple(head.vocabulary.weight.shape)}, "
+            f"the embeddings have {tuple(table.weight.shape)}",
+            "untie the head (concatenated positions leave narrower embeddings)",
+        )
+    head.vocabulary.weight = table.weight
 
 
 class Model(nn.Module, ABC):

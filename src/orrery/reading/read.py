@@ -12,8 +12,8 @@ from orrery.checkpoints.names import FOLDER as CHECKPOINT
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import current_names, load_family, rules_of
-from orrery.models.empty import build_empty
 from orrery.models.limits import check_size
+from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model, ModelSpec
 from orrery.models.soundness import describes_a_model
 from orrery.reading import hub
@@ -144,7 +144,7 @@ def read_published(folder: Path, weights: Weights | None = None) -> Stored:
 def _build(spec: ModelSpec, path: Path, transforms: Sequence[Transform] = ()) -> Model:
     """Return the model without memory, with what was done to it done again."""
     with describes_a_model(path):
-        model = build_empty(spec)
+        model = build_on_meta(spec)
     try:
         for transform in transforms:
             model = transform.apply(model)

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.models.empty import build_empty
+from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model
 from orrery.nn.spec import to_json
 from orrery.tuning._transform import Transform
@@ -20,7 +20,7 @@ def describe(model: Model) -> dict[str, Any]:
     Raises:
         UsageError: the model has a tensor that these do not describe, or lacks one that they do.
     """
-    described: Model = build_empty(model.spec)
+    described: Model = build_on_meta(model.spec)
     listed: list[Transform] = list(model.transforms)
     for transform in listed:
         described = transform.apply(described)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.models.empty import build_empty
+from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model
 from orrery.nn.feedforward.routers import SigmoidRouter, SoftmaxRouter
 
@@ -89,7 +89,7 @@ def merge(model: Model) -> Model:
             plain = _plain(target.linear)
             for owner, leaf in target.places:
                 setattr(owner, leaf, plain)
-    learns = {name: parameter.requires_grad for name, parameter in build_empty(model.spec).named_parameters()}
+    learns = {name: parameter.requires_grad for name, parameter in build_on_meta(model.spec).named_parameters()}
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(learns[name])
     model.transforms = ()
