@@ -63,7 +63,7 @@ def distinct_blocks(spec: ModelSpec) -> DistinctBlocks:
 
 
 def _with_distinct(spec: Any, path: str, groups: dict[str, list[Group]]) -> Any:
-    """Return a spec with every distinct block once in each stack of it, and note the groups; a captioner holds a whole encoder."""
+    """Return a spec with every distinct block once in each of its stacks, a reader's too, and note the groups."""
     changed: dict[str, Any] = {}
     for f in fields(spec):
         part, place = getattr(spec, f.name), f"{path}{f.name}"

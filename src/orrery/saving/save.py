@@ -13,7 +13,7 @@ from orrery.checkpoints.disk import fsync_file, fsync_folder, machine_errors
 from orrery.checkpoints.rules import to_theirs
 from orrery.checkpoints.tensors import write_tensors
 from orrery.errors import UsageError
-from orrery.families import Family, load_family, model_type, rules_of, spec_of
+from orrery.families import Family, defaults_of, load_family, model_type, rules_of, spec_of
 from orrery.models.dropout import without_dropout
 from orrery.models.model import Model
 from orrery.reading.files import CARD, CONFIG, GENERATION, WEIGHTS
@@ -144,7 +144,9 @@ def _read_control(rules: Family, config: Mapping[str, Any]) -> dict[str, int]:
     are never replaced. A default that nothing reads belongs to the published vocabulary and is not this model's.
     """
     spec = rules.spec(config)
-    left = {key: id for key, id in rules.DEFAULTS.items() if key in _CONTROL and key not in config and id is not None}
+    left = {
+        key: id for key, id in defaults_of(rules).items() if key in _CONTROL and key not in config and id is not None
+    }
     return {key: id for key, id in left.items() if rules.spec({**config, key: id + 1}) != spec}
 
 
