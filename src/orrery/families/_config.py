@@ -173,8 +173,8 @@ def _plain(value: Any, said: Key) -> Any:
     JSON writers drop the point of 0.0 or add one to 2, and write null for false and for what is not there.
     """
     default = said.default
-    if type(value) in (int, float) and (said.whole or type(default) is float):
-        kind = int if said.whole else float
+    if type(value) in (int, float) and (said.whole or type(default) in (int, float)):
+        kind = float if type(default) is float else int
         return kind(value) if kind(value) == value else value
     if value is None and isinstance(default, Mapping):
         return default
