@@ -10,7 +10,7 @@ from typing import Any
 
 from orrery.accounting.spec_tree import lines, tree
 from orrery.errors import OrreryError
-from orrery.families import load_family, model_type, names
+from orrery.families import defaults_of, load_family, model_type, names
 
 FOLDER = Path(__file__).parent / "families"
 ASSEMBLIES = {
@@ -76,7 +76,7 @@ def page(found: Page) -> str:
         "## Keys of config.json",
         "What an absent key means; any other key that could change the numbers is refused.",
     ]
-    parts.append(_keys(rules.DEFAULTS))
+    parts.append(_keys(defaults_of(rules)))
     return "\n\n".join(parts) + "\n"
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from orrery.checkpoints.rules import to_ours, to_theirs
 from orrery.errors import UsageError
 from orrery.families import load_family, rules_of
-from orrery.models.calls import caps_scores
+from orrery.models.kernel_choice import caps_scores
 from orrery.nn.attention.kernels import KERNELS, Kernel
 from tests.parity import oracle
 

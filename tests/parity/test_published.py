@@ -15,7 +15,7 @@ import torch
 import transformers
 
 from orrery.families import names
-from orrery.models.condensed import condense
+from orrery.models.distinct_blocks import distinct_blocks
 from orrery.reading.architecture import published
 from tests.parity.oracle import REFERENCED
 
@@ -34,7 +34,7 @@ def config_of(line):
 
 def parameters(config):
     """Return how many parameters Orrery's model has, those that no gradient changes left out."""
-    return condense(published(deepcopy(config), Path("config.json"))).parameters(trained=True)
+    return distinct_blocks(published(deepcopy(config), Path("config.json"))).parameters(trained=True)
 
 
 def reference(config):
@@ -62,5 +62,5 @@ def test_a_published_configuration_is_read(model):
     config = config_of(line)
     found = parameters(config)
     assert found == reference(config)
-    frozen = condense(published(deepcopy(config), Path("config.json"))).parameters()
+    frozen = distinct_blocks(published(deepcopy(config), Path("config.json"))).parameters()
     assert line["parameters"] in (None, found, frozen)

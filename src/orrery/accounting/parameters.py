@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from orrery.models.condensed import condense
+from orrery.models.distinct_blocks import distinct_blocks
 from orrery.models.model import ModelSpec
 from orrery.nn.feedforward.moe import MoE
 
@@ -28,15 +28,15 @@ def parameters(spec: ModelSpec, *, trained: bool = False) -> int:
 
     ``trained`` leaves out what no gradient changes.
     """
-    return condense(spec).parameters(trained=trained)
+    return distinct_blocks(spec).parameters(trained=trained)
 
 
 def counts(spec: ModelSpec) -> Parameters:
     """Count the parameters of a model by what happens to them."""
-    condensed = condense(spec)
-    trained, everything = condensed.parameters(trained=True), condensed.parameters()
-    mixtures = ((path, module) for path, module in condensed.model.named_modules() if isinstance(module, MoE))
-    idle = sum(_idle(module) * condensed.copies(path) for path, module in mixtures)
+    blocks = distinct_blocks(spec)
+    trained, everything = blocks.parameters(trained=True), blocks.parameters()
+    mixtures = ((path, module) for path, module in blocks.model.named_modules() if isinstance(module, MoE))
+    idle = sum(_idle(module) * blocks.copies(path) for path, module in mixtures)
     return Parameters(trained, everything - trained, everything - idle)
 
 

@@ -1,13 +1,15 @@
 """An architecture as a tree to read: every part with its settings and its parameters, and what differs between two."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import zip_longest
 from typing import Any
 
-from orrery.models.condensed import Condensed, Group, condense
+from orrery.models.distinct_blocks import DistinctBlocks, Group, distinct_blocks
+from orrery.models.meta_device import build_on_meta
 from orrery.models.model import ModelSpec
 from orrery.nn.spec import Value
+from orrery.tuning import Transform
 
 _RANGES = 4
 
@@ -58,11 +60,27 @@ class Difference:
     second: str
 
 
-def tree(spec: ModelSpec, name: str) -> Node:
-    """Return the tree of an architecture; equal blocks of a stack are one node."""
-    whole = condense(spec)
+def tree(spec: ModelSpec, name: str, transforms: Sequence[Transform] = ()) -> Node:
+    """Return the tree of an architecture; equal blocks of a stack are one node, and so is each transform.
+
+    The parameters are those of the architecture; a transform has those that it adds.
+    """
+    whole = distinct_blocks(spec)
     modules = {path for path, _ in whole.model.named_modules(remove_duplicate=False)}
-    return _Reader(whole, modules).node(name, "", whole.spec)
+    found = _Reader(whole, modules).node(name, "", whole.spec)
+    return replace(found, children=[*found.children, *_added(spec, transforms)])
+
+
+def _added(spec: ModelSpec, transforms: Sequence[Transform]) -> Iterator[Node]:
+    """Yield a node for each transform."""
+    model = build_on_meta(spec) if transforms else None
+    for number, transform in enumerate(transforms, start=1):
+        assert model is not None
+        before = sum(parameter.numel() for parameter in model.parameters())
+        model = transform.apply(model)
+        added = sum(parameter.numel() for parameter in model.parameters()) - before
+        settings = {f.name: _text(getattr(transform, f.name)) for f in fields(transform)}
+        yield Node(f"transform {number}", transform.kind, settings, added)
 
 
 def lines(node: Node, depth: int = 0) -> Iterator[str]:
@@ -98,7 +116,7 @@ def differences(first: Node, second: Node, path: str = "") -> Iterator[Differenc
 class _Reader:
     """Walks spec and module side by side."""
 
-    whole: Condensed
+    whole: DistinctBlocks
     modules: set[str]
 
     def node(

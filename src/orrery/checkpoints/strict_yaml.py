@@ -2,6 +2,7 @@
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -52,6 +53,23 @@ _Plain.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag in _PLAIN]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+
+
+def read_text(path: Path, limit: int = SIZE) -> str:
+    """Return the text of a file of at most ``limit`` bytes; pipes are read too.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is longer, it is not UTF-8, or the path itself holds a NUL.
+    """
+    with path.open("rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(f"it has more than {limit:,} bytes")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 at byte {error.start:,}") from error
 
 
 def parse(text: str) -> Any:

@@ -20,6 +20,7 @@ def export(
     *,
     type: Annotated[Literal["f32", "f16", "bf16", "q8_0", "q4_0"] | None, Parameter(name="--type")] = None,
     binary: bool = False,
+    merge: bool = False,
     overwrite: bool = False,
 ) -> None:
     """Write a model for other programs; success is told only after what was written was read back and compared.
@@ -34,12 +35,16 @@ def export(
         output: The file or folder to write.
         type: How gguf stores matrices; where not given, as the model does, float64 as f32.
         binary: Write word2vec's binary form, a third of the size, instead of text.
+        merge: First put what adapters and quantised weights compute into plain matrices, which other programs know.
         overwrite: Replace the file that is there, or a folder that holds an exported model and nothing else.
     """
     if format != "gguf" and type is not None:
         raise UsageError(f"--type belongs to gguf; {format} writes the numbers as they are", "leave --type away")
     if format != "word2vec" and binary:
         raise UsageError("--binary belongs to word2vec", "leave --binary away")
+    if format == "word2vec" and merge:
+        raise UsageError("--merge belongs to gguf and hf", "leave --merge away")
+    from orrery import tuning
     from orrery.checkpoints.outputs import OutputFile, OutputFolder
     from orrery.exporting.export import export_gguf, export_hf
     from orrery.exporting.word2vec import export_word2vec
@@ -57,10 +62,14 @@ def export(
         OutputFile(output, inputs=[model], overwrite=overwrite)
     if format == "word2vec":
         _print(export_word2vec(read_word_vectors(model, say), output, binary=binary, overwrite=overwrite))
-    elif format == "hf":
-        _print(export_hf(read(model, say), output, overwrite=overwrite))
+        return
+    stored = read(model, say)
+    if merge:
+        tuning.merge(stored.model)
+    if format == "hf":
+        _print(export_hf(stored, output, overwrite=overwrite))
     else:
-        _print(export_gguf(read(model, say), output, type, overwrite=overwrite))
+        _print(export_gguf(stored, output, type, overwrite=overwrite))
 
 
 def _print(done: "Exported") -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from orrery.accounting.spec_tree import Difference, Node
-    from orrery.models.model import ModelSpec
+    from orrery.reading.architecture import Described
 
 
 def show(
@@ -38,7 +38,9 @@ def show(
         return
     from orrery.accounting.spec_tree import differences, tree
 
-    first, second = tree(_find(model, config), model), tree(_find(other, None), other)
+    found_first, found_second = _find(model, config), _find(other, None)
+    first = tree(found_first.spec, model, found_first.transforms)
+    second = tree(found_second.spec, other, found_second.transforms)
     found = list(differences(first, second))
     if json:
         print(json_format.dumps([vars(difference) for difference in found], indent=1))
@@ -49,31 +51,35 @@ def show(
 def _print_one(model: str, config: Path | None, json: bool) -> None:
     from orrery.accounting.spec_tree import lines, tree
     from orrery.nn.spec import to_json
+    from orrery.tuning import TRANSFORMS
 
-    spec = _find(model, config)
+    found = _find(model, config)
     if json:
-        print(json_format.dumps(to_json(spec), indent=1))
-    elif sys.stdout.isatty():
+        transforms = {TRANSFORMS: [transform.as_json() for transform in found.transforms]} if found.transforms else {}
+        print(json_format.dumps({**to_json(found.spec), **transforms}, indent=1))
+        return
+    shown = tree(found.spec, model, found.transforms)
+    if sys.stdout.isatty():
         from rich.console import Console
 
-        Console().print(_branch(tree(spec, model)))
+        Console().print(_branch(shown))
     else:
-        print(printable("\n".join(lines(tree(spec, model)))))
+        print(printable("\n".join(lines(shown))))
 
 
-def _find(model: str, config: Path | None) -> "ModelSpec":
-    """Return the architecture that a word or a path means."""
+def _find(model: str, config: Path | None) -> "Described":
+    """Return the architecture that a word or a path means, with its transforms."""
     from orrery.reading import hub
-    from orrery.reading.architecture import is_family, of_family, of_folder
+    from orrery.reading.architecture import Described, described, is_family, of_family
     from orrery.reading.read import locate
 
     if is_family(model) or not (Path(model).exists() or model.startswith(hub.PREFIX)):
-        return of_family(model, config)
+        return Described(of_family(model, config))
     if config is not None:
         raise UsageError(f"--config goes with a family, and {model!r} is none", "leave it away for a folder")
     if model.startswith(hub.PREFIX):
-        return of_folder(hub.fetch(model, lambda line: print(line, file=sys.stderr), weights=False))
-    return of_folder(locate(model))
+        return described(hub.fetch(model, lambda line: print(line, file=sys.stderr), weights=False))
+    return described(locate(model))
 
 
 def _print_differences(first: "Node", second: "Node", found: "list[Difference]") -> None:

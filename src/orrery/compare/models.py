@@ -6,7 +6,7 @@ from typing import Any
 
 from orrery.errors import UsageError
 from orrery.families import load_family
-from orrery.models.condensed import condense
+from orrery.models.distinct_blocks import distinct_blocks
 from orrery.training.config import Recipe
 from orrery.training.recipes import check_recipe, plain, set_dotted
 
@@ -98,7 +98,7 @@ def fitted(kind: Kind, shared: Mapping[str, Any], parameters: int) -> dict[str, 
 
 def parameters_of(family: str, config: Mapping[str, Any]) -> int:
     """Return how many parameters a family has under a configuration, without building it."""
-    return condense(load_family(family).spec(config)).parameters()
+    return distinct_blocks(load_family(family).spec(config)).parameters()
 
 
 def largest(holds: Callable[[int], bool]) -> int:

@@ -21,10 +21,11 @@ from orrery.models.dropout import without_dropout
 from orrery.models.model import Model
 from orrery.nn.spec import to_json
 from orrery.reading.read import Stored, read
-from orrery.reading.weights import weights_of
+from orrery.reading.weights import refuse_buffers, weights_of
 from orrery.saving.save import MODEL_FILES
 from orrery.text.chat.folder import DEFAULT
 from orrery.text.gguf import tells_apart_long_words, vocabulary
+from orrery.tuning import describe, refuse_transformed
 
 _KINDS = {torch.bfloat16: "bf16", torch.float16: "f16"}
 
@@ -94,6 +95,9 @@ def export_gguf(stored: Stored, path: str | Path, kind: str | None = None, *, ov
     gguf.library()
     path = Path(path)
     model = stored.model
+    refuse_transformed(model, "GGUF cannot hold")
+    refuse_buffers(model)
+    describe(model)
     kind = kind or _KINDS.get(next(model.parameters()).dtype, "f32")
     if kind not in gguf.KINDS:
         raise UsageError(f"no type {kind!r}", f"use one of {', '.join(gguf.KINDS)}")

@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from orrery.families._registry import (
         Family,
         current_names,
+        defaults_of,
         library_of,
         load_family,
         model_type,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Family",
     "current_names",
+    "defaults_of",
     "library_of",
     "load_family",
     "model_type",

@@ -8,6 +8,7 @@ from orrery.checkpoints.layouts import Reshaped
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _parts
 from orrery.families._config import Config
+from orrery.families._keys import items, size, token
 from orrery.families._seq2seq import STACKS, reader, start_token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
@@ -24,22 +25,22 @@ from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack, repeat
 
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50265,
+    "vocab_size": size(50265),
     "max_position_embeddings": 1024,
-    "encoder_layers": 12,
-    "encoder_ffn_dim": 4096,
+    "encoder_layers": size(12),
+    "encoder_ffn_dim": size(4096),
     "encoder_attention_heads": 16,
-    "decoder_layers": 12,
-    "decoder_ffn_dim": 4096,
+    "decoder_layers": size(12),
+    "decoder_ffn_dim": size(4096),
     "decoder_attention_heads": 16,
     "activation_function": "gelu",
-    "d_model": 1024,
+    "d_model": size(1024),
     "dropout": 0.1,
     "attention_dropout": 0.0,
     "scale_embedding": False,
-    "decoder_start_token_id": None,
-    "bos_token_id": 0,
-    "architectures": None,
+    "decoder_start_token_id": token(None),
+    "bos_token_id": token(0),
+    "architectures": items(),
 }
 TINY = {
     "vocab_size": 61, "max_position_embeddings": 48, "d_model": 24, "encoder_layers": 2, "decoder_layers": 2,

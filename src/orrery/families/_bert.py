@@ -6,6 +6,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _heads, _parts
 from orrery.families._config import Config
+from orrery.families._keys import number, size
 from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
 from orrery.nn.embeddings import SegmentedEmbedding
@@ -18,21 +19,21 @@ from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack, repeat
 
 BODY: Mapping[str, Any] = {
-    "vocab_size": 30522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
+    "vocab_size": size(30522),
+    "hidden_size": size(768),
+    "num_hidden_layers": size(12),
+    "num_attention_heads": size(12),
+    "intermediate_size": size(3072),
     "hidden_act": "gelu",
     "hidden_dropout_prob": 0.1,
     "attention_probs_dropout_prob": 0.1,
     "max_position_embeddings": 512,
-    "type_vocab_size": 2,
+    "type_vocab_size": size(2),
     "layer_norm_eps": 1e-12,
     "tie_word_embeddings": True,
     **_heads.DEFAULTS,
 }
-DEFAULTS: Mapping[str, Any] = {**BODY, "classifier_dropout": None}
+DEFAULTS: Mapping[str, Any] = {**BODY, "classifier_dropout": number(None)}
 TINY: Mapping[str, Any] = {
     "vocab_size": 61,
     "hidden_size": 24,

@@ -5,8 +5,7 @@ from fnmatch import fnmatch
 from typing import Any, TypeVar
 
 from orrery.errors import ModelFileError
-from orrery.families._kinds import check_value
-from orrery.families._legacy_keys import GENERATION, UNSET
+from orrery.families._keys import Key, check_value, key_of, plain
 
 Chosen = TypeVar("Chosen")
 
@@ -23,6 +22,22 @@ _BOOKKEEPING = (
 
 The last ones name code to run elsewhere; here nothing is imported because a file says so.
 """
+
+_GENERATION = (
+    "bad_words_ids", "begin_suppress_tokens", "diversity_penalty", "do_sample", "early_stopping",
+    "encoder_no_repeat_ngram_size", "encoder_repetition_penalty", "epsilon_cutoff", "eta_cutoff",
+    "exponential_decay_length_penalty", "force_bos_token_to_be_generated", "forced_bos_token_id",
+    "forced_eos_token_id", "length_penalty", "max_length", "max_new_tokens", "min_length", "min_new_tokens", "min_p",
+    "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_return_sequences", "remove_invalid_values",
+    "repetition_penalty", "suppress_tokens", "temperature", "top_k", "top_p", "typical_p",
+)  # fmt: skip
+"""Keys that choose how a model writes, not what its numbers are; today they stand in generation_config.json."""
+
+_UNSET: Mapping[str, Any] = {
+    "add_cross_attention": False, "cross_attention_hidden_size": None, "is_decoder": False, "output_scores": False,
+    "pruned_heads": {}, "return_dict_in_generate": False, "tf_legacy_loss": False, "tie_encoder_decoder": False,
+}  # fmt: skip
+"""What old files write although nobody set it, with the value that says so."""
 
 ACTIVATIONS = {
     "gelu": "gelu",
@@ -54,7 +69,7 @@ class Config:
     Args:
         family: for messages.
         given: the file's content.
-        defaults: every key that the family uses, with the value that an absent key means.
+        defaults: every key that the family uses, with what it says of it (see ``_keys``).
         fixed: keys that must have this value, because no published model of the family needs another.
         ignored: patterns of keys without an effect on the numbers.
         aliases: other names of keys that published files use, each with the name it stands for.
@@ -89,12 +104,13 @@ class Config:
                     "it could change the numbers; remove it if you know that it does not",
                 )
             if key in defaults:
-                check_value(family, key, value, defaults[key], name)
-                value = _plain(value, defaults[key])
+                said = key_of(defaults[key])
+                check_value(family, name, value, said)
+                value = _plain(value, said)
                 if key in own and own[key] != value:
                     raise _contradiction(family, [n for n in given if aliases.get(n, n) == key], given)
                 own[key] = value
-        self.values = {**defaults, **own}
+        self.values = {**plain(defaults), **own}
 
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
@@ -134,7 +150,7 @@ class Config:
 
 def _idle(key: str, value: Any) -> bool:
     """Say whether no forward pass depends on a key with this value, whatever the family."""
-    return key in GENERATION or (key in UNSET and _same(value, UNSET[key])) or _among(key, _BOOKKEEPING)
+    return key in _GENERATION or (key in _UNSET and _same(value, _UNSET[key])) or _among(key, _BOOKKEEPING)
 
 
 def _same(value: Any, other: Any) -> bool:
@@ -151,13 +167,15 @@ def _contradiction(family: str, names: Sequence[str], given: Mapping[str, Any]) 
     return ModelFileError(f"{family}: {said}: two names of one setting", "keep the one that the model was trained with")
 
 
-def _plain(value: Any, default: Any) -> Any:
+def _plain(value: Any, said: Key) -> Any:
     """Return a value as what the default is.
 
     JSON writers drop the point of 0.0 or add one to 2, and write null for false and for what is not there.
     """
-    if type(default) in (int, float) and type(value) in (int, float):
-        return type(default)(value) if type(default)(value) == value else value
+    default = said.default
+    if type(value) in (int, float) and (said.whole or type(default) in (int, float)):
+        kind = float if type(default) is float else int
+        return kind(value) if kind(value) == value else value
     if value is None and isinstance(default, Mapping):
         return default
     return False if value is None and isinstance(default, bool) else value

@@ -8,6 +8,7 @@ from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
 from orrery.families import _bert, _heads, _parts
 from orrery.families._config import Config
+from orrery.families._keys import Key, count, number
 from orrery.models.encoder import Encoder
 from orrery.nn.attention.disentangled import ContentToPosition, DisentangledAttention, PositionToContent
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention, ScoreSettings
@@ -33,13 +34,13 @@ DEFAULTS: Mapping[str, Any] = {
     "relative_attention": False,
     "max_relative_positions": -1,
     "position_biased_input": True,
-    "pos_att_type": None,
+    "pos_att_type": Key(None, ("text", "list")),
     "legacy": True,
     "tie_word_embeddings": True,
     "pooler_dropout": 0.0,
     "pooler_hidden_act": "gelu",
-    "pooler_hidden_size": None,
-    "cls_dropout": None,
+    "pooler_hidden_size": count(None),
+    "cls_dropout": number(None),
     **_heads.DEFAULTS,
 }
 """The keys that both families use, with what an absent key means."""

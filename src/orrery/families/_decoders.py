@@ -10,6 +10,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.families import _parts, _rotary
 from orrery.families._config import Config
+from orrery.families._keys import size
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
@@ -23,13 +24,13 @@ from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack
 
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 32000,
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": None,
-    "head_dim": None,
+    "vocab_size": size(32000),
+    "hidden_size": size(4096),
+    "intermediate_size": size(11008),
+    "num_hidden_layers": size(32),
+    "num_attention_heads": size(32),
+    "num_key_value_heads": size(None),
+    "head_dim": size(None),
     "hidden_act": "silu",
     "max_position_embeddings": 2048,
     "attention_dropout": 0.0,

@@ -9,6 +9,7 @@ from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.errors import ModelFileError
 from orrery.families import _decoders, _mixture, _rotary
 from orrery.families._config import Config
+from orrery.families._keys import count, size
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.latent import HeadWidths, LatentAttention
 from orrery.nn.attention.multihead import ScoreSettings
@@ -20,18 +21,18 @@ from orrery.nn.residual import Chain, Identity
 from orrery.nn.stack import repeat
 
 DEFAULTS: Mapping[str, Any] = {
-    "q_lora_rank": 1536,
-    "kv_lora_rank": 512,
+    "q_lora_rank": size(1536, null=True),
+    "kv_lora_rank": size(512),
     "qk_nope_head_dim": 128,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 128,
+    "qk_rope_head_dim": size(64),
+    "v_head_dim": size(128),
     "hidden_act": "silu",
     "rms_norm_eps": 1e-6,
     "attention_bias": False,
     "attention_dropout": 0.0,
     "tie_word_embeddings": False,
-    "head_dim": None,
-    "qk_head_dim": None,
+    "head_dim": size(None),
+    "qk_head_dim": count(None),
     **_rotary.DEFAULTS,
 }
 """The keys that mean the same in both when they are absent; a family adds the others."""

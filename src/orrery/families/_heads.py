@@ -7,12 +7,13 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename
 from orrery.errors import ModelFileError
 from orrery.families._config import Config
+from orrery.families._keys import count, items, table
 from orrery.nn.elementwise import Activation, Projection
 from orrery.nn.heads import LanguageModelHead, Pooler, SequenceHead, TokenHead
 from orrery.nn.residual import Chain, Dropout
 from orrery.nn.spec import ModuleSpec
 
-DEFAULTS: Mapping[str, Any] = {"architectures": None, "id2label": None, "num_labels": None}
+DEFAULTS: Mapping[str, Any] = {"architectures": items(), "id2label": table(), "num_labels": count(None)}
 """The keys that this reader uses; a family adds them to its own."""
 
 PURPOSES: Mapping[str, tuple[str, ...]] = {

@@ -5,6 +5,7 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename
 from orrery.families._config import Config
+from orrery.families._keys import size
 from orrery.models.decoder import Decoder
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
@@ -15,9 +16,9 @@ from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack, repeat
 
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 10000,
-    "hidden_size": 650,
-    "num_layers": 2,
+    "vocab_size": size(10000),
+    "hidden_size": size(650),
+    "num_layers": size(2),
     "dropout": 0.0,
     "tie_word_embeddings": False,
     "max_position_embeddings": 1024,

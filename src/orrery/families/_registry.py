@@ -12,6 +12,7 @@ from torch import Tensor
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import _bare
+from orrery.families._keys import plain
 from orrery.models.model import ModelSpec
 
 _registered: dict[str, str] = {}
@@ -24,7 +25,8 @@ class Family(Protocol):
     Attributes:
         ARCHITECTURE: the class that ``config.json`` names.
         WEIGHTS: the rules of its files, or a function from a configuration to them.
-        DEFAULTS: every key of ``config.json`` that the family uses, with what an absent key means.
+        DEFAULTS: every key of ``config.json`` that the family uses, with what an absent key means, and around that,
+            where it does not tell enough, which values the key may have (``families/_keys.py``).
         TINY: a configuration of a few thousand parameters, on which the laws and the documentation run.
 
     Three more are optional, and read with ``current_names``, ``model_type`` and ``library_of``:
@@ -95,6 +97,11 @@ def _current(name: str, old: Mapping[str, str | None]) -> str | None:
         elif re.search(pattern, name):
             return None
     return name
+
+
+def defaults_of(family: Family) -> dict[str, Any]:
+    """Return what an absent key of ``config.json`` means, for every key that the family uses."""
+    return plain(family.DEFAULTS)
 
 
 def model_type(name: str) -> str:

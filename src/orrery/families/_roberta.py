@@ -7,11 +7,12 @@ from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
 from orrery.families import _bert, _heads
 from orrery.families._config import Config
+from orrery.families._keys import token
 from orrery.models.encoder import Encoder
 from orrery.nn.heads import Pooler
 from orrery.nn.residual import Chain, Dropout
 
-DEFAULTS: Mapping[str, Any] = {**_bert.DEFAULTS, "pad_token_id": 1}
+DEFAULTS: Mapping[str, Any] = {**_bert.DEFAULTS, "pad_token_id": token(1)}
 TINY: Mapping[str, Any] = {**_bert.TINY, "max_position_embeddings": 50, "type_vocab_size": 1, "pad_token_id": 1}
 
 

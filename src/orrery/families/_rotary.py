@@ -6,10 +6,11 @@ from typing import Any
 
 from orrery.errors import ModelFileError
 from orrery.families._config import Config
+from orrery.families._keys import positive, table
 from orrery.nn.positions.longrope import LongRope
 from orrery.nn.positions.rotary import Dynamic, Linear, Llama3, Rotary, Scaling, Unscaled, Yarn
 
-DEFAULTS: Mapping[str, Any] = {"rope_theta": 10_000.0, "rope_scaling": None, "rope_parameters": None}
+DEFAULTS: Mapping[str, Any] = {"rope_theta": positive(10_000.0), "rope_scaling": table(), "rope_parameters": table()}
 """The keys that this reader uses; a family adds them to its own."""
 
 _WHERE = "rope_parameters (or rope_scaling)"

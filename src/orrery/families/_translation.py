@@ -5,6 +5,7 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename
 from orrery.families._config import Config
+from orrery.families._keys import size, token
 from orrery.families._seq2seq import start_token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.models.recurrent_encoder import RecurrentEncoder
@@ -17,12 +18,12 @@ from orrery.nn.spec import ModuleSpec
 from orrery.nn.stack import Stack
 
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 30000,
-    "hidden_size": 1000,
+    "vocab_size": size(30000),
+    "hidden_size": size(1000),
     "dropout": 0.0,
     "tie_word_embeddings": False,
     "max_position_embeddings": 512,
-    "decoder_start_token_id": 1,
+    "decoder_start_token_id": token(1),
 }
 TINY = {"vocab_size": 61, "hidden_size": 12, "max_position_embeddings": 48}
 

@@ -12,6 +12,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, renames
 from orrery.families import _bert, _heads
 from orrery.families._config import Config
+from orrery.families._keys import plain, size
 from orrery.models.encoder import Encoder
 from orrery.nn.block import Block
 from orrery.nn.elementwise import Projection
@@ -22,13 +23,13 @@ from orrery.nn.stack import repeat
 ARCHITECTURE = "AlbertForMaskedLM"
 DEFAULTS: Mapping[str, Any] = {
     **_bert.BODY,
-    "vocab_size": 30000,
-    "embedding_size": 128,
-    "hidden_size": 4096,
-    "num_hidden_groups": 1,
-    "num_attention_heads": 64,
-    "intermediate_size": 16384,
-    "inner_group_num": 1,
+    "vocab_size": size(30000),
+    "embedding_size": size(128),
+    "hidden_size": size(4096),
+    "num_hidden_groups": size(1),
+    "num_attention_heads": size(64),
+    "intermediate_size": size(16384),
+    "inner_group_num": size(1),
     "hidden_act": "gelu_new",
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
@@ -90,7 +91,7 @@ _PARTS = (
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules of the files; a bare model's names begin without ``albert``."""
     base = _heads.base(config, ARCHITECTURE, "albert.")
-    groups, inner = (config.get(key, DEFAULTS[key]) for key in ("num_hidden_groups", "inner_group_num"))
+    groups, inner = ({**plain(DEFAULTS), **config}[key] for key in ("num_hidden_groups", "inner_group_num"))
     names = [f"{base}encoder.albert_layer_groups.{g}.albert_layers.{j}" for g in range(groups) for j in range(inner)]
     poolers = ("pooled.transform", "next.pooler.transform.0", "sequence.pooler.transform.0")
     labels = (("sop_classifier.classifier", "next.labels"), ("classifier", "sequence.labels"), *_heads.EACH_TOKEN)

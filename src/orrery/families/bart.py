@@ -11,11 +11,12 @@ from typing import Any
 from orrery.checkpoints.rules import Rule
 from orrery.families import _bart
 from orrery.families._config import Config
+from orrery.families._keys import token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.positions.learned import LearnedPositions
 
 ARCHITECTURE = "BartForConditionalGeneration"
-DEFAULTS: Mapping[str, Any] = {**_bart.DEFAULTS, "decoder_start_token_id": 2}
+DEFAULTS: Mapping[str, Any] = {**_bart.DEFAULTS, "decoder_start_token_id": token(2)}
 TINY = _bart.TINY
 LEGACY_NAMES = _bart.LEGACY_NAMES
 _NORMS = _bart.Norms(slot="out", embedding=True, final=False)

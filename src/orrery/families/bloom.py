@@ -13,6 +13,7 @@ from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
 from orrery.families import _decoders, _legacy_names, _megatron, _parts
 from orrery.families._config import Config
+from orrery.families._keys import size
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.embeddings import TokenEmbedding
@@ -25,9 +26,9 @@ from orrery.nn.stack import Stack, repeat
 
 ARCHITECTURE = "BloomForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 250880,
-    "hidden_size": 64,
-    "n_layer": 2,
+    "vocab_size": size(250880),
+    "hidden_size": size(64),
+    "n_layer": size(2),
     "n_head": 8,
     "seq_length": 2048,
     "layer_norm_epsilon": 1e-5,

@@ -13,6 +13,7 @@ from orrery.checkpoints.layouts import Stacked
 from orrery.checkpoints.rules import Rule
 from orrery.families import _decoders, _parts, _rotary
 from orrery.families._config import Config
+from orrery.families._keys import positive, size
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import LayerNorm, PerHeadNorm
 from orrery.nn.residual import Identity, Scale
@@ -20,13 +21,13 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "CohereForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 256000,
-    "hidden_size": 8192,
-    "intermediate_size": 22528,
-    "num_hidden_layers": 40,
-    "num_attention_heads": 64,
-    "num_key_value_heads": None,
-    "head_dim": None,
+    "vocab_size": size(256000),
+    "hidden_size": size(8192),
+    "intermediate_size": size(22528),
+    "num_hidden_layers": size(40),
+    "num_attention_heads": size(64),
+    "num_key_value_heads": size(None),
+    "head_dim": size(None),
     "hidden_act": "silu",
     "max_position_embeddings": 8192,
     "logit_scale": 0.0625,
@@ -36,7 +37,7 @@ DEFAULTS: Mapping[str, Any] = {
     "attention_dropout": 0.0,
     "tie_word_embeddings": True,
     **_rotary.DEFAULTS,
-    "rope_theta": 500_000.0,
+    "rope_theta": positive(500_000.0),
 }
 TINY = {
     "vocab_size": 61,

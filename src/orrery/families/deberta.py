@@ -15,6 +15,7 @@ from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _deberta
 from orrery.families._config import Config
 from orrery.families._deberta import BLOCK, THEIRS
+from orrery.families._keys import plain, size
 from orrery.models.encoder import Encoder
 from orrery.nn.attention.disentangled import Own
 from orrery.nn.attention.multihead import Biases
@@ -23,11 +24,11 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "DebertaForMaskedLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50265,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
+    "vocab_size": size(50265),
+    "hidden_size": size(768),
+    "num_hidden_layers": size(12),
+    "num_attention_heads": size(12),
+    "intermediate_size": size(3072),
     **_deberta.DEFAULTS,
 }
 TINY = {
@@ -58,7 +59,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules: the fused matrix is cut head by head."""
     theirs, ours = f"{THEIRS}.attention.self", f"{BLOCK}.attention.branch"
-    heads = config.get("num_attention_heads", DEFAULTS["num_attention_heads"])
+    heads = {**plain(DEFAULTS), **config}["num_attention_heads"]
     terms = (("pos_proj", "content_to_position"), ("pos_q_proj", "position_to_content"))
     own = (
         Rule(f"{theirs}.in_proj.weight", tuple(f"{ours}.{x}.weight" for x in "qkv"), GroupInterleaved(heads)),

@@ -16,6 +16,7 @@ from orrery.errors import ModelFileError
 from orrery.families import _deberta, _parts
 from orrery.families._config import Config
 from orrery.families._deberta import BLOCKS, THEIRS
+from orrery.families._keys import size
 from orrery.models.encoder import Encoder
 from orrery.nn.attention.disentangled import Own, Shared
 from orrery.nn.block import Block
@@ -28,17 +29,17 @@ from orrery.nn.stack import repeat
 MODEL_TYPE = "deberta-v2"
 ARCHITECTURE = "DebertaV2ForMaskedLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 128100,
-    "hidden_size": 1536,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 24,
-    "intermediate_size": 6144,
-    "attention_head_size": None,
+    "vocab_size": size(128100),
+    "hidden_size": size(1536),
+    "num_hidden_layers": size(24),
+    "num_attention_heads": size(24),
+    "intermediate_size": size(6144),
+    "attention_head_size": size(None),
     "position_buckets": -1,
     "norm_rel_ebd": "none",
     "share_att_key": False,
     "conv_kernel_size": 0,
-    "conv_groups": 1,
+    "conv_groups": size(1),
     "conv_act": "tanh",
     **_deberta.DEFAULTS,
 }

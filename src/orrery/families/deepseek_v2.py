@@ -14,25 +14,26 @@ from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
 from orrery.families import _deepseek
 from orrery.families._config import Config
+from orrery.families._keys import plain, size
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.routers import ExpertSelection, RawScores, SoftmaxRouter, TopK
 
 ARCHITECTURE = "DeepseekV2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
     **_deepseek.DEFAULTS,
-    "vocab_size": 102400,
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "moe_intermediate_size": 1407,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
+    "vocab_size": size(102400),
+    "hidden_size": size(4096),
+    "intermediate_size": size(11008),
+    "moe_intermediate_size": size(1407),
+    "num_hidden_layers": size(32),
+    "num_attention_heads": size(32),
     "first_k_dense_replace": 0,
     "n_routed_experts": 64,
-    "n_shared_experts": 2,
-    "num_experts_per_tok": None,
+    "n_shared_experts": size(2, null=True),
+    "num_experts_per_tok": size(None),
     "topk_method": "greedy",
-    "n_group": None,
-    "topk_group": None,
+    "n_group": size(None),
+    "topk_group": size(None),
     "routed_scaling_factor": 1.0,
     "max_position_embeddings": 2048,
     "mlp_bias": False,
@@ -90,4 +91,4 @@ def _choice(c: Config) -> ExpertSelection:
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules of the files, which depend on the number of heads."""
-    return _deepseek.weights({**DEFAULTS, **config})
+    return _deepseek.weights({**plain(DEFAULTS), **config})

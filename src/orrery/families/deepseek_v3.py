@@ -12,24 +12,25 @@ from typing import Any
 from orrery.checkpoints.rules import Rule
 from orrery.families import _deepseek
 from orrery.families._config import Config
+from orrery.families._keys import plain, size
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.routers import Normalised, RawScores, SigmoidRouter
 
 ARCHITECTURE = "DeepseekV3ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
     **_deepseek.DEFAULTS,
-    "vocab_size": 129280,
-    "hidden_size": 7168,
-    "intermediate_size": 18432,
-    "moe_intermediate_size": 2048,
-    "num_hidden_layers": 61,
-    "num_attention_heads": 128,
+    "vocab_size": size(129280),
+    "hidden_size": size(7168),
+    "intermediate_size": size(18432),
+    "moe_intermediate_size": size(2048),
+    "num_hidden_layers": size(61),
+    "num_attention_heads": size(128),
     "first_k_dense_replace": 3,
     "n_routed_experts": 256,
-    "n_shared_experts": 1,
-    "num_experts_per_tok": 8,
-    "n_group": 8,
-    "topk_group": 4,
+    "n_shared_experts": size(1, null=True),
+    "num_experts_per_tok": size(8),
+    "n_group": size(8),
+    "topk_group": size(4),
     "norm_topk_prob": True,
     "routed_scaling_factor": 2.5,
     "max_position_embeddings": 4096,
@@ -76,4 +77,4 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules of the files, which depend on the number of heads."""
-    return _deepseek.weights({**DEFAULTS, **config})
+    return _deepseek.weights({**plain(DEFAULTS), **config})

@@ -10,6 +10,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _bert, _heads, _parts
 from orrery.families._config import Config
+from orrery.families._keys import size
 from orrery.models.encoder import Encoder
 from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
@@ -24,12 +25,12 @@ from orrery.nn.stack import Stack, repeat
 
 ARCHITECTURE = "DistilBertForMaskedLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 30522,
+    "vocab_size": size(30522),
     "max_position_embeddings": 512,
-    "n_layers": 6,
+    "n_layers": size(6),
     "n_heads": 12,
-    "dim": 768,
-    "hidden_dim": 3072,
+    "dim": size(768),
+    "hidden_dim": size(3072),
     "dropout": 0.1,
     "attention_dropout": 0.1,
     "activation": "gelu",

@@ -12,6 +12,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename
 from orrery.families import _bert, _heads
 from orrery.families._config import Config
+from orrery.families._keys import size
 from orrery.models.encoder import Encoder
 from orrery.nn.elementwise import Projection
 from orrery.nn.heads import TokenHead
@@ -20,10 +21,10 @@ from orrery.nn.residual import Chain, Dropout
 ARCHITECTURE = "ElectraForMaskedLM"
 DEFAULTS: Mapping[str, Any] = {
     **_bert.DEFAULTS,
-    "embedding_size": 128,
-    "hidden_size": 256,
-    "num_attention_heads": 4,
-    "intermediate_size": 1024,
+    "embedding_size": size(128),
+    "hidden_size": size(256),
+    "num_attention_heads": size(4),
+    "intermediate_size": size(1024),
 }
 TINY = {**_bert.TINY, "embedding_size": 16}
 _PURPOSES = {**_heads.PURPOSES, "ForPreTraining": ("replaced",)}

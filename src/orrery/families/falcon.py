@@ -16,6 +16,7 @@ from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
 from orrery.families import _decoders, _megatron, _parts, _rotary
 from orrery.families._config import Config
+from orrery.families._keys import count, size
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.block import Block
@@ -27,12 +28,12 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "FalconForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 65024,
-    "hidden_size": 4544,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 71,
-    "num_ln_in_parallel_attn": None,
-    "num_kv_heads": None,
+    "vocab_size": size(65024),
+    "hidden_size": size(4544),
+    "num_hidden_layers": size(32),
+    "num_attention_heads": size(71),
+    "num_ln_in_parallel_attn": count(None),
+    "num_kv_heads": size(None),
     "layer_norm_epsilon": 1e-5,
     "hidden_dropout": 0.0,
     "attention_dropout": 0.0,
@@ -42,7 +43,7 @@ DEFAULTS: Mapping[str, Any] = {
     "parallel_attn": True,
     "bias": False,
     "max_position_embeddings": 2048,
-    "ffn_hidden_size": None,
+    "ffn_hidden_size": size(None),
     "activation": "gelu",
     "tie_word_embeddings": True,
     **_rotary.DEFAULTS,

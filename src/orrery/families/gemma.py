@@ -10,18 +10,19 @@ from typing import Any
 
 from orrery.families import _decoders, _gemma, _parts, _rotary
 from orrery.families._config import Config
+from orrery.families._keys import size
 from orrery.models.decoder import Decoder
 from orrery.nn.stack import repeat
 
 ARCHITECTURE = "GemmaForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 256000,
-    "hidden_size": 3072,
-    "intermediate_size": 24576,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 16,
-    "head_dim": 256,
+    "vocab_size": size(256000),
+    "hidden_size": size(3072),
+    "intermediate_size": size(24576),
+    "num_hidden_layers": size(28),
+    "num_attention_heads": size(16),
+    "num_key_value_heads": size(16, null=True),
+    "head_dim": size(256, null=True),
     "hidden_act": "gelu_pytorch_tanh",
     "max_position_embeddings": 8192,
     "rms_norm_eps": 1e-6,

@@ -10,24 +10,25 @@ from typing import Any
 
 from orrery.families import _decoders, _gemma, _rotary, _windows
 from orrery.families._config import Config
+from orrery.families._keys import count, items, positive, size, text
 from orrery.models.decoder import Decoder
 
 ARCHITECTURE = "Gemma2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 256000,
-    "hidden_size": 2304,
-    "intermediate_size": 9216,
-    "num_hidden_layers": 26,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "head_dim": 256,
-    "hidden_activation": "gelu_pytorch_tanh",
+    "vocab_size": size(256000),
+    "hidden_size": size(2304),
+    "intermediate_size": size(9216),
+    "num_hidden_layers": size(26),
+    "num_attention_heads": size(8),
+    "num_key_value_heads": size(4, null=True),
+    "head_dim": size(256, null=True),
+    "hidden_activation": text("gelu_pytorch_tanh", null=True),
     "max_position_embeddings": 8192,
-    "sliding_window": 4096,
-    "layer_types": None,
-    "query_pre_attn_scalar": 256,
-    "attn_logit_softcapping": 50.0,
-    "final_logit_softcapping": 30.0,
+    "sliding_window": count(4096, null=True),
+    "layer_types": items(),
+    "query_pre_attn_scalar": positive(256),
+    "attn_logit_softcapping": positive(50.0, null=True),
+    "final_logit_softcapping": positive(30.0, null=True),
     "rms_norm_eps": 1e-6,
     "attention_bias": False,
     "attention_dropout": 0.0,

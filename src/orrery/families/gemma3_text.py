@@ -12,33 +12,34 @@ from typing import Any
 from orrery.errors import ModelFileError
 from orrery.families import _decoders, _gemma, _rotary, _windows
 from orrery.families._config import Config
+from orrery.families._keys import count, items, positive, size, text
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import HeadNorm
 from orrery.nn.positions.rotary import Rotary
 
 ARCHITECTURE = "Gemma3ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 262208,
-    "hidden_size": 2304,
-    "intermediate_size": 9216,
-    "num_hidden_layers": 26,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "head_dim": 256,
-    "hidden_activation": "gelu_pytorch_tanh",
+    "vocab_size": size(262208),
+    "hidden_size": size(2304),
+    "intermediate_size": size(9216),
+    "num_hidden_layers": size(26),
+    "num_attention_heads": size(8),
+    "num_key_value_heads": size(4, null=True),
+    "head_dim": size(256, null=True),
+    "hidden_activation": text("gelu_pytorch_tanh", null=True),
     "max_position_embeddings": 131072,
-    "sliding_window": 4096,
-    "sliding_window_pattern": 6,
-    "layer_types": None,
-    "query_pre_attn_scalar": 256,
-    "final_logit_softcapping": None,
+    "sliding_window": count(4096, null=True),
+    "sliding_window_pattern": size(6),
+    "layer_types": items(),
+    "query_pre_attn_scalar": positive(256),
+    "final_logit_softcapping": positive(None),
     "rms_norm_eps": 1e-6,
     "attention_bias": False,
     "attention_dropout": 0.0,
     "tie_word_embeddings": True,
     **_rotary.DEFAULTS,
-    "rope_theta": 1_000_000.0,
-    "rope_local_base_freq": 10_000.0,
+    "rope_theta": positive(1_000_000.0),
+    "rope_local_base_freq": positive(10_000.0),
 }
 TINY = {
     "vocab_size": 61,

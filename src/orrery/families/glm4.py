@@ -11,6 +11,7 @@ from typing import Any
 
 from orrery.families import _decoders
 from orrery.families._config import Config
+from orrery.families._keys import positive, size
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases
 from orrery.nn.norms import RMSNorm
@@ -19,13 +20,13 @@ from orrery.nn.stack import repeat
 ARCHITECTURE = "Glm4ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
     **_decoders.DEFAULTS,
-    "vocab_size": 151552,
-    "intermediate_size": 13696,
-    "num_hidden_layers": 40,
-    "num_key_value_heads": 2,
-    "head_dim": 128,
+    "vocab_size": size(151552),
+    "intermediate_size": size(13696),
+    "num_hidden_layers": size(40),
+    "num_key_value_heads": size(2, null=True),
+    "head_dim": size(128, null=True),
     "max_position_embeddings": 131072,
-    "partial_rotary_factor": 0.5,
+    "partial_rotary_factor": positive(0.5),
     "rms_norm_eps": 1.5625e-7,
     "attention_bias": True,
 }

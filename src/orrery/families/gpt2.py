@@ -11,6 +11,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _gpt, _legacy_names, _parts
 from orrery.families._config import Config
+from orrery.families._keys import size
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.feedforward.mlp import MLP
@@ -18,12 +19,12 @@ from orrery.nn.norms import LayerNorm
 
 ARCHITECTURE = "GPT2LMHeadModel"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50257,
+    "vocab_size": size(50257),
     "n_positions": 1024,
-    "n_embd": 768,
-    "n_layer": 12,
+    "n_embd": size(768),
+    "n_layer": size(12),
     "n_head": 12,
-    "n_inner": None,
+    "n_inner": size(None),
     "activation_function": "gelu_new",
     "resid_pdrop": 0.1,
     "embd_pdrop": 0.1,

@@ -12,6 +12,7 @@ from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
 from orrery.families import _decoders, _legacy_names, _parts
 from orrery.families._config import Config
+from orrery.families._keys import items, size
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
@@ -23,15 +24,15 @@ from orrery.nn.residual import Dropout
 
 ARCHITECTURE = "GPTNeoForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50257,
+    "vocab_size": size(50257),
     "max_position_embeddings": 2048,
-    "hidden_size": 2048,
-    "num_layers": 24,
+    "hidden_size": size(2048),
+    "num_layers": size(24),
     "num_heads": 16,
     "attention_types": [[["global", "local"], 12]],
-    "attention_layers": None,
-    "intermediate_size": None,
-    "window_size": 256,
+    "attention_layers": items(),
+    "intermediate_size": size(None),
+    "window_size": size(256),
     "activation_function": "gelu_new",
     "resid_dropout": 0.0,
     "embed_dropout": 0.0,

@@ -11,6 +11,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _decoders, _legacy_names, _megatron, _parts, _rotary
 from orrery.families._config import Config
+from orrery.families._keys import positive, size, table
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.norms import LayerNorm
@@ -20,11 +21,11 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "GPTNeoXForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50432,
-    "hidden_size": 6144,
-    "num_hidden_layers": 44,
-    "num_attention_heads": 64,
-    "intermediate_size": 24576,
+    "vocab_size": size(50432),
+    "hidden_size": size(6144),
+    "num_hidden_layers": size(44),
+    "num_attention_heads": size(64),
+    "intermediate_size": size(24576),
     "hidden_act": "gelu",
     "attention_dropout": 0.0,
     "hidden_dropout": 0.0,
@@ -33,10 +34,10 @@ DEFAULTS: Mapping[str, Any] = {
     "use_parallel_residual": True,
     "attention_bias": True,
     "tie_word_embeddings": False,
-    "rotary_pct": 0.25,
-    "rotary_emb_base": 10_000.0,
-    "rope_scaling": None,
-    "rope_parameters": None,
+    "rotary_pct": positive(0.25),
+    "rotary_emb_base": positive(10_000.0),
+    "rope_scaling": table(),
+    "rope_parameters": table(),
 }
 TINY = {
     "vocab_size": 61,

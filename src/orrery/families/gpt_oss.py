@@ -13,6 +13,7 @@ from orrery.checkpoints.layouts import Stacked
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _decoders, _mixture, _parts, _windows
 from orrery.families._config import Config
+from orrery.families._keys import count, items, plain, positive, size, table
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Sinks
 from orrery.nn.feedforward.clamped import ClampedGatedMLP
@@ -21,30 +22,30 @@ from orrery.nn.feedforward.routers import Normalised, SoftmaxRouter, TopK
 
 ARCHITECTURE = "GptOssForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 201088,
-    "hidden_size": 2880,
-    "intermediate_size": 2880,
-    "num_hidden_layers": 36,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 8,
-    "head_dim": 64,
+    "vocab_size": size(201088),
+    "hidden_size": size(2880),
+    "intermediate_size": size(2880),
+    "num_hidden_layers": size(36),
+    "num_attention_heads": size(64),
+    "num_key_value_heads": size(8, null=True),
+    "head_dim": size(64, null=True),
     "num_local_experts": 128,
-    "num_experts_per_tok": 4,
+    "num_experts_per_tok": size(4),
     "swiglu_alpha": 1.702,
     "swiglu_limit": 7.0,
     "max_position_embeddings": 131072,
-    "sliding_window": 128,
-    "layer_types": None,
+    "sliding_window": count(128, null=True),
+    "layer_types": items(),
     "rms_norm_eps": 1e-5,
     "attention_bias": True,
     "attention_dropout": 0.0,
     "tie_word_embeddings": False,
-    "rope_theta": 150_000.0,
-    "rope_scaling": None,
-    "rope_parameters": {
+    "rope_theta": positive(150_000.0),
+    "rope_scaling": table(),
+    "rope_parameters": table({
         "rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,
         "original_max_position_embeddings": 4096,
-    },
+    }, null=True),
 }  # fmt: skip
 TINY = {
     "vocab_size": 61,
@@ -87,7 +88,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules
     """Return the rules of the files, in which a layer's experts are one tensor."""
     theirs, ours = _mixture.THEIRS, _mixture.OURS
-    experts = range({**DEFAULTS, **config}["num_local_experts"])
+    experts = range({**plain(DEFAULTS), **config}["num_local_experts"])
 
     def stacked(name: str, *parts: str, turned: bool = False) -> Rule:
         each = tuple(f"{ours}.experts.{x}.{part}" for x in experts for part in parts)

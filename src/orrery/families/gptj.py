@@ -11,6 +11,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _gpt, _legacy_names, _parts
 from orrery.families._config import Config
+from orrery.families._keys import size
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.heads import LanguageModelHead
@@ -19,13 +20,13 @@ from orrery.nn.positions.rotary import Rotary
 
 ARCHITECTURE = "GPTJForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50400,
+    "vocab_size": size(50400),
     "n_positions": 2048,
-    "n_embd": 4096,
-    "n_layer": 28,
+    "n_embd": size(4096),
+    "n_layer": size(28),
     "n_head": 16,
-    "rotary_dim": 64,
-    "n_inner": None,
+    "rotary_dim": size(64),
+    "n_inner": size(None),
     "activation_function": "gelu_new",
     "resid_pdrop": 0.0,
     "embd_pdrop": 0.0,

@@ -10,6 +10,7 @@ from typing import Any
 
 from orrery.families import _decoders, _parts
 from orrery.families._config import Config
+from orrery.families._keys import positive
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.norms import RMSNorm
@@ -21,8 +22,8 @@ DEFAULTS: Mapping[str, Any] = {
     **_decoders.DEFAULTS,
     "embedding_multiplier": 1.0,
     "residual_multiplier": 1.0,
-    "attention_multiplier": 1.0,
-    "logits_scaling": 1.0,
+    "attention_multiplier": positive(1.0),
+    "logits_scaling": positive(1.0),
     "rms_norm_eps": 1e-6,
     "attention_bias": False,
     "mlp_bias": False,

@@ -11,6 +11,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule
 from orrery.families import _translation
 from orrery.families._config import Config
+from orrery.families._keys import size
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.alignment_score import Additive, Dot, General
 from orrery.nn.recurrent.encoders import StackedLSTMEncoder
@@ -18,7 +19,7 @@ from orrery.nn.recurrent.luong import InputFeedingLSTM
 
 ARCHITECTURE = "LuongAttention"
 LIBRARY = "orrery"
-DEFAULTS = {**_translation.DEFAULTS, "num_layers": 4, "score": "general"}
+DEFAULTS = {**_translation.DEFAULTS, "num_layers": size(4), "score": "general"}
 TINY = {**_translation.TINY, "num_layers": 2}
 
 

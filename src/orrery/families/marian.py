@@ -11,6 +11,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename
 from orrery.families import _bart
 from orrery.families._config import Config
+from orrery.families._keys import count, size, token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.positions.sinusoidal import SinusoidalPositions
@@ -18,10 +19,10 @@ from orrery.nn.positions.sinusoidal import SinusoidalPositions
 ARCHITECTURE = "MarianMTModel"
 DEFAULTS: Mapping[str, Any] = {
     **_bart.DEFAULTS,
-    "vocab_size": 58101,
-    "decoder_vocab_size": None,
+    "vocab_size": size(58101),
+    "decoder_vocab_size": count(None),
     "share_encoder_decoder_embeddings": True,
-    "decoder_start_token_id": 58100,
+    "decoder_start_token_id": token(58100),
 }
 TINY = {**_bart.TINY, "share_encoder_decoder_embeddings": False}
 _NORMS = _bart.Norms(slot="out", embedding=False, final=False)

@@ -10,6 +10,7 @@ from typing import Any
 
 from orrery.families import _decoders, _windows
 from orrery.families._config import Config
+from orrery.families._keys import count, size
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
 from orrery.nn.stack import repeat
@@ -17,10 +18,10 @@ from orrery.nn.stack import repeat
 ARCHITECTURE = "MistralForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
     **_decoders.DEFAULTS,
-    "intermediate_size": 14336,
-    "num_key_value_heads": 8,
+    "intermediate_size": size(14336),
+    "num_key_value_heads": size(8, null=True),
     "max_position_embeddings": 131072,
-    "sliding_window": 4096,
+    "sliding_window": count(4096, null=True),
     "rms_norm_eps": 1e-6,
 }
 TINY = {

@@ -10,27 +10,28 @@ from typing import Any
 from orrery.checkpoints.rules import renames
 from orrery.families import _decoders, _mixture, _rotary, _windows
 from orrery.families._config import Config
+from orrery.families._keys import count, positive, size
 from orrery.models.decoder import Decoder
 
 ARCHITECTURE = "MixtralForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 32000,
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "head_dim": None,
+    "vocab_size": size(32000),
+    "hidden_size": size(4096),
+    "intermediate_size": size(14336),
+    "num_hidden_layers": size(32),
+    "num_attention_heads": size(32),
+    "num_key_value_heads": size(8, null=True),
+    "head_dim": size(None),
     "num_local_experts": 8,
-    "num_experts_per_tok": 2,
+    "num_experts_per_tok": size(2),
     "hidden_act": "silu",
     "max_position_embeddings": 131072,
-    "sliding_window": None,
+    "sliding_window": count(None),
     "rms_norm_eps": 1e-5,
     "attention_dropout": 0.0,
     "tie_word_embeddings": False,
     **_rotary.DEFAULTS,
-    "rope_theta": 1_000_000.0,
+    "rope_theta": positive(1_000_000.0),
 }
 TINY = {
     "vocab_size": 61,

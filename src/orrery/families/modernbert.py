@@ -13,6 +13,7 @@ from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.errors import ModelFileError
 from orrery.families import _decoders, _heads, _parts, _rotary, _windows
 from orrery.families._config import Config
+from orrery.families._keys import items, size, table, text
 from orrery.models.encoder import Encoder
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
@@ -27,20 +28,20 @@ from orrery.nn.stack import Stack
 
 ARCHITECTURE = "ModernBertForMaskedLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50368,
-    "hidden_size": 768,
-    "intermediate_size": 1152,
-    "num_hidden_layers": 22,
-    "num_attention_heads": 12,
-    "hidden_activation": "gelu",
+    "vocab_size": size(50368),
+    "hidden_size": size(768),
+    "intermediate_size": size(1152),
+    "num_hidden_layers": size(22),
+    "num_attention_heads": size(12),
+    "hidden_activation": text("gelu", null=True),
     "max_position_embeddings": 8192,
     "norm_eps": 1e-5,
     "norm_bias": False,
     "attention_bias": False,
     "attention_dropout": 0.0,
-    "layer_types": None,
-    "global_attn_every_n_layers": 3,
-    "rope_parameters": None,
+    "layer_types": items(),
+    "global_attn_every_n_layers": size(3),
+    "rope_parameters": table(),
     "global_rope_theta": 160_000.0,
     "local_rope_theta": 10_000.0,
     "local_attention": 128,

@@ -12,6 +12,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.families import _parts
 from orrery.families._config import Config
+from orrery.families._keys import size, table
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
 from orrery.nn.attention.sources import SelfSource
@@ -27,13 +28,13 @@ from orrery.nn.stack import Stack, repeat
 
 ARCHITECTURE = "MptForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50368,
-    "d_model": 2048,
+    "vocab_size": size(50368),
+    "d_model": size(2048),
     "n_heads": 16,
-    "n_layers": 24,
+    "n_layers": size(24),
     "max_seq_len": 2048,
     "layer_norm_epsilon": 1e-5,
-    "attn_config": None,
+    "attn_config": table(),
     "tie_word_embeddings": True,
 }
 _ATTENTION: Mapping[str, Any] = {"attn_pdrop": 0.0, "softmax_scale": None, "clip_qkv": None}

@@ -13,18 +13,19 @@ from typing import Any
 from orrery.checkpoints.rules import Rule
 from orrery.families import t5
 from orrery.families._config import Config
+from orrery.families._keys import size, token
 from orrery.models.encoder_decoder import EncoderDecoder
 
 ARCHITECTURE = "MT5ForConditionalGeneration"
 DEFAULTS: Mapping[str, Any] = {
     **t5.DEFAULTS,
-    "vocab_size": 250112,
-    "d_ff": 1024,
-    "num_layers": 8,
+    "vocab_size": size(250112),
+    "d_ff": size(1024),
+    "num_layers": size(8),
     "num_heads": 6,
     "feed_forward_proj": "gated-gelu",
     "scale_decoder_outputs": False,
-    "decoder_start_token_id": 0,
+    "decoder_start_token_id": token(0),
 }
 LEGACY_NAMES = t5.LEGACY_NAMES
 TINY = {**t5.TINY, "num_layers": 2, "num_decoder_layers": 2}

@@ -12,6 +12,7 @@ from typing import Any
 
 from orrery.checkpoints.rules import rename
 from orrery.families._config import Config
+from orrery.families._keys import size
 from orrery.models.decoder import Decoder
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
@@ -24,8 +25,8 @@ from orrery.nn.time_delay import TimeDelay
 ARCHITECTURE = "NPLMLanguageModel"
 LIBRARY = "orrery"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 16383,
-    "hidden_size": 100,
+    "vocab_size": size(16383),
+    "hidden_size": size(100),
     "order": 5,
     "direct": True,
     "dropout": 0.0,

@@ -9,6 +9,7 @@ from typing import Any
 
 from orrery.families import _decoders, _parts
 from orrery.families._config import Config
+from orrery.families._keys import number, size
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.sources import SelfSource
 from orrery.nn.elementwise import Clamp
@@ -19,8 +20,8 @@ from orrery.nn.stack import repeat
 ARCHITECTURE = "OlmoForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
     **_decoders.DEFAULTS,
-    "vocab_size": 50304,
-    "clip_qkv": None,
+    "vocab_size": size(50304),
+    "clip_qkv": number(None),
     "attention_bias": False,
 }
 TINY = {

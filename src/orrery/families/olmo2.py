@@ -9,6 +9,7 @@ from typing import Any
 
 from orrery.families import _decoders, _parts
 from orrery.families._config import Config
+from orrery.families._keys import size
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
 from orrery.nn.stack import repeat
@@ -16,7 +17,7 @@ from orrery.nn.stack import repeat
 ARCHITECTURE = "Olmo2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
     **_decoders.DEFAULTS,
-    "vocab_size": 50304,
+    "vocab_size": size(50304),
     "rms_norm_eps": 1e-5,
     "attention_bias": False,
 }

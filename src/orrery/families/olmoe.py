@@ -10,6 +10,7 @@ from typing import Any
 
 from orrery.families import _decoders, _mixture, _parts, _rotary
 from orrery.families._config import Config
+from orrery.families._keys import number, size
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.sources import SelfSource
 from orrery.nn.elementwise import Clamp
@@ -19,16 +20,16 @@ from orrery.nn.residual import Chain, Identity
 
 ARCHITECTURE = "OlmoeForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50304,
-    "hidden_size": 2048,
-    "intermediate_size": 2048,
-    "num_hidden_layers": 16,
-    "num_attention_heads": 16,
-    "num_key_value_heads": None,
-    "head_dim": None,
+    "vocab_size": size(50304),
+    "hidden_size": size(2048),
+    "intermediate_size": size(2048),
+    "num_hidden_layers": size(16),
+    "num_attention_heads": size(16),
+    "num_key_value_heads": size(None),
+    "head_dim": size(None),
     "num_experts": 64,
-    "num_experts_per_tok": 8,
-    "clip_qkv": None,
+    "num_experts_per_tok": size(8),
+    "clip_qkv": number(None),
     "norm_topk_prob": False,
     "hidden_act": "silu",
     "max_position_embeddings": 4096,

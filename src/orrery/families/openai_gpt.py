@@ -11,6 +11,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _gpt, _legacy_names, _parts
 from orrery.families._config import Config
+from orrery.families._keys import size
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.norms import LayerNorm
@@ -18,10 +19,10 @@ from orrery.nn.norms import LayerNorm
 MODEL_TYPE = "openai-gpt"
 ARCHITECTURE = "OpenAIGPTLMHeadModel"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 40478,
+    "vocab_size": size(40478),
     "n_positions": 512,
-    "n_embd": 768,
-    "n_layer": 12,
+    "n_embd": size(768),
+    "n_layer": size(12),
     "n_head": 12,
     "afn": "gelu",
     "resid_pdrop": 0.1,

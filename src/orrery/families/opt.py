@@ -11,6 +11,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _decoders, _legacy_names, _parts
 from orrery.families._config import Config
+from orrery.families._keys import size
 from orrery.models.decoder import Decoder
 from orrery.nn.elementwise import Projection
 from orrery.nn.feedforward.mlp import MLP
@@ -22,17 +23,17 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "OPTForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50272,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "ffn_dim": 3072,
+    "vocab_size": size(50272),
+    "hidden_size": size(768),
+    "num_hidden_layers": size(12),
+    "ffn_dim": size(3072),
     "max_position_embeddings": 2048,
     "do_layer_norm_before": True,
     "_remove_final_layer_norm": False,
-    "word_embed_proj_dim": None,
+    "word_embed_proj_dim": size(None),
     "dropout": 0.1,
     "attention_dropout": 0.0,
-    "num_attention_heads": 12,
+    "num_attention_heads": size(12),
     "activation_function": "relu",
     "enable_bias": True,
     "layer_norm_elementwise_affine": True,

@@ -10,11 +10,12 @@ from typing import Any
 from orrery.checkpoints.rules import Rule
 from orrery.families import _bart
 from orrery.families._config import Config
+from orrery.families._keys import token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.positions.sinusoidal_table import SinusoidalTable
 
 ARCHITECTURE = "PegasusForConditionalGeneration"
-DEFAULTS: Mapping[str, Any] = {**_bart.DEFAULTS, "decoder_start_token_id": 0}
+DEFAULTS: Mapping[str, Any] = {**_bart.DEFAULTS, "decoder_start_token_id": token(0)}
 TINY = _bart.TINY
 LEGACY_NAMES = _bart.LEGACY_NAMES
 _NORMS = _bart.Norms(slot="pre", embedding=False, final=True)

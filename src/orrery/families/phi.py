@@ -11,6 +11,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _decoders, _parts, _rotary
 from orrery.families._config import Config
+from orrery.families._keys import positive, size
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.norms import HeadNorm, LayerNorm
@@ -19,12 +20,12 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "PhiForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 51200,
-    "hidden_size": 2048,
-    "intermediate_size": 8192,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 32,
-    "num_key_value_heads": None,
+    "vocab_size": size(51200),
+    "hidden_size": size(2048),
+    "intermediate_size": size(8192),
+    "num_hidden_layers": size(24),
+    "num_attention_heads": size(32),
+    "num_key_value_heads": size(None),
     "resid_pdrop": 0.0,
     "embd_pdrop": 0.0,
     "attention_dropout": 0.0,
@@ -33,7 +34,7 @@ DEFAULTS: Mapping[str, Any] = {
     "layer_norm_eps": 1e-5,
     "qk_layernorm": False,
     "tie_word_embeddings": False,
-    "partial_rotary_factor": 0.5,
+    "partial_rotary_factor": positive(0.5),
     **_rotary.DEFAULTS,
 }
 TINY = {

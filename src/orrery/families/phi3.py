@@ -12,6 +12,7 @@ from typing import Any
 from orrery.checkpoints.rules import fused, rename
 from orrery.families import _decoders, _parts, _rotary, _windows
 from orrery.families._config import Config
+from orrery.families._keys import count, positive, size
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
 from orrery.nn.positions.rotary import Rotary
@@ -19,20 +20,20 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "Phi3ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 32064,
-    "hidden_size": 3072,
-    "intermediate_size": 8192,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": None,
+    "vocab_size": size(32064),
+    "hidden_size": size(3072),
+    "intermediate_size": size(8192),
+    "num_hidden_layers": size(32),
+    "num_attention_heads": size(32),
+    "num_key_value_heads": size(None),
     "resid_pdrop": 0.0,
     "attention_dropout": 0.0,
     "hidden_act": "silu",
     "max_position_embeddings": 4096,
     "rms_norm_eps": 1e-5,
-    "sliding_window": None,
+    "sliding_window": count(None),
     "tie_word_embeddings": False,
-    "partial_rotary_factor": 1.0,
+    "partial_rotary_factor": positive(1.0),
     "original_max_position_embeddings": 4096,
     **_rotary.DEFAULTS,
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 from orrery.families import _decoders, _windows
 from orrery.families._config import Config
+from orrery.families._keys import count, items, size
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases
 from orrery.nn.norms import RMSNorm
@@ -16,14 +17,14 @@ from orrery.nn.norms import RMSNorm
 ARCHITECTURE = "Qwen2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
     **_decoders.DEFAULTS,
-    "vocab_size": 151936,
-    "intermediate_size": 22016,
-    "num_key_value_heads": 32,
+    "vocab_size": size(151936),
+    "intermediate_size": size(22016),
+    "num_key_value_heads": size(32, null=True),
     "max_position_embeddings": 32768,
     "use_sliding_window": False,
-    "sliding_window": 4096,
+    "sliding_window": count(4096, null=True),
     "max_window_layers": 28,
-    "layer_types": None,
+    "layer_types": items(),
     "rms_norm_eps": 1e-6,
 }
 TINY = {

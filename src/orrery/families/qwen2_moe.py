@@ -15,33 +15,34 @@ from typing import Any
 from orrery.checkpoints.rules import renames
 from orrery.families import _decoders, _mixture, _rotary, _windows
 from orrery.families._config import Config
+from orrery.families._keys import count, items, size
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases
 from orrery.nn.residual import Gated
 
 ARCHITECTURE = "Qwen2MoeForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 151936,
-    "hidden_size": 2048,
-    "intermediate_size": 5632,
-    "moe_intermediate_size": 1408,
-    "shared_expert_intermediate_size": 5632,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 16,
-    "head_dim": None,
+    "vocab_size": size(151936),
+    "hidden_size": size(2048),
+    "intermediate_size": size(5632),
+    "moe_intermediate_size": size(1408),
+    "shared_expert_intermediate_size": size(5632),
+    "num_hidden_layers": size(24),
+    "num_attention_heads": size(16),
+    "num_key_value_heads": size(16, null=True),
+    "head_dim": size(None),
     "num_experts": 60,
-    "num_experts_per_tok": 4,
+    "num_experts_per_tok": size(4),
     "norm_topk_prob": False,
-    "decoder_sparse_step": 1,
-    "mlp_only_layers": None,
+    "decoder_sparse_step": size(1),
+    "mlp_only_layers": items(),
     "qkv_bias": True,
     "hidden_act": "silu",
     "max_position_embeddings": 32768,
     "use_sliding_window": False,
-    "sliding_window": 4096,
+    "sliding_window": count(4096, null=True),
     "max_window_layers": 28,
-    "layer_types": None,
+    "layer_types": items(),
     "rms_norm_eps": 1e-6,
     "attention_dropout": 0.0,
     "tie_word_embeddings": False,

@@ -9,21 +9,22 @@ from typing import Any
 
 from orrery.families import _decoders, _parts, _windows
 from orrery.families._config import Config
+from orrery.families._keys import count, items, size
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import HeadNorm, RMSNorm
 
 ARCHITECTURE = "Qwen3ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
     **_decoders.DEFAULTS,
-    "vocab_size": 151936,
-    "intermediate_size": 22016,
-    "num_key_value_heads": 32,
-    "head_dim": 128,
+    "vocab_size": size(151936),
+    "intermediate_size": size(22016),
+    "num_key_value_heads": size(32, null=True),
+    "head_dim": size(128, null=True),
     "max_position_embeddings": 32768,
     "use_sliding_window": False,
-    "sliding_window": 4096,
+    "sliding_window": count(4096, null=True),
     "max_window_layers": 28,
-    "layer_types": None,
+    "layer_types": items(),
     "rms_norm_eps": 1e-6,
     "attention_bias": False,
 }

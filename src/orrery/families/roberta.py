@@ -13,10 +13,11 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule
 from orrery.families import _roberta
+from orrery.families._keys import size
 from orrery.models.encoder import Encoder
 
 ARCHITECTURE = "RobertaForMaskedLM"
-DEFAULTS: Mapping[str, Any] = {**_roberta.DEFAULTS, "vocab_size": 50265}
+DEFAULTS: Mapping[str, Any] = {**_roberta.DEFAULTS, "vocab_size": size(50265)}
 TINY = _roberta.TINY
 
 

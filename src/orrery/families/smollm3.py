@@ -11,32 +11,33 @@ from typing import Any
 from orrery.errors import ModelFileError
 from orrery.families import _decoders, _parts, _rotary, _windows
 from orrery.families._config import Config
+from orrery.families._keys import count, items, positive, size
 from orrery.models.decoder import Decoder
 from orrery.nn.norms import RMSNorm
 
 ARCHITECTURE = "SmolLM3ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 128256,
-    "hidden_size": 2048,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 36,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 4,
-    "head_dim": None,
+    "vocab_size": size(128256),
+    "hidden_size": size(2048),
+    "intermediate_size": size(11008),
+    "num_hidden_layers": size(36),
+    "num_attention_heads": size(16),
+    "num_key_value_heads": size(4, null=True),
+    "head_dim": size(None),
     "hidden_act": "silu",
     "max_position_embeddings": 32768,
-    "no_rope_layers": None,
-    "no_rope_layer_interval": 4,
+    "no_rope_layers": items(),
+    "no_rope_layer_interval": size(4),
     "use_sliding_window": False,
-    "sliding_window": None,
-    "layer_types": None,
+    "sliding_window": count(None),
+    "layer_types": items(),
     "rms_norm_eps": 1e-6,
     "attention_bias": False,
     "mlp_bias": False,
     "attention_dropout": 0.0,
     "tie_word_embeddings": True,
     **_rotary.DEFAULTS,
-    "rope_theta": 2_000_000.0,
+    "rope_theta": positive(2_000_000.0),
 }
 TINY = {
     "vocab_size": 61,

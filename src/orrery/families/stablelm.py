@@ -12,6 +12,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename
 from orrery.families import _decoders, _parts, _rotary
 from orrery.families._config import Config
+from orrery.families._keys import positive, size
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import Biases
 from orrery.nn.block import Block
@@ -21,12 +22,12 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "StableLmForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50304,
-    "intermediate_size": 6912,
-    "hidden_size": 2560,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 32,
+    "vocab_size": size(50304),
+    "intermediate_size": size(6912),
+    "hidden_size": size(2560),
+    "num_hidden_layers": size(32),
+    "num_attention_heads": size(32),
+    "num_key_value_heads": size(32, null=True),
     "hidden_act": "silu",
     "max_position_embeddings": 4096,
     "layer_norm_eps": 1e-5,
@@ -36,7 +37,7 @@ DEFAULTS: Mapping[str, Any] = {
     "hidden_dropout": 0.0,
     "attention_dropout": 0.0,
     "tie_word_embeddings": False,
-    "partial_rotary_factor": 0.25,
+    "partial_rotary_factor": positive(0.25),
     **_rotary.DEFAULTS,
 }
 TINY = {

@@ -11,6 +11,7 @@ from typing import Any
 from orrery.checkpoints.rules import renames
 from orrery.families import _decoders, _parts, _rotary, _windows
 from orrery.families._config import Config
+from orrery.families._keys import count, size
 from orrery.models.decoder import Decoder
 from orrery.nn.feedforward.mlp import MLP
 from orrery.nn.norms import LayerNorm
@@ -19,17 +20,17 @@ from orrery.nn.stack import repeat
 
 ARCHITECTURE = "Starcoder2ForCausalLM"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 49152,
-    "hidden_size": 3072,
-    "intermediate_size": 12288,
-    "num_hidden_layers": 30,
-    "num_attention_heads": 24,
-    "num_key_value_heads": 2,
-    "head_dim": None,
+    "vocab_size": size(49152),
+    "hidden_size": size(3072),
+    "intermediate_size": size(12288),
+    "num_hidden_layers": size(30),
+    "num_attention_heads": size(24),
+    "num_key_value_heads": size(2, null=True),
+    "head_dim": size(None),
     "hidden_act": "gelu_pytorch_tanh",
     "max_position_embeddings": 4096,
     "norm_epsilon": 1e-5,
-    "sliding_window": None,
+    "sliding_window": count(None),
     "attention_dropout": 0.0,
     "residual_dropout": 0.0,
     "embedding_dropout": 0.0,

@@ -10,13 +10,14 @@ from typing import Any
 from orrery.checkpoints.rules import Rule
 from orrery.families import _translation
 from orrery.families._config import Config
+from orrery.families._keys import size
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.recurrent.encoders import ReversedSource, StackedLSTMEncoder
 from orrery.nn.recurrent.luong import LSTMDecoder
 
 ARCHITECTURE = "SutskeverSeq2Seq"
 LIBRARY = "orrery"
-DEFAULTS = {**_translation.DEFAULTS, "num_layers": 4}
+DEFAULTS = {**_translation.DEFAULTS, "num_layers": size(4)}
 TINY = {**_translation.TINY, "num_layers": 2}
 
 

@@ -16,6 +16,7 @@ from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.errors import ModelFileError
 from orrery.families import _parts
 from orrery.families._config import ACTIVATIONS, Config
+from orrery.families._keys import size, token
 from orrery.families._seq2seq import STACKS, reader, start_token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention, ScoreSettings
@@ -33,15 +34,15 @@ from orrery.nn.stack import Stack, repeat
 
 ARCHITECTURE = "T5ForConditionalGeneration"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 32128,
-    "d_model": 512,
-    "d_kv": 64,
-    "d_ff": 2048,
-    "num_layers": 6,
-    "num_decoder_layers": None,
+    "vocab_size": size(32128),
+    "d_model": size(512),
+    "d_kv": size(64),
+    "d_ff": size(2048),
+    "num_layers": size(6),
+    "num_decoder_layers": size(None),
     "num_heads": 8,
-    "relative_attention_num_buckets": 32,
-    "relative_attention_max_distance": 128,
+    "relative_attention_num_buckets": size(32),
+    "relative_attention_max_distance": size(128),
     "dropout_rate": 0.1,
     "layer_norm_epsilon": 1e-6,
     "feed_forward_proj": "relu",
@@ -49,8 +50,8 @@ DEFAULTS: Mapping[str, Any] = {
     "is_gated_act": False,
     "tie_word_embeddings": True,
     "scale_decoder_outputs": True,
-    "decoder_start_token_id": None,
-    "pad_token_id": 0,
+    "decoder_start_token_id": token(None),
+    "pad_token_id": token(0),
     "n_positions": 512,
 }
 TINY = {

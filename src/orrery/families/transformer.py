@@ -16,6 +16,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename, renames
 from orrery.families import _parts
 from orrery.families._config import Config
+from orrery.families._keys import size, token
 from orrery.families._seq2seq import STACKS, reader, start_token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention
@@ -33,15 +34,15 @@ from orrery.nn.stack import Stack, repeat
 ARCHITECTURE = "Transformer"
 LIBRARY = "orrery"
 DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 37000,
-    "d_model": 512,
-    "d_ff": 2048,
-    "num_layers": 6,
+    "vocab_size": size(37000),
+    "d_model": size(512),
+    "d_ff": size(2048),
+    "num_layers": size(6),
     "num_heads": 8,
     "dropout": 0.1,
     "layer_norm_eps": 1e-5,
     "max_position_embeddings": 512,
-    "decoder_start_token_id": 1,
+    "decoder_start_token_id": token(1),
 }
 TINY = {
     "vocab_size": 61, "d_model": 24, "d_ff": 40, "num_layers": 2, "num_heads": 3, "max_position_embeddings": 48,

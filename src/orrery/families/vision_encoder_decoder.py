@@ -15,6 +15,7 @@ from orrery.checkpoints.rules import Rule, fused, rename
 from orrery.errors import ModelFileError
 from orrery.families import gpt2, vit
 from orrery.families._config import Config
+from orrery.families._keys import token
 from orrery.families._seq2seq import start_token
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.attention.multihead import MultiHeadAttention
@@ -30,8 +31,8 @@ ARCHITECTURE = "VisionEncoderDecoderModel"
 DEFAULTS: Mapping[str, Any] = {
     "encoder": {"model_type": "vit"},
     "decoder": {"model_type": "gpt2", "is_decoder": True, "add_cross_attention": True},
-    "decoder_start_token_id": None,
-    "bos_token_id": 50256,
+    "decoder_start_token_id": token(None),
+    "bos_token_id": token(50256),
 }
 """Of the two sides the reference has no default that fits; these are ViT base and GPT-2 small."""
 

@@ -15,6 +15,7 @@ from orrery.checkpoints.rules import Rule, rename
 from orrery.errors import ModelFileError
 from orrery.families import _heads
 from orrery.families._config import Config
+from orrery.families._keys import count, size
 from orrery.models.encoder import Encoder
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention, ScoreSettings
 from orrery.nn.block import Block
@@ -30,10 +31,10 @@ from orrery.nn.stack import Stack, repeat
 
 ARCHITECTURE = "ViTForImageClassification"
 DEFAULTS: Mapping[str, Any] = {
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
+    "hidden_size": size(768),
+    "num_hidden_layers": size(12),
+    "num_attention_heads": size(12),
+    "intermediate_size": size(3072),
     "hidden_act": "gelu",
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
@@ -42,7 +43,7 @@ DEFAULTS: Mapping[str, Any] = {
     "patch_size": 16,
     "num_channels": 3,
     "qkv_bias": True,
-    "pooler_output_size": None,
+    "pooler_output_size": count(None),
     "pooler_act": "tanh",
     **_heads.DEFAULTS,
 }

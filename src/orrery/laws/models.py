@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from orrery.families import load_family, names
 from orrery.laws.evidence import CannotRunError
-from orrery.models.calls import caps_scores, keeps_pattern
 from orrery.models.encoder_decoder import EncoderDecoder, EncoderDecoderState, Read
 from orrery.models.inputs import Batch
+from orrery.models.kernel_choice import caps_scores, keeps_pattern
 from orrery.models.model import Heads, ModelSpec
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
 from orrery.nn.attention.stored_pattern import stored_pattern

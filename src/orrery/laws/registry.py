@@ -66,11 +66,11 @@ CHECKS = (
     LawCheck("recurrence", "recurrence", "recurrence:check"),
     LawCheck("checkpoint", "checkpoint", "checkpoint:check"),
     LawCheck("sight", "sight", "sight:check"),
+    LawCheck("adapter", "adapter", "adapter:check"),
 )
 SLIDES = ("golden:slides", "mixtures:slides", "sizes:slides")
 LATER = {
     "recurrence: chunked form": "no linear attention is there yet",
-    "adapter: applied == merged": "no adapters are there yet",
     "batching: alone == in any batch": "no batching engine is there yet",
     "ranks: 1 process == N processes": "needs several processes; the tests of training run it",
     "resume: killed at any moment": "kills processes; the tests of training run it",

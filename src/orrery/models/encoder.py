@@ -9,9 +9,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.models.calls import default_kernel, tie
 from orrery.models.inputs import Batch, Inputs
-from orrery.models.model import Model, ModelSpec, build_heads
+from orrery.models.kernel_choice import default_kernel
+from orrery.models.model import Model, ModelSpec, build_heads, tie
 from orrery.models.places import placed
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.cache import UNCACHED

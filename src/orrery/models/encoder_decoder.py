@@ -9,10 +9,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from orrery.models.calls import check_start, default_kernel, real_of, tie
+from orrery.models.calls import check_start, real_of
 from orrery.models.encoder import Encoder
 from orrery.models.inputs import Batch, Inputs
-from orrery.models.model import Model, ModelSpec, build_heads
+from orrery.models.kernel_choice import default_kernel
+from orrery.models.model import Model, ModelSpec, build_heads, tie
 from orrery.models.places import placed
 from orrery.models.recurrent_encoder import RecurrentEncoder
 from orrery.nn.attention.kernels import Kernel

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery.errors import MachineError, ModelFileError
-from orrery.models.condensed import condense
+from orrery.models.distinct_blocks import distinct_blocks
 from orrery.models.model import ModelSpec
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.spec import traverse
@@ -52,7 +52,7 @@ def check_size(spec: ModelSpec, elements: int, path: Path) -> None:
         raise ModelFileError(
             f"{path} describes {experts:,} experts, more than any model has", "get the file again from its source"
         )
-    described = condense(spec).parameters()
+    described = distinct_blocks(spec).parameters()
     if described > _SLACK * elements:
         raise ModelFileError(
             f"{path} describes {described:,} parameters, the files hold {elements:,}",
@@ -71,7 +71,7 @@ def check_memory(spec: ModelSpec, copies: int, source: str) -> None:
     Raises:
         MachineError: names both sizes.
     """
-    needed = condense(spec).parameters() * copies * 4
+    needed = distinct_blocks(spec).parameters() * copies * 4
     there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > there:
         raise MachineError(

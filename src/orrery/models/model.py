@@ -13,6 +13,7 @@ from orrery.errors import UsageError
 from orrery.models.inputs import HOW, Batch, Inputs
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.context import Taps
+from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Tokens
 from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
@@ -104,6 +105,21 @@ def build_heads(spec: ModelSpec) -> nn.ModuleDict:
     return nn.ModuleDict({name: head.build(spec.width) for name, head in spec.heads.items()})
 
 
+def tie(table: nn.Embedding, head: LanguageModelHead) -> None:
+    """Let a head use the embedding table itself.
+
+    Raises:
+        UsageError: their shapes differ.
+    """
+    if table.weight.shape != head.vocabulary.weight.shape:
+        raise UsageError(
+            f"a tied head needs a table of {tuple(head.vocabulary.weight.shape)}, "
+            f"the embeddings have {tuple(table.weight.shape)}",
+            "untie the head (concatenated positions leave narrower embeddings)",
+        )
+    head.vocabulary.weight = table.weight
+
+
 class Model(nn.Module, ABC):
     """``heads(stream(batch))``: one call for every assembly.
 
@@ -123,6 +139,8 @@ class Model(nn.Module, ABC):
     """Patterns of what tensors were called in files of earlier versions, and what stands in the place of a match."""
     scan: str | None = None
     """The form of mixers with a state; ``None`` is each mixer's own."""
+    transforms: tuple[Any, ...] = ()
+    """What was done to the finished model, in order: the ``Transform``s of the package ``tuning``."""
     how: ClassVar[frozenset[str]]
     """Which of the fields that say how to read this assembly can follow."""
 

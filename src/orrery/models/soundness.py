@@ -35,15 +35,22 @@ def check_whole(spec: Any) -> ModelSpec:
     for path, node in traverse(spec):
         if isinstance(node, Stack.Spec) and not node.blocks:
             raise ModelFileError(f"{path} has no blocks", "a model has at least one layer")
-        for name, hint in _hints(type(node)).items():
-            if fault := _fault(name, getattr(node, name), hint):
-                raise ModelFileError(f"{f'{path}.' if path else ''}{name} {fault}", "correct the setting")
+        if fault := fault_of(node):
+            raise ModelFileError(f"{f'{path}.' if path else ''}{fault}", "correct the setting")
     return spec
 
 
+def fault_of(settings: Any) -> str | None:
+    """Say which field of a record of settings has a value that cannot be meant, if any has."""
+    for name, hint in _hints(settings.__class__).items():
+        if fault := _fault(name, getattr(settings, name), hint):
+            return f"{name} {fault}"
+    return None
+
+
 @functools.cache
-def _hints(kind: type[Value]) -> dict[str, Any]:
-    """Return the annotations of the fields of a spec."""
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    """Return the annotations of the fields of a record of settings."""
     hints = typing.get_type_hints(kind)
     return {f.name: hints[f.name] for f in dataclasses.fields(kind)}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,11 @@ from orrery.models.model import ModelSpec
 from orrery.models.soundness import check_whole, describes_a_model
 from orrery.nn.spec import from_json
 from orrery.reading.files import CONFIG, read_json
+from orrery.tuning import TRANSFORMS, Transform
+from orrery.tuning import from_json as transforms_of
+
+FAMILY, CONFIGURATION = "family", "config"
+"""The keys of spec.json for the published layout that a model can be saved in."""
 
 
 def published(config: Mapping[str, Any], path: Path) -> ModelSpec:
@@ -27,8 +33,25 @@ def published(config: Mapping[str, Any], path: Path) -> ModelSpec:
         return check_whole(spec_of(rules, config))
 
 
-def own(path: Path) -> ModelSpec:
-    """Return the architecture of a ``spec.json``.
+@dataclass(frozen=True)
+class Described:
+    """What the files of a model say of it before its weights are read.
+
+    Attributes:
+        spec: the architecture.
+        transforms: what was done to the finished model, in order.
+        family: the ``model_type`` that the model can be saved as, where the file names one.
+        config: its configuration.
+    """
+
+    spec: ModelSpec
+    transforms: tuple[Transform, ...] = ()
+    family: str | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+def own(path: Path) -> Described:
+    """Return what a ``spec.json`` says.
 
     Raises:
         ModelFileError: it describes nothing that can be built.
@@ -36,18 +59,30 @@ def own(path: Path) -> ModelSpec:
     content = read_json(path)
     with describes_a_model(path):
         check_numbers(content, path)
-        return check_whole(from_json(content))
+        transforms, family, config = (content.pop(key, None) for key in (TRANSFORMS, FAMILY, CONFIGURATION))
+        if not isinstance(family, str | None) or not isinstance(config, dict | None):
+            raise ModelFileError(f"{FAMILY} or {CONFIGURATION} is of another type", "a name and an object are expected")
+        return Described(check_whole(from_json(content)), transforms_of(transforms or []), family, config or {})
 
 
-def of_folder(folder: Path) -> ModelSpec:
-    """Return the architecture of the model in a folder.
+def described(folder: Path) -> Described:
+    """Return what the files of a folder say of its model.
 
     Raises:
         ModelFileError: its file is damaged or describes nothing that can be built.
     """
     if (folder / SPEC).is_file():
         return own(folder / SPEC)
-    return published(read_json(folder / CONFIG), folder / CONFIG)
+    return Described(published(read_json(folder / CONFIG), folder / CONFIG))
+
+
+def of_folder(folder: Path) -> ModelSpec:
+    """Return the architecture of the model in a folder, without the transforms that were done to it.
+
+    Raises:
+        ModelFileError: its file is damaged or describes nothing that can be built.
+    """
+    return described(folder).spec
 
 
 def of_family(name: str, config: Path | None = None) -> ModelSpec:

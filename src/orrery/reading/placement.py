@@ -36,7 +36,7 @@ def place(model: nn.Module, device: torch.device, dtype: str = "auto") -> None:
     """Bring a model to a device in a dtype.
 
     ``stored`` keeps what the file has. ``auto`` does too, except that 16-bit weights become float32 on a CPU, where
-    the laws are exact in float32 and few processors compute faster in 16 bits.
+    the laws are exact in float32 and few processors compute faster in 16 bits. Whole numbers stay what they are.
 
     Raises:
         UsageError: no such dtype.
@@ -46,7 +46,7 @@ def place(model: nn.Module, device: torch.device, dtype: str = "auto") -> None:
     if dtype in DTYPES:
         model.to(device, DTYPES[dtype])
         return
-    halves = any(parameter.dtype.itemsize < 4 for parameter in model.parameters())
+    halves = any(p.is_floating_point() and p.dtype.itemsize < 4 for p in model.parameters())
     model.to(device)
     if dtype == "auto" and device.type == "cpu" and halves:
         model.to(torch.float32)

@@ -1,6 +1,6 @@
 """Reading a model from a folder: a Hugging Face folder, a checkpoint, or a run, which holds both."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,10 @@ import yaml
 from orrery.checkpoints import manifest, succession
 from orrery.checkpoints.names import FOLDER as CHECKPOINT
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
-from orrery.errors import ModelFileError
+from orrery.errors import ModelFileError, UsageError
 from orrery.families import current_names, load_family, rules_of
-from orrery.models.empty import build_empty
 from orrery.models.limits import check_size
+from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model, ModelSpec
 from orrery.models.soundness import describes_a_model
 from orrery.reading import hub
@@ -22,6 +22,7 @@ from orrery.reading.files import CONFIG, GENERATION, Weights, open_weights, read
 from orrery.reading.weights import check_fit, fill, from_theirs
 from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.chat.folder import read_templates
+from orrery.tuning import Transform
 
 CHECKPOINTS, FINAL, RECIPE = "checkpoints", "final", "config.yaml"
 RECIPE_LIMIT = 100_000
@@ -140,20 +141,29 @@ def read_published(folder: Path, weights: Weights | None = None) -> Stored:
     return Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
 
 
-def _build(spec: ModelSpec, path: Path) -> Model:
+def _build(spec: ModelSpec, path: Path, transforms: Sequence[Transform] = ()) -> Model:
+    """Return the model without memory, with what was done to it done again."""
     with describes_a_model(path):
-        return build_empty(spec)
+        model = build_on_meta(spec)
+    try:
+        for transform in transforms:
+            model = transform.apply(model)
+    except UsageError as error:
+        message = f"{path}: the transforms do not fit the architecture: {error.message}"
+        raise ModelFileError(message, "get the file again from its source") from error
+    return model
 
 
 def _read_checkpoint(folder: Path) -> Stored:
     """Read weights under our own names, and what the run around them says of the family.
 
     Every byte is compared with the manifest, without which a checkpoint's folder is not accepted; the final model of
-    an architecture outside the families has none.
+    an architecture outside the families had none in earlier versions.
     """
     if CHECKPOINT.fullmatch(folder.name) or (folder / manifest.NAME).is_file():
         manifest.check_folder(folder, needed=(MODEL, SPEC))
-    model = _build(own(folder / SPEC), folder / SPEC)
+    described = own(folder / SPEC)
+    model = _build(described.spec, folder / SPEC, described.transforms)
     weights = open_weights(folder, model.current_name)
     check_fit(model, weights.empty())
     fill(model, weights)
@@ -162,10 +172,11 @@ def _read_checkpoint(folder: Path) -> Stored:
     # A recipe may leave the vocabulary and the start of targets to the tokenizer; the model knows what they were.
     known = {"vocab_size": size} if (size := model.spec.vocabulary) else {}
     known |= {} if model.first is None else {"decoder_start_token_id": model.first}
-    config = {**known, **(recipe.get("config") or {})}
+    config = {**known, **described.config, **(recipe.get("config") or {})}
     places = (folder, run, run / FINAL)
     chat = next(filter(None, map(read_templates, places)), {})
-    return Stored(folder, model, recipe.get("family"), config, {}, _tokenizer(*places), chat)
+    family = recipe.get("family") or described.family
+    return Stored(folder, model, family, config, _generation(folder), _tokenizer(*places), chat)
 
 
 def _generation(folder: Path) -> dict[str, Any]:

@@ -31,15 +31,20 @@ def refuse_buffers(model: nn.Module) -> None:
 def check_fit(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Compare names, shapes and kinds of tensors, which may be on the meta device, with a model's parameters.
 
+    A floating-point tensor may be of any width; whole numbers stand only where the model has the same.
+
     Raises:
-        ModelFileError: tensors are missing, unexpected, of another shape, or of whole numbers.
+        ModelFileError: tensors are missing, unexpected, of another shape, or of another kind of numbers.
     """
     own = weights_of(model)
     faults = {
         "missing": [name for name in own if name not in tensors],
         "unexpected": [name for name in tensors if name not in own],
         "of another shape": [n for n in own if n in tensors and own[n].shape != tensors[n].shape],
-        "of whole numbers": [name for name, tensor in tensors.items() if not tensor.is_floating_point()],
+        "of whole numbers": [
+            n for n, tensor in tensors.items() if _whole(tensor) and not (n in own and _whole(own[n]))
+        ],
+        "of other numbers": [n for n in own if n in tensors and _whole(own[n]) and own[n].dtype != tensors[n].dtype],
     }
     found = [f"{len(names)} {kind}: {', '.join(names[:10])}" for kind, names in faults.items() if names]
     if found:
@@ -57,7 +62,7 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """
     check_fit(model, tensors)
     own = weights_of(model)
-    new = {id(model.get_parameter(name)): nn.Parameter(tensors[name]) for name in own}
+    new = {id(model.get_parameter(name)): nn.Parameter(tensors[name], requires_grad=False) for name in own}
     for name, parameter in list(model.named_parameters(remove_duplicate=False)):
         owner, _, leaf = name.rpartition(".")
         setattr(model.get_submodule(owner), leaf, new[id(parameter)].requires_grad_(parameter.requires_grad))
@@ -91,6 +96,10 @@ def from_theirs(model: nn.Module, theirs: Mapping[str, Tensor], rules: tuple[Rul
             "if the head is the embedding table, set tie_word_embeddings to true in config.json",
         )
     return to_ours(theirs, rules, {name: tensor.shape for name, tensor in own.items()})
+
+
+def _whole(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point()
 
 
 def _equal(a: Tensor, b: Tensor) -> bool:

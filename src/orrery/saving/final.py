@@ -1,19 +1,15 @@
 """What a run shows while it learns and leaves behind: samples, and a folder that transformers loads as well."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from orrery.checkpoints.disk import write_text
-from orrery.checkpoints.tensors import write_tensors
 from orrery.generation.generate import Limits, generate
 from orrery.generation.samplers import sampler
-from orrery.nn.spec import to_json
+from orrery.saving.own import save_own
 from orrery.saving.save import save_model
 from orrery.training.building import Assembled
 from orrery.training.config import Recipe
-from orrery.training.state import model_tensors
 
 
 def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
@@ -28,10 +24,7 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
         save_model(folder, model, str(family), assembly.config, assembly.words, card, *beside)
 
     def own(model: Any, folder: Path) -> None:
-        write_tensors(folder / "model.safetensors", model_tensors(model))
-        write_text(folder / "spec.json", json.dumps(to_json(assembly.spec), indent=1) + "\n")
-        if assembly.tokenizer is not None:
-            assembly.tokenizer.save(folder)
+        save_own(folder, model, assembly.tokenizer)
 
     # A published layout has no place for heads that a recipe adds, and its card begins with the tokenizer.
     return own if family is None or recipe.model.heads or assembly.tokenizer is None else layout

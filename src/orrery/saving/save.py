@@ -13,7 +13,7 @@ from orrery.checkpoints.disk import fsync_file, fsync_folder, machine_errors
 from orrery.checkpoints.rules import to_theirs
 from orrery.checkpoints.tensors import write_tensors
 from orrery.errors import UsageError
-from orrery.families import Family, load_family, model_type, rules_of, spec_of
+from orrery.families import Family, defaults_of, load_family, model_type, rules_of, spec_of
 from orrery.models.dropout import without_dropout
 from orrery.models.model import Model
 from orrery.reading.files import CARD, CONFIG, GENERATION, WEIGHTS
@@ -23,6 +23,7 @@ from orrery.text.chat.folder import FILE as TEMPLATE
 from orrery.text.chat.folder import OTHERS as TEMPLATES
 from orrery.text.chat.folder import write_templates
 from orrery.text.tokenizer import FILES as TOKENIZER_FILES
+from orrery.tuning import describe, refuse_transformed
 
 MODEL_FILES = (CARD, CONFIG, GENERATION, WEIGHTS, *TOKENIZER_FILES, TEMPLATE, TEMPLATES)
 """What `save_model` leaves in a folder."""
@@ -68,12 +69,15 @@ def save_model(
         chat: chat templates by name; ``default`` becomes chat_template.jinja.
 
     Raises:
-        UsageError: the model is not what the configuration describes, or has a tensor that the file cannot hold.
+        UsageError: the model is not what the configuration describes, or has transforms, or a tensor that the file
+            cannot hold.
         MachineError: the disk refuses.
     """
     folder = Path(folder)
     rules = load_family(family)
+    refuse_transformed(model, "Hugging Face's layout cannot hold")
     refuse_buffers(model)
+    describe(model)
     ours = weights_of(model)
     if without_dropout(spec_of(rules, config)) != without_dropout(getattr(model, "spec", None)):
         raise UsageError(f"this model is not what its {family} configuration says", "save the configuration it has")
@@ -97,12 +101,12 @@ def save_model(
         texts = {CARD: model_card(family, model, card or {}), GENERATION: _json(tokens), CONFIG: _json(written)}
         writers: dict[str, Callable[[Path], object]] = {
             WEIGHTS: lambda path: write_tensors(path, theirs, {"format": "pt"}),
-            **{name: _text_writer(text) for name, text in texts.items()},
+            **{name: text_writer(text) for name, text in texts.items()},
         }
-        _write_all(folder, writers)
+        write_all(folder, writers)
 
 
-def _write_all(folder: Path, writers: Mapping[str, Callable[[Path], object]]) -> None:
+def write_all(folder: Path, writers: Mapping[str, Callable[[Path], object]]) -> None:
     """Write every file under a temporary name, and only when all are on the disk give them their own."""
     fresh = {name: folder / f".{name}.tmp-{os.getpid()}" for name in writers}
     try:
@@ -117,7 +121,8 @@ def _write_all(folder: Path, writers: Mapping[str, Callable[[Path], object]]) ->
             path.unlink(missing_ok=True)
 
 
-def _text_writer(text: str) -> Callable[[Path], object]:
+def text_writer(text: str) -> Callable[[Path], object]:
+    """Return what writes a text into a file."""
     return lambda path: path.write_text(text, encoding="utf-8")
 
 
@@ -139,7 +144,9 @@ def _read_control(rules: Family, config: Mapping[str, Any]) -> dict[str, int]:
     are never replaced. A default that nothing reads belongs to the published vocabulary and is not this model's.
     """
     spec = rules.spec(config)
-    left = {key: id for key, id in rules.DEFAULTS.items() if key in _CONTROL and key not in config and id is not None}
+    left = {
+        key: id for key, id in defaults_of(rules).items() if key in _CONTROL and key not in config and id is not None
+    }
     return {key: id for key, id in left.items() if rules.spec({**config, key: id + 1}) != spec}
 
 

@@ -14,6 +14,7 @@ from orrery.models.model import HIDDEN, ModelSpec
 from orrery.reading.read import Stored, read
 from orrery.reading.weights import weights_of
 from orrery.training.config import ModelSettings
+from orrery.tuning import refuse_transformed
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,14 @@ def base_of(settings: ModelSettings) -> Base | None:
 
     Raises:
         ModelFileError: there is no model, or its files are damaged.
+        UsageError: the model has transforms, which a recipe does not have.
     """
     if settings.begin is None:
         return None
     notes: list[str] = []
-    return Base(read(settings.begin, notes.append), notes)
+    stored = read(settings.begin, notes.append)
+    refuse_transformed(stored.model, "a recipe cannot begin from")
+    return Base(stored, notes)
 
 
 def with_heads(spec: ModelSpec, heads: Mapping[str, HeadSettings]) -> ModelSpec:

@@ -8,9 +8,9 @@ from orrery.checkpoints.json_file import read_json
 from orrery.data.seeds import derive_seed
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family
-from orrery.models.calls import default_kernel, keeps_pattern
 from orrery.models.dropout import pattern_dropout, with_dropout
 from orrery.models.initialise import initialise
+from orrery.models.kernel_choice import default_kernel, keeps_pattern
 from orrery.models.limits import check_memory, check_numbers
 from orrery.models.model import Model, ModelSpec
 from orrery.models.soundness import check_whole, describes_a_model

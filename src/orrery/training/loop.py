@@ -16,6 +16,7 @@ from orrery.checkpoints.store import FEWER, Checkpoint, CheckpointStore
 from orrery.data.seeds import derive_seed
 from orrery.data.sources import BatchSource
 from orrery.errors import RunError
+from orrery.models.model import Model
 from orrery.objectives import Objective
 from orrery.settings import bound_kernel_caches
 from orrery.training.config import Recipe
@@ -41,6 +42,7 @@ from orrery.training.state import (
     refuse_other_facts,
 )
 from orrery.training.step import StepLoss, accumulate, rows_of
+from orrery.tuning import describe, refuse_untrainable
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,8 @@ class Trainer:
         )
         torch.set_num_threads(self.precision.threads)
         self.model = self.parts.model.to(device).train()
+        refuse_untrainable(self.model)
+        self._description()
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
         self.learner = Learner(self.model, self.owned) if self.owned else self.model
         self.optimizer = build_optimizer(self.learner, self.settings.optimizer)
@@ -322,9 +326,14 @@ class Trainer:
             "facts": dict(self.parts.facts),
             "versions": {"orrery": orrery.__version__, "torch": torch.__version__},
         }
-        optimizer, spec = optimizer_tensors(self.learner, self.optimizer), self.parts.spec or {}
-        owned = model_tensors(self.owned)
+        optimizer, owned = optimizer_tensors(self.learner, self.optimizer), model_tensors(self.owned)
+        spec = self._description()
         return Checkpoint(self.progress.step, model_tensors(self.model), optimizer, state, spec, owned)
+
+    def _description(self) -> dict[str, Any]:
+        """Return what spec.json says; a model with a tensor that it does not describe is refused by name."""
+        given = self.parts.spec or {}
+        return describe(self.model) if given and isinstance(self.model, Model) else given
 
     def _finish(self) -> None:
         """Write the final model where the caller knows how, complete or not at all."""

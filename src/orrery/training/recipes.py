@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from orrery.checkpoints import strict_yaml
-from orrery.checkpoints.reading import read_text
+from orrery.checkpoints.strict_yaml import read_text
 from orrery.errors import UsageError
 from orrery.schema.section import Section
 from orrery.training.config import Recipe

@@ -3,7 +3,7 @@ import torch
 
 from orrery.accounting.spec_tree import Difference, Node, differences, lines, tree
 from orrery.families import load_family, names
-from orrery.models.condensed import condense
+from orrery.models.distinct_blocks import distinct_blocks
 
 
 def spec_of(family, **config):
@@ -24,7 +24,7 @@ def test_a_tree_counts_what_the_model_has(family):
     with torch.device("meta"):
         whole = sum(parameter.numel() for parameter in spec.build().parameters())
     found = tree(spec, family)
-    assert found.parameters == whole == condense(spec).parameters()
+    assert found.parameters == whole == distinct_blocks(spec).parameters()
     heavier_than_its_parts(found)
 
 

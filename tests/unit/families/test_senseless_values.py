@@ -6,7 +6,7 @@ import torch
 from orrery import families
 from orrery.errors import ModelFileError, OrreryError
 from orrery.families import load_family, names
-from orrery.families._kinds import kinds_of
+from orrery.families._keys import key_of
 
 IDS = torch.arange(2, 12).reshape(2, 5)
 
@@ -73,7 +73,16 @@ def test_null_where_it_has_a_meaning(name, key, value):
 
 @pytest.mark.parametrize("name", names())
 def test_every_key_that_is_null_by_default_has_its_kinds_told(name):
-    assert [key for key, value in load_family(name).DEFAULTS.items() if value is None and not kinds_of(key)] == []
+    said = {name: key_of(default) for name, default in load_family(name).DEFAULTS.items()}
+    assert [name for name, key in said.items() if key.default is None and not key.kinds] == []
+
+
+@pytest.mark.parametrize("key", ["num_hidden_layers", "num_key_value_heads", "head_dim"])
+def test_what_counts_is_whole_also_where_its_default_is_null(key):
+    family = load_family("llama")
+    with pytest.raises(ModelFileError, match=rf"{key} = '2\.5' is not a whole number"):
+        family.spec({**family.TINY, key: 2.5})
+    assert family.spec({**family.TINY, key: 2.0}) == family.spec({**family.TINY, key: 2})
 
 
 FROM_OUTSIDE = """

@@ -16,7 +16,7 @@ from orrery.inspection.checks import Mixing
 from orrery.inspection.definition import Beside, pieces
 from orrery.inspection.recorder import Recorder
 from orrery.inspection.trace import trace
-from orrery.models.calls import caps_scores
+from orrery.models.kernel_choice import caps_scores
 from orrery.nn.attention.kernels import eager, sdpa
 from tiny_models import randomised, tiny
 

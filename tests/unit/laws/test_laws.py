@@ -9,6 +9,7 @@ from orrery.errors import OrreryError
 from orrery.families import gpt2
 from orrery.laws import (
     accumulation,
+    adapter,
     cache,
     checkpoint,
     golden,
@@ -28,9 +29,11 @@ from orrery.nn import stack
 from orrery.nn.attention import kernels
 from orrery.nn.caches import SlotCache
 from orrery.nn.context import Context
+from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.masks import PLAIN_FULL, Causal
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training import step
+from orrery.tuning.lora import AdaptedLinear
 
 LAWS = {
     "cache": cache,
@@ -40,6 +43,7 @@ LAWS = {
     "kernel": kernel,
     "checkpoint": checkpoint,
     "sight": sight,
+    "adapter": adapter,
 }
 
 
@@ -102,6 +106,21 @@ def test_kernel_sees_a_missing_scale(monkeypatch):
 
     monkeypatch.setattr(models, "KERNELS", {"eager": kernels.eager, "sdpa": unscaled})
     assert {"sdpa == eager, logits, float32", "sdpa == eager, random masks and biases"} <= broken(kernel)
+
+
+def test_adapter_sees_a_merge_that_forgets_the_scale(monkeypatch):
+    matrix = AdaptedLinear.matrix
+    monkeypatch.setattr(AdaptedLinear, "matrix", lambda self: 2 * matrix(self) - self.stored())
+    assert len(broken(adapter)) == 2
+
+
+def test_adapter_sees_a_part_that_multiplies_with_a_matrix_without_its_linear(monkeypatch):
+    def past_the_linear(self, x_BLD, ctx):
+        matrix = getattr(self.gate, "stored", lambda: self.gate.weight)()
+        return self.down(self.activation(x_BLD @ matrix.mT) * self.up(x_BLD))
+
+    monkeypatch.setattr(GatedMLP, "forward", past_the_linear)
+    assert len(broken(adapter)) == 2
 
 
 def test_sight_sees_a_recorder_that_touches(monkeypatch):

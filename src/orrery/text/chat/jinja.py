@@ -1,15 +1,14 @@
 """Hugging Face chat templates: rendered in the sandbox, then cut into control tokens and ordinary text."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from orrery.errors import DataError, UsageError
 from orrery.text.chat import sandbox
-from orrery.text.chat.delimiters import count, delimiters
 from orrery.text.chat.guard import guarded
 from orrery.text.chat.markers import Markers
-from orrery.text.chat.messages import Message, check_leaves
+from orrery.text.chat.messages import ROLES, Message, check_leaves
 from orrery.text.chat.reasoning import split_reasoning
 from orrery.text.chat.replies import Replies
 from orrery.text.chat.segments import Control, Segment, Text
@@ -21,6 +20,8 @@ _NAMES = {
     "cls_token": "class", "sep_token": "separator",
 }  # fmt: skip
 _GENERATION = re.compile(r"\{%-?\s*generation\b")
+_SIGNED = re.compile(r"<\|[A-Za-z_]+\|>|\[/?[A-Z_]+\]|<</?[A-Z_]+>>")
+_OF_ROLES = frozenset(f"<|{role}|>" for role in ROLES)
 
 
 class JinjaTemplate:
@@ -67,8 +68,8 @@ class JinjaTemplate:
                 f"the messages hold parts of {', '.join(markers.spellings[:4])}...; take them out",
             )
         read, spelt = self._tokenizer.read, markers.restore(text)
-        tags = delimiters(self.source, spelt, expected, markers.spellings)
-        if count(tags, spelt, read) != count(tags, expected, read):
+        tags = _delimiters(self.source, spelt, expected, markers.spellings)
+        if _count(tags, spelt, read) != _count(tags, expected, read):
             raise DataError(
                 "a message holds a delimiter that the chat template writes as ordinary text",
                 "take it out, or use a template whose delimiters are control tokens",
@@ -124,3 +125,19 @@ def _stripping_sides(tokenizer: Tokenizer) -> dict[str, set[str]]:
     """Return for each control token the sides on which it swallows white space, as the tokenizers library does."""
     added = tokenizer.definition.get("added_tokens") or []
     return {token["content"]: {side for side in ("lstrip", "rstrip") if token.get(side)} for token in added}
+
+
+def _delimiters(source: str, text: str, harmless: str, controls: Collection[str]) -> set[str]:
+    """Return the plain delimiters of a template: those in its source, and in its text for these and harmless messages.
+
+    One that stands in the text for harmless messages alone was put together with what they say. A template that writes
+    ``<|user|>`` as ordinary text would write any role so.
+    """
+    found = set(_SIGNED.findall(source)) | (set(_SIGNED.findall(harmless)) & set(_SIGNED.findall(text)))
+    return (found | (_OF_ROLES if found & _OF_ROLES else set())) - set(controls)
+
+
+def _count(tags: Collection[str], text: str, read: Callable[[str], str]) -> list[int]:
+    """Return how often each tag stands in a text, both as the tokenizer reads them; no tags cost nothing."""
+    seen = read(text) if tags else ""
+    return [seen.count(read(tag)) for tag in sorted(tags)]

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from orrery.models.empty import build_empty
+from orrery.models.meta_device import build_on_meta
 from orrery.models.model import ModelSpec
 from orrery.nn.stack import Stack
 
@@ -20,7 +20,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Condensed:
+class DistinctBlocks:
     """A model on the meta device, where ``stack.blocks.2`` stands for every block of the third group.
 
     Attributes:
@@ -55,15 +55,15 @@ class Condensed:
         return 1
 
 
-def condense(spec: ModelSpec) -> Condensed:
-    """Return the condensed model of an architecture."""
+def distinct_blocks(spec: ModelSpec) -> DistinctBlocks:
+    """Return the model of an architecture with every distinct block once."""
     groups: dict[str, list[Group]] = {}
-    spec = _condense(spec, "", groups)
-    return Condensed(spec, build_empty(spec), groups)
+    spec = _with_distinct(spec, "", groups)
+    return DistinctBlocks(spec, build_on_meta(spec), groups)
 
 
-def _condense(spec: Any, path: str, groups: dict[str, list[Group]]) -> Any:
-    """Return a spec with each stack in it condensed, and note its groups; a captioner holds a whole encoder."""
+def _with_distinct(spec: Any, path: str, groups: dict[str, list[Group]]) -> Any:
+    """Return a spec with every distinct block once in each of its stacks, a reader's too, and note the groups."""
     changed: dict[str, Any] = {}
     for f in fields(spec):
         part, place = getattr(spec, f.name), f"{path}{f.name}"
@@ -73,7 +73,7 @@ def _condense(spec: Any, path: str, groups: dict[str, list[Group]]) -> Any:
             groups[place] = [Group(tuple(d for d, n in enumerate(order) if n in m), len(m)) for m in members]
             changed[f.name] = replace(part, blocks=tuple(part.blocks[m[0]] for m in members), order=None)
         elif isinstance(part, ModelSpec):
-            changed[f.name] = _condense(part, f"{place}.", groups)
+            changed[f.name] = _with_distinct(part, f"{place}.", groups)
     return replace(spec, **changed)
 
 

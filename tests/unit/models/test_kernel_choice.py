@@ -8,7 +8,7 @@ import torch
 from orrery.errors import UsageError
 from orrery.families import load_family, names
 from orrery.laws.models import random_ids, tiny
-from orrery.models.calls import keeps_pattern
+from orrery.models.kernel_choice import keeps_pattern
 from orrery.nn.attention.disentangled import DisentangledAttention
 from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.attention.transformer_xl import ContentBias

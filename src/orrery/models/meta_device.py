@@ -25,7 +25,7 @@ class _Undrawn(TorchFunctionMode):
         return func(*args, **given)
 
 
-def build_empty(spec: ModelSpec) -> Model:
+def build_on_meta(spec: ModelSpec) -> Model:
     """Build a model on the meta device."""
     with torch.device("meta"), _Undrawn():
         return spec.build()

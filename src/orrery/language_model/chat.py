@@ -1,0 +1,47 @@
+"""Conversations: the template that turns messages into ids, and the assistant's answer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from orrery.errors import UsageError
+from orrery.generation.generate import Generation
+from orrery.language_model.arguments import strings_of
+from orrery.language_model.generate import continued
+from orrery.language_model.stored import tokenizer_of
+from orrery.language_model.texts import limits_of
+from orrery.reading.read import Stored
+from orrery.text.chat.messages import Message
+from orrery.text.chat.render import ChatTemplate, choose_template, template_of
+
+
+def chat_template(stored: Stored, choice: str | Path | None) -> ChatTemplate:
+    """Return the template of the model's chats, or another; see ``LanguageModel.chat_template``."""
+    if choice is not None:
+        return choose_template(choice, tokenizer_of(stored))
+    return template_of(stored.folder, stored.chat, tokenizer_of(stored))
+
+
+def reply(
+    stored: Stored,
+    messages: Sequence[Message],
+    template: ChatTemplate | str | Path | None,
+    variables: Mapping[str, Any] | None,
+    sampling: Mapping[str, Any],
+    *,
+    max_new_tokens: int,
+    stop: str | Sequence[str],
+    seed: int,
+    stream: Callable[[str], None] | None,
+) -> Generation:
+    """Return the assistant's answer to a conversation; see ``LanguageModel.reply``."""
+    chat = template if isinstance(template, ChatTemplate) else chat_template(stored, template)
+    ids, context = chat.render(messages, prompt=True, **(variables or {})).ids, stored.model.spec.context
+    if len(ids) > context:
+        raise UsageError(
+            f"the conversation of {len(ids):,} tokens is longer than this model's context of {context:,}",
+            "leave out its earliest messages (/reset in orrery chat)",
+        )
+    limits = limits_of(stored, max_new_tokens, strings_of(stop), chat.end)
+    show = None if stream is None else lambda row, piece: stream(piece)
+    return continued(stored, lambda: [ids], limits, seed, show, sampling)[0]

@@ -1,0 +1,28 @@
+"""A language model into a folder, in the layout that the user names."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from orrery.errors import UsageError
+from orrery.reading.generation_settings import as_file
+from orrery.reading.read import Stored
+from orrery.saving.own import save_own
+from orrery.saving.save import save_model
+
+
+def save(stored: Stored, folder: str | Path, card: Mapping[str, Any] | None, layout: Literal["hf", "own"]) -> None:
+    """Write what a language model consists of; see ``LanguageModel.save``."""
+    if layout not in ("hf", "own"):
+        raise UsageError(f"no layout {layout!r}", "use hf or own")
+    generation = stored.generation or as_file(stored.config or {}) or None
+    beside = {"generation": generation, "chat": stored.chat}
+    if layout == "own":
+        save_own(folder, stored.model, stored.tokenizer, family=stored.family, config=stored.config, **beside)
+        return
+    if stored.family is None or stored.config is None:
+        raise UsageError(
+            f"{stored.folder} does not say which family its model belongs to",
+            "load the checkpoint inside its run, whose config.yaml says it, or save it in our own layout: layout='own'",
+        )
+    save_model(folder, stored.model, stored.family, stored.config, stored.tokenizer, card, **beside)

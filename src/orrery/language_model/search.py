@@ -1,0 +1,65 @@
+"""Searching for the answers of the greatest score, over several texts as one batch."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from orrery.errors import UsageError
+from orrery.generation.batched import in_batches
+from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_search, refuse_with_beams
+from orrery.language_model.stored import device_of, tokenizer_of, wishes, writer
+from orrery.language_model.texts import Truncate, limits_of, line, prompts, spell_answer
+from orrery.reading.read import Stored
+
+
+@dataclass(frozen=True)
+class Found:
+    """One answer of a search: its text, and the hypothesis with its tokens, log probability and score."""
+
+    text: str
+    hypothesis: Hypothesis
+
+
+def search(
+    stored: Stored, texts: Sequence[str], beams: int, penalty: Penalty, answers: int, longest: int, truncate: Truncate
+) -> list[list[Found]]:
+    """Return what ``LanguageModel.search`` does, ranked by any penalty."""
+    refuse_with_beams(repetition_penalty=wishes(stored).sampling["repetition_penalty"])
+    found = beam_search(
+        writer(stored),
+        prompts(stored, texts, truncate, longest),
+        limits_of(stored, longest),
+        beams,
+        penalty=penalty,
+        answers=answers,
+        vocabulary=tokenizer_of(stored).size,
+        device=device_of(stored),
+    )
+    return [[Found(spell_answer(stored, one.ids), one) for one in row] for row in found]
+
+
+def translate(
+    stored: Stored,
+    texts: Sequence[str],
+    *,
+    num_beams: int,
+    length_penalty: float | int,
+    max_new_tokens: int,
+    batch_size: int,
+    done: Callable[[int], None] | None,
+) -> list[str]:
+    """Return the translation of each text; see ``LanguageModel.translate``."""
+    if not stored.model.spec.reads_source:
+        raise UsageError("only an encoder-decoder translates", "train one on pairs, or use generate")
+    refuse_with_beams(repetition_penalty=wishes(stored).sampling["repetition_penalty"])
+    places = [place for place, text in enumerate(texts) if text.strip()]
+    rows = [line(stored, texts[place], place) for place in places]
+    limits, penalty = limits_of(stored, max_new_tokens), LengthPenalty(length_penalty)
+    size, device = tokenizer_of(stored).size, device_of(stored)
+
+    def answer(numbers: list[int]) -> list[str]:
+        sources = [rows[number] for number in numbers]
+        found = beam_search(writer(stored), sources, limits, num_beams, penalty=penalty, vocabulary=size, device=device)
+        return [spell_answer(stored, row[0].ids) for row in found]
+
+    written = dict(zip(places, in_batches(list(map(len, rows)), batch_size, answer, done), strict=True))
+    return [written.get(place, "") for place in range(len(texts))]

@@ -1,0 +1,51 @@
+"""The law of adapters: a transform applied equals the transform merged into plain matrices."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import partial
+
+import torch
+from torch import nn
+
+from orrery import tuning
+from orrery.laws.evidence import FLOAT32, Evidence, deviation, within
+from orrery.laws.models import TargetModel, random_ids, require, tiny
+from orrery.models.model import Model
+from orrery.tuning.lora import LoRA
+from orrery.tuning.quantise import Quantise
+
+_LEFT = ("head.*", "heads.*", "*.router.*")
+"""A head may be tied, and a router multiplies with its matrix itself."""
+ADAPTERS, WHOLE = LoRA(rank=3, targets=("*",), leave=_LEFT), Quantise(targets=("*",), leave=_LEFT)
+CASES = {"low-rank adapters on every linear": (ADAPTERS,), "adapters over matrices in int8": (WHOLE, ADAPTERS)}
+
+
+def check(family: str) -> Iterator[Evidence]:
+    """Compare the logits of a transformed model with those of the same model after its merge.
+
+    A part that multiplies with a matrix without calling its linear would not see an adapter, and is found here.
+
+    Raises:
+        CannotRunError: the family has no linear but its head.
+    """
+    inside = [name for name, part in tiny(family).named_modules() if isinstance(part, nn.Linear)]
+    require(any("head" not in name for name in inside), "it has no linear but its head")
+    evidence = partial(within, law="adapter", family=family)
+    for name, transforms in CASES.items():
+        yield evidence(f"{name}: applied == merged, float32", value=merged(family, transforms), bound=FLOAT32)
+
+
+@torch.no_grad()
+def merged(family: str, transforms: tuple[tuning.Transform, ...]) -> float:
+    """Compare logits of whole rows; every adapter has random numbers."""
+    model, ids = deepcopy(tiny(family, torch.float32)), random_ids(3, 11)
+    inner: Model = model.model if isinstance(model, TargetModel) else model
+    rng = torch.Generator().manual_seed(11)
+    for transform in transforms:
+        transform.apply(inner)
+    for name, parameter in inner.named_parameters():
+        if name.endswith(".lora_b"):
+            parameter.copy_(0.3 * torch.randn(parameter.shape, generator=rng, dtype=torch.float64))
+    applied = model.logits(ids)
+    tuning.merge(inner)
+    return deviation(applied, model.logits(ids))

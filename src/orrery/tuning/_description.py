@@ -1,0 +1,90 @@
+"""What spec.json says of a model, and the refusal of a model of which it cannot say all."""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from orrery.errors import UsageError
+from orrery.models.meta_device import build_on_meta
+from orrery.models.model import Model
+from orrery.nn.spec import to_json
+from orrery.tuning._transform import Transform
+
+TRANSFORMS = "transforms"
+"""The key of spec.json under which the transforms of a model are listed, in their order."""
+
+
+def describe(model: Model) -> dict[str, Any]:
+    """Return the content of spec.json: the architecture, and the transforms where there are any.
+
+    Raises:
+        UsageError: the model has a tensor that these do not describe, or lacks one that they do.
+    """
+    described: Model = build_on_meta(model.spec)
+    listed: list[Transform] = list(model.transforms)
+    for transform in listed:
+        described = transform.apply(described)
+    _compare(_tensors(model), _tensors(described))
+    transforms = {TRANSFORMS: [transform.as_json() for transform in listed]} if listed else {}
+    return {**to_json(model.spec), **transforms}
+
+
+def refuse_transformed(model: Model, what: str) -> None:
+    """Refuse a model with transforms where only a plain one can be taken.
+
+    Raises:
+        UsageError: it has transforms; they are named.
+    """
+    if model.transforms:
+        listed = ", ".join(transform.kind for transform in model.transforms)
+        raise UsageError(
+            f"{what} a model with transforms ({listed})",
+            "merge them first: orrery.tuning.merge(lm.model), or orrery export --merge; our own layout keeps them: "
+            "lm.save(folder, layout='own')",
+        )
+
+
+def refuse_untrainable(model: nn.Module) -> None:
+    """Refuse to train a model of which nothing learns.
+
+    Raises:
+        UsageError: it is so; a matrix of whole numbers is named where there is one.
+    """
+    if any(parameter.requires_grad for parameter in model.parameters()):
+        return
+    whole = next((name for name, tensor in model.named_parameters() if not tensor.is_floating_point()), None)
+    if whole is None:
+        raise UsageError("nothing in the model learns: every tensor is frozen", "let some require a gradient")
+    dtype = str(model.get_parameter(whole).dtype).removeprefix("torch.")
+    message = f"{whole} is stored in {dtype}, which no gradient can change, and nothing else in the model learns"
+    raise UsageError(message, "train the model before it is quantised, or add an adapter: orrery.tuning.lora.LoRA")
+
+
+def _tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Return the tensors that belong to a model's state, a tied one once."""
+    parameters = dict(model.named_parameters())
+    everything = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    buffers = {name: tensor for name, tensor in model.state_dict().items() if name not in everything}
+    return {**parameters, **buffers}
+
+
+def _compare(own: dict[str, Tensor], described: dict[str, Tensor]) -> None:
+    both = own.keys() & described.keys()
+    faults = {
+        "that spec.json does not describe": [name for name in own if name not in both],
+        "missing": [name for name in described if name not in both],
+        "of another shape": [name for name in own if name in both and own[name].shape != described[name].shape],
+        "of another kind of numbers": [
+            name for name in own if name in both and _kind(own[name]) != _kind(described[name])
+        ],
+    }
+    found = [f"{len(names)} {kind}: {', '.join(names[:10])}" for kind, names in faults.items() if names]
+    if found:
+        raise UsageError(
+            f"a file could not hold this model; tensors {'; '.join(found)}",
+            "something was added to or taken from it: write that as a transform, see orrery.tuning.Transform",
+        )
+
+
+def _kind(tensor: Tensor) -> str:
+    return "floating" if tensor.is_floating_point() else str(tensor.dtype)

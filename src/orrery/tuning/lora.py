@@ -1,0 +1,90 @@
+"""LoRA (Hu et al. 2021): a frozen linear plus a product of two thin matrices that learn."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from orrery.errors import UsageError
+from orrery.models.model import Model
+from orrery.nn.residual import Dropout
+from orrery.tuning._linear import TransformedLinear, replace_linears
+from orrery.tuning._transform import Transform
+
+
+class AdaptedLinear(TransformedLinear):
+    """``y = x W^T + b + (alpha / R) dropout(x) A^T B^T``.
+
+    Beside ``weight`` and ``bias`` it has ``lora_a`` ``[R, in]``, drawn evenly within ``1 / sqrt(in)``, and ``lora_b``
+    ``[out, R]``, zero at first, so that the model begins as it was. Hu et al. 2021, section 4.1. Differs from the
+    paper, which draws A from a normal distribution; the authors' code and peft draw it so. Shapes: ``[..., in]`` to
+    ``[..., out]``.
+    """
+
+    def __init__(self, linear: nn.Linear | TransformedLinear, settings: "LoRA", rng: torch.Generator) -> None:
+        super().__init__(linear)
+        like = self.weight if self.weight_scale is None else self.weight_scale
+        self.lora_a = nn.Parameter(like.new_empty(settings.rank, self.in_features))
+        self.lora_b = nn.Parameter(like.new_zeros(self.out_features, settings.rank))
+        self.scale = settings.alpha / settings.rank
+        self.dropout = Dropout.Spec(rate=settings.dropout).build(self.in_features)
+        if not self.lora_a.is_meta:
+            bound = self.in_features**-0.5
+            drawn = torch.empty(self.lora_a.shape).uniform_(-bound, bound, generator=rng)
+            self.lora_a.data.copy_(drawn)
+
+    def forward(self, x: Float[Tensor, "*rows in"]) -> Float[Tensor, "*rows out"]:
+        """Add the adapter's product to the frozen linear's."""
+        added = F.linear(F.linear(self.dropout(x), self.lora_a), self.lora_b)
+        return F.linear(x, self.stored(), self.bias) + self.scale * added
+
+    def matrix(self) -> Float[Tensor, "out in"]:
+        """Return ``W + (alpha / R) B A``, added up in float32 at least."""
+        stored = self.stored()
+        wide = torch.promote_types(stored.dtype, torch.float32)
+        return (stored.to(wide) + self.scale * (self.lora_b.to(wide) @ self.lora_a.to(wide))).to(stored.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoRA(Transform):
+    """Low-rank adapters beside linears; everything else is frozen.
+
+    Attributes:
+        rank: of the product that is learned.
+        alpha: the product counts ``alpha / rank`` times.
+        dropout: on what goes into the adapter.
+        targets: patterns of the linears' names, by default queries and values as in the paper.
+        leave: patterns of names that are left as they are.
+    """
+
+    kind: ClassVar[str] = "lora"
+    rank: int = 8
+    alpha: float = 16.0
+    dropout: float = 0.0
+    targets: tuple[str, ...] = ("*.q", "*.v")
+    leave: tuple[str, ...] = ()
+
+    def apply(self, model: Model, seed: int = 1337) -> Model:
+        """Give each target an adapter, and freeze all that is no adapter.
+
+        Raises:
+            UsageError: a pattern names no linear, or a target is tied, a router's, or has an adapter.
+        """
+        rng = torch.Generator().manual_seed(seed)
+
+        def adapted(name: str, linear: nn.Linear | TransformedLinear) -> AdaptedLinear:
+            if isinstance(linear, AdaptedLinear):
+                raise UsageError(f"{name} has an adapter already", "merge it first: orrery.tuning.merge(model)")
+            return AdaptedLinear(linear, self, rng)
+
+        replace_linears(model, self.targets, self.leave, adapted)
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(name.endswith((".lora_a", ".lora_b")))
+        model.transforms = (*model.transforms, self)
+        return model
+
+
+TRANSFORM = LoRA
