@@ -18,7 +18,7 @@ from orrery.families import load_family
 from orrery.nn import block, residual, stack
 from orrery.nn.attention import kernels, multihead
 from orrery.nn.attention.kernels import KERNELS
-from orrery.nn.caches import SlotCache, growing, static
+from orrery.nn.cache.kinds import SlotCache, growing, static
 from orrery.nn.feedforward import gated
 
 # Torch's own compiler warns: it looks at .grad of every input, and inductor imports deprecated parts of torch.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from orrery.laws.models import VOCABULARY, tiny
 from orrery.laws.transcript import Transcript
-from orrery.nn.caches import growing, static
+from orrery.nn.cache.kinds import growing, static
 from properties.representatives import DECODERS
 
 CAPACITY = 24

@@ -9,7 +9,7 @@ from torch import Tensor
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, within
 from orrery.laws.models import Subject, random_ids, require, spec_of, tiny
 from orrery.laws.transcript import Transcript
-from orrery.nn.caches import CacheByMask, RowCache, StateCache, fitting, growing, static
+from orrery.nn.cache.kinds import CacheByMask, RowCache, StateCache, cache_for, growing, static
 
 CAPACITY = 40
 NO_CACHE = "an encoder reads whole rows and remembers nothing"
@@ -34,12 +34,12 @@ def check(family: str) -> Iterator[Evidence]:
 def kinds(model: Subject) -> dict[str, Kind]:
     """Return the caches that a model can have: a sliding one where a mask looks back a window, or a state."""
     masks = model.stack.masks
-    own = fitting(masks, 1, CAPACITY)
+    own = cache_for(masks, 1, CAPACITY)
     if isinstance(own, StateCache):
-        return {"recurrent": partial(fitting, masks)}
+        return {"recurrent": partial(cache_for, masks)}
     found: dict[str, Kind] = {"growing": growing, "static": static}
     if isinstance(own, CacheByMask):
-        found["sliding"] = partial(fitting, masks)
+        found["sliding"] = partial(cache_for, masks)
     return found
 
 

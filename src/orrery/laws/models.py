@@ -16,7 +16,7 @@ from orrery.models.inputs import Batch
 from orrery.models.model import Heads, ModelSpec
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
 from orrery.nn.attention.stored_pattern import stored_pattern
-from orrery.nn.caches import RowCache, fitting
+from orrery.nn.cache.kinds import RowCache, cache_for
 from orrery.nn.context import Context
 from orrery.nn.inputs import Images
 from orrery.nn.mixer import StatefulMixer
@@ -76,7 +76,7 @@ class TargetModel(nn.Module):
     ) -> tuple[Float[Tensor, "B V"], EncoderDecoderState]:
         """Begin with the given target tokens."""
         if cache is None:
-            cache = fitting(self.model.decoder.masks, len(source), capacity)
+            cache = cache_for(self.model.decoder.masks, len(source), capacity)
         state = EncoderDecoderState(self._read(len(source)), cache)
         logits_BLV, state = self.model.step(source, state, lengths)
         last_B = torch.full_like(source[:, 0], source.shape[1]) if lengths is None else lengths

@@ -11,6 +11,7 @@ from torch import Tensor
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
 from orrery.laws.models import random_ids, real_of, tiny, translates, ways_of
 from orrery.nn.attention.kernels import eager
+from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.masks import BoundMask
 
 LENGTHS = (9, 5, 1)
@@ -87,7 +88,5 @@ def fully_masked(family: str, way: Mapping[str, Any]) -> float:
     inside = max((float(value[1].abs().max()) for key, value in seen.items() if own.fullmatch(key)), default=0.0)
     x = torch.ones(1, 2, 3, 4)
     nothing = BoundMask(dense=torch.zeros(1, 1, 3, 3, dtype=torch.bool), is_causal=False)
-    alone = way.get("kernel", eager)(
-        x, x, x, mask=nothing, bias_BHLS=None, scale=1.0, dropout=0.0, tap=lambda name, value: value
-    )
+    alone = way.get("kernel", eager)(x, KeysValues(x, x), Operands(mask=nothing, scale=1.0))
     return inside + float(alone.abs().max()) + float(logits.isnan().sum())

@@ -9,7 +9,7 @@ from torch import Tensor
 from orrery.laws.evidence import deviation
 from orrery.laws.models import Subject
 from orrery.models.protocols import DecodingState
-from orrery.nn.caches import RowCache
+from orrery.nn.cache.kinds import RowCache
 
 Rows = Sequence[Sequence[int]]
 

@@ -13,8 +13,8 @@ from orrery.models.inputs import Batch, Inputs
 from orrery.models.model import Model, ModelSpec, build_heads
 from orrery.models.places import placed
 from orrery.nn.attention.kernels import Kernel
-from orrery.nn.cache import UNCACHED, Cache
-from orrery.nn.caches import RowCache, fitting
+from orrery.nn.cache.contract import UNCACHED, Cache
+from orrery.nn.cache.kinds import RowCache, cache_for
 from orrery.nn.context import Context, Taps
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import Headless, LanguageModelHead
@@ -179,7 +179,7 @@ class Decoder(Model):
         if source.shape[1] == 0 or (lengths is not None and int(lengths.min()) < 1):
             raise UsageError("an empty prompt has no next token", "give every row at least one token")
         if cache is None:
-            cache = fitting(self.stack.masks, len(source), capacity, source.device)
+            cache = cache_for(self.stack.masks, len(source), capacity, source.device)
         last_B = torch.full_like(source[:, 0], source.shape[1]) if lengths is None else lengths
         if prefix is None and Need.PREFIX in self.stack.needs:
             prefix = last_B

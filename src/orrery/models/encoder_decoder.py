@@ -16,8 +16,8 @@ from orrery.models.model import Model, ModelSpec, build_heads
 from orrery.models.places import placed
 from orrery.models.recurrent_encoder import RecurrentEncoder
 from orrery.nn.attention.kernels import Kernel
-from orrery.nn.cache import UNCACHED, Cache
-from orrery.nn.caches import RowCache, fitting
+from orrery.nn.cache.contract import UNCACHED, Cache
+from orrery.nn.cache.kinds import RowCache, cache_for
 from orrery.nn.context import Context, Taps
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
@@ -250,7 +250,7 @@ class EncoderDecoder(Model):
         real = None if lengths is None else real_of(source, lengths)
         read = self.read(source, real=real, kernel=kernel, taps=taps)
         if cache is None:
-            cache = fitting(self.decoder.masks, len(source), capacity, source.device)
+            cache = cache_for(self.decoder.masks, len(source), capacity, source.device)
         state = EncoderDecoderState(read, cache)
         begin = prompt
         if begin is None:

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.nn.cache import UNCACHED, Cache
+from orrery.nn.cache.contract import UNCACHED, Cache
 from orrery.nn.masks import EMPTY_SLOT, Need, TokenPositions
 from orrery.nn.stack import Stack
 

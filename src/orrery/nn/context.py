@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from torch import Tensor, nn
 
 from orrery.nn.attention.kernels import Kernel
-from orrery.nn.cache import Cache, Layer
+from orrery.nn.cache.contract import Cache, Layer
 from orrery.nn.masks import BoundMask
 from orrery.nn.positions.scheme import BoundPosition
 from orrery.nn.segments import PackedSegments

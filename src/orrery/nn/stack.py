@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from orrery.errors import UsageError
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.block import Block
-from orrery.nn.cache import Cache, Layer
+from orrery.nn.cache.contract import Cache, Layer
 from orrery.nn.context import Context, Taps
 from orrery.nn.masks import WHOLE, BoundMask, Mask, Need, RecurrentPast, SameDocument, TokenPositions, bind, bind_past
 from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Call, PositionScheme, PositionSpec
@@ -98,7 +98,7 @@ class Stack(nn.Module):
         ``whole`` says that the rows are unpadded, unpacked and complete: a plain mask then needs no matrix.
         ``memory`` and ``memory_mask`` are the encoder's output and which of its places are real.
         """
-        keys = cache.open(places, real_BL, self.masks)
+        keys = cache.reserve(places, real_BL, self.masks)
         length = cache.capacity or (places.positions.shape[1] if whole else _reach(places.positions, real_BL))
         call = Call(places, keys, length, x_BLD.dtype)
         positions: dict[str, BoundPosition] = {"none": NO_POSITION}

@@ -7,7 +7,7 @@ import torch
 
 from orrery.accounting.cache import bytes_per_token, cache_bytes
 from orrery.families import load_family
-from orrery.nn.caches import CacheByMask, SlidingCache, static
+from orrery.nn.cache.kinds import CacheByMask, SlidingCache, static
 
 CORNERS = {
     "multi-head": ("llama", {"num_key_value_heads": 6}),

@@ -8,7 +8,7 @@ from orrery.inspection.checks import Mixing
 from orrery.inspection.definition import Beside
 from orrery.inspection.recorder import Recorder
 from orrery.nn.attention.kernels import eager, sdpa
-from orrery.nn.caches import growing, static
+from orrery.nn.cache.kinds import growing, static
 from tiny_models import randomised
 
 IDS = torch.randint(0, 61, (2, 9), generator=torch.Generator().manual_seed(0))

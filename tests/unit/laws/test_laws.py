@@ -26,7 +26,7 @@ from orrery.laws.evidence import CannotRunError, deviation, within
 from orrery.models.encoder_decoder import Read
 from orrery.nn import stack
 from orrery.nn.attention import kernels
-from orrery.nn.caches import SlotCache
+from orrery.nn.cache.kinds import SlotCache
 from orrery.nn.context import Context
 from orrery.nn.masks import PLAIN_FULL, Causal
 from orrery.objectives.causal import CausalLanguageModel
@@ -83,9 +83,9 @@ def test_cache_sees_rows_that_share_one_length(monkeypatch):
 
 
 def test_padding_sees_padding_that_is_not_hidden(monkeypatch):
-    from orrery.nn.cache import Uncached
+    from orrery.nn.cache.contract import Uncached
 
-    monkeypatch.setattr(Uncached, "open", lambda self, places, real, masks: dict.fromkeys(masks, places))
+    monkeypatch.setattr(Uncached, "reserve", lambda self, places, real, masks: dict.fromkeys(masks, places))
     assert "left-padded == unpadded, sdpa" in broken(padding, "gpt2")
 
 
@@ -97,8 +97,8 @@ def test_packing_sees_documents_that_are_not_apart(monkeypatch):
 def test_kernel_sees_a_missing_scale(monkeypatch):
     right = models.KERNELS["sdpa"]
 
-    def unscaled(*args, scale, **kwargs):
-        return right(*args, scale=1.0, **kwargs)
+    def unscaled(q_BHLC, kv, operands):
+        return right(q_BHLC, kv, replace(operands, scale=1.0))
 
     monkeypatch.setattr(models, "KERNELS", {"eager": kernels.eager, "sdpa": unscaled})
     assert {"sdpa == eager, logits, float32", "sdpa == eager, random masks and biases"} <= broken(kernel)

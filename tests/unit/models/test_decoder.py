@@ -11,7 +11,7 @@ from orrery.laws.evidence import deviation
 from orrery.laws.models import CONFIGS, random_ids, tiny
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.block import Block
-from orrery.nn.caches import growing
+from orrery.nn.cache.kinds import growing
 from orrery.nn.masks import Full
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.learned import LearnedPositions

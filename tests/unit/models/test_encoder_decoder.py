@@ -7,7 +7,7 @@ from orrery.errors import UsageError
 from orrery.families import load_family
 from orrery.laws.evidence import deviation
 from orrery.laws.models import random_ids, tiny
-from orrery.nn.caches import static
+from orrery.nn.cache.kinds import static
 
 FAMILIES = ["transformer", "t5", "mbart"]
 LENGTHS = torch.tensor([7, 4, 1])

@@ -12,7 +12,7 @@ from orrery.families import load_family
 from orrery.laws.evidence import deviation
 from orrery.laws.models import random_ids, tiny
 from orrery.nn.block import Block
-from orrery.nn.caches import CacheByMask, SlidingCache, SlotCache, fitting, growing, static
+from orrery.nn.cache.kinds import CacheByMask, SlidingCache, SlotCache, cache_for, growing, static
 from orrery.nn.masks import Causal, Window
 
 CAPACITY, VOCABULARY = 40, 61
@@ -134,7 +134,7 @@ def test_any_session_with_a_window_equals_full_forwards(data):
 def test_padding_on_the_left_of_the_first_call_takes_no_slot(length):
     model, ids = model_of("window", "causal", window=4), random_ids(2, length + 1)
     real = torch.arange(length) >= torch.tensor([[0], [length - 2]])
-    cache = fitting(model.stack.masks, 2, CAPACITY)
+    cache = cache_for(model.stack.masks, 2, CAPACITY)
     for part, keep in ((ids[:, :length], real), (ids[:, length:], None)):
         x, ctx = model.prepare(part, real=keep, cache=cache)
         logits = model.head(model.stack(x, ctx))
@@ -202,7 +202,7 @@ def test_a_window_that_the_capacity_does_not_pass_is_a_growing_cache_that_can_be
 def test_a_row_beyond_the_capacity_is_refused_and_changes_nothing():
     for masks, window in ((("window",), 4), (("window", "causal"), 4), (("causal",), 4)):
         model = model_of(*masks, window=window)
-        session = Session(model, [[1, 2, 3]], fitting(model.stack.masks, 1, 6))
+        session = Session(model, [[1, 2, 3]], cache_for(model.stack.masks, 1, 6))
         with pytest.raises(UsageError, match="row of 7 tokens does not fit a cache of 6"):
             model.step(random_ids(1, 4), session.state)
         session.step([[4, 5, 6]])
@@ -256,7 +256,7 @@ def test_a_latent_cache_holds_the_latent_and_one_rotated_key_a_layer(family):
 
 def test_the_smallest_cache_is_chosen_by_the_masks():
     window = Causal() & Window(length=4)
-    assert fitting({"a": Causal()}, 1, 9).kind == "growing"
-    assert fitting({"a": window}, 1, 4).kind == "growing"
-    assert fitting({"a": window}, 1, 5).kind == "a: sliding (4)"
-    assert fitting({"a": window, "b": Causal()}, 1, 9).kind == "a: sliding (4), b: growing"
+    assert cache_for({"a": Causal()}, 1, 9).kind == "growing"
+    assert cache_for({"a": window}, 1, 4).kind == "growing"
+    assert cache_for({"a": window}, 1, 5).kind == "a: sliding (4)"
+    assert cache_for({"a": window, "b": Causal()}, 1, 9).kind == "a: sliding (4), b: growing"

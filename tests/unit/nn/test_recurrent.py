@@ -8,7 +8,7 @@ from torch import nn
 from orrery.errors import UsageError
 from orrery.families import load_family
 from orrery.inspection.trace import trace
-from orrery.nn.caches import CacheByMask, StateCache, fitting, growing
+from orrery.nn.cache.kinds import CacheByMask, StateCache, cache_for, growing
 from orrery.nn.masks import Causal, RecurrentPast
 from orrery.nn.recurrent.gru import GRU
 from orrery.nn.recurrent.lstm import LSTM
@@ -150,13 +150,13 @@ def test_a_state_has_one_size_and_cannot_go_back():
 
 
 def test_a_stack_of_attentions_and_recurrences_keeps_a_cache_of_each_kind():
-    cache = fitting({"past": RecurrentPast(), "causal": Causal()}, 2, 30)
+    cache = cache_for({"past": RecurrentPast(), "causal": Causal()}, 2, 30)
     assert isinstance(cache, CacheByMask)
     assert isinstance(cache.caches["past"], StateCache)
-    cache.leave("past", (0, "a"), (torch.ones(2, 4),))
-    assert torch.equal(cache.resume("past", (0, "a"))[0], torch.ones(2, 4))
-    assert cache.resume("past", (0, "b")) is None  # another branch of the same block
+    cache.store_state("past", (0, "a"), (torch.ones(2, 4),))
+    assert torch.equal(cache.load_state("past", (0, "a"))[0], torch.ones(2, 4))
+    assert cache.load_state("past", (0, "b")) is None  # another branch of the same block
     with pytest.raises(UsageError, match="not the state"):
-        cache.resume("causal", (0, "a"))
+        cache.load_state("causal", (0, "a"))
     with pytest.raises(UsageError, match="keeps no keys"):
         cache.extend("past", 0, torch.ones(1), torch.ones(1))

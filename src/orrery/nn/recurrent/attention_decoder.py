@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.attention.alignment_score import AlignmentScore
-from orrery.nn.cache import State
+from orrery.nn.cache.contract import State
 from orrery.nn.context import Context
 from orrery.nn.gate_edits import StepEdit, edits_in_time, unedited
 from orrery.nn.initialisation import Draw
@@ -90,7 +90,7 @@ class AttentionDecoder(nn.Module, ABC):
         assert ctx.segments is not None
         choose(self, ("step",), ctx.scan)
         source, segments = self._source(ctx, len(x_BLD)), ctx.segments[self.mask]
-        before = ctx.layer.resume(self.mask, self.role) or self.begin(source)
+        before = ctx.layer.load_state(self.mask, self.role) or self.begin(source)
         if segments is None:
             segments = PackedSegments.of_real(torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device))
         began = tuple(part[segments.row_N] for part in before)
@@ -103,7 +103,7 @@ class AttentionDecoder(nn.Module, ABC):
         )
         y_NTR, ended = run({}, unedited) if ctx.taps is None else self._shown(run, segments, source, ctx)
         after = tuple(old.index_copy(0, segments.row_N, new) for old, new in zip(before, ended, strict=True))
-        ctx.layer.leave(self.mask, self.role, after)
+        ctx.layer.store_state(self.mask, self.role, after)
         return ctx.tap(self, "state", self.finish(x_BLD, segments.join(y_NTR)) * segments.real_BL[..., None])
 
     def _source(self, ctx: Context, rows: int) -> EncodedSource:
@@ -114,7 +114,8 @@ class AttentionDecoder(nn.Module, ABC):
             assert ctx.memory is not None
             return self.keys(ctx.memory)[:, None], ctx.memory[:, None]
 
-        keys_B1SE, memory_B1SM = ctx.layer.recall(project)
+        kept = ctx.layer.cross_attention_keys(project)
+        keys_B1SE, memory_B1SM = kept.k_BKSC, kept.v_BKSE
         places = memory_B1SM.shape[2]
         seen_BS = ctx.memory_mask.matrix(1, places, memory_B1SM.device)[:, 0, 0].expand(rows, places)
         return EncodedSource(memory_B1SM[:, 0], keys_B1SE[:, 0], seen_BS)

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from orrery.nn.cache import State
+from orrery.nn.cache.contract import State
 from orrery.nn.mixer import Form, StatefulMixer
 from orrery.nn.recurrent.engine import narrow_formats
 from orrery.nn.segments import PackedSegments

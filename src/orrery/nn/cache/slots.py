@@ -7,8 +7,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from orrery.nn.cache import Pair
-from orrery.nn.cache_stored import Store, Stored
+from orrery.nn.attention.operands import KeysValues
+from orrery.nn.cache.stored import Store, Stored
 from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 
 
@@ -34,7 +34,7 @@ class SlotCache(Stored):
     def refuse_to_forget(self, lengths_B: Int[Tensor, "B"]) -> None:
         """Refuse nothing: every token is still there."""
 
-    def open(
+    def reserve(
         self, places: TokenPositions, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]
     ) -> Mapping[str, TokenPositions]:
         """Reserve the slots after each row's last token; padding, on either side, takes none.
@@ -58,9 +58,9 @@ class SlotCache(Stored):
         self.positions_BS.scatter_(1, self.where_BL, positions_BL)
         return dict.fromkeys(masks, TokenPositions(self.positions_BS[:, : self.shown]))
 
-    def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> Pair:
+    def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
         """Write into the reserved slots and return the shown part."""
-        return self._write(self.keys, depth, k_BKLC), self._write(self.values, depth, v_BKLE)
+        return KeysValues(self._write(self.keys, depth, k_BKLC), self._write(self.values, depth, v_BKLE))
 
     def _write(self, store: Store, depth: int, x_BKLC: Tensor) -> Tensor:
         if self.start is None or depth not in store:

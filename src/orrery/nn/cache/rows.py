@@ -7,7 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.nn.cache import Cache
+from orrery.nn.cache.contract import Cache
 
 
 class RowCache(Cache):

@@ -7,9 +7,10 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.nn.cache import Pair, Place, State
-from orrery.nn.cache_rows import RowCache
-from orrery.nn.cache_stored import join_memory
+from orrery.nn.attention.operands import KeysValues
+from orrery.nn.cache.contract import Pair, Place, State
+from orrery.nn.cache.rows import RowCache
+from orrery.nn.cache.stored import join_memory
 from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 
 
@@ -43,7 +44,7 @@ class StateCache(RowCache):
                 "a recurrent state cannot go back: it keeps no tokens", "start again from the shorter text"
             )
 
-    def open(
+    def reserve(
         self, places: TokenPositions, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]
     ) -> Mapping[str, TokenPositions]:
         """Count the new tokens and show them alone: the older ones are in the state."""
@@ -54,7 +55,7 @@ class StateCache(RowCache):
         self.lengths_B = self.lengths_B + (tokens if real_BL is None else real_BL.sum(1))
         return dict.fromkeys(masks, TokenPositions(positions_BL))
 
-    def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> Pair:
+    def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
         """Refuse keys and values.
 
         Raises:
@@ -64,19 +65,19 @@ class StateCache(RowCache):
             f"the mask {mask!r} is a recurrence's and keeps no keys", "give the attention a mask of its own"
         )
 
-    def resume(self, mask: str, place: Place) -> State | None:
+    def load_state(self, mask: str, place: Place) -> State | None:
         """Return the state of one depth."""
         return self.states.get(place)
 
-    def leave(self, mask: str, place: Place, state: State) -> None:
+    def store_state(self, mask: str, place: Place, state: State) -> None:
         """Keep the state of one depth."""
         self.states[place] = state
 
-    def recall(self, depth: int, project: Callable[[], Pair]) -> Pair:
+    def cross_attention_keys(self, depth: int, project: Callable[[], Pair]) -> KeysValues:
         """Project the encoder's output at the first call and keep the result."""
         if depth not in self.memory:
             self.memory[depth] = project()
-        return self.memory[depth]
+        return KeysValues(*self.memory[depth])
 
     def select(self, rows: Int[Tensor, "N"]) -> "StateCache":
         """Return a cache of the given rows, in that order."""

@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from orrery.errors import UsageError
-from orrery.nn.cache import Pair, Place, State
-from orrery.nn.cache_rows import RowCache
+from orrery.nn.attention.operands import KeysValues
+from orrery.nn.cache.contract import Pair, Place, State
+from orrery.nn.cache.rows import RowCache
 from orrery.nn.masks import EMPTY_SLOT
 
 Store = dict[int, Tensor]
@@ -43,13 +44,13 @@ class Stored(RowCache):
     def _pad(self, slots: int) -> None:
         """Append slots to the storage."""
 
-    def recall(self, depth: int, project: Callable[[], Pair]) -> Pair:
+    def cross_attention_keys(self, depth: int, project: Callable[[], Pair]) -> KeysValues:
         """Project the encoder's output at the first call and keep the result."""
         if depth not in self.memory:
             self.memory[depth] = project()
-        return self.memory[depth]
+        return KeysValues(*self.memory[depth])
 
-    def resume(self, mask: str, place: Place) -> State | None:
+    def load_state(self, mask: str, place: Place) -> State | None:
         """Refuse: keys and values are kept here.
 
         Raises:
@@ -57,13 +58,13 @@ class Stored(RowCache):
         """
         raise UsageError(f"the mask {mask!r} keeps keys, not the state of a recurrence", "give the recurrence Past()")
 
-    def leave(self, mask: str, place: Place, state: State) -> None:
-        """Refuse as ``resume`` does.
+    def store_state(self, mask: str, place: Place, state: State) -> None:
+        """Refuse as ``load_state`` does.
 
         Raises:
             UsageError: always.
         """
-        self.resume(mask, place)
+        self.load_state(mask, place)
 
     def select(self, rows: Int[Tensor, "N"]) -> "Stored":
         """Return a cache of the given rows, in that order; a row may come several times (beams) or not at all."""

@@ -7,8 +7,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.nn.cache import Pair
-from orrery.nn.cache_stored import Store, Stored
+from orrery.nn.attention.operands import KeysValues
+from orrery.nn.cache.stored import Store, Stored
 from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 
 
@@ -41,7 +41,7 @@ class SlidingCache(Stored):
                 "start again from the shorter text, or use a growing cache",
             )
 
-    def open(
+    def reserve(
         self, places: TokenPositions, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]
     ) -> Mapping[str, TokenPositions]:
         """Show the old slots and the new tokens; give the last tokens of each row their slots.
@@ -63,9 +63,9 @@ class SlidingCache(Stored):
         self.positions_BS = self.positions_BS.scatter(1, self.where_BL, positions_BL.masked_fill(~kept_BL, EMPTY_SLOT))
         return dict.fromkeys(masks, TokenPositions(shown_BS))
 
-    def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> Pair:
+    def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
         """Return the old slots and the new tokens, then let the new ones take their slots."""
-        return self._slide(self.keys, depth, k_BKLC), self._slide(self.values, depth, v_BKLE)
+        return KeysValues(self._slide(self.keys, depth, k_BKLC), self._slide(self.values, depth, v_BKLE))
 
     def _slide(self, store: Store, depth: int, x_BKLC: Tensor) -> Tensor:
         B, K, _, C = x_BKLC.shape

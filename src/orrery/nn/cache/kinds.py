@@ -6,14 +6,15 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from orrery.nn.cache import Pair, Place, State
-from orrery.nn.cache_rows import RowCache
-from orrery.nn.cache_sliding import SlidingCache
-from orrery.nn.cache_slots import SlotCache
-from orrery.nn.cache_states import StateCache
+from orrery.nn.attention.operands import KeysValues
+from orrery.nn.cache.contract import Pair, Place, State
+from orrery.nn.cache.rows import RowCache
+from orrery.nn.cache.sliding import SlidingCache
+from orrery.nn.cache.slots import SlotCache
+from orrery.nn.cache.states import StateCache
 from orrery.nn.masks import Mask, RecurrentPast, TokenPositions
 
-__all__ = ["CacheByMask", "RowCache", "SlidingCache", "SlotCache", "StateCache", "fitting", "growing", "static"]
+__all__ = ["CacheByMask", "RowCache", "SlidingCache", "SlotCache", "StateCache", "cache_for", "growing", "static"]
 
 
 class CacheByMask(RowCache):
@@ -50,27 +51,27 @@ class CacheByMask(RowCache):
     def _first(self) -> RowCache:
         return next(iter(self.caches.values()))
 
-    def open(
+    def reserve(
         self, places: TokenPositions, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]
     ) -> Mapping[str, TokenPositions]:
         """Open every cache."""
-        return {mask: cache.open(places, real_BL, [mask])[mask] for mask, cache in self.caches.items()}
+        return {mask: cache.reserve(places, real_BL, [mask])[mask] for mask, cache in self.caches.items()}
 
-    def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> Pair:
+    def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
         """Extend the cache of this mask."""
         return self.caches[mask].extend(mask, depth, k_BKLC, v_BKLE)
 
-    def recall(self, depth: int, project: Callable[[], Pair]) -> Pair:
+    def cross_attention_keys(self, depth: int, project: Callable[[], Pair]) -> KeysValues:
         """Keep the encoder's output in the first cache."""
-        return self._first.recall(depth, project)
+        return self._first.cross_attention_keys(depth, project)
 
-    def resume(self, mask: str, place: Place) -> State | None:
+    def load_state(self, mask: str, place: Place) -> State | None:
         """Ask the cache of this mask."""
-        return self.caches[mask].resume(mask, place)
+        return self.caches[mask].load_state(mask, place)
 
-    def leave(self, mask: str, place: Place, state: State) -> None:
+    def store_state(self, mask: str, place: Place, state: State) -> None:
         """Tell the cache of this mask."""
-        self.caches[mask].leave(mask, place, state)
+        self.caches[mask].store_state(mask, place, state)
 
     def select(self, rows: Int[Tensor, "N"]) -> "CacheByMask":
         """Return a cache of the given rows."""
@@ -111,7 +112,7 @@ def static(rows: int, capacity: int, device: torch.device | None = None) -> Slot
     return SlotCache(rows, capacity, device=device, static=True)
 
 
-def fitting(masks: Mapping[str, Mask], rows: int, capacity: int, device: torch.device | None = None) -> RowCache:
+def cache_for(masks: Mapping[str, Mask], rows: int, capacity: int, device: torch.device | None = None) -> RowCache:
     """Return the smallest cache for a stack with these masks.
 
     A recurrence leaves a state, and a window that is shorter than the capacity needs no more slots than its length;
