@@ -61,12 +61,11 @@ def padded_sources(family: str, side: str, way: Mapping[str, Any]) -> float:
 def answers_to_padded_sources(family: str) -> float:
     """Return the worst deviation over steps that answer sources of nine, five and one token."""
     model, source = tiny(family).model, random_ids(len(LENGTHS), ROW)
-    logits, state = model.start(source, WRITTEN, torch.tensor(LENGTHS))
+    logits, session = model.start(source, WRITTEN, LENGTHS)
     target, found = torch.full((len(source), 1), model.first), [logits]
     for _ in range(WRITTEN - 1):
         target = torch.cat([target, found[-1].argmax(-1, keepdim=True)], 1)
-        stepped, state = model.step(target[:, -1:], state)
-        found.append(stepped[:, -1])
+        found.append(model.step(target[:, -1:], session)[:, -1])
     rows = zip(source, LENGTHS, target, torch.stack(found, 1), strict=True)
     return max(deviation(answers, model.logits(row[None, :length], own[None])[0]) for row, length, own, answers in rows)
 

@@ -197,7 +197,10 @@ class StatefulMixer(nn.Module, ABC):
 
 def _segments_of(x_BLD: Tensor, segments: PackedSegments | None) -> PackedSegments:
     """Return the segments, one a row where there are none."""
-    return segments or PackedSegments.of_real(x_BLD.new_ones(x_BLD.shape[:2], dtype=torch.bool))
+    if segments is not None:
+        return segments
+    real_BL = x_BLD.new_ones(x_BLD.shape[:2], dtype=torch.bool)
+    return PackedSegments.of_lengths(real_BL, [x_BLD.shape[1]] * len(x_BLD))
 
 
 def _over_rows(form: RowForm, x_BLD: Tensor, segments: PackedSegments | None, state: State) -> tuple[Tensor, State]:

@@ -1,6 +1,6 @@
 """A stack: an explicit tuple of blocks, the final norm, and what the blocks share."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -85,6 +85,7 @@ class Stack(nn.Module):
         real_BL: Bool[Tensor, "B L"] | None,
         *,
         whole: bool,
+        counts: Sequence[int] | None = None,
         cache: Cache,
         kernel: Kernel,
         taps: Taps | None,
@@ -93,12 +94,13 @@ class Stack(nn.Module):
         memory_mask: BoundMask | None = None,
         losses: list[Tensor] | None = None,
     ) -> tuple[Float[Tensor, "B L D2"], Context]:
-        """Open the cache, bind positions and masks, and bring embeddings to the first block; always eager.
+        """Reserve the cache's slots, bind positions and masks, and bring embeddings to the first block; always eager.
 
         ``whole`` says that the rows are unpadded, unpacked and complete: a plain mask then needs no matrix.
+        ``counts`` are the real tokens of each row, padded on the right, in numbers that the host knows.
         ``memory`` and ``memory_mask`` are the encoder's output and which of its places are real.
         """
-        keys = cache.reserve(places, real_BL, self.masks)
+        keys = cache.reserve(places, real_BL, self.masks, counts)
         length = cache.capacity or (places.positions.shape[1] if whole else _reach(places.positions, real_BL))
         call = Call(places, keys, length, x_BLD.dtype)
         positions: dict[str, BoundPosition] = {"none": NO_POSITION}
@@ -109,7 +111,7 @@ class Stack(nn.Module):
         ctx = Context(
             positions=positions,
             masks={name: _bind(mask, places, keys[name], whole) for name, mask in masks if name not in self.pasts},
-            segments={name: bind_past(places, keys[name], real_BL) for name in self.pasts},
+            segments={name: bind_past(places, keys[name], real_BL, counts) for name in self.pasts},
             cache=cache,
             kernel=kernel,
             scan=scan,

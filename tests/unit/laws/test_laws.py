@@ -26,7 +26,8 @@ from orrery.laws.evidence import CannotRunError, deviation, within
 from orrery.models.encoder_decoder import Read
 from orrery.nn import stack
 from orrery.nn.attention import kernels
-from orrery.nn.cache.kinds import SlotCache
+from orrery.nn.cache.rows import RowCache
+from orrery.nn.cache.slots import SlotStore
 from orrery.nn.context import Context
 from orrery.nn.masks import PLAIN_FULL, Causal
 from orrery.objectives.causal import CausalLanguageModel
@@ -70,13 +71,14 @@ def broken(law, family="llama"):
 
 def test_cache_sees_a_forgotten_position(monkeypatch):
     monkeypatch.setattr(
-        SlotCache, "next_positions", lambda self, n, device: torch.arange(n)[None].repeat(len(self.lengths_B), 1)
+        RowCache, "next_positions", lambda self, n, device: torch.arange(n)[None].repeat(len(self.lengths_B), 1)
     )
     assert "growing: token by token" in broken(cache)
 
 
 def test_cache_sees_rows_that_share_one_length(monkeypatch):
-    monkeypatch.setattr(SlotCache, "truncate", lambda self, lengths: None)
+    monkeypatch.setattr(SlotStore, "forget", lambda self, lengths: None)
+    monkeypatch.setattr(RowCache, "refuse_to_forget", lambda self, lengths: self.lengths)
     found = broken(cache)
     assert "static: select, join, truncate" in found
     assert "growing: token by token" not in found
@@ -85,7 +87,7 @@ def test_cache_sees_rows_that_share_one_length(monkeypatch):
 def test_padding_sees_padding_that_is_not_hidden(monkeypatch):
     from orrery.nn.cache.contract import Uncached
 
-    monkeypatch.setattr(Uncached, "reserve", lambda self, places, real, masks: dict.fromkeys(masks, places))
+    monkeypatch.setattr(Uncached, "reserve", lambda self, places, real, masks, counts: dict.fromkeys(masks, places))
     assert "left-padded == unpadded, sdpa" in broken(padding, "gpt2")
 
 

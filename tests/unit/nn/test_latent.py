@@ -111,7 +111,8 @@ def test_the_cache_holds_the_latent_and_one_rotated_key_for_all_heads():
     cache.reserve(TokenPositions(torch.arange(LENGTH)[None]), None, ["causal"])
     found = module(X, context(cache=cache))
     assert torch.equal(found, module(X, context()))
-    (kept,), (rotated,) = cache.keys.values(), cache.values.values()
+    (store,) = cache.stores.values()
+    (kept,), (rotated,) = store.keys.values(), store.values.values()
     assert kept.shape == (1, 1, LENGTH + 1, LATENT)
     assert rotated.shape == (1, 1, LENGTH + 1, WIDTHS.rotated)
 

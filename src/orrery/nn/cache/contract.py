@@ -7,7 +7,7 @@ values, or the latent and the shared key of multi-head latent attention.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -58,9 +58,17 @@ class Cache(ABC):
 
     @abstractmethod
     def reserve(
-        self, places: TokenPositions, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]
+        self,
+        places: TokenPositions,
+        real_BL: Bool[Tensor, "B L"] | None,
+        masks: Iterable[str],
+        counts: Sequence[int] | None = None,
     ) -> Mapping[str, TokenPositions]:
-        """Reserve slots for one call and return, by mask, the places of all keys, the new ones among them."""
+        """Reserve slots for one call and return, by mask, the places of all keys, the new ones among them.
+
+        ``counts`` says how many tokens of each row are real, where the host knows; a cache that has to know, and is
+        given ``real_BL`` alone, waits for the device to count them.
+        """
 
     @abstractmethod
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
@@ -83,6 +91,11 @@ class Cache(ABC):
     def capacity(self) -> int | None:
         """The number of tokens a row may reach, where one was named."""
 
+    @property
+    @abstractmethod
+    def longest(self) -> int:
+        """The number of tokens that the longest row has taken."""
+
 
 class Uncached(Cache):
     """No memory: the null object of a full forward."""
@@ -92,7 +105,11 @@ class Uncached(Cache):
         return torch.arange(tokens, device=device)[None]
 
     def reserve(
-        self, places: TokenPositions, real_BL: Bool[Tensor, "B L"] | None, masks: Iterable[str]
+        self,
+        places: TokenPositions,
+        real_BL: Bool[Tensor, "B L"] | None,
+        masks: Iterable[str],
+        counts: Sequence[int] | None = None,
     ) -> Mapping[str, TokenPositions]:
         """Return the call's own places, with the unreal ones hidden."""
         if real_BL is not None:
@@ -118,6 +135,11 @@ class Uncached(Cache):
     def capacity(self) -> int | None:
         """Return nothing: a full forward sees exactly its own tokens."""
         return None
+
+    @property
+    def longest(self) -> int:
+        """Return zero: nothing came before."""
+        return 0
 
 
 UNCACHED = Uncached()

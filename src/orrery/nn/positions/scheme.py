@@ -14,7 +14,10 @@ from orrery.nn.spec import ModuleSpec, spec
 
 @dataclass(frozen=True)
 class Call:
-    """What a scheme is bound to: the places of queries and keys, and the length that the call may reach."""
+    """What a scheme is bound to: the places of queries and keys, and the length that the call may reach.
+
+    No query stands at ``length`` or beyond, so that a scheme need not ask a device how far they go.
+    """
 
     query: TokenPositions
     keys: Mapping[str, TokenPositions]
