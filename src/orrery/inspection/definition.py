@@ -1,7 +1,6 @@
 """The definition beside a fused kernel: scores and patterns, a piece at a time, compared with what it put out."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TypeAlias
 
 import torch
@@ -46,7 +45,7 @@ class Beside:
             self.replaced = True
             return eager(q_BHLC, kv, operands)
         # What the kernel would show itself comes from the definition.
-        mixed_BHLE = self.kernel(q_BHLC, kv, replace(operands, tap=unseen))
+        mixed_BHLE = self.kernel(q_BHLC, kv, operands._replace(tap=unseen))
         furthest: Tensor | None = None
         shape = (*q_BHLC.shape[:3], kv.k_BKSC.shape[2])
         for place in pieces(shape):
@@ -77,8 +76,7 @@ def _defined(place: Place, shape: Shape, q_BHLC: Tensor, kv: KeysValues, operand
     shared = shape[1] // kv.k_BKSC.shape[1]
     keys = slice(heads.start // shared, (heads.stop - 1) // shared + 1)
     bias_BHLS, sinks_H = operands.bias_BHLS, operands.sinks_H
-    part = replace(
-        operands,
+    part = operands._replace(
         mask=_rows_of_mask(operands.mask, rows, shape, q_BHLC.device),
         bias_BHLS=None if bias_BHLS is None else _part(bias_BHLS, place),
         sinks_H=None if sinks_H is None else sinks_H[heads],

@@ -1,7 +1,6 @@
 """A stack: an explicit tuple of blocks, the final norm, and what the blocks share."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float
@@ -22,7 +21,7 @@ class Stack(nn.Module):
     """``final(block_n(... block_1(start(positions(enter(x))))))``.
 
     Positions and masks are named dictionaries, bound once a call and shared by all blocks. A layer's identity comes
-    from here (``replace(ctx, layer=...)``), so one block object may stand at several depths (ALBERT).
+    from here (``ctx.at(layer)``), so one block object may stand at several depths (ALBERT).
     Shapes: ``[B, L, D]`` to ``[B, L, D]``.
     """
 
@@ -129,7 +128,7 @@ class Stack(nn.Module):
         """Run the blocks; this is what is compiled."""
         for depth, number in enumerate(self.order):
             layer = Layer(depth, f"{self.path}blocks.{depth}", ctx.cache)
-            x_BLD = self.blocks[number](x_BLD, replace(ctx, layer=layer))
+            x_BLD = self.blocks[number](x_BLD, ctx.at(layer))
         return ctx.tap(self, "final", self.final(x_BLD))
 
 

@@ -100,7 +100,7 @@ def test_kernel_sees_a_missing_scale(monkeypatch):
     right = models.KERNELS["sdpa"]
 
     def unscaled(q_BHLC, kv, operands):
-        return right(q_BHLC, kv, replace(operands, scale=1.0))
+        return right(q_BHLC, kv, operands._replace(scale=1.0))
 
     monkeypatch.setattr(models, "KERNELS", {"eager": kernels.eager, "sdpa": unscaled})
     assert {"sdpa == eager, logits, float32", "sdpa == eager, random masks and biases"} <= broken(kernel)

@@ -121,6 +121,6 @@ def test_the_cache_holds_the_latent_and_one_rotated_key_for_all_heads():
 def test_a_scale_replaces_that_of_the_width():
     usual, twice = built(), built(scoring=ScoreSettings(scale=2 * 6**-0.5))
     taken = {}
-    seen = context(lambda q, kv, operands: taken.update(vars(operands)) or eager(q, kv, operands))
+    seen = context(lambda q, kv, operands: taken.update(operands._asdict()) or eager(q, kv, operands))
     assert (usual(X, seen), taken["scale"])[1] == pytest.approx(6**-0.5)
     assert (twice(X, seen), taken["scale"])[1] == pytest.approx(2 * 6**-0.5)

@@ -82,9 +82,9 @@ class LatentAttention(nn.Module):
         q_BHLC = torch.cat([plain_BHLC, position.rotate(turned_BHLC)], dim=-1)
         key_B1LC = position.rotate(self.rotated(x_BLD)[:, None])
         latent_B1LR = ctx.tap(self, "latent", self.norm(self.latent(x_BLD)))[:, None]
-        kept = ctx.layer.extend(self.mask, latent_B1LR, key_B1LC)
-        latent_BSR, key_BHSC = kept.k_BKSC[:, 0], kept.v_BKSE.expand(-1, self.heads, -1, -1)
-        k_BHSC = torch.cat([self.split(self.k(latent_BSR)), key_BHSC], dim=-1)
+        latent_B1SR, key_B1SC = ctx.layer.extend(self.mask, latent_B1LR, key_B1LC)
+        latent_BSR = latent_B1SR[:, 0]
+        k_BHSC = torch.cat([self.split(self.k(latent_BSR)), key_B1SC.expand(-1, self.heads, -1, -1)], dim=-1)
         q_BHLC, k_BHSC = ctx.tap(self, "q", q_BHLC), ctx.tap(self, "k", k_BHSC)
         kv = KeysValues(k_BHSC, ctx.tap(self, "v", self.split(self.v(latent_BSR))))
         operands = Operands(

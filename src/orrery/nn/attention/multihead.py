@@ -142,13 +142,15 @@ class MultiHeadAttention(nn.Module):
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Let every token read what it may see."""
         position, read = ctx.positions[self.position], self.source(x_BLD, ctx, self.mask)
-        q_BHLC = position.rotate(self.split(self.q_norm(self.q(x_BLD))))
+        q_BHLC = self.split(self.q_norm(self.q(x_BLD)))
 
         def project() -> tuple[Tensor, Tensor]:
-            k_BKSC = position.rotate(self.split(self.k_norm(self.k(read.stream_BSD))))
-            return k_BKSC, self.split(self.source.values(self.v(read.stream_BSD)))
+            k_BKSC = self.split(self.k_norm(self.k(read.stream_BSD)))
+            v_BKSC = self.split(self.source.values(self.v(read.stream_BSD)))
+            return position.rotate(k_BKSC), v_BKSC
 
-        q_BHLC, kv = ctx.tap(self, "q", q_BHLC), read.keep(project)
+        kv = read.keep(project)
+        q_BHLC = ctx.tap(self, "q", position.rotate(q_BHLC))
         kv = KeysValues(ctx.tap(self, "k", kv.k_BKSC), ctx.tap(self, "v", kv.v_BKSE))
         operands = Operands(
             mask=read.mask,

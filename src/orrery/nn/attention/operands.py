@@ -1,7 +1,7 @@
 """What a kernel takes beside the queries: the keys and values that it reads, and everything that shapes the scores."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
@@ -14,8 +14,7 @@ def unseen(name: str, value: Tensor) -> Tensor:
     return value
 
 
-@dataclass(frozen=True)
-class KeysValues:
+class KeysValues(NamedTuple):
     """The keys and values that a call may read, dense: one tensor each, with a place for every key.
 
     It is a view: a cache hands out what it holds and copies nothing. Shapes: ``[B, K, S, C]`` and ``[B, K, S, E]``.
@@ -25,9 +24,8 @@ class KeysValues:
     v_BKSE: Float[Tensor, "B K S E"]
 
 
-@dataclass(frozen=True)
-class Operands:
-    """What shapes the scores and what becomes of them.
+class Operands(NamedTuple):
+    """What shapes the scores and what becomes of them; made once a layer and call, and never changed.
 
     Attributes:
         mask: which query may see which key.

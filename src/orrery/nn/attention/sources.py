@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -15,8 +15,7 @@ from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """What one call of an attention reads.
 
     Attributes:

@@ -74,11 +74,10 @@ class RowCache(Cache):
         self._refuse_beyond(max(after, default=0))
         positions_BL = places.positions.expand(rows, tokens)
         if real_BL is None:
-            numbers_BL, after_B = self.next_positions(tokens, positions_BL.device), self.lengths_B + tokens
+            after_B = self.lengths_B + tokens
         else:
-            numbers_BL, after_B = self.lengths_B[:, None] + real_BL.cumsum(1) - 1, self.lengths_B + real_BL.sum(1)
-            positions_BL = positions_BL.masked_fill(~real_BL, EMPTY_SLOT)
-        call = Reservation(self.lengths, after, self.lengths_B, after_B, positions_BL, numbers_BL, real_BL)
+            after_B, positions_BL = self.lengths_B + real_BL.sum(1), positions_BL.masked_fill(~real_BL, EMPTY_SLOT)
+        call = Reservation(self.lengths, after, after_B, positions_BL, real_BL)
         shown = {name: store.reserve(call) for name, store in self.stores.items()}
         self.lengths, self.lengths_B = after, after_B
         return {mask: shown[self._name(mask)] for mask in masks}

@@ -44,10 +44,10 @@ class SlidingStore(KeyValueStore):
         """Show the old slots and the new tokens; give the last tokens of each row their slots."""
         slots = self.positions_BS.shape[1] - 1
         shown_BS = torch.cat([self.positions_BS[:, :slots], call.positions_BL], dim=1)
-        kept_BL = call.numbers_BL >= call.after_B[:, None] - slots
+        kept_BL = call.positions_BL >= call.after_B[:, None] - slots
         if call.real_BL is not None:
             kept_BL = kept_BL & call.real_BL
-        self.where_BL = (call.numbers_BL % slots).masked_fill(~kept_BL, slots)
+        self.where_BL = (call.positions_BL % slots).masked_fill(~kept_BL, slots)
         kept_positions_BL = call.positions_BL.masked_fill(~kept_BL, EMPTY_SLOT)
         self.positions_BS = self.positions_BS.scatter(1, self.where_BL, kept_positions_BL)
         return TokenPositions(shown_BS)

@@ -36,13 +36,13 @@ class SlotStore(KeyValueStore):
     def reserve(self, call: Reservation) -> TokenPositions:
         """Reserve the slots after each row's last token; padding, on either side, takes none."""
         self._fit(max(call.after, default=0))
-        self.where_BL, self.start = call.numbers_BL, None
+        self.where_BL, self.start = call.positions_BL, None
         if call.real_BL is not None:
             self.where_BL = self.where_BL.masked_fill(~call.real_BL, self.positions_BS.shape[1] - 1)
         elif not self.static and min(call.before, default=0) == max(call.before, default=0):
             self.start = max(call.before, default=0)
         self.positions_BS.scatter_(1, self.where_BL, call.positions_BL)
-        return TokenPositions(self.positions_BS[:, : self.shown])
+        return TokenPositions(self.positions_BS.narrow(1, 0, self.shown))
 
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
         """Write into the reserved slots and return the shown part."""
@@ -52,8 +52,8 @@ class SlotStore(KeyValueStore):
         if self.start is None or depth not in depths:
             self._scatter(depths, depth, x_BKLC, self.where_BL)
         else:  # all rows are equally long: a plain copy, several times faster than a scatter
-            depths[depth][:, :, self.start : self.start + x_BKLC.shape[2]] = x_BKLC
-        return depths[depth][:, :, : self.shown]
+            depths[depth].narrow(2, self.start, x_BKLC.shape[2]).copy_(x_BKLC)
+        return depths[depth].narrow(2, 0, self.shown)
 
     def _fit(self, needed: int) -> None:
         """Show ``needed`` slots, all where they are static, doubling the storage where it is too small."""

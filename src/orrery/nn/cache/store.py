@@ -19,19 +19,15 @@ class Reservation:
     Attributes:
         before: how many tokens each row had, known on the host.
         after: how many it has now.
-        before_B: the same as ``before``, on the device.
         after_B: the same as ``after``, on the device.
-        positions_BL: of the new tokens, ``EMPTY_SLOT`` where there is padding.
-        numbers_BL: how many tokens of its row are before each new one.
+        positions_BL: of the new tokens, how many of its row are before each; ``EMPTY_SLOT`` where there is padding.
         real_BL: which of them are no padding; ``None`` where all are.
     """
 
     before: Sequence[int]
     after: Sequence[int]
-    before_B: Int[Tensor, "B"]
     after_B: Int[Tensor, "B"]
     positions_BL: Int[Tensor, "B L"]
-    numbers_BL: Int[Tensor, "B L"]
     real_BL: Bool[Tensor, "B L"] | None
 
 

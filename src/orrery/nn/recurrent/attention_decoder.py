@@ -122,8 +122,7 @@ class AttentionDecoder(nn.Module, ABC):
             assert ctx.memory is not None
             return self.keys(ctx.memory)[:, None], ctx.memory[:, None]
 
-        kept = ctx.layer.cross_attention_keys(project)
-        keys_B1SE, memory_B1SM = kept.k_BKSC, kept.v_BKSE
+        keys_B1SE, memory_B1SM = ctx.layer.cross_attention_keys(project)
         places = memory_B1SM.shape[2]
         seen_BS = ctx.memory_mask.matrix(1, places, memory_B1SM.device)[:, 0, 0].expand(rows, places)
         return EncodedSource(memory_B1SM[:, 0], keys_B1SE[:, 0], seen_BS)
