@@ -14,7 +14,7 @@ from orrery.models.session import DecodingSession
 
 LENGTHS = (6, 3)
 """The prompts of every session here; a window of the tiny models slides in the steps that follow."""
-STEPS = 7
+STEPS = 5
 
 
 def check(family: str) -> Iterator[Evidence]:
@@ -23,10 +23,11 @@ def check(family: str) -> Iterator[Evidence]:
     evidence = partial(within, law="branching", family=family, bound=0)
     model = tiny(family)
     for kind, cache in kinds(model).items():
+        alone = undisturbed(model, cache)
         for name, disturb in disturbances(model, cache).items():
-            value = changed(model, cache, disturb)
+            value = changed(model, cache, alone, disturb)
             yield evidence(f"{kind}: numbers of a session that change when its fork {name}", value=value)
-        value = followed(model, cache)
+        value = followed(model, cache, alone)
         yield evidence(f"{kind}: numbers of a fork that change when its session goes on", value=value)
         yield evidence(f"{kind}: uses of a session that is over which are answered", value=answered(model, cache))
 
@@ -47,44 +48,54 @@ def disturbances(model: Subject, cache: Kind) -> dict[str, Callable[[DecodingSes
 
 
 @torch.no_grad()
-def changed(model: Subject, cache: Kind, disturb: Callable[[DecodingSession], object]) -> int:
+def undisturbed(model: Subject, cache: Kind) -> tuple[Tensor, Tensor]:
+    """Return what a session answers that was never forked."""
+    session = started(model, cache)
+    return write(model, session, seed=1), write(model, session, seed=2)
+
+
+@torch.no_grad()
+def changed(
+    model: Subject, cache: Kind, alone: tuple[Tensor, Tensor], disturb: Callable[[DecodingSession], object]
+) -> int:
     """Count the logits of a session that differ from one without a fork.
 
     The fork is disturbed between the session's steps, so that it would write where the session will read.
     """
-    alone, session = started(model, cache), started(model, cache)
+    session = started(model, cache)
     fork = session.fork()
-    differing = unequal(write(model, session, seed=1), write(model, alone, seed=1))
+    before = write(model, session, seed=1)
     disturb(fork)
-    return differing + unequal(write(model, session, seed=2), write(model, alone, seed=2))
+    return unequal(before, alone[0]) + unequal(write(model, session, seed=2), alone[1])
 
 
 @torch.no_grad()
-def followed(model: Subject, cache: Kind) -> int:
-    """Count the logits of a fork that differ from a session's to which the same was told."""
-    alone, session = started(model, cache), started(model, cache)
+def followed(model: Subject, cache: Kind, alone: tuple[Tensor, Tensor]) -> int:
+    """Count the logits of a fork that differ from those of a session to which the same was told."""
+    session = started(model, cache)
     fork = session.fork()
-    differing = unequal(write(model, fork, seed=6), write(model, alone, seed=6))
-    write(model, session, seed=7)
-    return differing + unequal(write(model, fork, seed=8), write(model, alone, seed=8))
+    before = write(model, fork, seed=1)
+    write(model, session, seed=6)
+    return unequal(before, alone[0]) + unequal(write(model, fork, seed=2), alone[1])
 
 
 @torch.no_grad()
 def answered(model: Subject, cache: Kind) -> int:
     """Count the uses of a handle that are not refused by name, after each operation that takes its memory over."""
+    other = started(model, cache)
     operations: tuple[Callable[[DecodingSession], object], ...] = (
         lambda session: session.select([0]),
         lambda session: session.reorder([1, 0]),
         lambda session: session.truncate([CAPACITY, CAPACITY]),
-        lambda session: session.join(started(model, cache)),
-        lambda session: started(model, cache).join(session),
+        lambda session: session.join(other.fork()),
+        lambda session: other.fork().join(session),
     )
     uses: tuple[Callable[[DecodingSession], object], ...] = (
         lambda session: model.step(random_ids(2, 1), session),
         lambda session: session.select([0]),
         lambda session: session.truncate([1, 1]),
-        lambda session: session.join(started(model, cache)),
-        lambda session: started(model, cache).join(session),
+        lambda session: session.join(other.fork()),
+        lambda session: other.fork().join(session),
         lambda session: session.fork(),
         lambda session: session.lengths,
     )
