@@ -141,7 +141,7 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Let every token read what it may see."""
-        position, read = ctx.positions[self.position], self.source(x_BLD, ctx, self.mask)
+        position, read = ctx.positions[self.position], self.source.read(x_BLD, ctx, self.mask)
         q_BHLC = self.split(self.q_norm(self.q(x_BLD)))
 
         def project() -> tuple[Tensor, Tensor]:

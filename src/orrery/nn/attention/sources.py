@@ -35,7 +35,7 @@ class Source(nn.Module, ABC):
     values: nn.Module
 
     @abstractmethod
-    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> Reading:
+    def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> Reading:
         """Return what the queries of ``x`` read under the mask of this name."""
 
 
@@ -59,7 +59,7 @@ class SelfSource(Source):
         super().__init__()
         self.values = spec.values.build(width)
 
-    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> Reading:
+    def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> Reading:
         """Return the tokens themselves; their keys and values come after those of earlier calls."""
         layer = ctx.layer
         assert layer is not None
@@ -84,7 +84,7 @@ class CrossSource(Source):
         super().__init__()
         self.values = Identity()
 
-    def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> Reading:
+    def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> Reading:
         """Return the encoder's output."""
         assert ctx.layer is not None
         assert ctx.memory is not None

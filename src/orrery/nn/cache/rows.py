@@ -53,7 +53,8 @@ class RowCache(Cache):
 
     def next_positions(self, tokens: int, device: torch.device) -> Int[Tensor, "B L"]:
         """Continue each row from its own length."""
-        return self.lengths_B[:, None] + torch.arange(tokens, device=device)
+        first_B1 = self.lengths_B[:, None]
+        return first_B1 if tokens == 1 else first_B1 + torch.arange(tokens, device=device)
 
     def reserve(
         self,

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jaxtyping import Bool, Int
 from torch import Tensor
@@ -12,8 +12,7 @@ from orrery.nn.cache.contract import Place, State
 from orrery.nn.masks import TokenPositions
 
 
-@dataclass(frozen=True)
-class Reservation:
+class Reservation(NamedTuple):
     """The new tokens of one call, as a store sees them.
 
     Attributes:
