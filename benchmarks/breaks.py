@@ -139,9 +139,9 @@ NORMS = (
     ),
     Break(
         "keys are not normalised",
-        "nn/attention/sources.py",
-        "attention.split(attention.k_norm(attention.k(x_BLD)))",
-        "attention.split(attention.k(x_BLD))",
+        "nn/attention/multihead.py",
+        "self.split(self.k_norm(self.k(read.stream_BSD)))",
+        "self.split(self.k(read.stream_BSD))",
     ),
 )
 ATTENTION = (
@@ -160,16 +160,16 @@ ATTENTION = (
     ),
     Break(
         "the order of grouped heads",
-        "nn/attention/sources.py",
-        "        q_BHLC, k_BKLC = position.rotate(q_BHLC, k_BKLC)\n",
-        "        q_BHLC = q_BHLC.unflatten(1, (-1, k_BKLC.shape[1])).transpose(1, 2).flatten(1, 2)\n"
-        "        q_BHLC, k_BKLC = position.rotate(q_BHLC, k_BKLC)\n",
+        "nn/attention/multihead.py",
+        "        kv = read.keep(project)\n",
+        "        kv = read.keep(project)\n"
+        "        q_BHLC = q_BHLC.unflatten(1, (-1, kv.k_BKSC.shape[1])).transpose(1, 2).flatten(1, 2)\n",
     ),
     Break(
         "Gemma 2's cap of the scores",
         "nn/attention/kernels.py",
-        "scores_BHLS = cap * torch.tanh(scores_BHLS / cap)",
-        "scores_BHLS = scores_BHLS.clamp(-cap, cap)",
+        "scores_BHLS = operands.cap * torch.tanh(scores_BHLS / operands.cap)",
+        "scores_BHLS = scores_BHLS.clamp(-operands.cap, operands.cap)",
     ),
     Break(
         "gpt-oss' sinks",
@@ -179,7 +179,7 @@ ATTENTION = (
     ),
     Break(
         "padding seen by cross-attention",
-        "models/encoder_decoder.py",
+        "models/session.py",
         "return PLAIN_FULL if self.real_BS is None else BoundMask(dense=self.real_BS[:, None, None], is_causal=False)",
         "return PLAIN_FULL",
     ),

@@ -12,7 +12,7 @@ from torch import nn
 from orrery.families import _recurrent
 from orrery.models.decoder import Decoder
 from orrery.nn import spec as specs
-from orrery.nn.cache import State
+from orrery.nn.cache.contract import State
 from orrery.nn.initialisation import Draw
 from orrery.nn.mixer import Form, Show, StatefulMixer
 

@@ -18,7 +18,8 @@ from orrery.families import load_family
 from orrery.nn import block, residual, stack
 from orrery.nn.attention import kernels, multihead
 from orrery.nn.attention.kernels import KERNELS
-from orrery.nn.caches import SlotCache, growing, static
+from orrery.nn.cache.kinds import growing, static
+from orrery.nn.cache.rows import RowCache
 from orrery.nn.feedforward import gated
 
 # Torch's own compiler warns: it looks at .grad of every input, and inductor imports deprecated parts of torch.
@@ -245,7 +246,7 @@ def test_decoding_with_a_static_cache_compiles_once(model):
     assert counter.frame_count == 1, "a fresh cache of the same shape must not compile again"
 
 
-def filled(model, ids) -> SlotCache:
+def filled(model, ids) -> RowCache:
     cache = static(2, 12)
     run(model, model.stack, ids, cache=cache)
     return cache

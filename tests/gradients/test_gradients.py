@@ -6,6 +6,7 @@ from torch.autograd import gradcheck
 
 from orrery.families import load_family
 from orrery.laws.models import KERNELS
+from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
 from orrery.nn.norms import LayerNorm, RMSNorm
 
@@ -32,7 +33,7 @@ def test_kernels(kernel, masked):
     mask = BoundMask(dense=dense, is_causal=False) if masked else PLAIN_CAUSAL
 
     def run(*qkv):
-        return KERNELS[kernel](*qkv, mask=mask, bias_BHLS=None, scale=0.7, dropout=0.0, tap=lambda name, x: x)
+        return KERNELS[kernel](qkv[0], KeysValues(*qkv[1:]), Operands(mask=mask, scale=0.7))
 
     assert gradcheck(run, (q, k, v))
 

@@ -163,7 +163,7 @@ def test_the_sense_is_in_the_context() -> None:
 def test_without_attention_there_is_no_sense(monkeypatch) -> None:
     def deaf(*arguments):
         model = original(*arguments)
-        model.kernel = lambda q, k, v, **operands: v
+        model.kernel = lambda q, kv, operands: kv.v_BKSE
         return model
 
     original = contextual.build

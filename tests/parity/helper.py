@@ -232,10 +232,10 @@ def check_holes(both: Pair, ids: Tensor, bound: float) -> None:
 
 def check_cache(both: Pair, ids: Tensor, expected: Tensor, bound: float) -> None:
     """Take one token after the other."""
-    logits, state = both.ours.start(ids[:, :4], capacity=14)
+    logits, session = both.ours.start(ids[:, :4], capacity=14)
     steps = [logits]
     for t in range(4, 14):
-        logits, state = both.ours.step(ids[:, t : t + 1], state)
+        logits = both.ours.step(ids[:, t : t + 1], session)
         steps.append(logits[:, 0])
     assert_close("cache, step by step", both, ids, torch.stack(steps, 1), expected[:, 3:], bound)
 
@@ -243,13 +243,13 @@ def check_cache(both: Pair, ids: Tensor, expected: Tensor, bound: float) -> None
 def check_greedy(both: Pair, ids: Tensor) -> None:
     """Write sixteen tokens, the reference without a cache, ours with one."""
     theirs = ours = ids[:, :4]
-    logits, state = both.ours.start(ours, capacity=20)
+    logits, session = both.ours.start(ours, capacity=20)
     for _ in range(16):
         theirs = torch.cat([theirs, both.reference(theirs).logits[:, -1].argmax(-1, keepdim=True)], 1)
         token = logits.argmax(-1, keepdim=True)
         ours = torch.cat([ours, token], 1)
         if ours.shape[1] < 20:
-            stepped, state = both.ours.step(token, state)
+            stepped = both.ours.step(token, session)
             logits = stepped[:, -1]
     assert torch.equal(ours, theirs), f"{both.kind}: greedy tokens differ"
 

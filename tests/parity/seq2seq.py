@@ -62,10 +62,10 @@ def check_cache(both: Pair, source: Tensor, target: Tensor, bound: float) -> Non
     lengths = torch.tensor([11, 7, 2])
     real = torch.arange(11) < lengths[:, None]
     expected = both.reference(source, attention_mask=real.long(), decoder_input_ids=target).logits
-    logits, state = both.ours.start(source, capacity=8, lengths=lengths)
+    logits, session = both.ours.start(source, capacity=8, lengths=lengths)
     steps = [logits]
     for t in range(1, 8):
-        logits, state = both.ours.step(target[:, t : t + 1], state)
+        logits = both.ours.step(target[:, t : t + 1], session)
         steps.append(logits[:, 0])
     assert_close("cache, step by step", both, source, torch.stack(steps, 1), expected, bound)
 
@@ -73,12 +73,12 @@ def check_cache(both: Pair, source: Tensor, target: Tensor, bound: float) -> Non
 def check_greedy(both: Pair, source: Tensor) -> None:
     """Write sixteen tokens, the reference without a cache, ours with one."""
     theirs = ours = torch.full_like(source[:, :1], both.ours.spec.start)
-    logits, state = both.ours.start(source, capacity=17)
+    logits, session = both.ours.start(source, capacity=17)
     for _ in range(16):
         answer = both.reference(source, decoder_input_ids=theirs).logits[:, -1]
         theirs = torch.cat([theirs, answer.argmax(-1, keepdim=True)], 1)
         token = logits.argmax(-1, keepdim=True)
         ours = torch.cat([ours, token], 1)
-        stepped, state = both.ours.step(token, state)
+        stepped = both.ours.step(token, session)
         logits = stepped[:, -1]
     assert torch.equal(ours, theirs), f"{both.kind}: greedy tokens differ"

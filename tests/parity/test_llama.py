@@ -71,6 +71,6 @@ def test_dynamic_scaling_beyond_the_trained_length():
     with torch.no_grad():
         expected = both.reference(ids).logits
         assert error(both.ours.logits(ids), expected) < 1e-9
-        logits, state = both.ours.start(ids[:, :4], capacity=14)
-        stepped, state = both.ours.step(ids[:, 4:], state)
+        logits, session = both.ours.start(ids[:, :4], capacity=14)
+        stepped = both.ours.step(ids[:, 4:], session)
     assert error(torch.cat([logits[:, None], stepped], 1), expected[:, 3:]) < 1e-9

@@ -45,10 +45,10 @@ def test_the_default_cache_holds_a_window():
     ids = torch.arange(3, 33)[None]
     sizes = set()
     with torch.no_grad():
-        _, state = both.ours.start(ids[:, :6], capacity=30)
+        _, session = both.ours.start(ids[:, :6], capacity=30)
         for t in range(6, 30):
-            both.ours.step(ids[:, t : t + 1], state)
-            sizes.add(state.bytes())
+            both.ours.step(ids[:, t : t + 1], session)
+            sizes.add(session.bytes())
     slots, layers, keys_and_values, channels = 5 + 1, 2, 2, 2 * 8  # a spare slot takes the padding
     assert sizes == {slots * layers * keys_and_values * channels * 8}
 

@@ -80,8 +80,8 @@ def test_longrope_is_fixed_by_the_capacity_so_that_cached_equals_full():
     with torch.no_grad():
         for capacity, tokens in ((14, 14), (8, 8)):
             expected = both.reference(ids[:, :tokens]).logits
-            logits, state = both.ours.start(ids[:, :4], capacity=capacity)
-            stepped, _ = both.ours.step(ids[:, 4:tokens], state)
+            logits, session = both.ours.start(ids[:, :4], capacity=capacity)
+            stepped = both.ours.step(ids[:, 4:tokens], session)
             assert error(torch.cat([logits[:, None], stepped], 1), expected[:, 3:]) < 1e-9
         far = torch.arange(3, 9)[None]  # few tokens, but far: the furthest position counts
         found = both.ours.logits(ids[:, :6], positions=far)

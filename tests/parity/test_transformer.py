@@ -137,14 +137,14 @@ def test_greedy_tokens_are_those_of_torch_without_a_cache():
     theirs = copied(model)
     memory = theirs.encoder(embedded(model, source, torch.arange(7).expand(2, -1)))
     written = torch.full((2, 1), model.spec.start)
-    logits, state = model.start(source, capacity=17)
+    logits, session = model.start(source, capacity=17)
     for n in range(1, 17):
         mask = nn.Transformer.generate_square_subsequent_mask(n, dtype=torch.float64)
         answer = theirs.decoder(embedded(model, written, torch.arange(n).expand(2, -1)), memory, tgt_mask=mask)
         token = logits.argmax(-1, keepdim=True)
         assert torch.equal(token, (answer[:, -1] @ model.reader.embed.token.weight.T).argmax(-1, keepdim=True))
         written = torch.cat([written, token], 1)
-        stepped, state = model.step(token, state)
+        stepped = model.step(token, session)
         logits = stepped[:, -1]
 
 

@@ -97,10 +97,10 @@ def test_a_caption(corner):
     rules = rules_of(load_family("vision-encoder-decoder"), both.config)
     check_gradients(both, rules, both.ours.logits(seen, target), expected)
     with torch.no_grad():
-        logits, state = both.ours.start(seen, capacity=17)
+        logits, session = both.ours.start(seen, capacity=17)
         steps = [logits]
         for t in range(1, 8):
-            logits, state = both.ours.step(target[:, t : t + 1], state)
+            logits = both.ours.step(target[:, t : t + 1], session)
             steps.append(logits[:, 0])
         assert_close("cache", both, seen, torch.stack(steps, 1), expected.detach(), 1e-9)
         assert torch.equal(*greedy(both, seen))
@@ -109,13 +109,13 @@ def test_a_caption(corner):
 def greedy(both, seen):
     """Write twelve tokens, the reference without a cache, ours with one."""
     theirs = ours = torch.full((3, 1), 5)
-    logits, state = both.ours.start(seen, capacity=13)
+    logits, session = both.ours.start(seen, capacity=13)
     for _ in range(12):
         answer = both.reference(seen, decoder_input_ids=theirs).logits[:, -1]
         theirs = torch.cat([theirs, answer.argmax(-1, keepdim=True)], 1)
         token = logits.argmax(-1, keepdim=True)
         ours = torch.cat([ours, token], 1)
-        stepped, state = both.ours.step(token, state)
+        stepped = both.ours.step(token, session)
         logits = stepped[:, -1]
     return ours, theirs
 
@@ -134,10 +134,10 @@ def test_without_replacing_the_casts(dtype, bound):
 def test_beams_are_rows_like_any_other():
     both, seen, target = captioner(), images(), random_ids(3, 6, seed=2)
     target[:, 0] = 5
-    _, state = both.ours.start(seen, capacity=8)
-    _, state = both.ours.step(target[:, 1:3], state)
+    _, session = both.ours.start(seen, capacity=8)
+    both.ours.step(target[:, 1:3], session)
     order = torch.tensor([2, 2, 0])
-    logits, _ = both.ours.step(target[order, 3:], state.reorder(order))
+    logits = both.ours.step(target[order, 3:], session.reorder(order))
     assert error(logits, both.ours.logits(seen, target)[order, 3:]) < 1e-9
 
 

@@ -9,7 +9,7 @@ from orrery.errors import UsageError
 from orrery.families import names
 from orrery.laws.models import VOCABULARY, TargetModel, random_ids, tiny
 from orrery.models.decoder import Decoder
-from orrery.nn.caches import fitting
+from orrery.nn.cache.kinds import cache_for
 from properties.representatives import CAUSAL, WRITERS
 
 LENGTH = 8
@@ -91,7 +91,7 @@ def test_packed_documents_are_counted_and_a_document_may_not_go_back(family):
 @torch.no_grad()
 def test_a_cached_row_counts_its_tokens_itself(family):
     model, ids = tiny(family), random_ids(2, 5)
-    cache = fitting(model.stack.masks, 2, 12)
+    cache = cache_for(model.stack.masks, 2, 12)
     model.stack(*model.prepare(ids, positions=torch.arange(5)[None], cache=cache))
     with pytest.raises(UsageError, match="counts its tokens itself"):
         model.prepare(ids, positions=torch.arange(5)[None], cache=cache)

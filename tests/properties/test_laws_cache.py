@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from orrery.laws.models import VOCABULARY, tiny
 from orrery.laws.transcript import Transcript
-from orrery.nn.caches import growing, static
+from orrery.nn.cache.kinds import growing, static
 from properties.representatives import DECODERS
 
 CAPACITY = 24
@@ -49,5 +49,5 @@ def test_any_session_equals_full_forwards(family, kind, data):
     operations = st.sampled_from([step, step, select, join, truncate])
     for operation in data.draw(st.lists(operations, max_size=6)):
         operation(session, data)
-        assert session.state.lengths.tolist() == [len(row) for row in session.rows]
+        assert list(session.session.lengths) == [len(row) for row in session.rows]
     assert session.worst < 1e-9

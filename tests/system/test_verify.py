@@ -30,7 +30,7 @@ def test_everything_passes_and_the_evidence_has_its_shape(tmp_path, capsys, monk
     assert all(e["passed"] is True and e["value"] <= e["bound"] for e in evidence["checks"])
     assert all(set(e) == {"name", "reason"} for e in evidence["not_run"])
     found = {(e["law"], e["family"]) for e in evidence["checks"]}
-    for law in ("cache", "padding", "packing", "kernel", "checkpoint", "sight", "accumulation", "resume"):
+    for law in ("cache", "branching", "padding", "packing", "kernel", "checkpoint", "sight", "accumulation", "resume"):
         assert {(law, "gpt2"), (law, "llama")} <= found
     keys = [(e["law"], e["family"], e["name"]) for e in evidence["checks"]]
     assert len(set(keys)) == len(keys)

@@ -123,10 +123,10 @@ def generate(
     check_prompts(prompts, limits)
     began = perf_counter()
     generators = [torch.Generator().manual_seed(number) for number in _seeds(seed, len(prompts))]
-    ids_BL, lengths_B = padded(prompts, device)
-    logits_BV, state = model.start(ids_BL, limits.context, lengths_B)
+    ids_BL, lengths = padded(prompts, device)
+    logits_BV, session = model.start(ids_BL, limits.context, lengths)
     texts = (AnswerText(StreamDecoder(tokenizer), limits.stop, _bound(show, row)) for row in range(len(prompts)))
-    taken = state.lengths.tolist()  # a decoder's row begins with the prompt, an encoder-decoder's with one token
+    taken = session.lengths  # a decoder's row begins with the prompt, an encoder-decoder's with one token
     rows = [_Row(limits.context - n, text, limits, began) for n, text in zip(taken, texts, strict=True)]
     begun = beginnings(model, prompts)
     seen_BV = _seen(begun, logits_BV)
@@ -143,10 +143,9 @@ def generate(
         seen_BV[torch.arange(len(live), device=seen_BV.device), tokens_B] = True
         if len(going) < len(live):
             kept = torch.tensor(going, device=tokens_B.device)
-            tokens_B, seen_BV, state = tokens_B[kept], seen_BV[kept], state.select(kept)
+            tokens_B, seen_BV, session = tokens_B[kept], seen_BV[kept], session.select(going)
             live = [live[place] for place in going]
-        logits_B1V, state = model.step(tokens_B[:, None], state)
-        logits_BV = logits_B1V[:, -1]
+        logits_BV = model.step(tokens_B[:, None], session)[:, -1]
 
 
 def beginnings(model: DecodingModel, prompts: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
@@ -188,14 +187,14 @@ def _seeds(seed: int | Sequence[int], rows: int) -> list[int]:
     return seeds
 
 
-def padded(prompts: Sequence[Sequence[int]], device: torch.device | None) -> tuple[Tensor, Tensor | None]:
+def padded(prompts: Sequence[Sequence[int]], device: torch.device | None) -> tuple[Tensor, list[int] | None]:
     """Return the prompts as right-padded rows, and their lengths where these differ."""
     lengths = [len(prompt) for prompt in prompts]
     ids_BL = torch.zeros(len(prompts), max(lengths), dtype=torch.long)
     for row, prompt in enumerate(prompts):
         ids_BL[row, : len(prompt)] = torch.tensor(prompt)
     ragged = min(lengths) < max(lengths)
-    return ids_BL.to(device), torch.tensor(lengths, device=device) if ragged else None
+    return ids_BL.to(device), lengths if ragged else None
 
 
 def _seen(rows: Sequence[Sequence[int]], logits_BV: Tensor) -> Tensor:

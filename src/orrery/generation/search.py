@@ -163,8 +163,8 @@ def beam_search(
     check_prompts(prompts, limits)
     if not 1 <= answers <= width:
         raise UsageError(f"{answers} answers of {width} beams", "num_beams must be at least 1, and no less than these")
-    logits_NV, state = model.start(*_start(prompts, limits, device))
-    beams = [_Beam(limits, penalty, width, limits.context - taken) for taken in state.lengths.tolist()]
+    logits_NV, session = model.start(*_start(prompts, limits, device))
+    beams = [_Beam(limits, penalty, width, limits.context - taken) for taken in session.lengths]
     live, begun = list(range(len(beams))), beginnings(model, prompts)
     while True:
         parents, tokens, going, row = [], [], [], 0
@@ -180,9 +180,8 @@ def beam_search(
             row = rows.stop
         if not going:
             return [beam.best(answers) for beam in beams]
-        live, chosen_N = going, torch.tensor(parents, device=logits_NV.device)
-        logits_N1V, state = model.step(torch.tensor(tokens, device=logits_NV.device), state.select(chosen_N))
-        logits_NV = logits_N1V[:, -1]
+        live, session = going, session.select(parents)
+        logits_NV = model.step(torch.tensor(tokens, device=logits_NV.device), session)[:, -1]
 
 
 def exhaustive(
@@ -219,9 +218,9 @@ def refuse_with_beams(**settings: Any) -> None:
 
 def _start(
     prompts: Sequence[Sequence[int]], limits: Limits, device: torch.device | None
-) -> tuple[Tensor, int, Tensor | None]:
-    ids_BL, lengths_B = padded(prompts, device)
-    return ids_BL, limits.context, lengths_B
+) -> tuple[Tensor, int, list[int] | None]:
+    ids_BL, lengths = padded(prompts, device)
+    return ids_BL, limits.context, lengths
 
 
 def _best(

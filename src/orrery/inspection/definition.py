@@ -1,7 +1,7 @@
 """The definition beside a fused kernel: scores and patterns, a piece at a time, compared with what it put out."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -10,6 +10,7 @@ from torch import Tensor
 from orrery.inspection.checks import Mixing
 from orrery.inspection.recorder import Place, Recorder
 from orrery.nn.attention.kernels import Kernel, eager
+from orrery.nn.attention.operands import KeysValues, Operands, unseen
 from orrery.nn.masks import BoundMask
 
 Shape: TypeAlias = tuple[int, int, int, int]
@@ -36,32 +37,25 @@ class Beside:
     def __call__(
         self,
         q_BHLC: Float[Tensor, "B H L C"],
-        k_BKSC: Float[Tensor, "B K S C"],
-        v_BKSC: Float[Tensor, "B K S E"],
-        *,
-        tap: Callable[[str, Tensor], Tensor],
-        **operands: Any,
+        kv: KeysValues,
+        operands: Operands,
     ) -> Float[Tensor, "B H L E"]:
         """Return what the kernel puts out, or what the definition makes of edited scores and patterns."""
-        if self.recorder.edits(tap, "scores", "pattern"):
+        if self.recorder.edits(operands.tap, "scores", "pattern"):
             self.replaced = True
-            return eager(q_BHLC, k_BKSC, v_BKSC, tap=tap, **operands)
-        mixed_BHLE = self.kernel(q_BHLC, k_BKSC, v_BKSC, tap=_unseen, **operands)
+            return eager(q_BHLC, kv, operands)
+        # What the kernel would show itself comes from the definition.
+        mixed_BHLE = self.kernel(q_BHLC, kv, operands._replace(tap=unseen))
         furthest: Tensor | None = None
-        shape = (*q_BHLC.shape[:3], k_BKSC.shape[2])
+        shape = (*q_BHLC.shape[:3], kv.k_BKSC.shape[2])
         for place in pieces(shape):
             with self.recorder.part(place, shape[:3]):
-                defined_BHLE = _defined(place, shape, q_BHLC, k_BKSC, v_BKSC, tap=tap, **operands)
+                defined_BHLE = _defined(place, shape, q_BHLC, kv, operands)
             difference = (defined_BHLE - _part(mixed_BHLE, place)).abs().max()
             furthest = difference if furthest is None else torch.maximum(furthest, difference)
         assert furthest is not None
         self.mixing.add(furthest, mixed_BHLE)
         return mixed_BHLE
-
-
-def _unseen(name: str, value: Tensor) -> Tensor:
-    """Return the value: what a kernel would show itself comes from the definition."""
-    return value
 
 
 def pieces(shape: Shape) -> Iterator[Place]:
@@ -76,31 +70,18 @@ def pieces(shape: Shape) -> Iterator[Place]:
             yield _EVERY, slice(head, head + 1), slice(start, min(start + step, L))
 
 
-def _defined(
-    place: Place,
-    shape: Shape,
-    q_BHLC: Tensor,
-    k_BKSC: Tensor,
-    v_BKSC: Tensor,
-    *,
-    mask: BoundMask,
-    bias_BHLS: Tensor | None,
-    sinks_H: Tensor | None = None,
-    **operands: Any,
-) -> Tensor:
+def _defined(place: Place, shape: Shape, q_BHLC: Tensor, kv: KeysValues, operands: Operands) -> Tensor:
     """Return what the definition puts out for some of the heads and queries."""
     _, heads, rows = place
-    shared = shape[1] // k_BKSC.shape[1]
+    shared = shape[1] // kv.k_BKSC.shape[1]
     keys = slice(heads.start // shared, (heads.stop - 1) // shared + 1)
-    return eager(
-        _part(q_BHLC, place),
-        _along(k_BKSC, 1, keys),
-        _along(v_BKSC, 1, keys),
-        mask=_rows_of_mask(mask, rows, shape, q_BHLC.device),
+    bias_BHLS, sinks_H = operands.bias_BHLS, operands.sinks_H
+    part = operands._replace(
+        mask=_rows_of_mask(operands.mask, rows, shape, q_BHLC.device),
         bias_BHLS=None if bias_BHLS is None else _part(bias_BHLS, place),
         sinks_H=None if sinks_H is None else sinks_H[heads],
-        **operands,
     )
+    return eager(_part(q_BHLC, place), KeysValues(_along(kv.k_BKSC, 1, keys), _along(kv.v_BKSE, 1, keys)), part)
 
 
 def _rows_of_mask(mask: BoundMask, rows: slice, shape: Shape, device: torch.device) -> BoundMask:

@@ -79,11 +79,10 @@ class FreeOrder(Pairs):
 @torch.no_grad()
 def write(model: EncoderDecoder, source_BS: Tensor, tokens: int) -> Tensor:
     """Return what the model writes, greedily, ``tokens`` a row: it reads its own mistakes, and no end stops it."""
-    logits_BV, state = model.start(source_BS, tokens)
+    logits_BV, session = model.start(source_BS, tokens)
     written = [logits_BV.argmax(-1, keepdim=True)]
     while len(written) < tokens:
-        logits_B1V, state = model.step(written[-1], state)
-        written.append(logits_B1V[:, -1].argmax(-1, keepdim=True))
+        written.append(model.step(written[-1], session)[:, -1].argmax(-1, keepdim=True))
     return torch.cat(written, 1)
 
 

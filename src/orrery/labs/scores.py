@@ -89,8 +89,8 @@ def score_time(scoring: AlignmentScore, memory: int) -> float:
 @torch.no_grad()
 def step_time(model: EncoderDecoder) -> float:
     """Return the median seconds of a step of greedy decoding."""
-    _, state = model.start(torch.full((1, SOURCE), FIRST), REPEATS + 1)
-    return median_time(lambda: model.step(torch.full((1, 1), FIRST), state))
+    _, session = model.start(torch.full((1, SOURCE), FIRST), REPEATS + 1)
+    return median_time(lambda: model.step(torch.full((1, 1), FIRST), session))
 
 
 def median_time(act: Callable[[], object]) -> float:

@@ -9,7 +9,8 @@ from torch import Tensor
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, within
 from orrery.laws.models import Subject, random_ids, require, spec_of, tiny
 from orrery.laws.transcript import Transcript
-from orrery.nn.caches import CacheByMask, RowCache, StateCache, fitting, growing, static
+from orrery.nn.cache.kinds import cache_for, growing, static
+from orrery.nn.cache.rows import RowCache
 
 CAPACITY = 40
 NO_CACHE = "an encoder reads whole rows and remembers nothing"
@@ -34,12 +35,12 @@ def check(family: str) -> Iterator[Evidence]:
 def kinds(model: Subject) -> dict[str, Kind]:
     """Return the caches that a model can have: a sliding one where a mask looks back a window, or a state."""
     masks = model.stack.masks
-    own = fitting(masks, 1, CAPACITY)
-    if isinstance(own, StateCache):
-        return {"recurrent": partial(fitting, masks)}
+    own = cache_for(masks, 1, CAPACITY).kind
+    if own == "recurrent":
+        return {"recurrent": partial(cache_for, masks)}
     found: dict[str, Kind] = {"growing": growing, "static": static}
-    if isinstance(own, CacheByMask):
-        found["sliding"] = partial(fitting, masks)
+    if "sliding" in own:
+        found["sliding"] = partial(cache_for, masks)
     return found
 
 
@@ -83,13 +84,12 @@ def rearranged(model: Subject, cache: Kind, forgets: bool = True) -> float:
 def greedy_differences(model: Subject, cache: Kind) -> int:
     """Write sixteen tokens greedily, with and without a cache, and count the differences."""
     prompt = random_ids(3, 4)
-    logits, state = model.start(prompt, CAPACITY, cache=cache(3, CAPACITY))
+    logits, session = model.start(prompt, CAPACITY, cache=cache(3, CAPACITY))
     cached = full = prompt
     for _ in range(16):
         full = _append(full, model.logits(full)[:, -1])
         cached = _append(cached, logits)
-        stepped, state = model.step(cached[:, -1:], state)
-        logits = stepped[:, -1]
+        logits = model.step(cached[:, -1:], session)[:, -1]
     return int((cached != full).sum())
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from orrery.laws.evidence import CannotRunError, Evidence, SlideDiffers, exact, within
 from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.multihead import MultiHeadAttention
+from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask, Causal, TokenPositions, bind
 from orrery.nn.positions.scheme import Added, Call
@@ -86,7 +87,7 @@ def poll(order: tuple[int, ...], weights: Tensor) -> Tensor:
     q = torch.zeros(1, 1, 1, 4, dtype=torch.float64)
     bias = weights.log()[None, None, None]
     free = BoundMask(dense=torch.ones(1, 1, 1, 4, dtype=torch.bool), is_causal=False)
-    return eager(q, v, v, mask=free, bias_BHLS=bias, scale=1.0, dropout=0.0, tap=lambda _, x: x)[0, 0, 0]
+    return eager(q, KeysValues(v, v), Operands(mask=free, bias_BHLS=bias, scale=1.0))[0, 0, 0]
 
 
 def _poll(order: tuple[int, ...], weights_of: tuple[int, ...]) -> float:
@@ -134,7 +135,7 @@ def causal_rows() -> float:
         seen[name] = value
         return value
 
-    eager(q, k, v, mask=PLAIN_CAUSAL, bias_BHLS=None, scale=1.0, dropout=0.0, tap=record)
+    eager(q, KeysValues(k, v), Operands(mask=PLAIN_CAUSAL, scale=1.0, tap=record))
     pattern = seen["pattern"]
     return float((pattern.sum(-1) - 1).abs().max() + pattern.triu(1).sum())
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from orrery.laws.evidence import FLOAT32, FLOAT64, CannotRunError, Evidence, deviation, within
 from orrery.laws.models import kernels_of, random_ids, tiny, trained
 from orrery.nn.attention.kernels import Kernel, eager
+from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
 
 DTYPES = {"float64": (torch.float64, FLOAT64), "float32": (torch.float32, FLOAT32)}
@@ -75,4 +76,4 @@ def alone(kernel: Kernel) -> float:
 
 
 def _call(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, mask: BoundMask, bias: Tensor | None) -> Tensor:
-    return kernel(q, k, v, mask=mask, bias_BHLS=bias, scale=0.4, dropout=0.0, tap=lambda name, value: value)
+    return kernel(q, KeysValues(k, v), Operands(mask=mask, bias_BHLS=bias, scale=0.4))

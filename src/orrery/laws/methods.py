@@ -141,24 +141,26 @@ class Bigram:
     def __init__(self, table: Tensor) -> None:
         self.table = table
 
-    def start(self, source: Tensor, capacity: int, lengths: Tensor | None = None) -> tuple[Tensor, "Lengths"]:
+    def start(self, source: Tensor, capacity: int, lengths: Any = None) -> tuple[Tensor, "Lengths"]:
         """Read prompts of one length."""
-        return self.table[source.shape[1] - 1, source[:, -1]], Lengths(torch.full((len(source),), source.shape[1]))
+        return self.table[source.shape[1] - 1, source[:, -1]], Lengths([source.shape[1]] * len(source))
 
-    def step(self, tokens: Tensor, state: "Lengths", lengths: Tensor | None = None) -> tuple[Tensor, "Lengths"]:
+    def step(self, tokens: Tensor, session: "Lengths", lengths: Any = None) -> Tensor:
         """Take one token a row."""
-        return self.table[state.lengths[:, None], tokens], Lengths(state.lengths + tokens.shape[1])
+        logits_BNV = self.table[torch.tensor(session.lengths)[:, None], tokens]
+        session.lengths = [length + tokens.shape[1] for length in session.lengths]
+        return logits_BNV
 
 
 class Lengths:
     """How many tokens each row has, which is all that a bigram's session remembers."""
 
-    def __init__(self, lengths: Tensor) -> None:
+    def __init__(self, lengths: list[int]) -> None:
         self.lengths = lengths
 
-    def select(self, rows: Tensor) -> "Lengths":
-        """Return a state of the given rows."""
-        return Lengths(self.lengths[rows])
+    def select(self, rows: list[int]) -> "Lengths":
+        """Return a session of the given rows."""
+        return Lengths([self.lengths[row] for row in rows])
 
 
 def searched() -> Iterator[Evidence]:

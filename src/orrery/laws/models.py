@@ -10,13 +10,16 @@ from torch import Tensor, nn
 
 from orrery.families import load_family, names
 from orrery.laws.evidence import CannotRunError
-from orrery.models.encoder_decoder import EncoderDecoder, EncoderDecoderState, Read
+from orrery.models.calls import Numbers, on_host
+from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.models.inputs import Batch
 from orrery.models.kernel_choice import caps_scores, keeps_pattern
 from orrery.models.model import Heads, ModelSpec
+from orrery.models.session import DecodingSession, Read
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
 from orrery.nn.attention.stored_pattern import stored_pattern
-from orrery.nn.caches import RowCache, fitting
+from orrery.nn.cache.kinds import cache_for
+from orrery.nn.cache.rows import RowCache
 from orrery.nn.context import Context
 from orrery.nn.inputs import Images
 from orrery.nn.mixer import StatefulMixer
@@ -70,23 +73,23 @@ class TargetModel(nn.Module):
         self,
         source: Int[Tensor, "B L"],
         capacity: int,
-        lengths: Int[Tensor, "B"] | None = None,
+        lengths: Numbers | None = None,
         *,
         cache: RowCache | None = None,
-    ) -> tuple[Float[Tensor, "B V"], EncoderDecoderState]:
+    ) -> tuple[Float[Tensor, "B V"], DecodingSession]:
         """Begin with the given target tokens."""
         if cache is None:
-            cache = fitting(self.model.decoder.masks, len(source), capacity)
-        state = EncoderDecoderState(self._read(len(source)), cache)
-        logits_BLV, state = self.model.step(source, state, lengths)
-        last_B = torch.full_like(source[:, 0], source.shape[1]) if lengths is None else lengths
-        return logits_BLV[torch.arange(len(source)), last_B - 1], state
+            cache = cache_for(self.model.decoder.masks, len(source), capacity)
+        session = DecodingSession(cache, self._read(len(source)))
+        logits_BLV = self.model.step(source, session, lengths)
+        last = [source.shape[1]] * len(source) if lengths is None else on_host(lengths, "lengths")
+        return logits_BLV[torch.arange(len(source)), torch.tensor(last) - 1], session
 
     def step(
-        self, tokens: Int[Tensor, "B N"], state: EncoderDecoderState, lengths: Int[Tensor, "B"] | None = None
-    ) -> tuple[Float[Tensor, "B N V"], EncoderDecoderState]:
-        """Take N more target tokens a row."""
-        return self.model.step(tokens, state, lengths)
+        self, tokens: Int[Tensor, "B N"], session: DecodingSession, lengths: Numbers | None = None
+    ) -> Float[Tensor, "B N V"]:
+        """Write N more target tokens a row."""
+        return self.model.step(tokens, session, lengths)
 
     def _read(self, rows: int, **call: Any) -> Read:
         return self.model.read(self._sources(rows), **call)

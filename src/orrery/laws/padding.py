@@ -11,6 +11,7 @@ from torch import Tensor
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
 from orrery.laws.models import random_ids, real_of, tiny, translates, ways_of
 from orrery.nn.attention.kernels import eager
+from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.masks import BoundMask
 
 LENGTHS = (9, 5, 1)
@@ -60,12 +61,11 @@ def padded_sources(family: str, side: str, way: Mapping[str, Any]) -> float:
 def answers_to_padded_sources(family: str) -> float:
     """Return the worst deviation over steps that answer sources of nine, five and one token."""
     model, source = tiny(family).model, random_ids(len(LENGTHS), ROW)
-    logits, state = model.start(source, WRITTEN, torch.tensor(LENGTHS))
+    logits, session = model.start(source, WRITTEN, LENGTHS)
     target, found = torch.full((len(source), 1), model.first), [logits]
     for _ in range(WRITTEN - 1):
         target = torch.cat([target, found[-1].argmax(-1, keepdim=True)], 1)
-        stepped, state = model.step(target[:, -1:], state)
-        found.append(stepped[:, -1])
+        found.append(model.step(target[:, -1:], session)[:, -1])
     rows = zip(source, LENGTHS, target, torch.stack(found, 1), strict=True)
     return max(deviation(answers, model.logits(row[None, :length], own[None])[0]) for row, length, own, answers in rows)
 
@@ -87,7 +87,5 @@ def fully_masked(family: str, way: Mapping[str, Any]) -> float:
     inside = max((float(value[1].abs().max()) for key, value in seen.items() if own.fullmatch(key)), default=0.0)
     x = torch.ones(1, 2, 3, 4)
     nothing = BoundMask(dense=torch.zeros(1, 1, 3, 3, dtype=torch.bool), is_causal=False)
-    alone = way.get("kernel", eager)(
-        x, x, x, mask=nothing, bias_BHLS=None, scale=1.0, dropout=0.0, tap=lambda name, value: value
-    )
+    alone = way.get("kernel", eager)(x, KeysValues(x, x), Operands(mask=nothing, scale=1.0))
     return inside + float(alone.abs().max()) + float(logits.isnan().sum())

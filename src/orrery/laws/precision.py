@@ -63,9 +63,8 @@ def written(family: str, dtype: torch.dtype) -> float:
     worst = deviation(model.logits(ids, real=real)[real].float(), single.logits(ids, real=real)[real])
     if not hasattr(model, "start"):
         return worst
-    logits, state = model.start(ids[:, :4], 12)
+    logits, session = model.start(ids[:, :4], 12)
     found = [logits]
     for t in range(4, 9):
-        stepped, state = model.step(ids[:, t : t + 1], state)
-        found.append(stepped[:, -1])
+        found.append(model.step(ids[:, t : t + 1], session)[:, -1])
     return max(worst, deviation(torch.stack(found, 1).float(), single.logits(ids)[:, 3:]))

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, deviation, within
 from orrery.laws.models import forms_of, random_ids, spec_of, tiny, trained
-from orrery.nn.cache import State
+from orrery.nn.cache.contract import State
 from orrery.nn.mixer import StatefulMixer
 from orrery.nn.segments import PackedSegments
 

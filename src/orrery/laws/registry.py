@@ -56,6 +56,7 @@ CHECKS = (
     LawCheck("golden: sizes of published models", "golden", "sizes:check", "once"),
     LawCheck("stream", "stream", "stream:check", "once"),
     LawCheck("cache", "cache", "cache:check"),
+    LawCheck("branching", "branching", "branching:check"),
     LawCheck("padding", "padding", "padding:check"),
     LawCheck("packing", "packing", "packing:check"),
     LawCheck("accumulation", "accumulation", "accumulation:check"),

@@ -8,22 +8,22 @@ from torch import Tensor
 
 from orrery.laws.evidence import deviation
 from orrery.laws.models import Subject
-from orrery.models.protocols import DecodingState
-from orrery.nn.caches import RowCache
+from orrery.models.session import DecodingSession
+from orrery.nn.cache.rows import RowCache
 
 Rows = Sequence[Sequence[int]]
 
 
 @dataclass
 class Transcript:
-    """A state, and of each row the tokens it was told and the answer after each; the prompt has one answer, its last.
+    """A session, and of each row the tokens it was told and the answer after each; the prompt has one answer, its last.
 
     The answers are compared with one full forward of each row alone, which gives all of them: a token that a later one
     changes would be a look into the future, and differ as well.
     """
 
     model: Subject
-    state: DecodingState
+    session: DecodingSession
     rows: list[list[int]]
     answers: list[list[Tensor]] = field(default_factory=list)
     found: float = 0.0
@@ -32,33 +32,33 @@ class Transcript:
     def start(cls, model: Subject, rows: Rows, cache: RowCache) -> "Transcript":
         """Read prompts of unequal lengths."""
         ids, lengths = rectangle(rows)
-        logits, state = model.start(ids, cache.capacity, lengths, cache=cache)
-        return cls(model, state, [list(row) for row in rows], [[row] for row in logits])
+        logits, session = model.start(ids, cache.capacity, lengths, cache=cache)
+        return cls(model, session, [list(row) for row in rows], [[row] for row in logits])
 
     def step(self, rows: Rows) -> None:
         """Tell each row some more tokens, perhaps none."""
         ids, lengths = rectangle(rows)
-        logits, self.state = self.model.step(ids, self.state, lengths)
+        logits = self.model.step(ids, self.session, lengths)
         for have, said, more, answers in zip(self.rows, self.answers, rows, logits, strict=True):
             have.extend(more)
             said.extend(answers[: len(more)])
 
     def select(self, rows: Sequence[int]) -> None:
         """Keep some rows, in an order, perhaps several times."""
-        self.state = self.state.select(torch.tensor(rows))
+        self.session = self.session.select(rows)
         self.rows = [list(self.rows[row]) for row in rows]
         self.answers = [list(self.answers[row]) for row in rows]
 
     def join(self, other: "Transcript") -> None:
         """Append the rows of another session."""
-        self.state = self.state.join(other.state)
+        self.session = self.session.join(other.session)
         self.rows, self.answers = self.rows + other.rows, self.answers + other.answers
         self.found = max(self.found, other.found)
 
     def truncate(self, lengths: Sequence[int]) -> None:
         """Forget the end of each row; what it answered so far is compared before it is forgotten."""
         self.found = self.worst
-        self.state = self.state.truncate(torch.tensor(lengths))
+        self.session = self.session.truncate(lengths)
         self.rows = [row[:length] for row, length in zip(self.rows, lengths, strict=True)]
         self.answers = [[] for _ in self.rows]
 
@@ -73,10 +73,10 @@ class Transcript:
         return deviation(torch.stack(said), expected_LV[len(row) - len(said) :])
 
 
-def rectangle(rows: Rows) -> tuple[Tensor, Tensor]:
-    """Return right-padded ids ``[B, L]`` and lengths ``[B]``."""
-    lengths = torch.tensor([len(row) for row in rows])
-    ids = torch.zeros(len(rows), int(lengths.max()), dtype=torch.long)
+def rectangle(rows: Rows) -> tuple[Tensor, list[int]]:
+    """Return right-padded ids ``[B, L]`` and the rows' lengths."""
+    lengths = [len(row) for row in rows]
+    ids = torch.zeros(len(rows), max(lengths), dtype=torch.long)
     for row, tokens in zip(ids, rows, strict=True):
         row[: len(tokens)] = torch.tensor(tokens, dtype=torch.long)
     return ids, lengths

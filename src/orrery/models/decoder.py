@@ -1,6 +1,6 @@
 """The decoder-only language model: GPT, Llama and their descendants are specs of this assembly."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -8,63 +8,22 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.models.calls import real_of
+from orrery.models.calls import Numbers, on_device, on_host, unused
 from orrery.models.inputs import Batch, Inputs
 from orrery.models.kernel_choice import default_kernel
 from orrery.models.model import Model, ModelSpec, build_heads, tie
 from orrery.models.places import placed
+from orrery.models.session import DecodingSession
 from orrery.nn.attention.kernels import Kernel
-from orrery.nn.cache import UNCACHED, Cache
-from orrery.nn.caches import RowCache, fitting
+from orrery.nn.cache.contract import UNCACHED, Cache
+from orrery.nn.cache.kinds import cache_for
+from orrery.nn.cache.rows import RowCache
 from orrery.nn.context import Context, Taps
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import Headless, LanguageModelHead
 from orrery.nn.masks import Need
 from orrery.nn.spec import spec
 from orrery.nn.stack import Stack
-
-
-@dataclass(frozen=True)
-class DecoderState:
-    """What a decoder remembers: its cache, and the length of each row's prefix where a mask has one."""
-
-    cache: RowCache
-    prefix: Int[Tensor, "B"] | None = None
-
-    @property
-    def lengths(self) -> Int[Tensor, "B"]:
-        """Return how many tokens each row has taken."""
-        return self.cache.lengths_B
-
-    def select(self, rows: Int[Tensor, "N"]) -> "DecoderState":
-        """Return a state of the given rows."""
-        return DecoderState(self.cache.select(rows), None if self.prefix is None else self.prefix[rows])
-
-    def reorder(self, rows: Int[Tensor, "B"]) -> "DecoderState":
-        """Return each row as the continuation of ``rows[b]``."""
-        return self.select(rows)
-
-    def join(self, other: "DecoderState") -> "DecoderState":
-        """Return a state of both states' rows."""
-        prefix = None if self.prefix is None or other.prefix is None else torch.cat([self.prefix, other.prefix])
-        return DecoderState(self.cache.join(other.cache), prefix)
-
-    def truncate(self, lengths: Int[Tensor, "B"]) -> "DecoderState":
-        """Forget what lies beyond ``lengths``.
-
-        Raises:
-            UsageError: a prefix would be cut, of which every token has seen the rest.
-        """
-        if self.prefix is not None and bool((lengths < torch.minimum(self.prefix, self.lengths)).any()):
-            raise UsageError(
-                "a prefix cannot be cut: its tokens have seen all of it", "start again from the shorter text"
-            )
-        self.cache.truncate(lengths)
-        return self
-
-    def bytes(self) -> int:
-        """Return the bytes of keys and values."""
-        return self.cache.bytes()
 
 
 class Decoder(Model):
@@ -116,6 +75,7 @@ class Decoder(Model):
         ids_BL: Int[Tensor, "B L"],
         *,
         real: Bool[Tensor, "B L"] | None = None,
+        lengths: Sequence[int] | None = None,
         positions: Int[Tensor, "#B L"] | None = None,
         documents: Int[Tensor, "B L"] | None = None,
         prefix: Int[Tensor, "B *L"] | None = None,
@@ -130,6 +90,7 @@ class Decoder(Model):
         Args:
             ids_BL: token numbers.
             real: which of them are tokens and not padding; padding may stand on either side.
+            lengths: the same for rows that are padded on the right, in numbers that no device has to be asked for.
             positions: of each token, rising; by default counted from the real ones, by document, or from the cache.
             documents: of each token in a packed row; -1 for padding.
             prefix: the length of each row's prefix, where a mask has one; by token (of its document) in packed rows.
@@ -139,12 +100,22 @@ class Decoder(Model):
             losses: where auxiliary losses (load balance) are appended.
             taps: a recorder.
         """
-        at = placed(self.stack, ids_BL, real=real, positions=positions, documents=documents, prefix=prefix, cache=cache)
+        at = placed(
+            self.stack,
+            ids_BL,
+            real=real,
+            lengths=lengths,
+            positions=positions,
+            documents=documents,
+            prefix=prefix,
+            cache=cache,
+        )
         return self.stack.prepare(
             self.embed(ids_BL),
             at.places,
             at.real,
             whole=at.whole,
+            counts=at.counts,
             cache=cache,
             kernel=kernel or self.kernel,
             scan=scan or self.scan,
@@ -163,54 +134,61 @@ class Decoder(Model):
         self,
         source: Int[Tensor, "B L"],
         capacity: int,
-        lengths: Int[Tensor, "B"] | None = None,
+        lengths: Numbers | None = None,
         *,
-        prefix: Int[Tensor, "B"] | None = None,
+        prefix: Numbers | None = None,
         cache: RowCache | None = None,
         kernel: Kernel | None = None,
         taps: Taps | None = None,
-    ) -> tuple[Float[Tensor, "B V"], DecoderState]:
-        """Read the prompts (right-padded rows) and return the logits after each row's last token.
+    ) -> tuple[Float[Tensor, "B V"], DecodingSession]:
+        """Read the prompts (right-padded rows); return the logits after each row's last token, and the session.
 
         Where a mask has a prefix, it is ``prefix`` tokens long, by default the whole prompt.
 
         Raises:
             UsageError: a row is empty, or the capacity is beyond what the positions reach.
         """
-        if source.shape[1] == 0 or (lengths is not None and int(lengths.min()) < 1):
+        rows, tokens = source.shape
+        last = [tokens] * rows if lengths is None else on_host(lengths, "lengths")
+        if min(last, default=1) < 1:
             raise UsageError("an empty prompt has no next token", "give every row at least one token")
-        if cache is None:
-            cache = fitting(self.stack.masks, len(source), capacity, source.device)
-        last_B = torch.full_like(source[:, 0], source.shape[1]) if lengths is None else lengths
         if prefix is None and Need.PREFIX in self.stack.needs:
-            prefix = last_B
-        state = DecoderState(cache, prefix)
-        x_BLD = self._take(source, state, lengths, kernel, taps, prefix)
-        logits_BV = self.head(x_BLD[torch.arange(len(last_B), device=last_B.device), last_B - 1])
-        return logits_BV if taps is None else taps("logits", logits_BV), state
+            prefix = last
+        begun = None if prefix is None else on_host(prefix, "prefix")
+        cache = cache_for(self.stack.masks, rows, capacity, source.device) if cache is None else unused(cache, rows)
+        session = DecodingSession(cache, prefix=begun)
+        x_BLD = self._write(
+            source, session, lengths=None if lengths is None else last, prefix=begun, kernel=kernel, taps=taps
+        )
+        x_BD = (
+            x_BLD[:, -1]
+            if lengths is None
+            else x_BLD[torch.arange(rows, device=source.device), on_device(last, source.device) - 1]
+        )
+        logits_BV = self.head(x_BD)
+        return logits_BV if taps is None else taps("logits", logits_BV), session
 
     def step(
         self,
         tokens: Int[Tensor, "B N"],
-        state: DecoderState,
-        lengths: Int[Tensor, "B"] | None = None,
+        session: DecodingSession,
+        lengths: Numbers | None = None,
         *,
         kernel: Kernel | None = None,
         taps: Taps | None = None,
-    ) -> tuple[Float[Tensor, "B N V"], DecoderState]:
-        """Take N more tokens a row and return the logits after each."""
-        logits_BNV = self.head(self._take(tokens, state, lengths, kernel, taps))
-        return logits_BNV if taps is None else taps("logits", logits_BNV), state
+    ) -> Float[Tensor, "B N V"]:
+        """Write N more tokens a row into the session, in place, and return the logits after each.
 
-    def _take(
-        self,
-        tokens_BN: Tensor,
-        state: DecoderState,
-        lengths_B: Tensor | None,
-        kernel: Kernel | None,
-        taps: Taps | None,
-        prefix_B: Tensor | None = None,
+        Raises:
+            UsageError: the session is over, or a row is full.
+        """
+        counts = None if lengths is None else on_host(lengths, "lengths")
+        logits_BNV = self.head(self._write(tokens, session, lengths=counts, kernel=kernel, taps=taps))
+        return logits_BNV if taps is None else taps("logits", logits_BNV)
+
+    def _write(
+        self, tokens_BN: Tensor, session: DecodingSession, *, prefix: list[int] | None = None, **call: Any
     ) -> Float[Tensor, "B N D"]:
-        real_BN = real_of(tokens_BN, lengths_B)
-        x_BND, ctx = self.prepare(tokens_BN, real=real_BN, prefix=prefix_B, cache=state.cache, kernel=kernel, taps=taps)
-        return self.stack(x_BND, ctx)
+        with session.writing() as cache:
+            at = None if prefix is None else on_device(prefix, tokens_BN.device)
+            return self.stack(*self.prepare(tokens_BN, prefix=at, cache=cache, **call))

@@ -14,7 +14,7 @@ from orrery.models.kernel_choice import default_kernel
 from orrery.models.model import Model, ModelSpec, build_heads, tie
 from orrery.models.places import placed
 from orrery.nn.attention.kernels import Kernel
-from orrery.nn.cache import UNCACHED
+from orrery.nn.cache.contract import UNCACHED
 from orrery.nn.context import Context, Taps
 from orrery.nn.embeddings import SegmentedEmbedding, TokenEmbedding
 from orrery.nn.heads import LanguageModelHead

@@ -1,94 +1,31 @@
 """The encoder-decoder: one side reads, the other writes while it looks at what was read."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import pad
 
-from orrery.models.calls import check_start, real_of
+from orrery.models.calls import Numbers, check_start, on_host, real_of, unused
 from orrery.models.encoder import Encoder
 from orrery.models.inputs import Batch, Inputs
 from orrery.models.kernel_choice import default_kernel
 from orrery.models.model import Model, ModelSpec, build_heads, tie
 from orrery.models.places import placed
 from orrery.models.recurrent_encoder import RecurrentEncoder
+from orrery.models.session import DecodingSession, Read
 from orrery.nn.attention.kernels import Kernel
-from orrery.nn.cache import UNCACHED, Cache
-from orrery.nn.caches import RowCache, fitting
+from orrery.nn.cache.contract import UNCACHED, Cache
+from orrery.nn.cache.kinds import cache_for
+from orrery.nn.cache.rows import RowCache
 from orrery.nn.context import Context, Taps
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Tokens
-from orrery.nn.masks import PLAIN_FULL, BoundMask
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
-
-
-@dataclass(frozen=True)
-class Read:
-    """What the encoder made of the sources: its output, and which of its places are real."""
-
-    memory_BSD: Float[Tensor, "B S D"]
-    real_BS: Bool[Tensor, "B S"] | None
-
-    @property
-    def mask(self) -> BoundMask:
-        """Return what every query may see of it."""
-        return PLAIN_FULL if self.real_BS is None else BoundMask(dense=self.real_BS[:, None, None], is_causal=False)
-
-    def select(self, rows: Int[Tensor, "N"]) -> "Read":
-        """Return the given rows."""
-        return Read(self.memory_BSD[rows], None if self.real_BS is None else self.real_BS[rows])
-
-    def join(self, other: "Read") -> "Read":
-        """Return both sources' rows, the shorter ones padded."""
-        longest = max(self.memory_BSD.shape[1], other.memory_BSD.shape[1])
-        memory = [pad(x.memory_BSD, (0, 0, 0, longest - x.memory_BSD.shape[1])) for x in (self, other)]
-        real = [pad(x._real(), (0, longest - x.memory_BSD.shape[1])) for x in (self, other)]
-        return Read(torch.cat(memory), torch.cat(real))
-
-    def _real(self) -> Tensor:
-        whole = self.memory_BSD.new_ones(self.memory_BSD.shape[:2], dtype=torch.bool)
-        return whole if self.real_BS is None else self.real_BS
-
-
-@dataclass(frozen=True)
-class EncoderDecoderState:
-    """What an encoder-decoder remembers: what it read, and the cache of what it wrote."""
-
-    read: Read
-    cache: RowCache
-
-    @property
-    def lengths(self) -> Int[Tensor, "B"]:
-        """Return how many tokens each row has written."""
-        return self.cache.lengths_B
-
-    def select(self, rows: Int[Tensor, "N"]) -> "EncoderDecoderState":
-        """Return a state of the given rows."""
-        return EncoderDecoderState(self.read.select(rows), self.cache.select(rows))
-
-    def reorder(self, rows: Int[Tensor, "B"]) -> "EncoderDecoderState":
-        """Return each row as the continuation of ``rows[b]``."""
-        return self.select(rows)
-
-    def join(self, other: "EncoderDecoderState") -> "EncoderDecoderState":
-        """Return a state of both states' rows."""
-        return EncoderDecoderState(self.read.join(other.read), self.cache.join(other.cache))
-
-    def truncate(self, lengths: Int[Tensor, "B"]) -> "EncoderDecoderState":
-        """Forget what was written beyond ``lengths``."""
-        self.cache.truncate(lengths)
-        return self
-
-    def bytes(self) -> int:
-        """Return the bytes of keys and values, those of the source among them, and of the encoder's output."""
-        return self.cache.bytes() + self.read.memory_BSD.nbytes
 
 
 class EncoderDecoder(Model):
@@ -182,6 +119,7 @@ class EncoderDecoder(Model):
         read: Read,
         *,
         real: Bool[Tensor, "B L"] | None = None,
+        lengths: Sequence[int] | None = None,
         positions: Int[Tensor, "#B L"] | None = None,
         prefix: Int[Tensor, "B *L"] | None = None,
         cache: Cache = UNCACHED,
@@ -196,6 +134,7 @@ class EncoderDecoder(Model):
             target_BL: token numbers, the start token first.
             read: what the encoder made of the sources.
             real: which of them are tokens and not padding; padding may stand on either side.
+            lengths: the same for rows that are padded on the right, in numbers that no device has to be asked for.
             positions: of each token, rising; by default counted from the real ones, or from the cache.
             prefix: the length of each target's prefix, where a mask has one.
             cache: keys and values of earlier calls.
@@ -204,12 +143,15 @@ class EncoderDecoder(Model):
             losses: where auxiliary losses (load balance) are appended.
             taps: a recorder.
         """
-        at = placed(self.decoder, target_BL, real=real, positions=positions, prefix=prefix, cache=cache)
+        at = placed(
+            self.decoder, target_BL, real=real, lengths=lengths, positions=positions, prefix=prefix, cache=cache
+        )
         return self.decoder.prepare(
             self.target(target_BL),
             at.places,
             at.real,
             whole=at.whole,
+            counts=at.counts,
             cache=cache,
             kernel=kernel or self.kernel,
             scan=scan or self.scan,
@@ -234,43 +176,45 @@ class EncoderDecoder(Model):
         self,
         source: Tensor,
         capacity: int,
-        lengths: Int[Tensor, "B"] | None = None,
+        lengths: Numbers | None = None,
         *,
         prompt: Int[Tensor, "B N"] | None = None,
         cache: RowCache | None = None,
         kernel: Kernel | None = None,
         taps: Taps | None = None,
-    ) -> tuple[Float[Tensor, "B V"], EncoderDecoderState]:
-        """Read the sources (right-padded rows) and return the logits after the start token, or after ``prompt``.
+    ) -> tuple[Float[Tensor, "B V"], DecodingSession]:
+        """Read the sources (right-padded rows); return the logits after the start token or ``prompt``, and the session.
 
         ``capacity`` counts the target's tokens, the start token among them.
 
         Raises:
             UsageError: the start token is none that the model writes.
         """
-        real = None if lengths is None else real_of(source, lengths)
-        read = self.read(source, real=real, kernel=kernel, taps=taps)
-        if cache is None:
-            cache = fitting(self.decoder.masks, len(source), capacity, source.device)
-        state = EncoderDecoderState(read, cache)
-        begin = prompt
-        if begin is None:
+        real = None if lengths is None else real_of(source, on_host(lengths, "lengths"))
+        rows, masks = len(source), self.decoder.masks
+        cache = cache_for(masks, rows, capacity, source.device) if cache is None else unused(cache, rows)
+        session = DecodingSession(cache, self.read(source, real=real, kernel=kernel, taps=taps))
+        if prompt is None:
             check_start(self.first, self.target.token.num_embeddings)
-            begin = torch.full((len(source), 1), self.first, dtype=torch.long, device=source.device)
-        logits_BNV, state = self.step(begin, state, kernel=kernel, taps=taps)
-        return logits_BNV[:, -1], state
+            prompt = torch.full((rows, 1), self.first, dtype=torch.long, device=source.device)
+        return self.step(prompt, session, kernel=kernel, taps=taps)[:, -1], session
 
     def step(
         self,
         tokens: Int[Tensor, "B N"],
-        state: EncoderDecoderState,
-        lengths: Int[Tensor, "B"] | None = None,
+        session: DecodingSession,
+        lengths: Numbers | None = None,
         *,
         kernel: Kernel | None = None,
         taps: Taps | None = None,
-    ) -> tuple[Float[Tensor, "B N V"], EncoderDecoderState]:
-        """Take N more target tokens a row and return the logits after each."""
-        real = real_of(tokens, lengths)
-        x_BND, ctx = self.prepare(tokens, state.read, real=real, cache=state.cache, kernel=kernel, taps=taps)
-        logits_BNV = self.head(self.decoder(x_BND, ctx))
-        return logits_BNV if taps is None else taps("logits", logits_BNV), state
+    ) -> Float[Tensor, "B N V"]:
+        """Write N more target tokens a row into the session, in place, and return the logits after each.
+
+        Raises:
+            UsageError: the session is over, or a row is full.
+        """
+        counts = None if lengths is None else on_host(lengths, "lengths")
+        with session.writing() as cache:
+            call = self.prepare(tokens, session.read, lengths=counts, cache=cache, kernel=kernel, taps=taps)
+            logits_BNV = self.head(self.decoder(*call))
+        return logits_BNV if taps is None else taps("logits", logits_BNV)

@@ -1,5 +1,6 @@
 """Where the tokens of a call stand: counted by default, and refused where a mask could not go by them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -7,7 +8,8 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.nn.cache import UNCACHED, Cache
+from orrery.models.calls import real_of
+from orrery.nn.cache.contract import UNCACHED, Cache
 from orrery.nn.masks import EMPTY_SLOT, Need, TokenPositions
 from orrery.nn.stack import Stack
 
@@ -17,11 +19,15 @@ _HIDDEN = -1
 
 @dataclass(frozen=True)
 class Placed:
-    """The places of one call, which of its tokens are real, and whether its rows are whole."""
+    """The places of one call, which of its tokens are real, how many of each row, and whether its rows are whole.
+
+    The numbers of ``counts`` are the host's, where it was told them.
+    """
 
     places: TokenPositions
     real: Bool[Tensor, "B L"] | None
     whole: bool
+    counts: Sequence[int] | None = None
 
 
 def placed(
@@ -29,6 +35,7 @@ def placed(
     tokens: Shaped[Tensor, "B L *D"],
     *,
     real: Bool[Tensor, "B L"] | None = None,
+    lengths: Sequence[int] | None = None,
     positions: Int[Tensor, "#B L"] | None = None,
     documents: Int[Tensor, "B L"] | None = None,
     prefix: Int[Tensor, "..."] | None = None,
@@ -36,10 +43,15 @@ def placed(
 ) -> Placed:
     """Return where the tokens stand, counted from the real ones of each document where ``positions`` are not given.
 
+    ``lengths`` stands for ``real`` where rows are padded on the right and have no documents: nothing then has to be
+    looked for, and no device is waited for.
+
     Raises:
         UsageError: places by which a mask of the stack would show a token what comes later, or another window than
             the one that it means.
     """
+    if lengths is not None:
+        return _right_padded(stack, tokens, lengths, prefix, cache)
     whole = cache is UNCACHED and real is None and positions is None and documents is None
     rows, length = tokens.shape[:2]
     for name, given in (("real", real), ("positions", positions), ("documents", documents)):
@@ -51,8 +63,19 @@ def placed(
         _check_counted(stack, counted, real, documents)
     else:
         _check_given(stack, positions, real, documents, counted, cache)
+        counted = positions if real is None else torch.where(real, positions, 0)  # padding stands nowhere far off
     extent = _extent(stack.needs, prefix, rows, length, cache, tokens.device)
-    return Placed(TokenPositions(counted if positions is None else positions, documents, extent), real, whole)
+    return Placed(TokenPositions(counted, documents, extent), real, whole)
+
+
+def _right_padded(stack: Stack, tokens: Tensor, lengths: Sequence[int], prefix: Tensor | None, cache: Cache) -> Placed:
+    """Return where the tokens of rows stand that have their padding, if any, on the right."""
+    rows, length = tokens.shape[:2]
+    padded = min(lengths, default=length) < length
+    real = real_of(tokens, lengths) if padded else None
+    extent = _extent(stack.needs, prefix, rows, length, cache, tokens.device)
+    places = TokenPositions(_counted(cache, tokens, real, None), None, extent)
+    return Placed(places, real, cache is UNCACHED and not padded, lengths)
 
 
 def _counted(cache: Cache, tokens: Tensor, real: Tensor | None, documents: Tensor | None) -> Int[Tensor, "#B L"]:
@@ -180,8 +203,7 @@ def _extent(
             raise UsageError("this model has no mask with a prefix", "leave prefix away")
         return None
     if prefix is None:
-        begun = cache is not UNCACHED and int(cache.next_positions(1, device).min()) > 0
-        return torch.zeros(rows, length, dtype=torch.long, device=device) if begun else None
+        return torch.zeros(rows, length, dtype=torch.long, device=device) if cache.longest else None
     if prefix.dim() not in (1, 2) or prefix.shape[0] != rows or prefix.shape[1:] not in ((), (length,)):
         raise UsageError(
             f"prefix of shape {list(prefix.shape)} for {rows} x {length} tokens",

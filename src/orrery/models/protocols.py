@@ -1,37 +1,48 @@
 """What search, sampling, the server and the page know of a model: how to start, how to step, how to handle rows."""
 
+from collections.abc import Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from orrery.models.calls import Numbers
+
 # Not typing.Self: the runtime type checker of the tests cannot resolve it inside a protocol.
-State = TypeVar("State", bound="DecodingState")
+Memory = TypeVar("Memory", bound="Session")
 
 
 @runtime_checkable
-class DecodingState(Protocol):
-    """What a model remembers between steps: a cache, an (h, c), a recurrence. Each row stands on its own."""
+class Session(Protocol):
+    """What a model remembers between steps, each row on its own; ``DecodingSession`` is that of every family.
+
+    A step writes into it in place. Every other operation returns the session to go on with, and the one that it was
+    called on is over; ``fork`` alone leaves two.
+    """
 
     @property
-    def lengths(self) -> Int[Tensor, "B"]:
+    def lengths(self) -> Sequence[int]:
         """Return how many tokens each row has taken."""
         ...
 
-    def select(self: State, rows: Int[Tensor, "N"]) -> State:
-        """Return a state of the given rows: a subset, an order, or repetitions (beams)."""
+    def select(self: Memory, rows: Numbers) -> Memory:
+        """Return a session of the given rows: a subset, an order, or repetitions (beams)."""
         ...
 
-    def reorder(self: State, rows: Int[Tensor, "B"]) -> State:
+    def reorder(self: Memory, rows: Numbers) -> Memory:
         """Return the same number of rows, each now the continuation of ``rows[b]``."""
         ...
 
-    def join(self: State, other: State) -> State:
-        """Return a state of both states' rows, this one's first."""
+    def join(self: Memory, other: Memory) -> Memory:
+        """Return a session of both sessions' rows, this one's first."""
         ...
 
-    def truncate(self: State, lengths: Int[Tensor, "B"]) -> State:
-        """Return the state with everything beyond ``lengths`` forgotten (speculation, edits)."""
+    def truncate(self: Memory, lengths: Numbers) -> Memory:
+        """Return the session with everything beyond ``lengths`` forgotten (speculation, edits)."""
+        ...
+
+    def fork(self: Memory) -> Memory:
+        """Return an independent session of the same rows."""
         ...
 
     def bytes(self) -> int:
@@ -40,7 +51,7 @@ class DecodingState(Protocol):
 
 
 @runtime_checkable
-class DecodingModel(Protocol[State]):
+class DecodingModel(Protocol[Memory]):
     """A model that writes one token after another; every search and every server is written against this."""
 
     @property
@@ -49,16 +60,19 @@ class DecodingModel(Protocol[State]):
         ...
 
     def start(
-        self, source: Int[Tensor, "B L"], capacity: int, lengths: Int[Tensor, "B"] | None = None
-    ) -> tuple[Float[Tensor, "B V"], State]:
-        """Read a prompt of right-padded rows and return the logits after each row's last token.
+        self, source: Int[Tensor, "B L"], capacity: int, lengths: Numbers | None = None
+    ) -> tuple[Float[Tensor, "B V"], Memory]:
+        """Read a prompt of right-padded rows and return the logits after each row's last token, and the session.
 
         ``capacity`` is the number of tokens that a row may reach, prompt and answer together.
         """
         ...
 
     def step(
-        self, tokens: Int[Tensor, "B N"], state: State, lengths: Int[Tensor, "B"] | None = None
-    ) -> tuple[Float[Tensor, "B N V"], State]:
-        """Take N more tokens a row (``lengths[b]`` of them where rows differ) and return the logits after each."""
+        self, tokens: Int[Tensor, "B N"], session: Memory, lengths: Numbers | None = None
+    ) -> Float[Tensor, "B N V"]:
+        """Write N more tokens a row into the session (``lengths[b]`` where rows differ); return the logits after each.
+
+        The session is changed in place. Lengths are best given as Python's numbers: those on a device are waited for.
+        """
         ...

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from torch import Tensor, nn
 
 from orrery.nn.attention.kernels import Kernel
-from orrery.nn.cache import Cache, Layer
+from orrery.nn.cache.contract import Cache, Layer
 from orrery.nn.masks import BoundMask
 from orrery.nn.positions.scheme import BoundPosition
 from orrery.nn.segments import PackedSegments
@@ -64,6 +64,22 @@ class Context:
     memory_mask: BoundMask | None = None
     losses: list[Tensor] | None = None
     taps: Taps | None = None
+
+    def at(self, layer: Layer) -> "Context":
+        """Return the context of one depth; the stack alone asks for it."""
+        return Context(  # written out: dataclasses.replace takes twice the time, at every depth of every step
+            positions=self.positions,
+            masks=self.masks,
+            cache=self.cache,
+            kernel=self.kernel,
+            segments=self.segments,
+            scan=self.scan,
+            layer=layer,
+            memory=self.memory,
+            memory_mask=self.memory_mask,
+            losses=self.losses,
+            taps=self.taps,
+        )
 
     def tap(self, owner: nn.Module, name: str, value: Tensor) -> Tensor:
         """Show ``value`` to the recorder under the owner's role: the only instrumentation in ``nn``.

@@ -4,7 +4,7 @@ A rule is elementwise on places, so the same line gives the dense matrix and the
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
@@ -223,15 +223,22 @@ def bind(mask: Mask, query: TokenPositions, key: TokenPositions) -> BoundMask:
     return BoundMask(dense=allowed_BLS[:, None], is_causal=False)
 
 
-def bind_past(query: TokenPositions, key: TokenPositions, real_BL: Bool[Tensor, "B L"] | None) -> PackedSegments | None:
+def bind_past(
+    query: TokenPositions,
+    key: TokenPositions,
+    real_BL: Bool[Tensor, "B L"] | None,
+    counts: Sequence[int] | None = None,
+) -> PackedSegments | None:
     """Render what a recurrence passes as segments, or as nothing where every row is one from end to end.
+
+    ``counts`` are the real tokens of rows that are padded on the right, where the host knows them.
 
     Raises:
         UsageError: the call has documents, and a cached row is one.
     """
     if query.documents is not None and key.documents is None:
         raise _no_documents()
-    return PackedSegments.of(real_BL, query.documents)
+    return PackedSegments.of(real_BL, query.documents, counts)
 
 
 def _no_documents() -> UsageError:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from orrery.errors import UsageError
-from orrery.nn.cache import State
+from orrery.nn.cache.contract import State
 from orrery.nn.context import Context
 from orrery.nn.gate_edits import StepEdit, edits_in_time, unedited
 from orrery.nn.segments import PackedSegments
@@ -85,10 +85,10 @@ class StatefulMixer(nn.Module, ABC):
         assert ctx.layer is not None
         assert ctx.segments is not None
         segments, form = ctx.segments[self.mask], self.form(ctx.scan)
-        before = ctx.layer.resume(self.mask, self.role) or self.begin(x_BLD)
+        before = ctx.layer.load_state(self.mask, self.role) or self.begin(x_BLD)
         run = self.compute if ctx.taps is None else partial(self.watched, ctx)
         y_BLD, after = run(form, x_BLD, segments, before)
-        ctx.layer.leave(self.mask, self.role, after)
+        ctx.layer.store_state(self.mask, self.role, after)
         return ctx.tap(self, self.output, y_BLD)
 
     def form(self, name: str | None) -> str:
@@ -197,7 +197,10 @@ class StatefulMixer(nn.Module, ABC):
 
 def _segments_of(x_BLD: Tensor, segments: PackedSegments | None) -> PackedSegments:
     """Return the segments, one a row where there are none."""
-    return segments or PackedSegments.of_real(x_BLD.new_ones(x_BLD.shape[:2], dtype=torch.bool))
+    if segments is not None:
+        return segments
+    real_BL = x_BLD.new_ones(x_BLD.shape[:2], dtype=torch.bool)
+    return PackedSegments.of_lengths(real_BL, [x_BLD.shape[1]] * len(x_BLD))
 
 
 def _over_rows(form: RowForm, x_BLD: Tensor, segments: PackedSegments | None, state: State) -> tuple[Tensor, State]:

@@ -1,7 +1,6 @@
 """A stack: an explicit tuple of blocks, the final norm, and what the blocks share."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Bool, Float
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 from orrery.errors import UsageError
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.block import Block
-from orrery.nn.cache import Cache, Layer
+from orrery.nn.cache.contract import Cache, Layer
 from orrery.nn.context import Context, Taps
 from orrery.nn.masks import WHOLE, BoundMask, Mask, Need, RecurrentPast, SameDocument, TokenPositions, bind, bind_past
 from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Call, PositionScheme, PositionSpec
@@ -22,7 +21,7 @@ class Stack(nn.Module):
     """``final(block_n(... block_1(start(positions(enter(x))))))``.
 
     Positions and masks are named dictionaries, bound once a call and shared by all blocks. A layer's identity comes
-    from here (``replace(ctx, layer=...)``), so one block object may stand at several depths (ALBERT).
+    from here (``ctx.at(layer)``), so one block object may stand at several depths (ALBERT).
     Shapes: ``[B, L, D]`` to ``[B, L, D]``.
     """
 
@@ -85,6 +84,7 @@ class Stack(nn.Module):
         real_BL: Bool[Tensor, "B L"] | None,
         *,
         whole: bool,
+        counts: Sequence[int] | None = None,
         cache: Cache,
         kernel: Kernel,
         taps: Taps | None,
@@ -93,12 +93,13 @@ class Stack(nn.Module):
         memory_mask: BoundMask | None = None,
         losses: list[Tensor] | None = None,
     ) -> tuple[Float[Tensor, "B L D2"], Context]:
-        """Open the cache, bind positions and masks, and bring embeddings to the first block; always eager.
+        """Reserve the cache's slots, bind positions and masks, and bring embeddings to the first block; always eager.
 
         ``whole`` says that the rows are unpadded, unpacked and complete: a plain mask then needs no matrix.
+        ``counts`` are the real tokens of each row, padded on the right, in numbers that the host knows.
         ``memory`` and ``memory_mask`` are the encoder's output and which of its places are real.
         """
-        keys = cache.open(places, real_BL, self.masks)
+        keys = cache.reserve(places, real_BL, self.masks, counts)
         length = cache.capacity or (places.positions.shape[1] if whole else _reach(places.positions, real_BL))
         call = Call(places, keys, length, x_BLD.dtype)
         positions: dict[str, BoundPosition] = {"none": NO_POSITION}
@@ -109,7 +110,7 @@ class Stack(nn.Module):
         ctx = Context(
             positions=positions,
             masks={name: _bind(mask, places, keys[name], whole) for name, mask in masks if name not in self.pasts},
-            segments={name: bind_past(places, keys[name], real_BL) for name in self.pasts},
+            segments={name: bind_past(places, keys[name], real_BL, counts) for name in self.pasts},
             cache=cache,
             kernel=kernel,
             scan=scan,
@@ -127,7 +128,7 @@ class Stack(nn.Module):
         """Run the blocks; this is what is compiled."""
         for depth, number in enumerate(self.order):
             layer = Layer(depth, f"{self.path}blocks.{depth}", ctx.cache)
-            x_BLD = self.blocks[number](x_BLD, replace(ctx, layer=layer))
+            x_BLD = self.blocks[number](x_BLD, ctx.at(layer))
         return ctx.tap(self, "final", self.final(x_BLD))
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.activations import activation
-from orrery.nn.cache import State
+from orrery.nn.cache.contract import State
 from orrery.nn.mixer import Form, Show, StatefulMixer
 from orrery.nn.segments import PackedSegments
 from orrery.nn.spec import ModuleSpec, spec

@@ -7,7 +7,9 @@ import torch
 
 from orrery.accounting.cache import bytes_per_token, cache_bytes
 from orrery.families import load_family
-from orrery.nn.caches import CacheByMask, SlidingCache, static
+from orrery.nn.cache.rows import RowCache
+from orrery.nn.cache.sliding import SlidingStore
+from orrery.nn.cache.slots import SlotStore
 
 CORNERS = {
     "multi-head": ("llama", {"num_key_value_heads": 6}),
@@ -29,13 +31,13 @@ def test_live_caches_hold_what_the_formula_says(corner, dtype):
     spec = family.spec({**family.TINY, **change})
     model, rows = spec.build(0).to(dtype).eval(), 3
     for tokens in (3, 7, 8, 20):
-        caches = {
-            name: SlidingCache(rows, tokens, mask.window) if mask.window else static(rows, tokens)
+        stores = {
+            name: SlidingStore(rows, tokens, mask.window) if mask.window else SlotStore(rows, tokens, static=True)
             for name, mask in model.stack.masks.items()
         }
-        _, state = model.start(torch.ones(rows, 3, dtype=torch.long), tokens, cache=CacheByMask(caches))
+        _, session = model.start(torch.ones(rows, 3, dtype=torch.long), tokens, cache=RowCache(rows, tokens, stores))
         spare = bytes_per_token(spec, dtype)
-        assert state.bytes() == rows * (cache_bytes(spec, dtype, tokens) + spare)
+        assert session.bytes() == rows * (cache_bytes(spec, dtype, tokens) + spare)
 
 
 def test_a_layer_whose_window_is_full_needs_no_more():

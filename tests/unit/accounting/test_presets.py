@@ -88,10 +88,10 @@ def random(spec):
 def test_cached_equals_full(kind):
     model = random(TINY[kind])
     ids = torch.randint(61, (3, 14), generator=torch.Generator().manual_seed(1))
-    logits, state = model.start(ids[:, :4], capacity=20)
+    logits, session = model.start(ids[:, :4], capacity=20)
     steps = [logits]
     for t in range(4, 14):
-        stepped, state = model.step(ids[:, t : t + 1], state)
+        stepped = model.step(ids[:, t : t + 1], session)
         steps.append(stepped[:, 0])
     torch.testing.assert_close(torch.stack(steps, 1), model.logits(ids)[:, 3:], rtol=0, atol=1e-9)
 

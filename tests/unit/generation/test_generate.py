@@ -107,17 +107,17 @@ def test_an_answer_ends_where_the_context_is_full(model):
 
 @dataclass
 class Chain:
-    """A Markov chain as a decoding model: the state is the number of rows."""
+    """A Markov chain as a decoding model, and its own session."""
 
     table: torch.Tensor
     first = None
 
     def start(self, source, capacity, lengths=None):
-        self.lengths = torch.ones(len(source), dtype=torch.long)
+        self.lengths = [1] * len(source)
         return self.table[source[:, -1]].log(), self
 
-    def step(self, tokens, state, lengths=None):
-        return self.table[tokens].log(), self
+    def step(self, tokens, session, lengths=None):
+        return self.table[tokens].log()
 
     def select(self, rows):
         return self

@@ -114,20 +114,21 @@ class Memoryless:
         self.logits = torch.tensor(log_probabilities, dtype=torch.float64).log_softmax(-1)
 
     def start(self, ids_BL, capacity, lengths_B=None):
-        return self.logits.expand(len(ids_BL), -1), Rows(torch.full((len(ids_BL),), ids_BL.shape[1]))
+        return self.logits.expand(len(ids_BL), -1), Rows([ids_BL.shape[1]] * len(ids_BL))
 
-    def step(self, tokens_BN, state, lengths=None):
-        return self.logits.expand(len(tokens_BN), 1, -1), Rows(state.lengths + 1)
+    def step(self, tokens_BN, session, lengths=None):
+        session.lengths = [length + 1 for length in session.lengths]
+        return self.logits.expand(len(tokens_BN), 1, -1)
 
 
 class Rows:
-    """A state that knows its lengths alone."""
+    """A session that knows its lengths alone."""
 
     def __init__(self, lengths):
         self.lengths = lengths
 
     def select(self, rows):
-        return Rows(self.lengths[rows])
+        return Rows([self.lengths[row] for row in rows])
 
 
 def test_a_long_answer_that_wins_late_is_waited_for():
@@ -143,12 +144,12 @@ def test_a_long_answer_that_wins_late_is_waited_for():
 
 def test_reorder_of_a_state_is_the_other_row_going_on(small):
     ids, rows = torch.tensor([[1, 2, 3], [3, 0, 2], [2, 2, 1]]), torch.tensor([2, 0, 0])
-    _, state = small.start(ids, 12)
-    state = state.reorder(rows)
-    again, _ = small.step(torch.tensor([[1], [2], [3]]), state)
+    _, session = small.start(ids, 12)
+    session = session.reorder(rows)
+    again = small.step(torch.tensor([[1], [2], [3]]), session)
     for place, (row, token) in enumerate(zip(rows.tolist(), [1, 2, 3], strict=True)):
         _, alone = small.start(ids[row : row + 1], 12)
-        expected, _ = small.step(torch.tensor([[token]]), alone)
+        expected = small.step(torch.tensor([[token]]), alone)
         assert torch.allclose(again[place], expected[0], atol=1e-9)
 
 
@@ -178,8 +179,8 @@ def test_what_cannot_be_searched(small):
         first = None
 
         def start(self, *call):
-            logits, state = small.start(*call)
-            return logits * float("nan"), state
+            logits, session = small.start(*call)
+            return logits * float("nan"), session
 
         def step(self, *call):
             return small.step(*call)

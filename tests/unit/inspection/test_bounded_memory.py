@@ -42,9 +42,9 @@ def three_queries_at_a_time(monkeypatch):
     """Let pieces have three queries; return how many the definition had at each call."""
     counted = []
 
-    def counting(q_BHLC, k_BKSC, *rest, **operands):
+    def counting(q_BHLC, kv, operands):
         counted.append(q_BHLC.shape[2])
-        return eager(q_BHLC, k_BKSC, *rest, **operands)
+        return eager(q_BHLC, kv, operands)
 
     monkeypatch.setattr(definition, "LARGEST", 2 * 3 * 11)
     monkeypatch.setattr(definition, "eager", counting)

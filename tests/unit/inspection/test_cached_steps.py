@@ -8,7 +8,7 @@ from orrery.inspection.checks import Mixing
 from orrery.inspection.definition import Beside
 from orrery.inspection.recorder import Recorder
 from orrery.nn.attention.kernels import eager, sdpa
-from orrery.nn.caches import growing, static
+from orrery.nn.cache.kinds import growing, static
 from tiny_models import randomised
 
 IDS = torch.randint(0, 61, (2, 9), generator=torch.Generator().manual_seed(0))
@@ -27,10 +27,10 @@ def decoded(model, kernel, look=lambda: None):
     begin = {"prompt": IDS[:, :4]} if writes else {}
     source = IDS if writes else IDS[:, :4]
     with torch.no_grad():
-        logits, state = model.start(source, 9, kernel=kernel, taps=recorders[0], **begin)
+        logits, session = model.start(source, 9, kernel=kernel, taps=recorders[0], **begin)
         found = [logits]
         for (first, last), recorder in zip(((4, 5), (5, 8)), recorders[1:], strict=True):
-            logits, state = model.step(IDS[:, first:last], state, kernel=kernel, taps=recorder)
+            logits = model.step(IDS[:, first:last], session, kernel=kernel, taps=recorder)
             found.append(logits)
     return found, recorders
 
@@ -71,12 +71,12 @@ def test_what_was_kept_of_a_step_stays_when_the_cache_goes_on(family, cache, mod
     model, recorders = built(family), [Recorder(), Recorder()]
     with mode():
         own = {} if cache is None else {"cache": cache(2, 9)}
-        _, state = model.start(IDS[:, :4], 9, taps=recorders[0], **own)
-        _, state = model.step(IDS[:, 4:6], state, taps=recorders[1])
+        _, session = model.start(IDS[:, :4], 9, taps=recorders[0], **own)
+        model.step(IDS[:, 4:6], session, taps=recorders[1])
         before = [{key: value.clone() for key, value in recorder.values.items()} for recorder in recorders]
         for _ in range(3):
-            state.truncate(torch.tensor([6, 6])) if family == "llama" else None
-            model.step(IDS[:, :1], state)
+            session = session.truncate([6, 6]) if family == "llama" else session
+            model.step(IDS[:, :1], session)
         for kept, recorder in zip(before, recorders, strict=True):
             assert all(torch.equal(recorder.values[key], value) for key, value in kept.items())
 
@@ -100,9 +100,9 @@ def test_an_edit_acts_on_a_cached_step(family):
 def test_the_definition_stands_beside_a_cached_step(family):
     model, writes = built(family), family == "t5"
     with torch.no_grad():
-        _, state = model.start(IDS if writes else IDS[:, :4], 9)
+        _, session = model.start(IDS if writes else IDS[:, :4], 9)
         mixing = Mixing()
         recorder = Recorder(["*.pattern"], watchers=[mixing])
-        model.step(IDS[:, 4:6], state, kernel=Beside(sdpa, recorder, mixing), taps=recorder)
+        model.step(IDS[:, 4:6], session, kernel=Beside(sdpa, recorder, mixing), taps=recorder)
     assert mixing.worst < 1e-12
     assert recorder.values["blocks.1.attention.pattern"].shape[2] == 2

@@ -1,5 +1,6 @@
 """Each law passes on both families and is shown to fail on a machine with one broken part."""
 
+from copy import copy
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from orrery.families import gpt2
 from orrery.laws import (
     accumulation,
     adapter,
+    branching,
     cache,
     checkpoint,
     golden,
@@ -24,10 +26,13 @@ from orrery.laws import (
     sizes,
 )
 from orrery.laws.evidence import CannotRunError, deviation, within
-from orrery.models.encoder_decoder import Read
+from orrery.models.session import DecodingSession, Read
 from orrery.nn import stack
 from orrery.nn.attention import kernels
-from orrery.nn.caches import SlotCache
+from orrery.nn.cache.key_value_store import KeyValueStore
+from orrery.nn.cache.rows import RowCache
+from orrery.nn.cache.slots import SlotStore
+from orrery.nn.cache.states import StateStore
 from orrery.nn.context import Context
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.masks import PLAIN_FULL, Causal
@@ -37,6 +42,7 @@ from orrery.tuning.lora import AdaptedLinear
 
 LAWS = {
     "cache": cache,
+    "branching": branching,
     "padding": padding,
     "packing": packing,
     "accumulation": accumulation,
@@ -74,22 +80,67 @@ def broken(law, family="llama"):
 
 def test_cache_sees_a_forgotten_position(monkeypatch):
     monkeypatch.setattr(
-        SlotCache, "next_positions", lambda self, n, device: torch.arange(n)[None].repeat(len(self.lengths_B), 1)
+        RowCache, "next_positions", lambda self, n, device: torch.arange(n)[None].repeat(len(self.lengths_B), 1)
     )
     assert "growing: token by token" in broken(cache)
 
 
 def test_cache_sees_rows_that_share_one_length(monkeypatch):
-    monkeypatch.setattr(SlotCache, "truncate", lambda self, lengths: None)
+    monkeypatch.setattr(SlotStore, "forget", lambda self, lengths: None)
+    monkeypatch.setattr(RowCache, "refuse_to_forget", lambda self, lengths: self.lengths)
     found = broken(cache)
     assert "static: select, join, truncate" in found
     assert "growing: token by token" not in found
 
 
-def test_padding_sees_padding_that_is_not_hidden(monkeypatch):
-    from orrery.nn.cache import Uncached
+def unheld(family="llama"):
+    """Return what of the law of branching fails, in the place of what it crashes on."""
+    (check,) = [check for check in registry.CHECKS if check.law == "branching"]
+    return {e.name for e in check.run(family) if not e.passed}
 
-    monkeypatch.setattr(Uncached, "open", lambda self, places, real, masks: dict.fromkeys(masks, places))
+
+OVER = "{}: uses of a session that is over which are answered"
+WHOLE = {"llama": ("growing", "static"), "mistral": ("growing", "static", "sliding"), "t5": ("growing", "static")}
+
+
+@pytest.mark.parametrize("family", ["mistral", "deepseek_v2", "lstm", "nplm", "t5", "rnnsearch"])
+def test_branching_holds_for_every_kind_of_store(family):
+    assert broken(branching, family) == set()
+
+
+@pytest.mark.parametrize("family", WHOLE)
+def test_branching_sees_a_fork_that_shares_keys(monkeypatch, family):
+    monkeypatch.setattr(KeyValueStore, "copy", copy)
+    found = unheld(family)
+    for kind in WHOLE[family]:
+        assert f"{kind}: numbers of a session that change when its fork steps" in found
+        assert f"{kind}: numbers of a fork that change when its session goes on" in found
+        assert OVER.format(kind) not in found
+
+
+def test_branching_sees_a_fork_that_shares_states(monkeypatch):
+    monkeypatch.setattr(StateStore, "copy", lambda self: self)
+    found = unheld("lstm")
+    assert "recurrent: numbers of a session that change when its fork steps" in found
+    assert "recurrent: numbers of a session that change when its fork has its rows reordered" in found
+
+
+def test_branching_sees_a_fork_that_is_no_fork(monkeypatch):
+    monkeypatch.setattr(DecodingSession, "fork", lambda self: self)
+    assert "growing: numbers of a session that change when its fork steps" in unheld()
+
+
+@pytest.mark.parametrize("family", ["llama", "lstm", "t5"])
+def test_branching_sees_handles_that_do_not_know_that_they_are_over(monkeypatch, family):
+    monkeypatch.setattr(DecodingSession, "_end", lambda self, why: None)
+    kind = "recurrent" if family == "lstm" else "growing"
+    assert OVER.format(kind) in unheld(family)
+
+
+def test_padding_sees_padding_that_is_not_hidden(monkeypatch):
+    from orrery.nn.cache.contract import Uncached
+
+    monkeypatch.setattr(Uncached, "reserve", lambda self, places, real, masks, counts: dict.fromkeys(masks, places))
     assert "left-padded == unpadded, sdpa" in broken(padding, "gpt2")
 
 
@@ -101,8 +152,8 @@ def test_packing_sees_documents_that_are_not_apart(monkeypatch):
 def test_kernel_sees_a_missing_scale(monkeypatch):
     right = models.KERNELS["sdpa"]
 
-    def unscaled(*args, scale, **kwargs):
-        return right(*args, scale=1.0, **kwargs)
+    def unscaled(q_BHLC, kv, operands):
+        return right(q_BHLC, kv, operands._replace(scale=1.0))
 
     monkeypatch.setattr(models, "KERNELS", {"eager": kernels.eager, "sdpa": unscaled})
     assert {"sdpa == eager, logits, float32", "sdpa == eager, random masks and biases"} <= broken(kernel)

@@ -11,7 +11,8 @@ from orrery.laws.evidence import deviation
 from orrery.laws.models import CONFIGS, random_ids, tiny
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.block import Block
-from orrery.nn.caches import growing
+from orrery.nn.cache.kinds import growing
+from orrery.nn.cache.rows import EVERY_MASK
 from orrery.nn.masks import Full
 from orrery.nn.norms import LayerNorm
 from orrery.nn.positions.learned import LearnedPositions
@@ -60,9 +61,9 @@ def test_one_block_object_at_several_depths_keeps_taps_and_caches_apart():
     expected = model.logits(ids, taps=lambda key, value: keys.append(key) or value)
     assert len(set(keys)) == len(keys)
     assert [key for key in keys if key.endswith("mixed")] == [f"blocks.{i}.attention.mixed" for i in range(3)]
-    logits, state = model.start(ids[:, :4], 7)
-    assert sorted(state.cache.keys) == [0, 1, 2]
-    stepped, _ = model.step(ids[:, 4:], state)
+    logits, session = model.start(ids[:, :4], 7)
+    assert sorted(session.cache.stores[EVERY_MASK].keys) == [0, 1, 2]
+    stepped = model.step(ids[:, 4:], session)
     assert deviation(torch.cat([logits[:, None], stepped], 1), expected[:, 3:]) < 1e-9
 
 
@@ -87,10 +88,10 @@ def test_empty_prompts_are_refused():
 @torch.no_grad()
 def test_the_end_of_a_cache_and_of_the_positions_are_refused():
     model = tiny("gpt2")
-    _, state = model.start(random_ids(1, 4), 5)
-    _, state = model.step(random_ids(1, 1), state)
+    _, session = model.start(random_ids(1, 4), 5)
+    model.step(random_ids(1, 1), session)
     with pytest.raises(UsageError, match="row of 6 tokens does not fit a cache of 5"):
-        model.step(random_ids(1, 1), state)
+        model.step(random_ids(1, 1), session)
     with pytest.raises(UsageError, match="48 positions"):
         model.start(random_ids(1, 4), 49)
     with pytest.raises(UsageError, match="48 positions"):
@@ -113,8 +114,8 @@ def test_padding_on_the_left_takes_no_room_in_a_cache():
 @torch.no_grad()
 def test_a_ragged_step_may_fill_the_cache_to_its_end():
     model, ids = tiny("llama"), random_ids(2, 8)
-    _, state = model.start(ids[:, :7], 8, torch.tensor([7, 2]), cache=growing(2, 8))
-    found, state = model.step(ids[:, :3], state, torch.tensor([1, 3]))
+    _, session = model.start(ids[:, :7], 8, torch.tensor([7, 2]), cache=growing(2, 8))
+    found = model.step(ids[:, :3], session, torch.tensor([1, 3]))
     row = torch.cat([ids[:1, :7], ids[:1, :1]], 1)
     assert deviation(found[0, 0], model.logits(row)[0, -1]) < 1e-9
-    assert state.lengths.tolist() == [8, 5]
+    assert session.lengths == (8, 5)

@@ -1,4 +1,4 @@
-"""The encoder-decoder: its state can be selected, reordered, joined and cut, and cached equals full."""
+"""The encoder-decoder: its session can be selected, reordered, joined and cut, and cached equals full."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from orrery.errors import UsageError
 from orrery.families import load_family
 from orrery.laws.evidence import deviation
 from orrery.laws.models import random_ids, tiny
-from orrery.nn.caches import static
+from orrery.nn.cache.kinds import static
 
 FAMILIES = ["transformer", "t5", "mbart"]
 LENGTHS = torch.tensor([7, 4, 1])
@@ -32,9 +32,10 @@ def full(model, source, target, lengths):
 
 
 def written(model, source, target, lengths, upto=3):
-    """Return the state after the first target tokens."""
-    _, state = model.start(source, 8, lengths)
-    return model.step(target[:, 1:upto], state)[1]
+    """Return the session after the first target tokens."""
+    _, session = model.start(source, 8, lengths)
+    model.step(target[:, 1:upto], session)
+    return session
 
 
 @pytest.fixture(autouse=True)
@@ -49,24 +50,24 @@ def test_cached_equals_full(family, kind):
     model = model_of(family)
     source, target = rows(model)
     cache = static(3, 8) if kind == "static" else None
-    logits, state = model.start(source, 8, LENGTHS, cache=cache)
+    logits, session = model.start(source, 8, LENGTHS, cache=cache)
     steps = [logits[:, None]]
     for tokens in target[:, 1:].split([1, 3, 1], dim=1):
-        logits, state = model.step(tokens, state)
+        logits = model.step(tokens, session)
         steps.append(logits)
     assert deviation(torch.cat(steps, 1), full(model, source, target, LENGTHS)) < 1e-9
-    assert state.lengths.tolist() == [6, 6, 6]
+    assert session.lengths == (6, 6, 6)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_prompt_and_ragged_steps(family):
     model = model_of(family)
     source, target = rows(model)
-    logits, state = model.start(source, 8, LENGTHS, prompt=target[:, :3])
+    logits, session = model.start(source, 8, LENGTHS, prompt=target[:, :3])
     expected = full(model, source, target, LENGTHS)
     assert deviation(logits, expected[:, 2]) < 1e-9
-    logits, state = model.step(target[:, 3:], state, torch.tensor([3, 1, 2]))
-    assert state.lengths.tolist() == [6, 4, 5]
+    logits = model.step(target[:, 3:], session, torch.tensor([3, 1, 2]))
+    assert session.lengths == (6, 4, 5)
     for row, n in enumerate((3, 1, 2)):
         assert deviation(logits[row, :n], expected[row, 3 : 3 + n]) < 1e-9
 
@@ -77,11 +78,11 @@ def test_reorder_and_select(family, order):
     model = model_of(family)
     source, target = rows(model)
     order = torch.tensor(order)
-    state = written(model, source, target, LENGTHS)
+    session = written(model, source, target, LENGTHS)
     expected = full(model, source, target, LENGTHS)[order]
-    logits, _ = model.step(target[order, 3:], state.reorder(order))
+    logits = model.step(target[order, 3:], session.fork().reorder(order))
     assert deviation(logits, expected[:, 3:]) < 1e-9
-    logits, _ = model.step(target[order[:2], 3:], state.select(order[:2]))
+    logits = model.step(target[order[:2], 3:], session.select(order[:2]))
     assert deviation(logits, expected[:2, 3:]) < 1e-9
 
 
@@ -94,9 +95,9 @@ def test_join_sources_of_different_lengths(family, lengths):
     first = written(model, source, target, lengths)
     second = written(model, other[:, :3], answer, None, upto=2)
     joined = first.join(second)
-    assert joined.lengths.tolist() == [3, 3, 3, 2, 2]
+    assert joined.lengths == (3, 3, 3, 2, 2)
     tokens = torch.cat([target[:, 3:5], answer[:, 2:4]])
-    logits, _ = model.step(tokens, joined)
+    logits = model.step(tokens, joined)
     whole = torch.full((3,), 7) if lengths is None else lengths
     assert deviation(logits[:3], full(model, source, target[:, :5], whole)[:, 3:]) < 1e-9
     assert deviation(logits[3:], model.logits(other[:, :3], answer[:, :4])[:, 2:]) < 1e-9
@@ -106,22 +107,22 @@ def test_join_sources_of_different_lengths(family, lengths):
 def test_truncate_forgets_what_was_written_and_keeps_what_was_read(family):
     model = model_of(family)
     source, target = rows(model)
-    state = written(model, source, target.flip(1).clone(), LENGTHS, upto=6)
-    state = state.truncate(torch.tensor([1, 1, 1]))
-    logits, state = model.step(target[:, 1:], state)
-    assert state.lengths.tolist() == [6, 6, 6]
+    session = written(model, source, target.flip(1).clone(), LENGTHS, upto=6)
+    session = session.truncate(torch.tensor([1, 1, 1]))
+    logits = model.step(target[:, 1:], session)
+    assert session.lengths == (6, 6, 6)
     assert deviation(logits, full(model, source, target, LENGTHS)[:, 1:]) < 1e-9
 
 
 def test_bytes_are_those_of_both_caches_and_of_the_source():
     model = model_of("transformer")
     source, target = rows(model)
-    _, state = model.start(source, 8, LENGTHS, cache=static(3, 8))
+    _, session = model.start(source, 8, LENGTHS, cache=static(3, 8))
     floats, layers, width = 8, 2, 24
     own, crossed = 2 * layers * 3 * (8 + 1) * width, 2 * layers * 3 * 7 * width  # keys and values; a spare slot a row
-    assert state.bytes() == floats * (own + crossed + 3 * 7 * width)
-    _, state = model.step(target[:, 1:], state)
-    assert state.bytes() == floats * (own + crossed + 3 * 7 * width)
+    assert session.bytes() == floats * (own + crossed + 3 * 7 * width)
+    model.step(target[:, 1:], session)
+    assert session.bytes() == floats * (own + crossed + 3 * 7 * width)
 
 
 def test_joining_different_capacities_and_passing_the_end_are_refused():

@@ -8,7 +8,7 @@ import torch
 from orrery.errors import UsageError
 from orrery.nn.activations import activation
 from orrery.nn.attention.kernels import eager
-from orrery.nn.cache import UNCACHED
+from orrery.nn.cache.contract import UNCACHED
 from orrery.nn.context import Context
 from orrery.nn.feedforward.gated import GatedMLP
 from orrery.nn.feedforward.mlp import MLP

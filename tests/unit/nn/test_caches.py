@@ -12,7 +12,10 @@ from orrery.families import load_family
 from orrery.laws.evidence import deviation
 from orrery.laws.models import random_ids, tiny
 from orrery.nn.block import Block
-from orrery.nn.caches import CacheByMask, SlidingCache, SlotCache, fitting, growing, static
+from orrery.nn.cache.kinds import cache_for, growing, static
+from orrery.nn.cache.rows import EVERY_MASK, RowCache
+from orrery.nn.cache.sliding import SlidingStore
+from orrery.nn.cache.slots import SlotStore
 from orrery.nn.masks import Causal, Window
 
 CAPACITY, VOCABULARY = 40, 61
@@ -38,31 +41,31 @@ def model_of(*masks, window):
     return model
 
 
-class Session:
-    """A state and what its rows were told; every answer is compared with a full forward of its row alone."""
+class Told:
+    """A session and what its rows were told; every answer is compared with a full forward of its row alone."""
 
     def __init__(self, model, rows, cache=None):
         ids, lengths = rectangle(rows)
-        logits, self.state = model.start(ids, CAPACITY, lengths, cache=cache)
+        logits, self.session = model.start(ids, CAPACITY, lengths, cache=cache)
         self.model, self.rows = model, [list(row) for row in rows]
         self.compare(logits[:, None], [1] * len(rows))
 
     def step(self, rows):
         ids, lengths = rectangle(rows)
-        logits, self.state = self.model.step(ids, self.state, lengths)
+        logits = self.model.step(ids, self.session, lengths)
         self.rows = [have + list(more) for have, more in zip(self.rows, rows, strict=True)]
         self.compare(logits, [len(more) for more in rows])
 
     def select(self, rows):
-        self.state = self.state.select(torch.tensor(rows))
+        self.session = self.session.select(rows)
         self.rows = [list(self.rows[row]) for row in rows]
 
     def join(self, other):
-        self.state = self.state.join(other.state)
+        self.session = self.session.join(other.session)
         self.rows += other.rows
 
     def compare(self, logits, counts):
-        assert self.state.lengths.tolist() == [len(row) for row in self.rows]
+        assert list(self.session.lengths) == [len(row) for row in self.rows]
         for row, found, count in zip(self.rows, logits, counts, strict=True):
             expected = self.model.logits(torch.tensor([row]))[0]
             assert deviation(found[:count], expected[len(row) - count :]) < 1e-9
@@ -87,25 +90,25 @@ KINDS = {"window": ("window", "window"), "both": ("window", "causal", "window")}
 @torch.no_grad()
 def test_ragged_rows_and_steps_shorter_and_longer_than_the_window(masks, window):
     tokens = random_ids(128).tolist()
-    session = Session(model_of(*masks, window=window), cut(tokens, 7, 1, 4))
-    assert isinstance(session.state.cache, CacheByMask)
+    told = Told(model_of(*masks, window=window), cut(tokens, 7, 1, 4))
+    assert set(told.session.cache.stores) == set(masks)
     for sizes in ((1, 3, 2), (0, 5, 1), (2, 0, 4), (5, 5, 5), (1, 1, 1), (0, 0, 3), (4, 1, 0)):
-        session.step(cut(tokens, *sizes))
+        told.step(cut(tokens, *sizes))
 
 
 @pytest.mark.parametrize("masks", KINDS.values(), ids=KINDS)
 @torch.no_grad()
 def test_rows_are_selected_reordered_repeated_and_joined(masks):
     tokens, model = random_ids(128, seed=2).tolist(), model_of(*masks, window=4)
-    session = Session(model, cut(tokens, 6, 3))
-    session.select([1, 0, 1])
-    session.step(cut(tokens, 2, 1, 5))
-    session.join(Session(model, cut(tokens, 9)))
-    session.step(cut(tokens, 1, 1, 0, 2))
-    session.select([3, 1])
-    session.join(Session(model, cut(tokens, 1, 2)))
+    told = Told(model, cut(tokens, 6, 3))
+    told.select([1, 0, 1])
+    told.step(cut(tokens, 2, 1, 5))
+    told.join(Told(model, cut(tokens, 9)))
+    told.step(cut(tokens, 1, 1, 0, 2))
+    told.select([3, 1])
+    told.join(Told(model, cut(tokens, 1, 2)))
     for _ in range(6):
-        session.step(cut(tokens, 1, 1, 1, 1))
+        told.step(cut(tokens, 1, 1, 1, 1))
 
 
 tokens_of = st.lists(st.integers(0, VOCABULARY - 1), max_size=5)
@@ -117,16 +120,16 @@ def test_any_session_with_a_window_equals_full_forwards(data):
     window = data.draw(st.integers(1, 8))
     model = model_of(*data.draw(st.sampled_from(list(KINDS.values()))), window=window)
     prompts = st.lists(st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=9), min_size=1, max_size=3)
-    session = Session(model, data.draw(prompts))
+    told = Told(model, data.draw(prompts))
     for operation in data.draw(st.lists(st.sampled_from(["step", "step", "select", "join"]), max_size=5)):
         if operation == "step":
-            rows = [data.draw(tokens_of) for _ in session.rows]
+            rows = [data.draw(tokens_of) for _ in told.rows]
             if any(rows):
-                session.step(rows)
+                told.step(rows)
         elif operation == "select":
-            session.select(data.draw(st.lists(st.integers(0, len(session.rows) - 1), min_size=1, max_size=4)))
-        elif len(session.rows) < 5:
-            session.join(Session(model, data.draw(prompts)))
+            told.select(data.draw(st.lists(st.integers(0, len(told.rows) - 1), min_size=1, max_size=4)))
+        elif len(told.rows) < 5:
+            told.join(Told(model, data.draw(prompts)))
 
 
 @pytest.mark.parametrize("length", [3, 6, 12])
@@ -134,7 +137,7 @@ def test_any_session_with_a_window_equals_full_forwards(data):
 def test_padding_on_the_left_of_the_first_call_takes_no_slot(length):
     model, ids = model_of("window", "causal", window=4), random_ids(2, length + 1)
     real = torch.arange(length) >= torch.tensor([[0], [length - 2]])
-    cache = fitting(model.stack.masks, 2, CAPACITY)
+    cache = cache_for(model.stack.masks, 2, CAPACITY)
     for part, keep in ((ids[:, :length], real), (ids[:, length:], None)):
         x, ctx = model.prepare(part, real=keep, cache=cache)
         logits = model.head(model.stack(x, ctx))
@@ -149,63 +152,67 @@ def test_a_sliding_cache_stays_at_the_window_for_any_number_of_tokens():
     heads, channels = 2, 4
     expected = 2 * rows * (window + 1) * 2 * heads * channels * 8  # layers, rows, slots and a spare, k and v
     for prompt in (1, 4, 5, 6, 30):
-        _, state = model.start(random_ids(rows, prompt), 1000)
+        _, session = model.start(random_ids(rows, prompt), 1000)
         for size in (1, 1, 7, 3, 20):
-            assert state.bytes() == expected
-            _, state = model.step(random_ids(rows, size), state)
-        cache = state.cache.caches["window"]
-        assert {x.shape[2] for x in (*cache.keys.values(), *cache.values.values())} == {window + 1}
-        assert cache.positions_BS.shape[1] == window + 1
+            assert session.bytes() == expected
+            model.step(random_ids(rows, size), session)
+        store = session.cache.stores["window"]
+        assert {x.shape[2] for x in (*store.keys.values(), *store.values.values())} == {window + 1}
+        assert store.positions_BS.shape[1] == window + 1
 
 
 @torch.no_grad()
 def test_only_the_global_layers_of_a_mixed_stack_grow():
     model = model_of("window", "causal", "window", window=5)
-    _, state = model.start(random_ids(1, 8), 1000)
-    caches = state.cache.caches
-    assert isinstance(caches["window"], SlidingCache)
-    assert isinstance(caches["causal"], SlotCache)
-    local, everything = caches["window"].bytes(), caches["causal"].bytes()
+    _, session = model.start(random_ids(1, 8), 1000)
+    stores = session.cache.stores
+    assert isinstance(stores["window"], SlidingStore)
+    assert isinstance(stores["causal"], SlotStore)
+    local, everything = stores["window"].bytes(), stores["causal"].bytes()
     for _ in range(20):
-        _, state = model.step(random_ids(1, 10), state)
-    assert caches["window"].bytes() == local
-    assert caches["causal"].bytes() > 3 * everything
+        model.step(random_ids(1, 10), session)
+    assert stores["window"].bytes() == local
+    assert stores["causal"].bytes() > 3 * everything
 
 
 @pytest.mark.parametrize("masks", [("window", "causal"), ("causal", "window")])
 @torch.no_grad()
 def test_what_the_window_has_forgotten_cannot_be_seen_again(masks):
     model, tokens = model_of(*masks, window=4), random_ids(64).tolist()
-    session = Session(model, cut(tokens, 3, 6))
-    before = session.state.bytes()
+    told = Told(model, cut(tokens, 3, 6))
+    before = told.session.bytes()
     with pytest.raises(UsageError, match="sliding cache of 4 tokens cannot go back"):
-        session.state.truncate(torch.tensor([2, 5]))
-    assert (session.state.lengths.tolist(), session.state.bytes()) == ([3, 6], before)
-    session.step(cut(tokens, 1, 1))  # nothing was lost by asking
-    session.state.truncate(torch.tensor([2, 9]))  # the first row is still whole, the second is not cut
-    session.rows[0] = session.rows[0][:2]
+        told.session.truncate(torch.tensor([2, 5]))
+    assert (told.session.lengths, told.session.bytes()) == ((3, 6), before)
+    told.step(cut(tokens, 1, 1))  # nothing was lost by asking
+    told.session = told.session.truncate([2, 9])  # the first row is still whole, the second is not cut
+    told.rows[0] = told.rows[0][:2]
     for _ in range(4):
-        session.step(cut(tokens, 1, 2))
+        told.step(cut(tokens, 1, 2))
 
 
 @torch.no_grad()
 def test_a_window_that_the_capacity_does_not_pass_is_a_growing_cache_that_can_be_cut():
     model, tokens = model_of("window", "causal", window=CAPACITY), random_ids(64).tolist()
-    session = Session(model, cut(tokens, 6))
-    assert isinstance(session.state.cache, SlotCache)
-    session.state.truncate(torch.tensor([2]))
-    session.rows[0] = session.rows[0][:2]
-    session.step(cut(tokens, 5))
+    told = Told(model, cut(tokens, 6))
+    assert told.session.cache.kind == "growing"
+    told.session = told.session.truncate([2])
+    told.rows[0] = told.rows[0][:2]
+    told.step(cut(tokens, 5))
 
 
 @torch.no_grad()
 def test_a_row_beyond_the_capacity_is_refused_and_changes_nothing():
     for masks, window in ((("window",), 4), (("window", "causal"), 4), (("causal",), 4)):
         model = model_of(*masks, window=window)
-        session = Session(model, [[1, 2, 3]], fitting(model.stack.masks, 1, 6))
+        told = Told(model, [[1, 2, 3]], cache_for(model.stack.masks, 1, 6))
         with pytest.raises(UsageError, match="row of 7 tokens does not fit a cache of 6"):
-            model.step(random_ids(1, 4), session.state)
-        session.step([[4, 5, 6]])
+            model.step(random_ids(1, 4), told.session)
+        told.step([[4, 5, 6]])
+
+
+def sliding(window):
+    return RowCache(1, 8, {EVERY_MASK: SlidingStore(1, 8, window)})
 
 
 @pytest.mark.parametrize(
@@ -213,8 +220,8 @@ def test_a_row_beyond_the_capacity_is_refused_and_changes_nothing():
     [
         (growing(1, 9), "one is growing and holds 8 tokens, the other growing, 9"),
         (static(1, 8), "the other static, 8"),
-        (SlidingCache(1, 8, 4), "the other sliding"),
-        (CacheByMask({"a": growing(1, 8)}), "the other a: growing"),
+        (sliding(4), "the other sliding"),
+        (RowCache(1, 8, {"a": SlotStore(1, 8)}), "the other a: growing"),
     ],
 )
 def test_caches_of_different_kinds_are_not_joined(other, message):
@@ -226,17 +233,17 @@ def test_caches_of_different_kinds_are_not_joined(other, message):
 
 def test_windows_of_different_lengths_are_not_joined():
     with pytest.raises(UsageError, match=r"sliding \(3\).*sliding \(4\)"):
-        SlidingCache(1, 8, 3).join(SlidingCache(1, 8, 4))
+        sliding(3).join(sliding(4))
     with pytest.raises(UsageError, match="cannot be joined"):
-        CacheByMask({"a": growing(1, 8)}).join(CacheByMask({"b": growing(1, 8)}))
+        RowCache(1, 8, {"a": SlotStore(1, 8)}).join(RowCache(1, 8, {"b": SlotStore(1, 8)}))
 
 
 @torch.no_grad()
 def test_rows_joined_to_much_longer_ones_keep_their_own_lengths():
     tokens, model = random_ids(128, seed=3).tolist(), model_of("causal", window=1)
-    short = Session(model, cut(tokens, 2), growing(1, 1000))
-    long = Session(model, cut(tokens, 1), growing(1, 1000))
-    long.state = model.start(random_ids(1, 200, seed=4), 1000, cache=growing(1, 1000))[1]
+    short = Told(model, cut(tokens, 2), growing(1, 1000))
+    long = Told(model, cut(tokens, 1), growing(1, 1000))
+    long.session = model.start(random_ids(1, 200, seed=4), 1000, cache=growing(1, 1000))[1]
     long.rows = random_ids(1, 200, seed=4).tolist()
     short.join(long)
     short.step(cut(tokens, 1, 3))
@@ -256,7 +263,7 @@ def test_a_latent_cache_holds_the_latent_and_one_rotated_key_a_layer(family):
 
 def test_the_smallest_cache_is_chosen_by_the_masks():
     window = Causal() & Window(length=4)
-    assert fitting({"a": Causal()}, 1, 9).kind == "growing"
-    assert fitting({"a": window}, 1, 4).kind == "growing"
-    assert fitting({"a": window}, 1, 5).kind == "a: sliding (4)"
-    assert fitting({"a": window, "b": Causal()}, 1, 9).kind == "a: sliding (4), b: growing"
+    assert cache_for({"a": Causal()}, 1, 9).kind == "growing"
+    assert cache_for({"a": window}, 1, 4).kind == "growing"
+    assert cache_for({"a": window}, 1, 5).kind == "a: sliding (4)"
+    assert cache_for({"a": window, "b": Causal()}, 1, 9).kind == "a: sliding (4), b: growing"

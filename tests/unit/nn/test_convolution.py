@@ -5,7 +5,7 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager
-from orrery.nn.cache import UNCACHED
+from orrery.nn.cache.contract import UNCACHED
 from orrery.nn.context import Context
 from orrery.nn.convolution import Convolution
 from orrery.nn.masks import EMPTY_SLOT, PLAIN_FULL, Full, SameDocument, TokenPositions, bind

@@ -9,6 +9,7 @@ from orrery.laws.golden import POLL_VALUES, POLL_WEIGHTS, poll
 from orrery.laws.models import KERNELS
 from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.multihead import MultiHeadAttention
+from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
 
 L, C = 6, 8
@@ -21,8 +22,8 @@ SCALE = 1 / math.sqrt(C)
 
 
 def run(kernel, q, k, v, mask, scale=SCALE):
-    given = {"mask": mask, "bias_BHLS": None, "scale": scale, "dropout": 0.0, "tap": lambda name, x: x}
-    return kernel(q[None, None], k[None, None], v[None, None], **given)[0, 0]
+    kv = KeysValues(k[None, None], v[None, None])
+    return kernel(q[None, None], kv, Operands(mask=mask, scale=scale))[0, 0]
 
 
 def query_by_query(q, k, v, causal):
@@ -68,7 +69,7 @@ def test_concatenated_heads_are_summed_full_width_heads():
         q, k, v = (x @ layer.weight[part].T for layer in (attention.q, attention.k, attention.v))
         head = run(eager, q, k, v, PLAIN_CAUSAL, scale=3**-0.5)
         total = total + head @ attention.out.weight[:, part].T
-    from orrery.nn.cache import UNCACHED, Layer
+    from orrery.nn.cache.contract import UNCACHED, Layer
     from orrery.nn.context import Context
     from orrery.nn.positions.scheme import NO_POSITION
 

@@ -15,7 +15,7 @@ from orrery.nn.attention.disentangled import (
 )
 from orrery.nn.attention.kernels import eager, sdpa
 from orrery.nn.attention.multihead import Biases
-from orrery.nn.cache import UNCACHED, Layer
+from orrery.nn.cache.contract import UNCACHED, Layer
 from orrery.nn.context import Context
 from orrery.nn.masks import PLAIN_FULL, TokenPositions
 from orrery.nn.norms import LayerNorm

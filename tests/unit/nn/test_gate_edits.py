@@ -147,7 +147,7 @@ def test_an_edit_of_a_gate_acts_on_cached_steps(family):
         logits, state = model.start(IDS[:, :3], 9, taps=Recorder(edit=halve))
         found = [logits[:, None]]
         for tokens in (IDS[:, 3:4], IDS[:, 4:9]):
-            logits, state = model.step(tokens, state, taps=Recorder(edit=halve))
+            logits = model.step(tokens, state, taps=Recorder(edit=halve))
             found.append(logits)
     torch.testing.assert_close(torch.cat(found, 1), whole[:, 2:], rtol=0, atol=1e-12)
 

@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 from orrery.errors import UsageError
 from orrery.laws.models import KERNELS
 from orrery.nn.attention.kernels import eager, sdpa
+from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
 
 
 def call(kernel, q, k, v, mask, bias=None, scale=0.5, dropout=0.0, tap=lambda name, x: x, **more):
-    return kernel(q, k, v, mask=mask, bias_BHLS=bias, scale=scale, dropout=dropout, tap=tap, **more)
+    return kernel(
+        q, KeysValues(k, v), Operands(mask=mask, bias_BHLS=bias, scale=scale, dropout=dropout, tap=tap, **more)
+    )
 
 
 @given(

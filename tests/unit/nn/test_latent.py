@@ -9,8 +9,8 @@ from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager, sdpa
 from orrery.nn.attention.latent import HeadWidths, LatentAttention
 from orrery.nn.attention.multihead import ScoreSettings
-from orrery.nn.cache import UNCACHED, Layer
-from orrery.nn.caches import growing
+from orrery.nn.cache.contract import UNCACHED, Layer
+from orrery.nn.cache.kinds import growing
 from orrery.nn.context import Context
 from orrery.nn.elementwise import Projection
 from orrery.nn.masks import PLAIN_CAUSAL, TokenPositions
@@ -108,10 +108,11 @@ def test_equals_the_paper_with_queries_out_of_a_latent():
 @torch.no_grad()
 def test_the_cache_holds_the_latent_and_one_rotated_key_for_all_heads():
     module, cache = built(), growing(1, LENGTH)
-    cache.open(TokenPositions(torch.arange(LENGTH)[None]), None, ["causal"])
+    cache.reserve(TokenPositions(torch.arange(LENGTH)[None]), None, ["causal"])
     found = module(X, context(cache=cache))
     assert torch.equal(found, module(X, context()))
-    (kept,), (rotated,) = cache.keys.values(), cache.values.values()
+    (store,) = cache.stores.values()
+    (kept,), (rotated,) = store.keys.values(), store.values.values()
     assert kept.shape == (1, 1, LENGTH + 1, LATENT)
     assert rotated.shape == (1, 1, LENGTH + 1, WIDTHS.rotated)
 
@@ -120,6 +121,6 @@ def test_the_cache_holds_the_latent_and_one_rotated_key_for_all_heads():
 def test_a_scale_replaces_that_of_the_width():
     usual, twice = built(), built(scoring=ScoreSettings(scale=2 * 6**-0.5))
     taken = {}
-    seen = context(lambda q, k, v, **call: taken.update(call) or eager(q, k, v, **call))
+    seen = context(lambda q, kv, operands: taken.update(operands._asdict()) or eager(q, kv, operands))
     assert (usual(X, seen), taken["scale"])[1] == pytest.approx(6**-0.5)
     assert (twice(X, seen), taken["scale"])[1] == pytest.approx(2 * 6**-0.5)

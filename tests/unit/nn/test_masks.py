@@ -3,6 +3,7 @@
 import torch
 
 from orrery.nn.attention.kernels import eager
+from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.masks import EMPTY_SLOT, PLAIN_CAUSAL, Causal, Full, Need, TokenPositions, Window, bind
 
 CPU = torch.device("cpu")
@@ -21,7 +22,7 @@ def test_causal_is_the_slide():
 def test_masked_weights_are_exactly_zero_and_rows_sum_to_one():
     seen = {}
     x = torch.randn(1, 1, 4, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    eager(x, x, x, mask=PLAIN_CAUSAL, bias_BHLS=None, scale=1.0, dropout=0.0, tap=lambda n, v: seen.setdefault(n, v))
+    eager(x, KeysValues(x, x), Operands(mask=PLAIN_CAUSAL, scale=1.0, tap=seen.setdefault))
     pattern = seen["pattern"][0, 0]
     assert (pattern.triu(1) == 0.0).all()
     torch.testing.assert_close(pattern.sum(-1), torch.ones(4, dtype=torch.float64), rtol=0, atol=1e-15)

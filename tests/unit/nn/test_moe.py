@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from orrery.nn.attention.kernels import eager
-from orrery.nn.cache import UNCACHED, Layer
+from orrery.nn.cache.contract import UNCACHED, Layer
 from orrery.nn.context import Context
 from orrery.nn.feedforward.clamped import ClampedGatedMLP
 from orrery.nn.feedforward.gated import GatedMLP

@@ -8,8 +8,8 @@ import torch
 from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager, sdpa
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention, ScoreSettings, Sinks
-from orrery.nn.attention.sources import SelfSource
-from orrery.nn.cache import UNCACHED, Layer
+from orrery.nn.attention.sources import CrossSource, SelfSource
+from orrery.nn.cache.contract import UNCACHED, Layer
 from orrery.nn.context import Context
 from orrery.nn.elementwise import Clamp
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
@@ -105,6 +105,13 @@ def test_clipped_queries_keys_and_values():
 def test_heads_that_cannot_be_shared_are_refused(kv_heads):
     with pytest.raises(UsageError, match=f"{kv_heads} key-value heads cannot be shared by 6 heads"):
         MultiHeadAttention.Spec(heads=6, kv_heads=kv_heads, head_width=4).build(12)
+
+
+def test_positions_of_the_target_are_refused_for_keys_of_the_source():
+    with pytest.raises(UsageError, match="cross-attention asks for the position 'rotary'"):
+        MultiHeadAttention.Spec(heads=3, kv_heads=3, head_width=4, source=CrossSource.Spec(), position="rotary").build(
+            12
+        )
 
 
 def test_dropout_acts_in_training_only():

@@ -67,8 +67,8 @@ def test_rotary_products_see_only_the_distance(scaling, interleaved):
     shifts = range(0, 30, 7)
 
     def products(distance):
-        near = [rotary.bind(call(shift + distance)).rotate(q, q)[0] for shift in shifts]
-        far = [rotary.bind(call(shift)).rotate(k, k)[1] for shift in shifts]
+        near = [rotary.bind(call(shift + distance)).rotate(q) for shift in shifts]
+        far = [rotary.bind(call(shift)).rotate(k) for shift in shifts]
         return torch.stack([(a * b).sum() for a, b in zip(near, far, strict=True)])
 
     for distance in (0, 1, 5):
@@ -81,7 +81,7 @@ def test_rotary_products_see_only_the_distance(scaling, interleaved):
 def test_rotary_turns_pairs_and_only_the_given_width(scaling):
     rotary = Rotary.Spec(width=8, scaling=scaling, interleaved=True).build(0)
     x = torch.randn(1, 2, 1, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    turned, _ = rotary.bind(call(11)).rotate(x, x)
+    turned = rotary.bind(call(11)).rotate(x)
     assert torch.equal(turned[..., 8:], x[..., 8:])
     a, b = x[..., 0:8:2], x[..., 1:8:2]
     angle = 11 * scaling.rates(10_000.0, 8, 40)
@@ -93,7 +93,7 @@ def test_half_and_interleaved_differ_by_a_permutation():
     x = torch.randn(1, 1, 3, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     order = torch.arange(8).view(2, 4).T.flatten()  # 0 4 1 5 ...
     half, neighbours = (Rotary.Spec(width=8, interleaved=i).build(0).bind(call(0, 5, 9)) for i in (False, True))
-    a, b = half.rotate(x, x)[0], neighbours.rotate(x[..., order], x)[0]
+    a, b = half.rotate(x), neighbours.rotate(x[..., order])
     torch.testing.assert_close(a[..., order], b, rtol=0, atol=1e-12)
 
 
@@ -154,5 +154,5 @@ def test_the_end_of_a_table_is_a_clear_error(spec, too_long):
 def test_no_position_does_nothing():
     x = torch.randn(1, 2, 3, 4)
     assert torch.equal(NO_POSITION.embed(x[0]), x[0])
-    assert NO_POSITION.rotate(x, x) == (x, x)
+    assert NO_POSITION.rotate(x) is x
     assert NO_POSITION.bias("causal") is None

@@ -7,7 +7,7 @@ from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.block import Block
-from orrery.nn.cache import UNCACHED, Layer
+from orrery.nn.cache.contract import UNCACHED, Layer
 from orrery.nn.context import Context
 from orrery.nn.elementwise import Clamp
 from orrery.nn.feedforward.mlp import MLP

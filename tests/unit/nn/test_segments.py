@@ -43,7 +43,7 @@ def test_segments_are_what_the_mask_allows(given_rows):
         assert lengths == [documents_BL.shape[1]] * len(documents_BL)
         return
     assert segments.row_N.tolist() == rows
-    assert segments.length_N.tolist() == lengths
+    assert segments.length_N.tolist() == list(segments.lengths) == lengths
     numbers = zip(segments.segment_BL.flatten().tolist(), segments.place_BL.flatten().tolist(), strict=True)
     for real, expected, number in zip(segments.real_BL.flatten(), found, numbers, strict=True):
         assert bool(real) == (expected is not None)

@@ -12,7 +12,7 @@ from orrery.nn.positions.sinusoidal_table import SinusoidalTable
 
 def added(scheme, positions):
     places = TokenPositions(positions)
-    call = Call(places, {"all": places}, positions.shape[1], torch.float32)
+    call = Call(places, {"all": places}, int(positions.max()) + 1, torch.float32)
     return scheme.bind(call).embed(torch.zeros(*positions.shape, 8))
 
 

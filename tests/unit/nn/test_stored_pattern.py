@@ -5,6 +5,7 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager
+from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
 
@@ -16,7 +17,7 @@ def operands(heads=4, kv_heads=4, dtype=torch.float64):
 
 
 def run(kernel, q, k, v, mask, bias=None):
-    mixed = kernel(q, k, v, mask=mask, bias_BHLS=bias, scale=0.3, dropout=0.0, tap=lambda name, x: x)
+    mixed = kernel(q, KeysValues(k, v), Operands(mask=mask, bias_BHLS=bias, scale=0.3))
     weight = torch.linspace(-1, 1, mixed.numel(), dtype=mixed.dtype).view_as(mixed)
     return mixed, *torch.autograd.grad((mixed * weight).sum(), (q, k, v))
 
@@ -41,14 +42,14 @@ def test_equals_eager(kv_heads, mask, biased):
 def test_refuses_dropout():
     q, k, v = operands()
     with pytest.raises(UsageError, match="no dropout on the pattern"):
-        stored_pattern(q, k, v, mask=PLAIN_CAUSAL, bias_BHLS=None, scale=1.0, dropout=0.1, tap=lambda name, x: x)
+        stored_pattern(q, KeysValues(k, v), Operands(mask=PLAIN_CAUSAL, scale=1.0, dropout=0.1))
 
 
 def test_refuses_a_bias_that_needs_a_gradient():
     q, k, v = operands()
     bias = torch.zeros(3, 4, 9, 9, dtype=torch.float64, requires_grad=True)
     with pytest.raises(UsageError, match="no gradient for a bias"):
-        stored_pattern(q, k, v, mask=PLAIN_CAUSAL, bias_BHLS=bias, scale=1.0, dropout=0.0, tap=lambda name, x: x)
+        stored_pattern(q, KeysValues(k, v), Operands(mask=PLAIN_CAUSAL, bias_BHLS=bias, scale=1.0))
 
 
 @pytest.mark.parametrize("biased", [False, True])

@@ -66,11 +66,11 @@ def test_the_memory_is_the_last_vectors_and_has_one_size():
     model, ids = built(order=5), torch.randint(61, (2, 3))
     _, state = model.start(ids, 40)
     size = state.bytes()
-    (kept_BKD,) = state.cache.resume("past", (0, "words"))
+    (kept_BKD,) = state.cache.load_state("past", (0, "words"))
     assert torch.equal(kept_BKD, model.embed(ids))
     more = torch.randint(61, (2, 20))
-    _, state = model.step(more, state)
-    assert torch.equal(state.cache.resume("past", (0, "words"))[0], model.embed(more[:, -3:]))
+    model.step(more, state)
+    assert torch.equal(state.cache.load_state("past", (0, "words"))[0], model.embed(more[:, -3:]))
     assert state.bytes() == size == 2 * 3 * 16 * 8
 
 

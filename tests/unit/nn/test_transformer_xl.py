@@ -7,7 +7,7 @@ from orrery.nn.attention.disentangled import ContentToPosition, DisentangledAtte
 from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.multihead import ScoreSettings
 from orrery.nn.attention.transformer_xl import ContentBias, HeadBias
-from orrery.nn.cache import UNCACHED, Layer
+from orrery.nn.cache.contract import UNCACHED, Layer
 from orrery.nn.context import Context
 from orrery.nn.masks import PLAIN_CAUSAL, TokenPositions
 from orrery.nn.positions.relative_sinusoids import RelativeSinusoids

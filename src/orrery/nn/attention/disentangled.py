@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from orrery.nn.attention.multihead import Biases, ScoreSettings
+from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.context import Context
 from orrery.nn.positions.relative_embeddings import related
 from orrery.nn.residual import Identity
@@ -171,23 +172,21 @@ class DisentangledAttention(nn.Module):
         position = related(ctx.positions, self.position)
         table_RD, rows_BLS = self.table(position.table_RD), position.rows[self.mask]
         q_BHLC = ctx.tap(self, "q", self.split(self.q(x_BLD)))
-        k_BHSC, v_BHSC = ctx.layer.extend(self.mask, self.split(self.k(x_BLD)), self.split(self.v(x_BLD)))
-        k_BHSC = ctx.tap(self, "k", k_BHSC)
-        bias_BHLS = q_BHLC.new_zeros(1, *q_BHLC.shape[1:3], k_BHSC.shape[2])
+        kv = ctx.layer.extend(self.mask, self.split(self.k(x_BLD)), self.split(self.v(x_BLD)))
+        kv = KeysValues(ctx.tap(self, "k", kv.k_BKSC), ctx.tap(self, "v", kv.v_BKSE))
+        bias_BHLS = q_BHLC.new_zeros(1, *q_BHLC.shape[1:3], kv.k_BKSC.shape[2])
         for name, term in self.terms.items():
-            bias_BHLS = bias_BHLS + ctx.tap(self, name, term(self, q_BHLC, k_BHSC, table_RD, rows_BLS))
-        mixed_BHLC = ctx.kernel(
-            q_BHLC,
-            k_BHSC,
-            ctx.tap(self, "v", v_BHSC),
+            bias_BHLS = bias_BHLS + ctx.tap(self, name, term(self, q_BHLC, kv.k_BKSC, table_RD, rows_BLS))
+        operands = Operands(
             mask=ctx.masks[self.mask],
-            bias_BHLS=self.scale * bias_BHLS,
             scale=self.scale,
+            bias_BHLS=self.scale * bias_BHLS,
             dropout=self.dropout * self.training,
-            tap=partial(ctx.tap, self),
             cap=self.cap,
+            tap=partial(ctx.tap, self),
         )
-        return self.out(ctx.tap(self, "mixed", mixed_BHLC).transpose(1, 2).flatten(2))
+        mixed_BHLC = ctx.tap(self, "mixed", ctx.kernel(q_BHLC, kv, operands))
+        return self.out(mixed_BHLC.transpose(1, 2).flatten(2))
 
     def split(self, x_BLE: Float[Tensor, "B L E"]) -> Float[Tensor, "B H L C"]:
         """Cut the channels into heads."""

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.attention.multihead import ScoreSettings
+from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.context import Context
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, Value, spec
@@ -78,23 +79,24 @@ class LatentAttention(nn.Module):
         position = ctx.positions[self.position]
         q_BHLC = self.split(self.q(self.query(x_BLD)))
         plain_BHLC, turned_BHLC = q_BHLC.split([self.widths.plain, self.widths.rotated], dim=-1)
-        turned_BHLC, key_B1LC = position.rotate(turned_BHLC, self.rotated(x_BLD)[:, None])
+        q_BHLC = torch.cat([plain_BHLC, position.rotate(turned_BHLC)], dim=-1)
+        key_B1LC = position.rotate(self.rotated(x_BLD)[:, None])
         latent_B1LR = ctx.tap(self, "latent", self.norm(self.latent(x_BLD)))[:, None]
         latent_B1SR, key_B1SC = ctx.layer.extend(self.mask, latent_B1LR, key_B1LC)
-        k_BHSC = self.split(self.k(latent_B1SR[:, 0]))
-        k_BHSC = torch.cat([k_BHSC, key_B1SC.expand(-1, self.heads, -1, -1)], dim=-1)
-        mixed_BHLE = ctx.kernel(
-            ctx.tap(self, "q", torch.cat([plain_BHLC, turned_BHLC], dim=-1)),
-            ctx.tap(self, "k", k_BHSC),
-            ctx.tap(self, "v", self.split(self.v(latent_B1SR[:, 0]))),
+        latent_BSR = latent_B1SR[:, 0]
+        k_BHSC = torch.cat([self.split(self.k(latent_BSR)), key_B1SC.expand(-1, self.heads, -1, -1)], dim=-1)
+        q_BHLC, k_BHSC = ctx.tap(self, "q", q_BHLC), ctx.tap(self, "k", k_BHSC)
+        kv = KeysValues(k_BHSC, ctx.tap(self, "v", self.split(self.v(latent_BSR))))
+        operands = Operands(
             mask=ctx.masks[self.mask],
-            bias_BHLS=position.bias(self.mask),
             scale=self.scale,
+            bias_BHLS=position.bias(self.mask),
             dropout=self.dropout * self.training,
-            tap=partial(ctx.tap, self),
             cap=self.cap,
+            tap=partial(ctx.tap, self),
         )
-        return self.out(ctx.tap(self, "mixed", mixed_BHLE).transpose(1, 2).flatten(2))
+        mixed_BHLE = ctx.tap(self, "mixed", ctx.kernel(q_BHLC, kv, operands))
+        return self.out(mixed_BHLE.transpose(1, 2).flatten(2))
 
     def split(self, x_BLE: Float[Tensor, "B L E"]) -> Float[Tensor, "B H L C"]:
         """Cut the channels into heads."""

@@ -7,7 +7,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.nn.attention.sources import SelfSource
+from orrery.nn.attention.operands import KeysValues, Operands
+from orrery.nn.attention.sources import CrossSource, SelfSource, Source
 from orrery.nn.context import Context
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, Value, spec
@@ -108,8 +109,13 @@ class MultiHeadAttention(nn.Module):
             """Return the attention.
 
             Raises:
-                UsageError: ``kv_heads`` does not divide ``heads``.
+                UsageError: ``kv_heads`` does not divide ``heads``, or positions of this stream for another's keys.
             """
+            if isinstance(self.source, CrossSource.Spec) and self.position != "none":
+                raise UsageError(
+                    f"cross-attention asks for the position {self.position!r}, that of the tokens which look",
+                    'leave it at "none": the keys are those of the source',
+                )
             if self.kv_heads < 1 or self.heads % self.kv_heads:
                 raise UsageError(
                     f"{self.kv_heads} key-value heads cannot be shared by {self.heads} heads",
@@ -126,30 +132,36 @@ class MultiHeadAttention(nn.Module):
         self.out = nn.Linear(queries, width, bias=spec.biases.out)
         self.q_norm, self.k_norm = spec.qk_norm.build(queries), spec.qk_norm.build(keys)
         self.sinks = spec.sinks.build(spec.heads)
-        self.source = spec.source.build(keys)
+        source = spec.source.build(keys)
+        assert isinstance(source, Source)
+        self.source = source
         self.position, self.mask, self.head_width = spec.position, spec.mask, spec.head_width
         self.scale = spec.head_width**-0.5 if spec.scoring.scale is None else spec.scoring.scale
         self.dropout, self.cap = spec.scoring.dropout, spec.scoring.cap
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Let every token read what it may see."""
-        position = ctx.positions[self.position]
+        position, read = ctx.positions[self.position], self.source.read(x_BLD, ctx, self.mask)
         q_BHLC = self.split(self.q_norm(self.q(x_BLD)))
-        q_BHLC, k_BKSC, v_BKSC, mask = self.source(self, q_BHLC, x_BLD, position, ctx)
-        q_BHLC = ctx.tap(self, "q", q_BHLC)
-        mixed_BHLC = ctx.kernel(
-            q_BHLC,
-            ctx.tap(self, "k", k_BKSC),
-            ctx.tap(self, "v", v_BKSC),
-            mask=mask,
-            bias_BHLS=position.bias(self.mask),
+
+        def project() -> tuple[Tensor, Tensor]:
+            k_BKSC = self.split(self.k_norm(self.k(read.stream_BSD)))
+            v_BKSC = self.split(self.source.values(self.v(read.stream_BSD)))
+            return position.rotate(k_BKSC), v_BKSC
+
+        kv = read.keep(project)
+        q_BHLC = ctx.tap(self, "q", position.rotate(q_BHLC))
+        kv = KeysValues(ctx.tap(self, "k", kv.k_BKSC), ctx.tap(self, "v", kv.v_BKSE))
+        operands = Operands(
+            mask=read.mask,
             scale=self.scale,
+            bias_BHLS=position.bias(self.mask),
             dropout=self.dropout * self.training,
-            tap=partial(ctx.tap, self),
             cap=self.cap,
             sinks_H=self.sinks(),
+            tap=partial(ctx.tap, self),
         )
-        mixed_BHLC = ctx.tap(self, "mixed", mixed_BHLC)
+        mixed_BHLC = ctx.tap(self, "mixed", ctx.kernel(q_BHLC, kv, operands))
         return self.out(mixed_BHLC.transpose(1, 2).flatten(2))
 
     def split(self, x_BLE: Float[Tensor, "B L E"]) -> Float[Tensor, "B H L C"]:

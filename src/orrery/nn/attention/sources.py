@@ -1,23 +1,48 @@
-"""Where an attention's keys and values come from, and where they are stored."""
+"""What an attention reads: its own tokens or the encoder's output; and who keeps the keys and values of it."""
 
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
 
+from jaxtyping import Float
 from torch import Tensor, nn
 
+from orrery.nn.attention.operands import KeysValues
+from orrery.nn.cache.contract import Pair
 from orrery.nn.context import Context
 from orrery.nn.masks import BoundMask
-from orrery.nn.positions.scheme import BoundPosition
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec
 
-if TYPE_CHECKING:
-    from orrery.nn.attention.multihead import MultiHeadAttention
+
+class Reading(NamedTuple):
+    """What one call of an attention reads.
+
+    Attributes:
+        stream_BSD: what keys and values are made of.
+        mask: which of it each query may see.
+        keep: from a projection of the stream to all keys and values that the mask may show, those kept among them.
+    """
+
+    stream_BSD: Float[Tensor, "B S D"]
+    mask: BoundMask
+    keep: Callable[[Callable[[], Pair]], KeysValues]
 
 
-class SelfSource(nn.Module):
-    """SelfSource-attention: keys and values of the same tokens, appended to this layer's cache.
+class Source(nn.Module, ABC):
+    """What is read; ``values`` is applied to the values, all heads in a row. Shapes: x ``[B, L, D]``."""
 
-    Shapes: x ``[B, L, D]`` to q ``[B, H, L, C]``, k and v ``[B, K, S, C]``.
+    values: nn.Module
+
+    @abstractmethod
+    def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> Reading:
+        """Return what the queries of ``x`` read under the mask of this name."""
+
+
+class SelfSource(Source):
+    """Self-attention: the same tokens, whose keys and values are appended to this layer's cache.
+
+    Shapes: x ``[B, L, D]`` to itself.
     """
 
     @spec
@@ -34,26 +59,17 @@ class SelfSource(nn.Module):
         super().__init__()
         self.values = spec.values.build(width)
 
-    def forward(
-        self,
-        attention: "MultiHeadAttention",
-        q_BHLC: Tensor,
-        x_BLD: Tensor,
-        position: BoundPosition,
-        ctx: Context,
-    ) -> tuple[Tensor, Tensor, Tensor, BoundMask]:
-        """Project, rotate, store."""
-        k_BKLC = attention.split(attention.k_norm(attention.k(x_BLD)))
-        v_BKLC = attention.split(self.values(attention.v(x_BLD)))
-        q_BHLC, k_BKLC = position.rotate(q_BHLC, k_BKLC)
-        k_BKSC, v_BKSC = ctx.layer.extend(attention.mask, k_BKLC, v_BKLC)  # type: ignore[union-attr]
-        return q_BHLC, k_BKSC, v_BKSC, ctx.masks[attention.mask]
+    def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> Reading:
+        """Return the tokens themselves; their keys and values come after those of earlier calls."""
+        layer = ctx.layer
+        assert layer is not None
+        return Reading(x_BLD, ctx.masks[mask], lambda project: layer.extend(mask, *project()))
 
 
-class CrossSource(nn.Module):
-    """Cross-attention: keys and values of the encoder's output, projected once and then kept (Vaswani et al. 3.2.3).
+class CrossSource(Source):
+    """Cross-attention: the encoder's output, whose keys and values are made once a session (Vaswani et al. 3.2.3).
 
-    Shapes: x ``[B, L, D]`` and memory ``[B, S, D]`` to q ``[B, H, L, C]``, k and v ``[B, K, S, C]``.
+    Shapes: x ``[B, L, D]`` to the memory ``[B, S, D]``.
     """
 
     @spec
@@ -64,21 +80,13 @@ class CrossSource(nn.Module):
             """Return the source; it has no parameters."""
             return CrossSource()
 
-    def forward(
-        self,
-        attention: "MultiHeadAttention",
-        q_BHLC: Tensor,
-        x_BLD: Tensor,
-        position: BoundPosition,
-        ctx: Context,
-    ) -> tuple[Tensor, Tensor, Tensor, BoundMask]:
-        """Recall what was projected, or project the memory now."""
+    def __init__(self) -> None:
+        super().__init__()
+        self.values = Identity()
+
+    def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> Reading:
+        """Return the encoder's output."""
         assert ctx.layer is not None
+        assert ctx.memory is not None
         assert ctx.memory_mask is not None
-
-        def project() -> tuple[Tensor, Tensor]:
-            assert ctx.memory is not None
-            k_BSE, v_BSE = attention.k_norm(attention.k(ctx.memory)), attention.v(ctx.memory)
-            return attention.split(k_BSE), attention.split(v_BSE)
-
-        return q_BHLC, *ctx.layer.recall(project), ctx.memory_mask
+        return Reading(ctx.memory, ctx.memory_mask, ctx.layer.cross_attention_keys)

@@ -1,6 +1,5 @@
 """A kernel for training on processors: the pattern is kept, so that the backward pass is five plain products."""
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -9,22 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.masks import BoundMask
 
 
-def stored_pattern(
-    q_BHLC: Float[Tensor, "B H L C"],
-    k_BKSC: Float[Tensor, "B K S C"],
-    v_BKSC: Float[Tensor, "B K S E"],
-    *,
-    mask: BoundMask,
-    bias_BHLS: Float[Tensor, "#B H L S"] | None,
-    scale: float,
-    dropout: float,
-    tap: Callable[[str, Tensor], Tensor],
-    cap: float | None = None,
-    sinks_H: Float[Tensor, "H"] | None = None,
-) -> Float[Tensor, "B H L E"]:
+def stored_pattern(q_BHLC: Float[Tensor, "B H L C"], kv: KeysValues, operands: Operands) -> Float[Tensor, "B H L E"]:
     """Compute attention as eager does, with the mask folded into the first product and a backward of its own.
 
     torch's fused kernel recomputes the pattern in its backward; on a processor that costs several times what reading
@@ -33,18 +21,19 @@ def stored_pattern(
     Raises:
         UsageError: dropout on the pattern, a bias that needs a gradient, a cap or sinks, which this kernel lacks.
     """
-    if cap is not None or sinks_H is not None:
+    mask, bias_BHLS = operands.mask, operands.bias_BHLS
+    if operands.cap is not None or operands.sinks_H is not None:
         raise UsageError("the stored_pattern kernel has neither caps nor sinks", "use the eager kernel")
     if bias_BHLS is not None and bias_BHLS.requires_grad:
         raise UsageError("the stored_pattern kernel has no gradient for a bias", "use the sdpa or the eager kernel")
-    if dropout:
+    if operands.dropout:
         raise UsageError("the stored_pattern kernel has no dropout on the pattern", "use the sdpa or the eager kernel")
-    q_BHLC, k_BKSC, v_BKSC = _of_one_dtype(q_BHLC, k_BKSC, v_BKSC)
+    q_BHLC, k_BKSC, v_BKSC = _of_one_dtype(q_BHLC, kv.k_BKSC, kv.v_BKSE)
     heads, shared = q_BHLC.shape[1], q_BHLC.shape[1] // k_BKSC.shape[1]
     if shared > 1:
         k_BKSC, v_BKSC = (x.repeat_interleave(shared, dim=1) for x in (k_BKSC, v_BKSC))
     added = _added(mask, bias_BHLS, q_BHLC, k_BKSC.shape[2])
-    mixed_NLC = _Attend.apply(*(x.flatten(0, 1) for x in (q_BHLC, k_BKSC, v_BKSC)), added, scale)
+    mixed_NLC = _Attend.apply(*(x.flatten(0, 1) for x in (q_BHLC, k_BKSC, v_BKSC)), added, operands.scale)
     mixed_BHLC = mixed_NLC.unflatten(0, (-1, heads))
     if mask.dense is None:
         return mixed_BHLC

@@ -50,9 +50,8 @@ def check_reach(call: Call, length: int) -> None:
     Raises:
         UsageError: a row is longer than the table.
     """
-    tokens = max(call.length, int(call.query.positions.max()) + 1)
-    if tokens > length:
+    if call.length > length:
         raise UsageError(
-            f"{tokens} tokens, but this model has {length} positions",
+            f"{call.length} tokens, but this model has {length} positions",
             f"shorten the text to {length} tokens, or cut it from the left",
         )

@@ -32,7 +32,7 @@ class RelativeSinusoids(PositionScheme):
     def bind(self, call: Call) -> BoundPosition:
         """Compute the vectors of all distances that can occur, and name the one of every pair, by mask."""
         query = call.query.positions
-        length = max(call.length, int(query.max()) + 1)
+        length = call.length
         distances = torch.arange(length, dtype=torch.float64, device=query.device)
         angles = distances[:, None] * rates(self.base, self.width, query)
         table_RD = torch.cat([angles.sin(), angles.cos()], dim=-1)[:, : self.width].to(call.dtype)

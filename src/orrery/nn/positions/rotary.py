@@ -194,12 +194,7 @@ class _Rotated(BoundPosition):
     width: int
     rotate_pairs: Callable[[Tensor, Tensor, Tensor], Tensor]
 
-    def rotate(
-        self, q_BHLC: Float[Tensor, "B H L C"], k_BKLC: Float[Tensor, "B K L C"]
-    ) -> tuple[Float[Tensor, "B H L C"], Float[Tensor, "B K L C"]]:
-        return self._rotate(q_BHLC), self._rotate(k_BKLC)
-
-    def _rotate(self, x_BHLC: Tensor) -> Tensor:
+    def rotate(self, x_BHLC: Float[Tensor, "B H L C"]) -> Float[Tensor, "B H L C"]:
         # Under autocast q and k are narrower than the tables: rotate in the tables' dtype, go on in their own.
         rotated = self.rotate_pairs(x_BHLC[..., : self.width], self.cosine, self.sine).to(x_BHLC.dtype)
         if self.width == x_BHLC.shape[-1]:

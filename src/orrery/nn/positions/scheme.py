@@ -14,7 +14,10 @@ from orrery.nn.spec import ModuleSpec, spec
 
 @dataclass(frozen=True)
 class Call:
-    """What a scheme is bound to: the places of queries and keys, and the length that the call may reach."""
+    """What a scheme is bound to: the places of queries and keys, and the length that the call may reach.
+
+    No query stands at ``length`` or beyond, so that a scheme need not ask a device how far they go.
+    """
 
     query: TokenPositions
     keys: Mapping[str, TokenPositions]
@@ -29,11 +32,9 @@ class BoundPosition(ABC):  # noqa: B024 - three hooks, none of which a scheme mu
         """Change the embeddings before the first block."""
         return x_BLD
 
-    def rotate(
-        self, q_BHLC: Float[Tensor, "B H L C"], k_BKLC: Float[Tensor, "B K L C"]
-    ) -> tuple[Float[Tensor, "B H L C"], Float[Tensor, "B K L C"]]:
-        """Change queries and keys before they meet; keys enter the cache changed."""
-        return q_BHLC, k_BKLC
+    def rotate(self, x_BHLC: Float[Tensor, "B H L C"]) -> Float[Tensor, "B H L C"]:
+        """Change queries, or keys, before they meet; keys enter the cache changed."""
+        return x_BHLC
 
     def bias(self, mask: str) -> Float[Tensor, "#B H L S"] | None:
         """Return what is added to the scores of the attentions under the mask of this name."""

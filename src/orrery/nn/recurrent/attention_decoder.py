@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.attention.alignment_score import AlignmentScore
-from orrery.nn.cache import State
+from orrery.nn.cache.contract import State
 from orrery.nn.context import Context
 from orrery.nn.gate_edits import StepEdit, edits_in_time, unedited
 from orrery.nn.initialisation import Draw
@@ -90,21 +90,29 @@ class AttentionDecoder(nn.Module, ABC):
         assert ctx.segments is not None
         choose(self, ("step",), ctx.scan)
         source, segments = self._source(ctx, len(x_BLD)), ctx.segments[self.mask]
-        before = ctx.layer.resume(self.mask, self.role) or self.begin(source)
-        if segments is None:
-            segments = PackedSegments.of_real(torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device))
+        before = ctx.layer.load_state(self.mask, self.role) or self.begin(source)
+        compute = self._whole_rows if segments is None else partial(self._segments, segments)
+        y_BLR, after = compute(x_BLD, before, source, ctx)
+        ctx.layer.store_state(self.mask, self.role, after)
+        y_BLD = self.finish(x_BLD, y_BLR)
+        return ctx.tap(self, "state", y_BLD if segments is None else y_BLD * segments.real_BL[..., None])
+
+    def _whole_rows(self, x_BLD: Tensor, before: State, source: EncodedSource, ctx: Context) -> tuple[Tensor, State]:
+        """Step through rows without padding."""
+        rows, tokens = x_BLD.shape[:2]
+        run = partial(self._loop, self.prepare(x_BLD), (tokens,) * rows, before, source)
+        return run({}, unedited) if ctx.taps is None else self._shown(run, None, source, ctx)
+
+    def _segments(
+        self, segments: PackedSegments, x_BLD: Tensor, before: State, source: EncodedSource, ctx: Context
+    ) -> tuple[Tensor, State]:
+        """Step through the real tokens of each row."""
         began = tuple(part[segments.row_N] for part in before)
-        run = partial(
-            self._loop,
-            self.prepare(segments.split(x_BLD)),
-            segments.length_N,
-            began,
-            source.select(segments.row_N),
-        )
+        x_NTE, of_rows = self.prepare(segments.split(x_BLD)), source.select(segments.row_N)
+        run = partial(self._loop, x_NTE, segments.lengths, began, of_rows)
         y_NTR, ended = run({}, unedited) if ctx.taps is None else self._shown(run, segments, source, ctx)
         after = tuple(old.index_copy(0, segments.row_N, new) for old, new in zip(before, ended, strict=True))
-        ctx.layer.leave(self.mask, self.role, after)
-        return ctx.tap(self, "state", self.finish(x_BLD, segments.join(y_NTR)) * segments.real_BL[..., None])
+        return segments.join(y_NTR), after
 
     def _source(self, ctx: Context, rows: int) -> EncodedSource:
         assert ctx.layer is not None
@@ -114,7 +122,7 @@ class AttentionDecoder(nn.Module, ABC):
             assert ctx.memory is not None
             return self.keys(ctx.memory)[:, None], ctx.memory[:, None]
 
-        keys_B1SE, memory_B1SM = ctx.layer.recall(project)
+        keys_B1SE, memory_B1SM = ctx.layer.cross_attention_keys(project)
         places = memory_B1SM.shape[2]
         seen_BS = ctx.memory_mask.matrix(1, places, memory_B1SM.device)[:, 0, 0].expand(rows, places)
         return EncodedSource(memory_B1SM[:, 0], keys_B1SE[:, 0], seen_BS)
@@ -122,7 +130,7 @@ class AttentionDecoder(nn.Module, ABC):
     def _loop(
         self,
         x_NTE: Tensor,
-        length_N: Tensor,
+        lengths: tuple[int, ...],
         state: State,
         source: EncodedSource,
         seen: dict[str, list[Tensor]],
@@ -134,10 +142,11 @@ class AttentionDecoder(nn.Module, ABC):
             return steps[-1]
 
         said = []
-        ragged = bool((length_N < x_NTE.shape[1]).any())
+        ragged = min(lengths, default=0) < x_NTE.shape[1]
+        length_N = torch.tensor(lengths).to(x_NTE.device, non_blocking=True) if ragged else None
         for t, x_NE in enumerate(x_NTE.unbind(1)):
             y_NR, after = self.step(x_NE, state, source, collect)
-            if ragged:
+            if length_N is not None:
                 going_N1 = (t < length_N)[:, None]
                 after = tuple(torch.where(going_N1, new, old) for new, old in zip(after, state, strict=True))
             state = after
@@ -145,7 +154,11 @@ class AttentionDecoder(nn.Module, ABC):
         return torch.stack(said, 1), state
 
     def _shown(
-        self, run: Callable[..., tuple[Tensor, State]], segments: PackedSegments, source: EncodedSource, ctx: Context
+        self,
+        run: Callable[..., tuple[Tensor, State]],
+        segments: PackedSegments | None,
+        source: EncodedSource,
+        ctx: Context,
     ) -> tuple[Tensor, State]:
         """Run, a second time where an edit reaches a gate, and tap each gate of all tokens, ``[B, L, E]``.
 
@@ -154,11 +167,12 @@ class AttentionDecoder(nn.Module, ABC):
         heads = ("pattern", "mixed")
 
         def put(name: str, value_NTE: Tensor) -> Tensor:
-            value_BLE = segments.join(value_NTE)
+            value_BLE = value_NTE if segments is None else segments.join(value_NTE)
             return value_BLE[:, None] if name in heads else value_BLE
 
         def take(name: str, value: Tensor) -> Tensor:
-            return segments.split(value[:, 0] if name in heads else value)
+            value_BLE = value[:, 0] if name in heads else value
+            return value_BLE if segments is None else segments.split(value_BLE)
 
         seen: dict[str, list[Tensor]] = {}
         found = run(seen, unedited)

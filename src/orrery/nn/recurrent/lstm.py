@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from orrery.nn.cache import State
+from orrery.nn.cache.contract import State
 from orrery.nn.mixer import Show
 from orrery.nn.recurrent.recurrence import Recurrence
 from orrery.nn.spec import ModuleSpec, spec

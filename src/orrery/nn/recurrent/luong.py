@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.attention.alignment_score import Additive, AlignmentScore, Dot, General
-from orrery.nn.cache import State
+from orrery.nn.cache.contract import State
 from orrery.nn.mixer import Show
 from orrery.nn.recurrent.attention_decoder import AttentionDecoder, EncodedSource
 from orrery.nn.recurrent.lstm import lstm_step

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from orrery.nn.cache import State
+from orrery.nn.cache.contract import State
 from orrery.nn.mixer import Form, StatefulMixer
 from orrery.nn.recurrent.engine import narrow_formats
 from orrery.nn.segments import PackedSegments
@@ -63,6 +63,9 @@ class Recurrence(StatefulMixer, ABC):
         if not len(x_BLD):
             return x_BLD, state
         first = tuple(part_BD[None].contiguous() for part_BD in state)
+        if segments is not None and segments.even:  # one length needs no packing, of which the engine asks more
+            y_NTD, after = self.run_engine(segments.split(x_BLD), None, state)
+            return segments.join(y_NTD), after
         rows: Tensor | PackedSequence = x_BLD if segments is None else segments.pack(x_BLD)
         with narrow_formats(x_BLD):
             y, last = self.engine(rows, first if len(first) > 1 else first[0])

@@ -1,0 +1,87 @@
+"""Keys and values in slots, by depth: what the growing, the static and the sliding store share."""
+
+from abc import ABC, abstractmethod
+from copy import copy
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from orrery.errors import UsageError
+from orrery.nn.cache.contract import Place, State
+from orrery.nn.cache.store import Store
+from orrery.nn.masks import EMPTY_SLOT
+
+Depths = dict[int, Tensor]
+
+
+class KeyValueStore(Store, ABC):
+    """Keys and values by depth, in slots; the last slot of the storage is spare, and padding is written there.
+
+    Shapes: keys and values ``[B, K, S, C]`` a depth; positions ``[B, S]``.
+    """
+
+    def __init__(self, rows: int, slots: int, device: torch.device | None) -> None:
+        self.positions_BS = torch.full((rows, slots + 1), EMPTY_SLOT, dtype=torch.long, device=device)
+        self.where_BL = torch.zeros(rows, 0, dtype=torch.long, device=device)
+        self.keys: Depths = {}
+        self.values: Depths = {}
+
+    @abstractmethod
+    def _match(self, other: "KeyValueStore") -> None:
+        """Bring both storages to one number of slots."""
+
+    def load_state(self, mask: str, place: Place) -> State | None:
+        """Refuse: keys and values are kept here.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(f"the mask {mask!r} keeps keys, not the state of a recurrence", "give the recurrence Past()")
+
+    def store_state(self, mask: str, place: Place, state: State) -> None:
+        """Refuse as ``load_state`` does.
+
+        Raises:
+            UsageError: always.
+        """
+        self.load_state(mask, place)
+
+    def select(self, rows_N: Int[Tensor, "N"]) -> None:
+        """Keep the given rows, in that order; one may come several times (beams)."""
+        self.positions_BS = self.positions_BS[rows_N]
+        self.keys = {depth: x[rows_N] for depth, x in self.keys.items()}
+        self.values = {depth: x[rows_N] for depth, x in self.values.items()}
+
+    def join(self, other: Store) -> None:
+        """Append the rows of another store of the same kind."""
+        assert isinstance(other, KeyValueStore)
+        self._match(other)
+        self.positions_BS = torch.cat([self.positions_BS, other.positions_BS])
+        self.keys = {depth: torch.cat([x, other.keys[depth]]) for depth, x in self.keys.items()}
+        self.values = {depth: torch.cat([x, other.values[depth]]) for depth, x in self.values.items()}
+
+    def forget(self, lengths_B: Int[Tensor, "B"]) -> None:
+        """Let the slots beyond these lengths hide themselves; they are written again."""
+        slots = torch.arange(self.positions_BS.shape[1], device=lengths_B.device)
+        self.positions_BS = self.positions_BS.masked_fill(slots >= lengths_B[:, None], EMPTY_SLOT)
+
+    def copy(self) -> "KeyValueStore":
+        """Return a store that shares no memory with this one: new tokens are written in place."""
+        new = copy(self)
+        new.positions_BS = self.positions_BS.clone()
+        new.keys = {depth: x.clone() for depth, x in self.keys.items()}
+        new.values = {depth: x.clone() for depth, x in self.values.items()}
+        return new
+
+    def bytes(self) -> int:
+        """Return the bytes of keys and values, the spare slots included."""
+        return sum(x.nbytes for depths in (self.keys, self.values) for x in depths.values())
+
+    def _scatter(self, depths: Depths, depth: int, x_BKLC: Tensor, where_BL: Tensor) -> Tensor:
+        """Write one depth's new entries into their slots and return the storage."""
+        B, K, _, C = x_BKLC.shape
+        if depth not in depths:
+            depths[depth] = x_BKLC.new_zeros(B, K, self.positions_BS.shape[1], C)
+        index_BKLC = where_BL[:, None, :, None].expand_as(x_BKLC)
+        return depths[depth].scatter_(2, index_BKLC, x_BKLC)
