@@ -1,8 +1,10 @@
 """GGUF files against two readers that are not ours: transformers, and llama.cpp itself."""
 
 import json
+import subprocess
+import sys
 import urllib.request
-from dataclasses import dataclass
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,6 @@ import pytest
 import tokenizers
 import torch
 import transformers
-import xllamacpp
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 from torch import nn
 
@@ -92,16 +93,22 @@ def written(folder: Path, kind: str, family: str, **config: Any) -> Path:
     return export_gguf(stored, folder / f"{kind}.gguf", kind).path
 
 
-@dataclass(frozen=True)
 class Llama:
-    """A llama.cpp that computes on one thread, with its cache in float32."""
+    """A llama.cpp of its own process, killed when nobody asks it any more."""
 
-    server: Any
+    def __init__(self, path: Path) -> None:
+        command = [sys.executable, str(Path(__file__).parents[1] / "llama_server.py"), str(path)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        weakref.finalize(self, _end, process)
+        assert process.stdout is not None
+        lines = (line.strip() for line in process.stdout)
+        self.address = next((line for line in lines if line.startswith("http")), "")
+        assert self.address, f"llama.cpp does not load {path}"
 
     def ask(self, route: str, **content: Any) -> dict[str, Any]:
         """Send a request on this machine."""
         data, header = json.dumps(content).encode(), {"Content-Type": "application/json"}
-        request = urllib.request.Request(self.server.listening_address + route, data, header)
+        request = urllib.request.Request(self.address + route, data, header)
         with urllib.request.urlopen(request, timeout=30) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
@@ -111,21 +118,14 @@ class Llama:
         return self.ask("/completion", prompt=prompt, n_predict=16, temperature=0, n_probs=5, return_tokens=True)
 
 
-def llama(path: Path) -> Llama:
-    """Load a file."""
-    settings = xllamacpp.CommonParams()
-    settings.model.path = str(path)
-    settings.n_ctx, settings.n_parallel, settings.verbosity = 64, 1, 0
-    settings.warmup, settings.fit_params, settings.cache_prompt = False, False, False
-    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = 1
-    settings.cache_type_k = settings.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
-    settings.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
-    return Llama(xllamacpp.Server(settings))
+def _end(process: "subprocess.Popen[str]") -> None:
+    process.kill()
+    process.communicate()
 
 
 def disagreements(path: Path) -> list[str]:
     """Return the prompts that llama.cpp continues with another text than we do."""
-    lm, reader = load(path.parent / "model", say=lambda line: None), llama(path)
+    lm, reader = load(path.parent / "model", say=lambda line: None), Llama(path)
     answers = zip(TEXTS, lm.generations(TEXTS, max_new_tokens=16), strict=True)
     return [text for text, answer in answers if reader.write(text)["content"] != answer.text]
 
@@ -162,7 +162,7 @@ def halve(model: nn.Module) -> None:
 def test_llama_cpp_writes_the_same_text_with_the_same_probabilities(tmp_path, family, config):
     path = written(tmp_path, "f32", family, **config)
     assert disagreements(path) == []
-    lm, reader = load(tmp_path / "model", say=lambda line: None), llama(path)
+    lm, reader = load(tmp_path / "model", say=lambda line: None), Llama(path)
     round_gelu(lm.model)
     assert max(distance(lm, reader, text) for text in TEXTS) < BOUNDS[family]
 
@@ -170,7 +170,7 @@ def test_llama_cpp_writes_the_same_text_with_the_same_probabilities(tmp_path, fa
 @pytest.mark.parametrize("family", FAMILIES)
 def test_llama_cpp_chooses_the_same_tokens_from_halves(tmp_path, family):
     path = written(tmp_path, "f16", family)
-    lm, reader = load(tmp_path / "model", say=lambda line: None), llama(path)
+    lm, reader = load(tmp_path / "model", say=lambda line: None), Llama(path)
     round_gelu(lm.model)
     halve(lm.model)
     assert max(distance(lm, reader, text) for text in TEXTS) < HALF_BOUNDS[family]
@@ -180,14 +180,14 @@ def test_the_comparison_finds_rotations_paired_wrongly(tmp_path, monkeypatch):
     monkeypatch.setattr(gguf_architectures, "RotaryInterleaved", lambda heads: ROWS)
     path = written(tmp_path, "f32", "llama")
     assert len(disagreements(path)) > 1
-    lm, reader = load(tmp_path / "model", say=lambda line: None), llama(path)
+    lm, reader = load(tmp_path / "model", say=lambda line: None), Llama(path)
     assert min(distance(lm, reader, text) for text in TEXTS) > 10 * HALF_BOUNDS["llama"]
 
 
 @pytest.mark.parametrize("kind", ["bf16", "q8_0", "q4_0"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_llama_cpp_reads_the_coarser_kinds(tmp_path, family, kind):
-    reader = llama(written(tmp_path, kind, family))
+    reader = Llama(written(tmp_path, kind, family))
     assert len(reader.write(TEXTS[0])["tokens"]) == 16
 
 
@@ -270,7 +270,7 @@ def test_llama_cpp_cuts_texts_alike(tmp_path, name):
     tokenizer = Tokenizer(engine.to_str())
     # Five rows of the table have no token.
     stored = read(saved(tmp_path / "model", "llama", tokenizer, vocab_size=tokenizer.size + 5))
-    reader = llama(export_gguf(stored, tmp_path / "x.gguf", "f32").path)
+    reader = Llama(export_gguf(stored, tmp_path / "x.gguf", "f32").path)
     for text in SENTENCES:
         ids = tokenizer.encode(text)
         assert reader.ask("/tokenize", content=text, parse_special=False)["tokens"] == ids
