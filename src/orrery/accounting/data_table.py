@@ -132,7 +132,6 @@ PUBLISHED = (
 )
 """Deck S3. Of GPT-4's size deck S3 says 1.76 trillion, deck S0 1.5 trillion; neither is published."""
 
-GPT4_IN_S0 = 1.5e12
 NEURONS, SYNAPSES = 85e9, 1e14
 """The human brain, deck S0."""
 

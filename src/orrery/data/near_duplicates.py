@@ -43,13 +43,6 @@ def shingles(text: str, words: int = 5) -> Hashes:
     return np.unique(runs)
 
 
-def jaccard(a: Hashes, b: Hashes) -> float:
-    """Return the size of the intersection over that of the union, 0 where both are empty."""
-    common = len(np.intersect1d(a, b, assume_unique=True))
-    union = len(a) + len(b) - common
-    return common / union if union else 0.0
-
-
 def mixed(values: Hashes) -> Hashes:
     """Return a permutation of the 64-bit numbers under which near ones part (splitmix64; Steele et al. 2014)."""
     values = (values + np.uint64(0x9E3779B97F4A7C15)).astype(np.uint64)

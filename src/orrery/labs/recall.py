@@ -33,7 +33,6 @@ MODELS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "Transformer": ("gpt2", TRANSFORMER),
 }
 KNOWN, LOST = 0.9, 0.6
-CHANCE = 1 / VOCABULARY
 
 
 @dataclass(frozen=True)

@@ -148,10 +148,10 @@ class Trainer:
         )
         torch.set_num_threads(self.precision.threads)
         self.model = self.parts.model.to(device).train()
-        refuse_untrainable(self.model)
         self._description()
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
         self.learner = Learner(self.model, self.owned) if self.owned else self.model
+        refuse_untrainable(self.learner)
         self.optimizer = build_optimizer(self.learner, self.settings.optimizer)
         if saved is not None:
             self._restore(saved)

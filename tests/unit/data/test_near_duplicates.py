@@ -12,7 +12,6 @@ from orrery.data.near_duplicates import (
     NearDuplicates,
     NearIndex,
     bands_for,
-    jaccard,
     leaks,
     shingles,
     similarity,
@@ -32,6 +31,13 @@ def words_of(text: str, size: int = 5) -> set[tuple[str, ...]]:
 def exact_jaccard(a: str, b: str) -> float:
     x, y = words_of(a), words_of(b)
     return len(x & y) / len(x | y)
+
+
+def jaccard(a: np.ndarray, b: np.ndarray) -> float:
+    """The size of the intersection over that of the union, 0 where both are empty."""
+    common = len(np.intersect1d(a, b, assume_unique=True))
+    union = len(a) + len(b) - common
+    return common / union if union else 0.0
 
 
 def pair(rng: np.random.Generator, share: float, size: int = 200) -> tuple[np.ndarray, np.ndarray]:

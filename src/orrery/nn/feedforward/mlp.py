@@ -35,6 +35,6 @@ class MLP(nn.Module):
         self.activation = activation(spec.activation)
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
-        """Widen, bend, narrow."""
+        """Return ``W_down act(W_up x)``."""
         hidden_BLF = ctx.tap(self, "hidden", self.activation(self.up(x_BLD)))
         return self.down(hidden_BLF)
