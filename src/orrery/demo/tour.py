@@ -151,11 +151,11 @@ def prompts(recipe: Recipe) -> Sequence[str]:
 
 def write(lm: LanguageModel, prompts: Sequence[str], seed: int) -> list[Sample]:
     """Continue the prompts, each greedily and by sampling, one at a time: so is their speed that of one reader."""
-    room = min(NEW_TOKENS, lm.context // 2)
+    tokens = min(NEW_TOKENS, lm.context // 2)
     samples = []
     for name, settings in SETTINGS.items():
         for prompt in prompts:
-            found = lm.generations([prompt], max_new_tokens=room, seed=seed, truncate="left", **settings)[0]
+            found = lm.generations([prompt], max_new_tokens=tokens, seed=seed, truncate="left", **settings)[0]
             samples.append(Sample(prompt, found.text, name, len(found.ids), found.tokens_per_second))
     return samples
 

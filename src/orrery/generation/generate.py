@@ -59,8 +59,8 @@ class Limits:
 class _Row:
     """One answer while it grows."""
 
-    def __init__(self, room: int, writer: AnswerText, limits: Limits, began: float) -> None:
-        self.room = room
+    def __init__(self, remaining: int, writer: AnswerText, limits: Limits, began: float) -> None:
+        self.remaining = remaining
         self.writer = writer
         self.limits = limits
         self.ids: list[int] = []
@@ -77,7 +77,7 @@ class _Row:
             self.finish_reason = "stop"
         elif len(self.ids) >= self.limits.max_new_tokens:
             self.finish_reason = "length"
-        elif len(self.ids) > self.room:  # this token itself can no longer be read
+        elif len(self.ids) > self.remaining:  # this token itself can no longer be read
             self.finish_reason = "context"
         if self.finish_reason in ("end", "length", "context") and self.writer.finish():
             self.finish_reason = "stop"

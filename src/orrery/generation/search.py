@@ -79,7 +79,7 @@ class _Beam:
     limits: Limits
     penalty: Penalty
     width: int
-    room: int
+    remaining: int
     growing: list[tuple[float, list[int]]] = field(default_factory=lambda: [(0.0, [])])
     ended: list[Hypothesis] = field(default_factory=list)
 
@@ -110,7 +110,7 @@ class _Beam:
         """Whether nothing that still grows can enter the best ``wanted``: totals only fall, penalties only rise."""
         if not self.growing:
             return True
-        longest = min(self.limits.max_new_tokens, self.room + 1)
+        longest = min(self.limits.max_new_tokens, self.remaining + 1)
         bound = self.growing[0][0] / self.penalty(longest)
         return sum(found.score >= bound for found in self.ended) >= wanted
 
@@ -126,7 +126,7 @@ class _Beam:
             return "end"
         if len(ids) >= self.limits.max_new_tokens:
             return "length"
-        return "context" if len(ids) > self.room else None
+        return "context" if len(ids) > self.remaining else None
 
 
 @torch.no_grad()

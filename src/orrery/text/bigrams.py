@@ -34,14 +34,14 @@ def train(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
         for part in cut(text):
             counts.update(word for word, _ in rule.pre_tokenize_str(part))
     pairs = {pair for word in counts for pair in pairs_of(word)} - {end}
-    room = vocabulary - 2 - len(pairs)
-    if room < 0:
+    limit = vocabulary - 2 - len(pairs)
+    if limit < 0:
         raise UsageError(
             f"the pairs of characters of this corpus alone fill {2 + len(pairs):,} ids of {vocabulary:,}",
             "give a larger vocabulary, or train byte_bpe, which needs 256 bytes for any script",
         )
     longer = sorted(counts.keys() - pairs - {end}, key=lambda word: (-counts[word], word))
-    return of_words(longer[:room], pairs, end)
+    return of_words(longer[:limit], pairs, end)
 
 
 def of_words(shortlist: Iterable[str], pairs: Iterable[str], end: str) -> Tokenizer:

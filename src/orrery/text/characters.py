@@ -22,9 +22,9 @@ def train(texts: Iterator[str], vocabulary: int | None, end: str) -> Tokenizer:
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(text)
-    room = None if vocabulary is None else vocabulary - 2
+    limit = None if vocabulary is None else vocabulary - 2
     # Ties broken by code point, so that the choice does not depend on the order of the texts.
-    kept = sorted(counts, key=lambda character: (-counts[character], character))[:room]
+    kept = sorted(counts, key=lambda character: (-counts[character], character))[:limit]
     words = [end, UNKNOWN, *sorted(kept)]
     tokenizer = Tokenizer(models.WordLevel({word: id for id, word in enumerate(words)}, unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = pre_tokenizer()

@@ -14,14 +14,14 @@ Pair = tuple[str, str]
 Entry = tuple[float, int, Pair]
 
 
-def learn(words: Mapping[str, int], room: int) -> list[str]:
-    """Return the characters of counted words, sorted, then merged pieces, at most ``room`` in all.
+def learn(words: Mapping[str, int], limit: int) -> list[str]:
+    """Return the characters of counted words, sorted, then merged pieces, at most ``limit`` in all.
 
     Equal gains: the pair that occurs more often, then the first in code point order. No merge that gains nothing.
     """
     pairs = _Pairs(words)
     pieces = dict.fromkeys(sorted(pairs.symbols))
-    while len(pieces) < room and (best := pairs.best()):
+    while len(pieces) < limit and (best := pairs.best()):
         pieces[pairs.merge(best)] = None  # two ways to build a piece make one
     return list(pieces)
 

@@ -33,13 +33,13 @@ def train_bpe(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
 def train_unigram(texts: Iterator[str], vocabulary: int, end: str) -> Tokenizer:
     """Learn pieces and their log probabilities from counted words; the same in every run."""
     words = _counted(texts)
-    characters, room = len(set().union(*words)), vocabulary - 2
-    if characters > room:
+    characters, limit = len(set().union(*words)), vocabulary - 2
+    if characters > limit:
         raise UsageError(
             f"unigram: the characters of this corpus alone fill {characters + 2:,} ids of {vocabulary:,}",
             "give a larger vocabulary, or train byte_bpe, which needs 256 bytes for any script",
         )
-    scores = learn(words, room, never=end) if words else {}
+    scores = learn(words, limit, never=end) if words else {}
     best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
     # So low that the five characters of the unknown token, written in a text, stay five characters.
     tokenizer = _prepared(models.Unigram([(UNKNOWN, NEVER), *best], unk_id=0))

@@ -14,8 +14,8 @@ def train(texts: Iterator[str], vocabulary: int | None, end: str) -> Tokenizer:
     cut = pre_tokenizers.WhitespaceSplit()
     for text in texts:
         counts.update(word for word, _ in cut.pre_tokenize_str(text))
-    room = None if vocabulary is None else vocabulary - 2
-    kept = sorted(counts, key=lambda word: (-counts[word], word))[:room]
+    limit = None if vocabulary is None else vocabulary - 2
+    kept = sorted(counts, key=lambda word: (-counts[word], word))[:limit]
     tokenizer = of_words([UNKNOWN, *sorted({*kept} - {UNKNOWN, end})])
     # Outside the model's own words, so that a text that spells it does not get the control id.
     tokenizer.add_special_tokens([end])

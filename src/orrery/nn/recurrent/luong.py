@@ -131,7 +131,7 @@ class InputFeedingLSTM(AttentionDecoder):
         return self.word(x_BLD)
 
     def step(self, x_BE: Tensor, state: State, source: EncodedSource, show: Show) -> tuple[Tensor, State]:
-        """Step, then look."""
+        """Step the recurrence, then attend with its new state."""
         found_BD, *states = state
         h_BD, after = self.layers(x_BE + self.fed(found_BD), tuple(states), show)
         c_BD = source.attend(self.scoring, h_BD, show)

@@ -89,8 +89,8 @@ class State:
         )
 
 
-def learn(counted: Mapping[str, int], room: int, never: str = "") -> dict[str, float]:
-    """Return at most ``room`` pieces with their log probabilities, every character of the words among them.
+def learn(counted: Mapping[str, int], limit: int, never: str = "") -> dict[str, float]:
+    """Return at most ``limit`` pieces with their log probabilities, every character of the words among them.
 
     ``never`` is no piece. The same words give the same pieces and digits in every run. Time and memory grow with
     the characters of the different words, up to `MOST_CHARACTERS`.
@@ -98,7 +98,7 @@ def learn(counted: Mapping[str, int], room: int, never: str = "") -> dict[str, f
     words = Words.of(bounded(counted, MOST_CHARACTERS))
     state = State.of(words)
     state = state.only(np.array([piece != never for piece in spelled(words, state)]))
-    state = prune(state, room)
+    state = prune(state, limit)
     for _ in range(LAST_ROUNDS):
         state = state.expecting(logarithms(state.weights))
         state = replace(state, weights=np.maximum(state.weights, LEAST))
@@ -106,18 +106,18 @@ def learn(counted: Mapping[str, int], room: int, never: str = "") -> dict[str, f
     return {piece: round(score, DIGITS) for piece, score in zip(spelled(words, state), scores, strict=True)}
 
 
-def prune(state: State, room: int) -> State:
-    """Return the state with the best ``room`` pieces, all characters among them."""
+def prune(state: State, limit: int) -> State:
+    """Return the state with the best ``limit`` pieces, all characters among them."""
     scores = logarithms(state.weights)
     while True:
         for _ in range(ROUNDS):
             state = state.expecting(scores)
             state = state.only(state.weights >= LEAST)
             scores = sparse(state.weights)
-        if len(scores) <= int(SPARE * room):
-            return state.only(_greatest(np.where(state.single, np.inf, scores), room))
+        if len(scores) <= int(SPARE * limit):
+            return state.only(_greatest(np.where(state.single, np.inf, scores), limit))
         loss = np.where(state.single, np.inf, losses(state, scores))
-        kept = _greatest(loss, max(int(SPARE * room), int(KEPT * len(scores))))
+        kept = _greatest(loss, max(int(SPARE * limit), int(KEPT * len(scores))))
         kept &= loss > -np.inf
         state, scores = state.only(kept), scores[kept]
 
