@@ -21,7 +21,7 @@ from orrery.checkpoints.store import CheckpointStore
 from orrery.training.folder import OURS
 from outputs_toy import VERBS, tree
 
-KILLS = int(os.environ.get("ORRERY_TEST_KILLS", "24"))
+KILLS = int(os.environ.get("ORRERY_TEST_KILLS", "20"))
 CONTINUED = {"train-resume": [], "data-prepare": [], "compare": ["--resume"]}
 """Where the same command, with these flags, goes on and ends with what an undisturbed one leaves."""
 
