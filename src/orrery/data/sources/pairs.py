@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from orrery.data.corpora import corpus_fingerprint, read_pairs
 from orrery.data.records import Document, Pair
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, SourceSettings, register
 from orrery.errors import DataError
@@ -75,6 +74,8 @@ class PairSource(Source):
     @property
     def fingerprint(self) -> str:
         """The sha256 of all pairs in their order, those held back too."""
+        from orrery.data.corpora import corpus_fingerprint
+
         return corpus_fingerprint(
             Document(f"{pair.line} {side}", text)
             for pair in (*self.pairs, *self.held_back)
@@ -108,6 +109,8 @@ class PairSource(Source):
 
 def _pairs(settings: PairSettings, pairs: FilesSettings | str) -> list[Pair]:
     """Return the pairs of two files or of a named set."""
+    from orrery.data.corpora import read_pairs
+
     files = (pairs.source, pairs.target) if isinstance(pairs, FilesSettings) else (pairs, None)
     found = list(read_pairs(*files, invalid=settings.invalid, skip_bad=settings.skip_bad))
     if not found:

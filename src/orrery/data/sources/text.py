@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
-from orrery.data.corpora import corpus_fingerprint, read_corpus
 from orrery.data.documents import Portion, encode, joined, stream, texts
 from orrery.data.records import Document
 from orrery.data.seeds import derive_seed
@@ -141,6 +140,8 @@ class TextSource(Source):
     @property
     def fingerprint(self) -> str:
         """The sha256 of all documents, those held back too."""
+        from orrery.data.corpora import corpus_fingerprint
+
         return corpus_fingerprint([*joined(self.portions), *self.held_back])
 
     def texts(self) -> Iterable[str]:
@@ -195,6 +196,8 @@ def batches_of(request: BatchRequest, documents: "list[NDArray[np.uint32]]", siz
 
 def read_documents(settings: TextSettings, source: str) -> list[Document]:
     """Return the documents of one source."""
+    from orrery.data.corpora import read_corpus
+
     return list(read_corpus(source, column=settings.column, invalid=settings.invalid, skip_bad=settings.skip_bad))
 
 
