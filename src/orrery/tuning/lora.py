@@ -62,8 +62,8 @@ class LoRA(Transform):
 
     kind: ClassVar[str] = "lora"
     rank: int = 8
-    alpha: float = 16.0
-    dropout: float = 0.0
+    alpha: float | int = 16.0
+    dropout: float | int = 0.0
     targets: tuple[str, ...] = ("*.q", "*.v")
     leave: tuple[str, ...] = ()
 
