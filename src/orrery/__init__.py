@@ -14,7 +14,21 @@ _ATTRIBUTES = {
     "load": "orrery.language_model.load",
     "train": "orrery.runs.train",
 }
-_MODULES = frozenset({"data", "errors", "generation", "inspection", "settings", "text", "training"})
+_MODULES = frozenset(
+    {
+        "data",
+        "errors",
+        "families",
+        "generation",
+        "inspection",
+        "metrics",
+        "objectives",
+        "settings",
+        "text",
+        "training",
+        "tuning",
+    }
+)
 
 
 def __getattr__(name: str) -> "Any":

@@ -1,6 +1,8 @@
 """One file per model family: a function from its configuration to a spec, and the rules of its weight files."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from orrery.lazy import lazily
 
 if TYPE_CHECKING:
     from orrery.families._registry import (
@@ -30,10 +32,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import on first use: specs need torch, and `orrery --help` must not."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from orrery.families import _registry
-
-    return getattr(_registry, name)
+__getattr__ = lazily(__name__, {"_registry": __all__})

@@ -1,6 +1,8 @@
 """What models learn, one file each; `register` makes known what a program defines. Importing this imports no torch."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from orrery.lazy import lazily
 
 if TYPE_CHECKING:
     from orrery.objectives._objective import OBJECTIVES, Objective, Term, register
@@ -8,10 +10,4 @@ if TYPE_CHECKING:
 __all__ = ["OBJECTIVES", "Objective", "Term", "register"]
 
 
-def __getattr__(name: str) -> Any:
-    """Import on first use."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from orrery.objectives import _objective
-
-    return getattr(_objective, name)
+__getattr__ = lazily(__name__, {"_objective": __all__})

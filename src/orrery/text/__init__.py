@@ -1,6 +1,8 @@
 """Text to token ids and back: tokenizers, their training, streaming decode."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from orrery.lazy import lazily
 
 if TYPE_CHECKING:
     from orrery.text.tokenizer import Tokenizer, load_tokenizer
@@ -8,10 +10,4 @@ if TYPE_CHECKING:
 __all__ = ["Tokenizer", "load_tokenizer"]
 
 
-def __getattr__(name: str) -> Any:
-    """Import the tokenizer engine only when it is asked for."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from orrery.text import tokenizer
-
-    return getattr(tokenizer, name)
+__getattr__ = lazily(__name__, {"tokenizer": __all__})

@@ -1,6 +1,8 @@
 """Where examples come from, one file each; `register` makes known what a program defines. This imports no torch."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from orrery.lazy import lazily
 
 if TYPE_CHECKING:
     from orrery.data.sources._source import (
@@ -26,10 +28,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import on first use."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from orrery.data.sources import _source
-
-    return getattr(_source, name)
+__getattr__ = lazily(__name__, {"_source": __all__})

@@ -1,6 +1,8 @@
 """Heads that a recipe can add to a model, one file each; `register` makes known what a program defines."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from orrery.lazy import lazily
 
 if TYPE_CHECKING:
     from orrery.models.heads._head import HEADS, Head, HeadSettings, register
@@ -8,10 +10,4 @@ if TYPE_CHECKING:
 __all__ = ["HEADS", "Head", "HeadSettings", "register"]
 
 
-def __getattr__(name: str) -> Any:
-    """Import on first use: this imports no torch."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from orrery.models.heads import _head
-
-    return getattr(_head, name)
+__getattr__ = lazily(__name__, {"_head": __all__})
