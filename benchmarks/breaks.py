@@ -410,7 +410,7 @@ METHODS = (
     ),
     Break(
         "validation as a mean of means",
-        "metrics/_nats.py",
+        "metrics/_of_the_loss.py",
         "(term.weight * float(term.sum), term.count)",
         "(term.weight * float(term.sum) / float(term.count), 1)",
     ),

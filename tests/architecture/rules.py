@@ -191,7 +191,7 @@ def bricks_need_only_torch(modules: Sequence[Module]) -> list[str]:
 
 
 def inits_are_lazy(modules: Sequence[Module]) -> list[str]:
-    """An ``__init__`` holds constants and a ``__getattr__`` at most; of ours it imports `orrery.lazy` alone."""
+    """An ``__init__`` holds constants and a ``__getattr__`` at most; of ours it imports `orrery.schema.lazy` alone."""
     return [
         module.at(node, "an __init__ stays empty or lazy")
         for module in modules
@@ -315,7 +315,7 @@ def _is_lazy(node: ast.stmt) -> bool:
         return node.name in {"__getattr__", "__dir__"}
     if isinstance(node, ast.Import | ast.ImportFrom):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
-        return all(name.split(".")[0] in sys.stdlib_module_names or name == "orrery.lazy" for name in names)
+        return all(name.split(".")[0] in sys.stdlib_module_names or name == "orrery.schema.lazy" for name in names)
     if isinstance(node, ast.If):
         return ast.unparse(node.test) == "TYPE_CHECKING"
     return isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign)

@@ -11,7 +11,7 @@ ONCE_SURVIVED = (
     ("training/loop.py", "seed=(self.recipe.seed, step),", "seed=(self.recipe.seed, 0),"),
     ("generation/search.py", "longest = min(self.limits.max_new_tokens, self.remaining + 1)",
      "longest = min(self.limits.max_new_tokens, self.remaining + 1) // 2"),
-    ("metrics/_nats.py", "(term.weight * float(term.sum), term.count)",
+    ("metrics/_of_the_loss.py", "(term.weight * float(term.sum), term.count)",
      "(term.weight * float(term.sum) / max(1.0, float(term.count)), 1.0)"),
     ("training/loop.py", "clip_grad_norm_(self.learner.parameters(), limit)",
      "clip_grad_norm_(self.learner.parameters(), limit, norm_type=1.0)"),

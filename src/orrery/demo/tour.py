@@ -96,7 +96,7 @@ def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Fin
         ]
     with stages.stage("tokenizer") as told:
         assembly = assemble(recipe, source)
-        told += [f"{assembly.words.size:,} tokens", f"the text is {assembly.train_tokens:,} of them"]
+        told += [f"{assembly.required_tokenizer.size:,} tokens", f"the text is {assembly.train_tokens:,} of them"]
     with stages.stage("training") as told:
         precision = learn(recipe, assembly, folder, watch)
         told += [f"{recipe.training.steps:,} steps", precision]
@@ -200,7 +200,7 @@ def describe_run(
         family=str(recipe.model.family),
         config=recipe.model.config,
         parameters=sum(parameter.numel() for parameter in assembly.parts.model.parameters()),
-        vocabulary=assembly.words.size,
+        vocabulary=assembly.required_tokenizer.size,
         steps=recipe.training.steps,
         tokens=records[-1]["tokens"],
         seed=recipe.seed,

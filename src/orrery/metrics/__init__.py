@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from orrery.lazy import lazily
+from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
-    from orrery.metrics._metric import METRICS, Metric, MetricSettings, register
+    from orrery.metrics._metric import METRICS, Metric, MetricSettings, possible, register
 
-__all__ = ["METRICS", "Metric", "MetricSettings", "register"]
+__all__ = ["METRICS", "Metric", "MetricSettings", "possible", "register"]
 
 
 __getattr__ = lazily(__name__, {"_metric": __all__})

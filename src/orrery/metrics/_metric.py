@@ -1,7 +1,7 @@
 """What a metric is: numbers that add up over batches and ranks, what they come to, and which way is better."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
@@ -77,6 +77,12 @@ class Metric(ABC):
         if than is None:
             return True
         return found > than if self.higher_is_better else found < than
+
+
+def possible(names: Sequence[str], counts_bytes: bool) -> dict[str, type[Metric]]:
+    """Return those of an objective's metrics that can be measured, by name: some need the bytes of a text."""
+    found = {name: METRICS.find(name) for name in names}
+    return {name: metric for name, metric in found.items() if counts_bytes or not metric.needs_bytes}
 
 
 METRICS: Registry[Metric] = Registry("metric", "orrery.metrics")

@@ -1,22 +1,19 @@
 """Bits a byte: a loss that does not depend on the tokenizer."""
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from orrery.metrics import Metric, MetricSettings, register
-from orrery.metrics._nats import measured, nats
+from orrery.metrics import MetricSettings, register
+from orrery.metrics._of_the_loss import OfTheLoss, nats
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from orrery.data.sources import HeldBack
-    from orrery.models.inputs import Batch
-    from orrery.objectives import Term
 
 
 @register
-class BitsPerByte(Metric):
+class BitsPerByte(OfTheLoss):
     """``loss / ln 2 / bytes a token``, of a loss that is nats a token of text."""
 
     class Settings(MetricSettings):
@@ -25,10 +22,6 @@ class BitsPerByte(Metric):
         kind: Literal["bpb"] = "bpb"
 
     needs_bytes = True
-
-    def measure(self, model: Any, batch: "Batch", terms: "Mapping[str, Term]") -> "Tensor":
-        """Return the sums and counts of the loss."""
-        return measured(terms)
 
     def value(self, sums: "Tensor", held_back: "HeldBack") -> float:
         """Return the bits a byte."""

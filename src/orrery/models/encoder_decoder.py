@@ -65,6 +65,11 @@ class EncoderDecoder(Model):
         projection: ModuleSpec = Identity.Spec()
 
         @property
+        def first_token(self) -> int:
+            """Return the token that every target begins with."""
+            return self.start
+
+        @property
         def inputs(self) -> Inputs:
             """What the reader reads, and the target's tokens, which stand under ``ids``."""
             (read,) = self.reader.inputs.values()

@@ -88,6 +88,11 @@ class ModelSpec(ModuleSpec):
         return self.writes and len(self.inputs) > 1
 
     @property
+    def first_token(self) -> int | None:
+        """The token that every target begins with, where the model writes beside a source."""
+        return None
+
+    @property
     def vocabulary(self) -> int | None:
         """How many tokens the model tells apart where it reads; nothing where it reads images."""
         first = next(iter(self.inputs.values()))

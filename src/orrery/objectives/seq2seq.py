@@ -52,11 +52,12 @@ class SequenceToSequence(Objective):
             raise UsageError("the objective seq2seq needs an encoder-decoder, this model is none", hint)
         if tokenizer is None:
             return
-        start = getattr(spec, "start", None)
         allowed = {tokenizer.special(role): role for role in ("start", "end") if role in tokenizer.roles}
-        if start not in allowed:
+        if spec.first_token not in allowed:
             known = ", ".join(f"{id} ({role})" for id, role in allowed.items())
-            message = f"the model's targets begin with token {start}, which is no start or end of the tokenizer"
+            message = (
+                f"the model's targets begin with token {spec.first_token}, which is no start or end of the tokenizer"
+            )
             raise UsageError(message, f"leave model.config.decoder_start_token_id out, or give {known}")
 
     def counts(self, batch: "Batch") -> dict[str, int]:

@@ -28,7 +28,7 @@ def more_is_better(recipe: Recipe | WordVectorRecipe, metric: str) -> bool:
     """Say whether a metric of a recipe is one of which more is better."""
     measured = recipe.measured if isinstance(recipe, Recipe) else {}
     settings = measured.get(metric.removeprefix("val/"))
-    return settings is not None and METRICS.of(settings).higher_is_better
+    return settings is not None and METRICS.class_of(settings).higher_is_better
 
 
 def epochs(records: list[dict[str, Any]]) -> list[str]:

@@ -21,7 +21,7 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
         tokens = recipe.training.steps * assembly.batch_tokens
         card = {"name": recipe.name, "data": recipe.data.described, "tokens": tokens}
         beside = () if base is None else (base.generation or None, base.chat)
-        save_model(folder, model, str(family), assembly.config, assembly.words, card, *beside)
+        save_model(folder, model, str(family), assembly.config, assembly.required_tokenizer, card, *beside)
 
     def own(model: Any, folder: Path) -> None:
         save_own(folder, model, assembly.tokenizer)
@@ -35,7 +35,7 @@ def sample_writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any], str] |
     prompt = recipe.evaluation.sample
     if prompt is None:
         return None
-    tokenizer, apart = assembly.words, assembly.spec.reads_source
+    tokenizer, apart = assembly.required_tokenizer, assembly.spec.reads_source
     limits = Limits(80, assembly.spec.context, frozenset({tokenizer.special("end")}))
 
     def write(model: Any) -> str:

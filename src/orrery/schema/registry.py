@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from pydantic import BeforeValidator
@@ -18,8 +19,9 @@ Part = TypeVar("Part")
 class Registry(Generic[Part]):
     """The parts of one sort, by name.
 
-    A name is the default of ``Settings.kind``. The package's own lie in the folder ``package``, a file each, called
-    as the part is; a file whose name begins with an underscore is no part. They are imported when they are asked for.
+    A name is the part's ``kind``, or the default of ``Settings.kind``. The package's own lie in the folder ``package``,
+    a file each, called as the part is, and are imported when they are asked for; a file whose name begins with an
+    underscore is no part.
     """
 
     def __init__(self, what: str, package: str) -> None:
@@ -36,10 +38,10 @@ class Registry(Generic[Part]):
         """
         name = name_of(part)
         if not name.isidentifier():
-            message = f"{part.__qualname__}.Settings has no kind with a name as its default"
+            message = f"{part.__qualname__} has no kind, and its Settings no kind with a name as its default"
             raise UsageError(message, f'write kind: Literal["{part.__name__.lower()}"] = "{part.__name__.lower()}"')
         own, known = f"{self.package}.{name}", self._parts.get(name, part)
-        taken = name in self._shipped() and part.__module__ != own
+        taken = name in self._shipped and part.__module__ != own
         if taken or _place(known) != _place(part):
             where = own if taken else ".".join(_place(known))
             raise UsageError(f"{name} is taken: {where} is the {self.what} of this name", "choose another kind")
@@ -48,7 +50,7 @@ class Registry(Generic[Part]):
 
     def names(self) -> list[str]:
         """Return all names, in alphabetical order."""
-        return sorted({*self._shipped(), *self._parts})
+        return sorted({*self._shipped, *self._parts})
 
     def find(self, name: str) -> type[Part]:
         """Return the part of a name.
@@ -56,14 +58,14 @@ class Registry(Generic[Part]):
         Raises:
             UsageError: there is none.
         """
-        if name not in self._parts and name in self._shipped():
+        if name not in self._parts and name in self._shipped:
             importlib.import_module(f"{self.package}.{name}")
         if name not in self._parts:
             message = f"there is no {self.what} called {str(name)[:100]!r}; known: {', '.join(self.names())}"
             raise UsageError(message, f"a program makes its own known with {self.package}.register")
         return self._parts[name]
 
-    def of(self, settings: Section) -> type[Part]:
+    def class_of(self, settings: Section) -> type[Part]:
         """Return the part that settings belong to."""
         return self.find(getattr(settings, "kind", ""))
 
@@ -89,16 +91,18 @@ class Registry(Generic[Part]):
 
         return BeforeValidator(read)
 
-    def _shipped(self) -> set[str]:
+    @cached_property
+    def _shipped(self) -> frozenset[str]:
         """Return the names of the package's own files."""
         places = importlib.import_module(self.package).__path__
-        return {found.name for found in pkgutil.iter_modules(places) if not found.name.startswith("_")}
+        return frozenset(found.name for found in pkgutil.iter_modules(places) if not found.name.startswith("_"))
 
 
 def name_of(part: type) -> str:
-    """Return the name of a part: the default of ``Settings.kind``, or nothing where it has none."""
+    """Return the name of a part: its ``kind``, or the default of ``Settings.kind``; nothing where it has none."""
     field = getattr(part, "Settings", Section).model_fields.get("kind")
-    return field.default if field is not None and isinstance(field.default, str) else ""
+    kind = getattr(part, "kind", None if field is None else field.default)
+    return kind if isinstance(kind, str) else ""
 
 
 def settings_of(part: Any) -> type[Section]:

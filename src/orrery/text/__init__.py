@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from orrery.lazy import lazily
+from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
     from orrery.text.tokenizer import Tokenizer, load_tokenizer

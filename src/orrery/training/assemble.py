@@ -11,7 +11,7 @@ from orrery.errors import UsageError
 from orrery.metrics import METRICS
 from orrery.models.model import ModelSpec
 from orrery.nn.spec import to_json
-from orrery.objectives import OBJECTIVES, Objective
+from orrery.objectives import Objective
 from orrery.schema.registry import name_of
 from orrery.text.tokenizer import Tokenizer
 from orrery.training.begin import base_of
@@ -32,8 +32,8 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         DataError: the data are missing, damaged or too few.
         UsageError: data, objective and model do not fit together.
     """
-    source = recipe.source.read(recipe.data) if source is None else source
-    objective = OBJECTIVES.of(recipe.objective).of(recipe.objective)
+    source = recipe.source_class.read(recipe.data) if source is None else source
+    objective = recipe.objective_class.of(recipe.objective)
     base = base_of(recipe.model)
     needed = source.needs_tokenizer or recipe.tokenizer is not None
     tokenizer = make_tokenizer(recipe.tokenizer, source.texts(), base) if needed else None
@@ -77,7 +77,7 @@ def request(recipe: Recipe, spec: ModelSpec, tokenizer: Tokenizer | None) -> Bat
         size=batches.size,
         seed=recipe.seed,
         tokenizer=tokenizer,
-        start=getattr(spec, "start", None),
+        start=spec.first_token,
         evaluation_batches=recipe.evaluation.batches,
     )
 
@@ -104,7 +104,7 @@ def validation(
     """
     if held_back is None:
         return None
-    metrics = {name: METRICS.of(settings).of(settings) for name, settings in recipe.measured.items()}
+    metrics = {name: METRICS.class_of(settings).of(settings) for name, settings in recipe.measured.items()}
     for name, metric in metrics.items():
         metric.bind(spec, tokenizer)
         if metric.needs_bytes and held_back.bytes_per_token is None:

@@ -52,7 +52,7 @@ def with_heads(spec: ModelSpec, heads: Mapping[str, HeadSettings]) -> ModelSpec:
         if name in (*spec.head_names, HIDDEN):
             raise UsageError(f"model.heads.{name}: the model has one of this name", "choose another name")
     own: Any = spec
-    return replace(own, heads={**own.heads, **{name: HEADS.of(head).spec(head) for name, head in heads.items()}})
+    return replace(own, heads={**own.heads, **{name: HEADS.class_of(head).spec(head) for name, head in heads.items()}})
 
 
 @torch.no_grad()

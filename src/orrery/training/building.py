@@ -50,7 +50,7 @@ class Assembled:
     base: Base | None = None
 
     @property
-    def words(self) -> Tokenizer:
+    def required_tokenizer(self) -> Tokenizer:
         """The tokenizer of a run on text.
 
         Raises:
@@ -148,7 +148,7 @@ def prepared(
         initialise_embeddings(model, tokenizer, read_vectors(recipe.model.embeddings))
     notes = [] if base is None else take_weights(model, base)
     notes += freeze(model, recipe.model.freeze)
-    kind, trained = name_of(recipe.learned), objective.heads(model.spec)
+    kind, trained = name_of(recipe.objective_class), objective.heads(model.spec)
     notes += [
         f"head {name}: new, and the objective {kind} does not train it"
         for name in recipe.model.heads

@@ -8,7 +8,7 @@ from pydantic import Field, SerializeAsAny, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from orrery.data.sources import SOURCES, Source, SourceSettings
-from orrery.metrics import METRICS, MetricSettings
+from orrery.metrics import METRICS, MetricSettings, possible
 from orrery.models.heads import HEADS, HeadSettings
 from orrery.objectives import OBJECTIVES, Objective
 from orrery.schema.numbers import (
@@ -22,7 +22,6 @@ from orrery.schema.numbers import (
     Several,
     Share,
 )
-from orrery.schema.registry import name_of
 from orrery.schema.section import Section, kind_or
 from orrery.text.kinds import Kind
 
@@ -273,21 +272,20 @@ class Recipe(Section):
     expect: ExpectSettings | None = None
 
     @property
-    def source(self) -> type[Source]:
+    def source_class(self) -> type[Source]:
         """The kind of data source."""
-        return SOURCES.of(self.data)
+        return SOURCES.class_of(self.data)
 
     @property
-    def learned(self) -> type[Objective]:
+    def objective_class(self) -> type[Objective]:
         """The kind of objective."""
-        return OBJECTIVES.of(self.objective)
+        return OBJECTIVES.class_of(self.objective)
 
     @property
     def measured(self) -> dict[str, MetricSettings]:
         """What is measured on examples held back, by name: the objective's metrics, then those asked for."""
-        usual = [METRICS.find(name) for name in self.learned.metrics]
-        possible = [metric for metric in usual if self.source.counts_bytes or not metric.needs_bytes]
-        settings = [metric.Settings(kind=name_of(metric)) for metric in possible]
+        usual = possible(self.objective_class.metrics, self.source_class.counts_bytes)
+        settings = [metric.Settings(kind=name) for name, metric in usual.items()]
         return {metric.label: metric for metric in (*settings, *self.evaluation.metrics)}
 
     @model_validator(mode="before")
@@ -306,7 +304,7 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _fields_fit(self) -> "Recipe":
-        source, objective, data = self.source, self.learned, self.data.kind
+        source, objective, data = self.source_class, self.objective_class, self.data.kind
         if self.batches.kind not in source.batch_kinds:
             parts = {"kind": self.batches.kind[:100], "data": data, "known": ", ".join(source.batch_kinds)}
             raise PydanticCustomError("kinds", "batches.kind {kind}: data of kind {data} come as {known}", parts)
@@ -323,9 +321,9 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _tokenizer_fits(self) -> "Recipe":
-        if self.tokenizer is None and self.model.begin is None and self.source.needs_tokenizer:
+        if self.tokenizer is None and self.model.begin is None and self.source_class.needs_tokenizer:
             raise PydanticCustomError("tokenizer", "tokenizer is missing: only model.from brings one")
-        if self.tokenizer is not None and self.tokenizer.file is None and not self.source.gives_text:
+        if self.tokenizer is not None and self.tokenizer.file is None and not self.source_class.gives_text:
             message = "data of kind {data} give no text to train a tokenizer on: name tokenizer.file"
             raise PydanticCustomError("kinds", message, {"data": self.data.kind})
         return self
@@ -338,7 +336,7 @@ class Recipe(Section):
             parts = {"metric": self.expect.metric[:100], "known": ", ".join(known)}
             raise PydanticCustomError("metric", "expect.metric {metric} is never measured here; known: {known}", parts)
         labels = [metric.label for metric in self.evaluation.metrics]
-        if twice := [name for name in labels if labels.count(name) > 1 or name in self.learned.metrics]:
+        if twice := [name for name in labels if labels.count(name) > 1 or name in self.objective_class.metrics]:
             message = "evaluation.metrics: {name} is measured already; give this one a name of its own"
             raise PydanticCustomError("metric", message, {"name": twice[0]})
         if self.evaluation.best is not None and self.evaluation.best not in self.measured:

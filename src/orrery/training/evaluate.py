@@ -9,9 +9,8 @@ from torch import Tensor, nn
 
 from orrery.data.seeds import derive_seed
 from orrery.data.sources import BatchSource, HeldBack
-from orrery.metrics import METRICS, Metric
+from orrery.metrics import Metric, possible
 from orrery.objectives import Objective
-from orrery.schema.registry import name_of
 from orrery.training.distributed import Ranks
 from orrery.training.precision import Precision
 from orrery.training.step import to_device
@@ -42,9 +41,8 @@ class Validation:
         """What is measured, by name."""
         if self.metrics is not None:
             return self.metrics
-        kinds = [METRICS.find(name) for name in self.objective.metrics]
-        possible = [kind for kind in kinds if not kind.needs_bytes or self.bytes_per_token is not None]
-        return {name_of(kind): kind() for kind in possible}
+        usual = possible(self.objective.metrics, counts_bytes=self.bytes_per_token is not None)
+        return {name: metric() for name, metric in usual.items()}
 
     @property
     def decides(self) -> str:

@@ -1,32 +1,15 @@
-"""Transforms by name: ``tuning/<kind>.py``, or a module that the user's own Python registered."""
+"""Transforms by name, and as spec.json lists them."""
 
-import importlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from orrery.errors import ModelFileError, UsageError
+from orrery.schema.registry import Registry
 from orrery.tuning._transform import Transform
 
-_registered: dict[str, str] = {}
-
-
-def names() -> list[str]:
-    """Return the kinds of all transforms."""
-    files = {path.stem for path in Path(__file__).parent.glob("[a-z]*.py")}
-    return sorted(files | set(_registered))
-
-
-def register(path: str, kind: str | None = None) -> None:
-    """Add a transform from a module of the user's own, by its import path; never called by a file or the environment.
-
-    Args:
-        path: dotted path of an importable module whose ``TRANSFORM`` is a ``Transform``.
-        kind: its name in spec.json; by default the module's last name.
-    """
-    _registered[kind or path.rpartition(".")[2]] = path
+KINDS: Registry[Transform] = Registry("transform", "orrery.tuning")
+register, names = KINDS.register, KINDS.names
 
 
 def load_transform(kind: Any) -> type[Transform]:
@@ -34,15 +17,10 @@ def load_transform(kind: Any) -> type[Transform]:
 
     Raises:
         ModelFileError: there is none of this name.
-        UsageError: a registered module lacks it, or its transform has another name.
     """
-    if not (isinstance(kind, str) and re.fullmatch(r"[a-z0-9_]+", kind) and kind in names()):
+    if not isinstance(kind, str) or kind not in names():
         raise ModelFileError(f"no transform {str(kind)[:100]!r}", f"there are: {', '.join(names())}")
-    module = importlib.import_module(_registered.get(kind, f"{__package__}.{kind}"))
-    found: type[Transform] | None = getattr(module, "TRANSFORM", None)
-    if found is None or getattr(found, "kind", None) != kind:
-        raise UsageError(f"the module of the transform {kind!r} has none of this kind", "see tuning/lora.py")
-    return found
+    return KINDS.find(kind)
 
 
 def from_json(content: Any) -> tuple[Transform, ...]:

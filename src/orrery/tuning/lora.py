@@ -12,6 +12,7 @@ from orrery.errors import UsageError
 from orrery.models.model import Model
 from orrery.nn.residual import Dropout
 from orrery.tuning._linear import TransformedLinear, replace_linears
+from orrery.tuning._registry import register
 from orrery.tuning._transform import Transform
 
 
@@ -48,6 +49,7 @@ class AdaptedLinear(TransformedLinear):
         return (stored.to(wide) + self.scale * (self.lora_b.to(wide) @ self.lora_a.to(wide))).to(stored.dtype)
 
 
+@register
 @dataclass(frozen=True, kw_only=True)
 class LoRA(Transform):
     """Low-rank adapters beside linears; everything else is frozen.
@@ -85,6 +87,3 @@ class LoRA(Transform):
             parameter.requires_grad_(name.endswith((".lora_a", ".lora_b")))
         model.transforms = (*model.transforms, self)
         return model
-
-
-TRANSFORM = LoRA

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from orrery.errors import UsageError
 from orrery.models.model import Model
 from orrery.tuning._linear import TransformedLinear, replace_linears
+from orrery.tuning._registry import register
 from orrery.tuning._transform import Transform
 
 LARGEST = 127
@@ -52,6 +53,7 @@ def quantised(weight: Float[Tensor, "out in"]) -> tuple[Int8[Tensor, "out in"], 
     return (weight / scale).round().clamp(-LARGEST, LARGEST).to(torch.int8), scale
 
 
+@register
 @dataclass(frozen=True, kw_only=True)
 class Quantise(Transform):
     """Matrices in int8, symmetric, one scale an output channel; the model is for use, and nothing in it learns.
@@ -86,6 +88,3 @@ class Quantise(Transform):
         model.requires_grad_(False)
         model.transforms = (*model.transforms, self)
         return model
-
-
-TRANSFORM = Quantise

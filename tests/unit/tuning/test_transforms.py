@@ -1,7 +1,8 @@
 """Transforms: names are kept, spec.json lists them, what is saved loads again, and what cannot be saved is refused."""
 
 import json
-import sys
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 import torch
@@ -18,6 +19,8 @@ from orrery.reading.read import Stored, read
 from orrery.reading.weights import weights_of
 from orrery.saving.own import save_own
 from orrery.saving.save import save_model
+from orrery.tuning import Transform
+from orrery.tuning._registry import KINDS
 from orrery.tuning.lora import LoRA
 from orrery.tuning.quantise import Quantise
 from tiny_models import ALL, CONFIGS, TOKENIZER, randomised, saved, tiny
@@ -466,15 +469,11 @@ def test_floats_where_whole_numbers_belong_are_refused(tmp_path):
 
 # From Python --------------------------------------------------------------------------------------------------------
 
-OUTSIDE = """
-from dataclasses import dataclass
-from typing import ClassVar
-
-from orrery.tuning import Transform
-
 
 @dataclass(frozen=True, kw_only=True)
 class Still(Transform):
+    """Nothing learns."""
+
     kind: ClassVar[str] = "still"
 
     def apply(self, model, seed=1337):
@@ -483,20 +482,16 @@ class Still(Transform):
         return model
 
 
-TRANSFORM = Still
-"""
-
-
 def test_a_transform_from_outside_is_registered_in_python(tmp_path, monkeypatch):
-    monkeypatch.setattr("orrery.tuning._registry._registered", {})
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "still_outside.py").write_text(OUTSIDE)
+    monkeypatch.setattr(KINDS, "_parts", dict(KINDS._parts))
     assert tuning.names() == ["lora", "quantise"]
-    tuning.register("still_outside", "still")
+    assert tuning.register(Still) is Still
     model = tuning.load_transform("still")().apply(tiny("llama"))
     save_own(tmp_path / "out", model)
     assert not any(p.requires_grad for p in read(tmp_path / "out").model.parameters())
-    tuning.register("still_outside", "moving")
-    with pytest.raises(UsageError, match="has none of this kind"):
-        tuning.load_transform("moving")
-    sys.modules.pop("still_outside")
+
+    class Other(Still):
+        """Another of the same name."""
+
+    with pytest.raises(UsageError, match="still is taken"):
+        tuning.register(Other)

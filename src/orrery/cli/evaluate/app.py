@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from textwrap import indent
@@ -23,6 +24,7 @@ class Task:
     of_a_model: bool
 
 
+@cache
 def tasks() -> dict[str, Task]:
     """Return the tasks by name, from the files of this folder; none is imported for that.
 

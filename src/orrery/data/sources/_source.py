@@ -75,7 +75,7 @@ class BatchRequest:
     evaluation_batches: int | None = None
 
     @property
-    def words(self) -> "Tokenizer":
+    def required_tokenizer(self) -> "Tokenizer":
         """The tokenizer, of a source that needs one."""
         assert self.tokenizer is not None
         return self.tokenizer

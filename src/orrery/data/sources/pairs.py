@@ -90,10 +90,10 @@ class PairSource(Source):
         """Encode both sides, leave out what is too long and say so, and make batches."""
         from orrery.data.pair_batches import Ends, PairBatches, SequentialPairs
 
-        end = request.words.special("end")
+        end = request.required_tokenizer.special("end")
         ends = Ends(end if request.start is None else request.start, end)
-        pairs, notes = short_enough(encode(request.words, self.pairs), request.length, "training")
-        others, more = short_enough(encode(request.words, self.held_back), request.length, "validation")
+        pairs, notes = short_enough(encode(request.required_tokenizer, self.pairs), request.length, "training")
+        others, more = short_enough(encode(request.required_tokenizer, self.held_back), request.length, "validation")
         source = PairBatches(pairs, ends, request.size, request.seed)
         tokens = sum(len(target) + 1 for _, target in pairs)
         windows = SequentialPairs(others, ends, request.size) if others else None

@@ -59,7 +59,7 @@ class ShardSource(Source):
         from orrery.data.batches import CropBatches
         from orrery.data.shard_index import ShardSet
 
-        shards = ShardSet.open(self.folder, "train", request.words.fingerprint)
+        shards = ShardSet.open(self.folder, "train", request.required_tokenizer.fingerprint)
         train = CropBatches(shards, request.length, request.size, request.seed)
         return Examples(train, self._windows(request), {NAME: len(shards)}, request.size * request.length)
 
@@ -68,7 +68,7 @@ class ShardSource(Source):
         from orrery.data.batches import SequentialWindows
         from orrery.data.shard_index import ShardSet, finished
 
-        shards = ShardSet.open(self.folder, "validation", request.words.fingerprint)
+        shards = ShardSet.open(self.folder, "validation", request.required_tokenizer.fingerprint)
         if len(shards) < 2:
             return None
         windows = SequentialWindows(shards, request.length, request.size)

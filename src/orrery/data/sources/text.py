@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from orrery.data.batches import PureSource
+    from orrery.data.mixtures import MixtureBatches
 
 
 class SplitSettings(Section):
@@ -150,13 +151,14 @@ class TextSource(Source):
 
     def examples(self, request: BatchRequest) -> Examples:
         """Encode the documents and make batches of them; held back are windows over the whole text."""
-        ids = [encode(request.words, portion.documents) for portion in self.portions]
-        train = self._mixture(request, ids) if self.mixed else batches_of(request, ids[0], request.size, request.seed)
+        ids = [encode(request.required_tokenizer, portion.documents) for portion in self.portions]
+        mixture = self._mixture(request, ids) if self.mixed else None
+        train = batches_of(request, ids[0], request.size, request.seed) if mixture is None else mixture
         tokens = {portion.name: sum(map(len, each)) for portion, each in zip(self.portions, ids, strict=True)}
-        epochs = getattr(train, "epochs", None)
+        epochs = None if mixture is None else mixture.epochs
         return Examples(train, self._windows(request), tokens, request.size * request.length, epochs)
 
-    def _mixture(self, request: BatchRequest, ids: "Sequence[list[NDArray[np.uint32]]]") -> "PureSource":
+    def _mixture(self, request: BatchRequest, ids: "Sequence[list[NDArray[np.uint32]]]") -> "MixtureBatches":
         """Return batches with rows of each corpus by its weight."""
         from orrery.data.mixtures import Component, MixtureBatches
 
@@ -177,7 +179,7 @@ class TextSource(Source):
 
         if not self.held_back:
             return None
-        ids = stream(encode(request.words, self.held_back))
+        ids = stream(encode(request.required_tokenizer, self.held_back))
         windows = SequentialWindows(ids, request.length, request.size)
         size = sum(len(document.text.encode()) for document in self.held_back)
         return HeldBack(windows, request.limited(len(windows)), size / (len(ids) - 1))
