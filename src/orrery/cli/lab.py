@@ -10,11 +10,11 @@ from orrery.checkpoints.outputs import OutputFolder
 from orrery.cli.numbers import SEED_EACH
 from orrery.cli.tables import print_table
 from orrery.errors import RunError
-from orrery.labs._lab import FILES, carry_out, load_lab, questions
+from orrery.labs import FILES, carry_out, load_lab, questions
 from orrery.settings import runs_folder
 
 if TYPE_CHECKING:
-    from orrery.labs._lab import LabResult
+    from orrery.labs import LabResult
 
 
 def lab(

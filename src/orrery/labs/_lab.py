@@ -5,6 +5,7 @@ import importlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -81,6 +82,7 @@ def _own() -> dict[str, Path]:
     return {path.stem: path for path in Path(__file__).parent.glob("[!_]*.py")}
 
 
+@cache
 def _question(path: Path) -> str:
     """Return the first line of a module's docstring."""
     return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]

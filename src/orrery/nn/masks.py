@@ -216,6 +216,9 @@ PLAIN_FULL = BoundMask(dense=None, is_causal=False)
 WHOLE: Mapping[Mask, BoundMask] = {Causal(): PLAIN_CAUSAL, Full(): PLAIN_FULL}
 """The rules that need no matrix where the rows are whole."""
 
+NEWEST: Mapping[Mask, BoundMask] = {Causal(): PLAIN_FULL, Full(): PLAIN_FULL}
+"""The rules that need no matrix for one new token in each row, where no other key is later and none is padding."""
+
 
 def bind(mask: Mask, query: TokenPositions, key: TokenPositions) -> BoundMask:
     """Render a rule for all pairs of places as a dense matrix ``[B, 1, L, S]``."""

@@ -11,7 +11,18 @@ from orrery.nn.attention.kernels import Kernel
 from orrery.nn.block import Block
 from orrery.nn.cache.contract import Cache, Layer
 from orrery.nn.context import Context, Taps
-from orrery.nn.masks import WHOLE, BoundMask, Mask, Need, RecurrentPast, SameDocument, TokenPositions, bind, bind_past
+from orrery.nn.masks import (
+    NEWEST,
+    WHOLE,
+    BoundMask,
+    Mask,
+    Need,
+    RecurrentPast,
+    SameDocument,
+    TokenPositions,
+    bind,
+    bind_past,
+)
 from orrery.nn.positions.scheme import NO_POSITION, BoundPosition, Call, PositionScheme, PositionSpec
 from orrery.nn.residual import Identity
 from orrery.nn.spec import ModuleSpec, spec, traverse
@@ -109,7 +120,11 @@ class Stack(nn.Module):
         masks = self.masks.items()
         ctx = Context(
             positions=positions,
-            masks={name: _bind(mask, places, keys[name], whole) for name, mask in masks if name not in self.pasts},
+            masks={
+                name: _bind(mask, places, keys[name], _plain(name, places, cache, whole))
+                for name, mask in masks
+                if name not in self.pasts
+            },
             segments={name: bind_past(places, keys[name], real_BL, counts) for name in self.pasts},
             cache=cache,
             kernel=kernel,
@@ -137,10 +152,18 @@ def _reach(positions: Tensor, real_BL: Tensor | None) -> int:
     return int((positions if real_BL is None else torch.where(real_BL, positions, 0)).max()) + 1
 
 
-def _bind(mask: Mask, query: TokenPositions, key: TokenPositions, whole: bool) -> BoundMask:
-    """Bind one mask; whole rows keep the kernel's own paths."""
-    if whole and mask in WHOLE:
-        return WHOLE[mask]
+def _plain(name: str, places: TokenPositions, cache: Cache, whole: bool) -> Mapping[Mask, BoundMask]:
+    """Return the rules that need no matrix in this call, so that the kernel's own paths are taken."""
+    if whole:
+        return WHOLE
+    one = places.positions.shape[1] == 1 and places.documents is None
+    return NEWEST if one and cache.shows_only_past(name) else {}
+
+
+def _bind(mask: Mask, query: TokenPositions, key: TokenPositions, plain: Mapping[Mask, BoundMask]) -> BoundMask:
+    """Bind one mask, as a matrix where it is no plain one."""
+    if mask in plain:
+        return plain[mask]
     return bind(mask if query.documents is None else mask & SameDocument(), query, key)
 
 

@@ -147,6 +147,34 @@ def test_padding_on_the_left_of_the_first_call_takes_no_slot(length):
 
 
 @torch.no_grad()
+def test_one_new_token_in_rows_of_one_length_needs_no_matrix():
+    model, ids = tiny("llama").double(), random_ids(2, 12)
+
+    def bound(cache, tokens, real=None):
+        x, ctx = model.prepare(tokens, real=real, cache=cache)
+        mask = ctx.masks["causal"]
+        assert (
+            deviation(model.head(model.stack(x, ctx))[0], model.logits(ids[:1, : cache.lengths[0]])[0, -x.shape[1] :])
+            < 1e-9
+        )
+        return mask
+
+    cache = growing(2, CAPACITY)
+    assert bound(cache, ids[:, :6]).dense is not None
+    assert bound(cache, ids[:, 6:7]).dense is None
+    assert bound(cache, ids[:, 7:9]).dense is not None, "of two, the first must not see the second"
+    cache.truncate([5, 5])
+    assert bound(cache, ids[:, 5:6]).dense is None
+    cache.truncate([6, 3])
+    assert bound(cache, ids[:, 6:7]).dense is not None, "the shorter row shows empty slots"
+    real = torch.tensor([[True], [False]])
+    assert bound(growing(2, CAPACITY), ids[:, :1], real).dense is not None
+    fixed = static(2, CAPACITY)
+    bound(fixed, ids[:, :6])
+    assert bound(fixed, ids[:, 6:7]).dense is not None, "all slots are shown, and most are empty"
+
+
+@torch.no_grad()
 def test_a_sliding_cache_stays_at_the_window_for_any_number_of_tokens():
     model, window, rows = model_of("window", "window", window=5), 5, 3
     heads, channels = 2, 4

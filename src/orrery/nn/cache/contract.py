@@ -71,6 +71,13 @@ class Cache(ABC):
         """
 
     @abstractmethod
+    def shows_only_past(self, mask: str) -> bool:
+        """Return whether every key that was shown under this mask is known to be real, and none to be later.
+
+        Then a single new token sees them all, and needs no matrix. No means that only a matrix can say it.
+        """
+
+    @abstractmethod
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
         """Write one depth's new keys and values and return all of them."""
 
@@ -115,6 +122,10 @@ class Uncached(Cache):
         if real_BL is not None:
             places = TokenPositions(places.positions.masked_fill(~real_BL, EMPTY_SLOT), places.documents, places.prefix)
         return dict.fromkeys(masks, places)
+
+    def shows_only_past(self, mask: str) -> bool:
+        """Return no: nothing here counts the padding of a call."""
+        return False
 
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
         """Return the new keys and values alone."""

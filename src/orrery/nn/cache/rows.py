@@ -83,6 +83,10 @@ class RowCache(Cache):
         self.lengths, self.lengths_B = after, after_B
         return {mask: shown[self._name(mask)] for mask in masks}
 
+    def shows_only_past(self, mask: str) -> bool:
+        """Ask the store of this mask."""
+        return self.stores[self._name(mask)].shows_only_past()
+
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
         """Extend the store of this mask."""
         return self.stores[self._name(mask)].extend(mask, depth, k_BKLC, v_BKLE)

@@ -44,6 +44,10 @@ class SlotStore(KeyValueStore):
         self.positions_BS.scatter_(1, self.where_BL, call.positions_BL)
         return TokenPositions(self.positions_BS.narrow(1, 0, self.shown))
 
+    def shows_only_past(self) -> bool:
+        """Return whether all rows are equally long, without padding, and no empty slot is shown."""
+        return self.start is not None
+
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
         """Write into the reserved slots and return the shown part."""
         return KeysValues(self._write(self.keys, depth, k_BKLC), self._write(self.values, depth, v_BKLE))

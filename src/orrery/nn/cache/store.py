@@ -42,6 +42,10 @@ class Store(ABC):
     def reserve(self, call: Reservation) -> TokenPositions:
         """Make room for new tokens and return the places of all keys that will be shown."""
 
+    def shows_only_past(self) -> bool:
+        """Return whether all keys of the last reservation are known to be real, and none to be later."""
+        return False
+
     @abstractmethod
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
         """Write one depth's new keys and values and return all of them."""
