@@ -188,7 +188,7 @@ def answer(run: Path) -> list[float]:
     import orrery
 
     lm = orrery.load(run, "cpu", "float32", say=lambda line: None)
-    written = {} if lm.model.first is None else {"decoder_input_ids": TOKENS}
+    written = {} if lm.model.first_token is None else {"decoder_input_ids": TOKENS}
     logits_BLV = lm.logits(TOKENS, **written)
     return [float(x) for x in logits_BLV[0, -1]]
 

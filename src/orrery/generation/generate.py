@@ -150,7 +150,7 @@ def generate(
 
 def beginnings(model: DecodingModel, prompts: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
     """Return what the rows hold that a model writes into: the prompts, or an encoder-decoder's start token."""
-    return prompts if model.first is None else [[model.first]] * len(prompts)
+    return prompts if model.first_token is None else [[model.first_token]] * len(prompts)
 
 
 def check_prompts(prompts: Sequence[Sequence[int]], limits: Limits) -> None:

@@ -84,7 +84,7 @@ def targets(stored: Stored, decoder_input_ids: Ids | None) -> Tensor:
     if decoder_input_ids is None:
         raise UsageError(
             "an encoder-decoder predicts targets, and there are none",
-            f"give decoder_input_ids; every row begins with {stored.model.first}",
+            f"give decoder_input_ids; every row begins with {stored.model.first_token}",
         )
     context = stored.model.spec.context
     targets_BL = rows_of("decoder_input_ids", decoder_input_ids, target_vocabulary(stored), context)

@@ -13,7 +13,7 @@ from orrery.reading.read import Stored
 
 def trace(stored: Stored, text: str, target: str | None, keep: Sequence[str], edit: Mapping[str, Edit] | None) -> Trace:
     """Return the inside of one pass over a text; see ``LanguageModel.trace``."""
-    context, first = stored.model.spec.context, stored.model.first
+    context, first = stored.model.spec.context, stored.model.first_token
     ids = prompt(stored, text, None, context)
     rows = [inputs(stored, [ids], None)[0]]
     if reads_apart(stored):

@@ -62,7 +62,7 @@ def answers_to_padded_sources(family: str) -> float:
     """Return the worst deviation over steps that answer sources of nine, five and one token."""
     model, source = tiny(family).model, random_ids(len(LENGTHS), ROW)
     logits, session = model.start(source, WRITTEN, LENGTHS)
-    target, found = torch.full((len(source), 1), model.first), [logits]
+    target, found = torch.full((len(source), 1), model.first_token), [logits]
     for _ in range(WRITTEN - 1):
         target = torch.cat([target, found[-1].argmax(-1, keepdim=True)], 1)
         found.append(model.step(target[:, -1:], session)[:, -1])

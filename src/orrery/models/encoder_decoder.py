@@ -85,10 +85,11 @@ class EncoderDecoder(Model):
             """Return the model, its weights as torch leaves them; the width is the spec's own."""
             return EncoderDecoder(self)
 
+    spec: Spec
+
     def __init__(self, spec: Spec) -> None:
         super().__init__()
         self.spec = spec
-        self.first: int = spec.start
         self.kernel: Kernel = default_kernel(spec)
         self.reader = spec.reader.build()
         self.projection = spec.projection.build(spec.reader.out_width(spec.reader.width))
@@ -200,8 +201,8 @@ class EncoderDecoder(Model):
         cache = cache_for(masks, rows, capacity, source.device) if cache is None else unused(cache, rows)
         session = DecodingSession(cache, self.read(source, real=real, kernel=kernel, taps=taps))
         if prompt is None:
-            check_start(self.first, self.target.token.num_embeddings)
-            prompt = torch.full((rows, 1), self.first, dtype=torch.long, device=source.device)
+            check_start(self.spec.start, self.target.token.num_embeddings)
+            prompt = torch.full((rows, 1), self.spec.start, dtype=torch.long, device=source.device)
         return self.step(prompt, session, kernel=kernel, taps=taps)[:, -1], session
 
     def step(

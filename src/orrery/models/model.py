@@ -138,8 +138,6 @@ class Model(nn.Module, ABC):
     heads: nn.ModuleDict
     stack: Stack
     """The stack that answers."""
-    first: int | None = None
-    """The token that every row begins with, where a model writes beside a source."""
     renamed: ClassVar[Mapping[str, str]] = {}
     """Patterns of what tensors were called in files of earlier versions, and what stands in the place of a match."""
     scan: str | None = None
@@ -148,6 +146,11 @@ class Model(nn.Module, ABC):
     """What was done to the finished model, in order: the ``Transform``s of the package ``tuning``."""
     how: ClassVar[frozenset[str]]
     """Which of the fields that say how to read this assembly can follow."""
+
+    @property
+    def first_token(self) -> int | None:
+        """The token that every row begins with, where the model writes beside a source."""
+        return self.spec.first_token
 
     @property
     def named_heads(self) -> dict[str, nn.Module]:

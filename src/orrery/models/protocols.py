@@ -55,7 +55,7 @@ class DecodingModel(Protocol[Memory]):
     """A model that writes one token after another; every search and every server is written against this."""
 
     @property
-    def first(self) -> int | None:
+    def first_token(self) -> int | None:
         """Return the token that every row begins with, or ``None`` where a row begins with its prompt."""
         ...
 

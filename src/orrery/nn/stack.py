@@ -117,14 +117,9 @@ class Stack(nn.Module):
         for name, scheme in self.positions.items():
             assert isinstance(scheme, PositionScheme)
             positions[name] = scheme.bind(call)
-        masks = self.masks.items()
         ctx = Context(
             positions=positions,
-            masks={
-                name: _bind(mask, places, keys[name], _plain(name, places, cache, whole))
-                for name, mask in masks
-                if name not in self.pasts
-            },
+            masks=self.bind_masks(places, keys, cache, whole),
             segments={name: bind_past(places, keys[name], real_BL, counts) for name in self.pasts},
             cache=cache,
             kernel=kernel,
@@ -139,6 +134,18 @@ class Stack(nn.Module):
             x_BLD = position.embed(x_BLD)
         return ctx.tap(self, "embedded", self.start(x_BLD)), ctx
 
+    def bind_masks(
+        self, places: TokenPositions, keys: Mapping[str, TokenPositions], cache: Cache, whole: bool
+    ) -> dict[str, BoundMask]:
+        """Bind the masks of attention to a call, each as a matrix unless it is plain there."""
+        one = places.positions.shape[1] == 1 and places.documents is None
+        bound = {}
+        for name, mask in self.masks.items():
+            plain = WHOLE if whole else NEWEST if one and cache.shows_only_past(name) else {}
+            if name not in self.pasts:
+                bound[name] = plain[mask] if mask in plain else _matrix(mask, places, keys[name])
+        return bound
+
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Run the blocks; this is what is compiled."""
         for depth, number in enumerate(self.order):
@@ -152,18 +159,8 @@ def _reach(positions: Tensor, real_BL: Tensor | None) -> int:
     return int((positions if real_BL is None else torch.where(real_BL, positions, 0)).max()) + 1
 
 
-def _plain(name: str, places: TokenPositions, cache: Cache, whole: bool) -> Mapping[Mask, BoundMask]:
-    """Return the rules that need no matrix in this call, so that the kernel's own paths are taken."""
-    if whole:
-        return WHOLE
-    one = places.positions.shape[1] == 1 and places.documents is None
-    return NEWEST if one and cache.shows_only_past(name) else {}
-
-
-def _bind(mask: Mask, query: TokenPositions, key: TokenPositions, plain: Mapping[Mask, BoundMask]) -> BoundMask:
-    """Bind one mask, as a matrix where it is no plain one."""
-    if mask in plain:
-        return plain[mask]
+def _matrix(mask: Mask, query: TokenPositions, key: TokenPositions) -> BoundMask:
+    """Bind one mask as a matrix; a call with documents hides each from the others."""
     return bind(mask if query.documents is None else mask & SameDocument(), query, key)
 
 

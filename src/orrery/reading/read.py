@@ -171,7 +171,7 @@ def _read_checkpoint(folder: Path) -> Stored:
     recipe = _recipe(run).get("model") or {}
     # A recipe may leave the vocabulary and the start of targets to the tokenizer; the model knows what they were.
     known = {"vocab_size": size} if (size := model.spec.vocabulary) else {}
-    known |= {} if model.first is None else {"decoder_start_token_id": model.first}
+    known |= {} if model.first_token is None else {"decoder_start_token_id": model.first_token}
     config = {**known, **described.config, **(recipe.get("config") or {})}
     places = (folder, run, run / FINAL)
     chat = next(filter(None, map(read_templates, places)), {})

@@ -37,8 +37,8 @@ class Assembled:
     """What a recipe became.
 
     ``config`` is the family's configuration with what the tokenizer decides filled in; there is no tokenizer where the
-    data need none; ``corpus_tokens`` counts the
-    tokens of each corpus that are learned in an epoch, ``batch_tokens`` those of a batch, on average at most.
+    data need none; ``corpus_tokens`` counts the tokens of each corpus that are learned in an epoch, ``batch_tokens``
+    those of a batch, on average at most.
     """
 
     parts: Parts

@@ -78,7 +78,7 @@ def test_the_penalty_counts_the_row_of_an_encoder_decoder_and_not_its_source(fam
     sources = [list(range(20, 60)), [60], [50, 20, 31]]  # Marian's source has ids that its target lacks
     answers = generate(model, sources, TOKENIZER, LIMITS, sampler=sampler(repetition_penalty=3.0))
     for source, answer in zip(sources, answers, strict=True):
-        row = [model.first]
+        row = [model.first_token]
         for _ in range(8):
             with torch.no_grad():
                 logits_V = model.logits(torch.tensor([source]), torch.tensor([row]))[0, -1]
@@ -110,7 +110,7 @@ class Chain:
     """A Markov chain as a decoding model, and its own session."""
 
     table: torch.Tensor
-    first = None
+    first_token = None
 
     def start(self, source, capacity, lengths=None):
         self.lengths = [1] * len(source)

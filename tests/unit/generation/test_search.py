@@ -48,8 +48,8 @@ def every_answer(model, source, limits, penalty):
 
 def log_probability(model, source, ids):
     with torch.no_grad():
-        if model.first is not None:
-            logits = model.logits(torch.tensor([source]), torch.tensor([[model.first, *ids[:-1]]]))[0]
+        if model.first_token is not None:
+            logits = model.logits(torch.tensor([source]), torch.tensor([[model.first_token, *ids[:-1]]]))[0]
         else:
             logits = model.logits(torch.tensor([[*source, *ids[:-1]]]))[0, len(source) - 1 :]
     return float(logits.log_softmax(-1)[torch.arange(len(ids)), torch.tensor(ids)].sum())
@@ -108,7 +108,7 @@ def test_stopping_early_changes_no_answer(small):
 class Memoryless:
     """Gives every token the same distribution, whatever came before."""
 
-    first = None
+    first_token = None
 
     def __init__(self, log_probabilities):
         self.logits = torch.tensor(log_probabilities, dtype=torch.float64).log_softmax(-1)
@@ -176,7 +176,7 @@ def test_what_cannot_be_searched(small):
         refuse_with_beams(temperature=0.5, top_k=None, stop=["x"])
 
     class Broken:
-        first = None
+        first_token = None
 
         def start(self, *call):
             logits, session = small.start(*call)
