@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from orrery.errors import UsageError
 from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model
-from orrery.nn.feedforward.routers import SigmoidRouter, SoftmaxRouter
 
 
 class TransformedLinear(nn.Module, ABC):
@@ -122,11 +121,16 @@ def _targets(model: Model, targets: Sequence[str], leave: Sequence[str]) -> list
 
 
 def _refuse_shared(target: _Target, users: Sequence[tuple[str, nn.Module]]) -> None:
-    """Refuse a linear whose matrix is used without it: there the transform would not be seen."""
+    """Refuse a linear whose matrix is used without it: there the transform would not be seen.
+
+    A module that multiplies with the matrix of a linear of its own, without a call, lists the linear's attribute in
+    ``multiplies_itself``; the law of adapters finds one that does not.
+    """
     name = target.names[0]
-    if any(isinstance(owner, SoftmaxRouter | SigmoidRouter) for owner, _ in target.places):
-        message = f"{name} belongs to a router, which multiplies with its matrix itself"
-        raise UsageError(message, f"leave it out: leave=({name!r},), or '*.router.*' for all")
+    for owner, leaf in target.places:
+        if leaf in getattr(owner, "multiplies_itself", ()):
+            message = f"{name} belongs to a {type(owner).__name__}, which multiplies with its matrix itself"
+            raise UsageError(message, f"leave it out: leave=({name!r},); a pattern such as '*.router.*' names all")
     for other, module in users:
         if module is not target.linear:
             message = f"{name}.weight is tied to {other}, which would not see the transform"

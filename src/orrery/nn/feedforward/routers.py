@@ -6,6 +6,7 @@ A router computes in float32 at least, whatever the model's dtype: a rounded sco
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -152,6 +153,8 @@ class SoftmaxRouter(nn.Module):
     Shapes: ``[N, D]`` to choices and weights ``[N, chosen]``.
     """
 
+    multiplies_itself: ClassVar[frozenset[str]] = frozenset({"linear"})
+
     @spec
     class Spec(RouterSpec):
         """Whether the logits have a bias."""
@@ -183,6 +186,8 @@ class SigmoidRouter(nn.Module):
     Differs from the paper: nothing here moves it. It comes from a file, has no gradient, and is zero in a new model.
     Shapes: ``[N, D]`` to choices and weights ``[N, chosen]``.
     """
+
+    multiplies_itself: ClassVar[frozenset[str]] = frozenset({"linear"})
 
     @spec
     class Spec(RouterSpec):
