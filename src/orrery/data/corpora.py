@@ -149,7 +149,7 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
     files = [file for file in found if file.is_file() and _is_known(file)]
     known = f"these are read: {', '.join(formats.SUFFIXES)}; also .gz, .xz"
     if not files:
-        raise DataError(f"{path}: no text among its {len(found)} files", known)
+        raise DataError(f"{path}: no text among its files ({len(found)})", known)
     if others := [name_of(entry, path) for entry in found if entry not in set(files)]:
         _tell_left_out(str(path), len(found), ", ".join(others[:5]) + (", ..." if len(others) > 5 else ""), len(others))
     return path, files

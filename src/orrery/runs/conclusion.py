@@ -3,15 +3,16 @@
 from typing import Any
 
 from orrery.metrics import METRICS
-from orrery.training.config import Recipe
+from orrery.training.config import ExpectSettings, Recipe
 from orrery.training.word_vector_recipe import WordVectorRecipe
 
 
-def conclusion(recipe: Recipe | WordVectorRecipe, records: list[dict[str, Any]]) -> str:
-    """Say what the last record holds of the recipe's expectation."""
-    expected = recipe.expect
-    if expected is None:
-        return f"{recipe.name}: nothing was expected"
+def conclusion(recipe: Recipe | WordVectorRecipe, records: list[dict[str, Any]]) -> list[str]:
+    """Say what the last record holds of the recipe's expectation; nothing where it expects nothing."""
+    return [] if recipe.expect is None else [_compared(recipe, recipe.expect, records)]
+
+
+def _compared(recipe: Recipe | WordVectorRecipe, expected: ExpectSettings, records: list[dict[str, Any]]) -> str:
     measured = [record[expected.metric] for record in records if expected.metric in record]
     if not measured:
         return f"{recipe.name}: {expected.metric} is not measured yet"

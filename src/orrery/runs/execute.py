@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from orrery.accounting.flops import matmul_parameters, matmul_rate, training_operations_per_token
 from orrery.checkpoints.succession import NEW
+from orrery.models.model import ModelSpec
 from orrery.runs.conclusion import conclusion, epochs
 from orrery.saving.final import sample_writer, writer
 from orrery.training.assemble import assemble
@@ -44,15 +46,26 @@ def execute(
             ranks.any(False)
             if opened.replaces is not None:
                 reporter.line(f"the run in {folder} stays until the first checkpoint; till then: {opened.path}")
-            outcome = Trainer(make_parts(recipe), recipe, opened, ranks, reporter).run()
+            parts = make_parts(recipe)
+            outcome = Trainer(parts, recipe, opened, ranks, reporter).run()
             if outcome.signal:
                 reporter.line("--resume continues")
             records = opened.records()
-            for line in (*epochs(records), conclusion(recipe, records)):
+            for line in (*epochs(records), *conclusion(recipe, records)):
                 reporter.line(line)
+            if not outcome.signal:
+                spec: Any = parts.model.spec
+                reporter.line(used(spec, folder))
         finally:
             reporter.close()
     return outcome
+
+
+def used(spec: ModelSpec, folder: Path) -> str:
+    """Say which command uses a trained model."""
+    if spec.reads_source:
+        return f"orrery translate {folder} SENTENCE ... uses the model"
+    return f"orrery generate {folder} PROMPT uses the model" if spec.writes else f"orrery show {folder} lists its parts"
 
 
 def make_parts(recipe: Recipe) -> Parts:

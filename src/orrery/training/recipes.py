@@ -87,7 +87,7 @@ def dotted_key(values: Any, location: Sequence[int | str], extra: str | None) ->
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML file that holds one mapping."""
-    hint = "give the path of a recipe, a YAML file like those in recipes/"
+    hint = "give the path of a recipe, a YAML file like those in recipes/, or of a text"
     try:
         content = strict_yaml.parse(read_text(path, strict_yaml.SIZE))
     except (OSError, ValueError) as error:

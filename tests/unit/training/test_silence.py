@@ -61,10 +61,10 @@ def test_metrics_that_are_measured() -> None:
 
 def test_a_metric_that_is_no_number_is_missed() -> None:
     expecting = recipe()
-    assert "missed" in conclusion(expecting, [{"step": 1, "val/loss": None}])
-    assert "met" in conclusion(expecting, [{"step": 1, "val/loss": None}, {"step": 2, "val/loss": 1.0}])
-    assert "not measured yet" in conclusion(expecting, [{"step": 1}])
-    assert "nothing was expected" in conclusion(toy_recipe(), [])
+    assert "missed" in conclusion(expecting, [{"step": 1, "val/loss": None}])[0]
+    assert "met" in conclusion(expecting, [{"step": 1, "val/loss": None}, {"step": 2, "val/loss": 1.0}])[0]
+    assert "not measured yet" in conclusion(expecting, [{"step": 1}])[0]
+    assert conclusion(toy_recipe(), []) == []
 
 
 @pytest.mark.parametrize("kind", ["byte_bpe", "char_bpe", "word", "character"])

@@ -56,8 +56,11 @@ def run(recipe: "WordVectorRecipe", folder: Path, *, overwrite: bool, config: Pa
     with open_run_folder(folder, overwrite=overwrite, inputs=[config, *words_of(recipe)]) as opened:
         try:
             train_word_vectors(recipe, opened, reporter)
-            reporter.line(conclusion(recipe, opened.records()))
-            reporter.line(f"orrery neighbours {folder} WORD ... uses the vectors")
+            for line in (
+                *conclusion(recipe, opened.records()),
+                f"orrery neighbours {folder} WORD ... uses the vectors",
+            ):
+                reporter.line(line)
         finally:
             reporter.close()
 
