@@ -33,6 +33,20 @@ def texts(documents: Iterable[Document]) -> Iterator[str]:
     return (document.text for document in documents)
 
 
+def unknown_share(tokenizer: "Tokenizer", rows: "Sequence[Sequence[int] | NDArray[np.uint32]]") -> list[str]:
+    """Say what share of the tokens stands for text that the tokenizer does not know; nothing below one in a thousand.
+
+    Such a tokenizer is another model's, or was trained on another text: the loss would look small and mean little.
+    """
+    import numpy as np
+
+    tokens, id = sum(map(len, rows)), tokenizer.unknown_id
+    unknown = 0 if id is None else sum(int(np.count_nonzero(np.asarray(row) == id)) for row in rows)
+    if 1000 * unknown < max(1, tokens):
+        return []
+    return [f"{unknown / tokens:.1%} of the training tokens stand for text that the tokenizer does not know"]
+
+
 def encode(tokenizer: "Tokenizer", documents: Sequence[Document]) -> "list[NDArray[np.uint32]]":
     """Return each document's ids with the end token behind them."""
     import numpy as np

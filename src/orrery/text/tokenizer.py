@@ -211,9 +211,14 @@ class Tokenizer:
         text = json.dumps(self._json, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @property
+    def unknown_id(self) -> int | None:
+        """The id that stands for text outside the vocabulary; nothing where every text can be spelled."""
+        return self._library.token_to_id(self.roles.get("unknown", ""))
+
     def unknown(self, ids: Iterable[SupportsIndex]) -> int:
         """Count the ids that stand for text outside the vocabulary."""
-        id = self._library.token_to_id(self.roles.get("unknown", ""))
+        id = self.unknown_id
         return sum(1 for found in ids if found == id)
 
     def save(self, folder: str | Path) -> None:

@@ -43,7 +43,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     objective.bind(spec, tokenizer)
     refuse_missing(spec, source)
     if tokenizer is not None:
-        fitting(spec, tokenizer.size, recipe.batches.length)
+        fitting(spec, tokenizer.size, recipe.batches.length, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer))
     model, notes = prepared(spec.build(), recipe, objective, tokenizer, base)
     parts = Parts(

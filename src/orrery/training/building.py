@@ -119,15 +119,16 @@ def read_spec(settings: ModelSettings, config: Mapping[str, Any], base: Base | N
     return found
 
 
-def fitting(found: Found, vocabulary: int, length: int) -> Found:
-    """Return a spec; refuse one too small for the tokenizer or for the batches."""
+def fitting(found: Found, vocabulary: int, length: int, *, begun: bool = False) -> Found:
+    """Return a spec; refuse one too small for the tokenizer or for the batches; ``begun``: of a model that exists."""
     tokens = [read.vocabulary for read in found.inputs.values() if isinstance(read, Tokens)]
     if len(tokens) < len(found.inputs):
         raise UsageError("the model reads images, the recipe's data are text", "name a family that reads tokens")
     smallest = min(tokens)
     if smallest < vocabulary:
         message = f"the model has a vocabulary of {smallest:,}, the tokenizer {vocabulary:,} ids"
-        raise UsageError(message, "leave model.config.vocab_size out, or give at least the tokenizer's number")
+        hint = "leave model.config.vocab_size out, or give at least the tokenizer's number"
+        raise UsageError(message, "leave the section tokenizer out: the model brings its own" if begun else hint)
     if found.context < length:
         message = f"batches.length is {length:,}, the model's context {found.context:,}"
         raise UsageError(message, "lower batches.length or give the model a longer context")

@@ -14,6 +14,7 @@ from orrery.models.model import LANGUAGE_MODEL
 from orrery.reading.read import read
 from orrery.reading.weights import weights_of
 from orrery.runs.execute import make_parts
+from orrery.text.train import train_tokenizer
 from orrery.training.assemble import assemble
 from orrery.training.folder import open_run_folder
 from orrery.training.loop import Trainer
@@ -148,6 +149,27 @@ def test_a_model_without_a_tokenizer_asks_for_one(base, tmp_path):
         (base / name).unlink()
     with pytest.raises(UsageError, match="has no tokenizer"):
         assemble(recipe(base, tmp_path))
+
+
+def test_another_tokenizer_that_does_not_fit_is_refused_with_what_helps(base, tmp_path):
+    values = recipe(base, tmp_path).model_dump(by_alias=True)
+    values["tokenizer"] = {"kind": "byte_bpe", "vocabulary": 300}
+    (tmp_path / "notes.txt").write_text(" ".join(f"word{number}" for number in range(999)), encoding="utf-8")
+    with pytest.raises(UsageError) as refused:
+        assemble(check_recipe(values, "a test"))
+    assert refused.value.hint == "leave the section tokenizer out: the model brings its own"
+
+
+def test_a_text_that_the_tokenizer_does_not_know_is_named(tmp_path):
+    (tmp_path / "latin.txt").write_text(TEXT, encoding="utf-8")
+    train_tokenizer("character", [TEXT]).save(tmp_path / "latin")
+    values = recipe(tmp_path, tmp_path).model_dump(by_alias=True)
+    values["model"] = {"family": "gpt2", "config": {"n_embd": 8, "n_head": 1, "n_layer": 1}}
+    values["tokenizer"] = {"file": str(tmp_path / "latin" / "tokenizer.json")}
+    assert assemble(check_recipe(values, "a test")).parts.notes == ()
+    (tmp_path / "notes.txt").write_text("ώψξθ" * 200, encoding="utf-8")
+    (said,) = assemble(check_recipe(values, "a test")).parts.notes
+    assert said == "99.8% of the training tokens stand for text that the tokenizer does not know"
 
 
 def test_only_a_model_that_exists_brings_a_tokenizer(base, tmp_path):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from orrery.data.documents import unknown_share
 from orrery.data.records import Document, Pair
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, SourceSettings, register
 from orrery.errors import DataError
@@ -103,7 +104,7 @@ class PairSource(Source):
             tokens={NAME: tokens},
             batch_tokens=round(tokens / len(pairs) * request.size),
             epochs=lambda step: {NAME: step * request.size / source.rows_per_epoch},
-            notes=(*notes, *more),
+            notes=(*notes, *more, *unknown_share(request.required_tokenizer, [row for pair in pairs for row in pair])),
         )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
-from orrery.data.documents import Portion, encode, joined, stream, texts
+from orrery.data.documents import Portion, encode, joined, stream, texts, unknown_share
 from orrery.data.records import Document
 from orrery.data.seeds import derive_seed
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, SourceSettings, register
@@ -156,7 +156,8 @@ class TextSource(Source):
         train = batches_of(request, ids[0], request.size, request.seed) if mixture is None else mixture
         tokens = {portion.name: sum(map(len, each)) for portion, each in zip(self.portions, ids, strict=True)}
         epochs = None if mixture is None else mixture.epochs
-        return Examples(train, self._windows(request), tokens, request.size * request.length, epochs)
+        notes = unknown_share(request.required_tokenizer, [row for rows in ids for row in rows])
+        return Examples(train, self._windows(request), tokens, request.size * request.length, epochs, notes)
 
     def _mixture(self, request: BatchRequest, ids: "Sequence[list[NDArray[np.uint32]]]") -> "MixtureBatches":
         """Return batches with rows of each corpus by its weight."""
