@@ -105,6 +105,11 @@ def name_of(part: type) -> str:
     return kind if isinstance(kind, str) else ""
 
 
+def label_of(part: type) -> str:
+    """Return what messages call a part: its name, or its class's where it has none."""
+    return name_of(part) or part.__name__
+
+
 def settings_of(part: Any) -> type[Section]:
     """Return the settings of a part."""
     found: type[Section] = part.Settings

@@ -12,7 +12,7 @@ from orrery.metrics import METRICS
 from orrery.models.model import ModelSpec
 from orrery.nn.spec import to_json
 from orrery.objectives import Objective
-from orrery.schema.registry import name_of
+from orrery.schema.registry import label_of, name_of
 from orrery.text.tokenizer import Tokenizer
 from orrery.training.begin import base_of
 from orrery.training.building import Assembled, family_config, fitting, make_tokenizer, prepared, read_spec
@@ -62,10 +62,18 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
 
 
 def owned(objective: Objective, model: nn.Module, seed: int) -> Mapping[str, nn.Module]:
-    """Return the modules that an objective owns; what is random in them depends on the seed alone."""
+    """Return the modules that an objective owns; what is random in them depends on the seed alone.
+
+    Raises:
+        UsageError: one is no module.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "objective"))
-        return objective.modules(model)
+        found = objective.modules(model)
+    if wrong := [name for name, module in found.items() if not isinstance(module, nn.Module)]:
+        message = f"the objective {label_of(type(objective))}: modules() returns {wrong[0]!r}, which is no module"
+        raise UsageError(message, "return torch modules by name")
+    return found
 
 
 def request(recipe: Recipe, spec: ModelSpec, tokenizer: Tokenizer | None) -> BatchRequest:

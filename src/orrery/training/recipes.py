@@ -67,7 +67,8 @@ def check_as(schema: type[AnyRecipe], values: Mapping[str, Any], source: str) ->
         first = error.errors()[0]
         key = dotted_key(values, first["loc"], first.get("ctx", {}).get("key"))
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        message = f"{source}: {key[:200]}: {first['msg'].removeprefix('Value error, ')}{more}"
+        where = f"{source}: {key[:200]}" if key else source
+        message = f"{where}: {first['msg'].removeprefix('Value error, ')}{more}"
         raise UsageError(message, "the training guide lists every key of a recipe") from error
 
 
@@ -82,7 +83,7 @@ def dotted_key(values: Any, location: Sequence[int | str], extra: str | None) ->
         # A tag is no key of the file: what follows it lies where the tag was chosen.
         if here or (isinstance(part, int) and isinstance(values, list) and part < len(values)):
             values = values[part]
-    return ".".join([*parts, *([extra] if extra else [])]) or "the recipe"
+    return ".".join([*parts, *([extra] if extra else [])])
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
