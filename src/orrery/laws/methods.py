@@ -136,7 +136,7 @@ def sampled() -> Iterator[Evidence]:
 class Bigram:
     """A model that knows nothing but the last token and its place: what a search finds in it can be listed."""
 
-    first = None
+    first_token = None
 
     def __init__(self, table: Tensor) -> None:
         self.table = table

@@ -42,7 +42,7 @@ class TargetModel(nn.Module):
     Shapes: target ids ``[B, L]`` to logits ``[B, L, V]``.
     """
 
-    first: int | None = None
+    first_token: int | None = None
 
     def __init__(self, model: EncoderDecoder) -> None:
         super().__init__()

@@ -57,6 +57,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         epochs=examples.epochs,
         notes=(*notes, *examples.notes),
         modules=owned(objective, model, recipe.seed),
+        inputs=spec.inputs,
     )
     return Assembled(parts, spec, tokenizer, examples.tokens, config, examples.batch_tokens, base)
 
@@ -125,4 +126,5 @@ def validation(
         held_back.bytes_per_token,
         metrics,
         recipe.evaluation.best,
+        spec.inputs,
     )

@@ -1,7 +1,7 @@
 """Evaluation: the metrics of a model on examples held back."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -10,7 +10,9 @@ from torch import Tensor, nn
 from orrery.data.seeds import derive_seed
 from orrery.data.sources import BatchSource, HeldBack
 from orrery.metrics import Metric, possible
+from orrery.models.inputs import Inputs
 from orrery.objectives import Objective
+from orrery.training.contract import checked_sums, checked_value, finished_batch
 from orrery.training.distributed import Ranks
 from orrery.training.precision import Precision
 from orrery.training.step import to_device
@@ -27,6 +29,7 @@ class Validation:
         bytes_per_token: the text's bytes over its tokens, None where the loss is not one of text.
         metrics: by name; by default those that the objective names.
         best: the name of the metric that decides which model is the best; by default the first.
+        inputs: what the model reads of a batch, which is then checked.
     """
 
     source: BatchSource
@@ -35,6 +38,7 @@ class Validation:
     bytes_per_token: float | None = None
     metrics: Mapping[str, Metric] | None = None
     best: str | None = None
+    inputs: Inputs = field(default_factory=dict)
 
     @cached_property
     def measured(self) -> Mapping[str, Metric]:
@@ -84,20 +88,22 @@ def evaluate(
 def add_batch(totals: Totals, model: nn.Module, validation: Validation, index: int, precision: Precision) -> None:
     """Add what one batch adds to each metric's total."""
     rng = torch.Generator().manual_seed(derive_seed("evaluation", index))
-    batch = to_device(validation.objective.prepare(validation.source.batch(index), rng), precision.device)
+    batch = finished_batch(validation.objective, validation.source.batch(index), rng, validation.inputs)
+    batch = to_device(batch, precision.device)
     with precision.context():
         terms = validation.objective.loss(model, batch)
         found = {name: metric.measure(model, batch, terms) for name, metric in validation.measured.items()}
     for name, sums in found.items():
-        sums = sums.detach().cpu().double()
-        totals[name] = totals[name] + sums if name in totals else sums
+        own = checked_sums(name, sums)
+        totals[name] = totals[name] + own if name in totals else own
 
 
 def measures(totals: Totals, validation: Validation, ranks: Ranks) -> dict[str, float]:
     """Return what the totals of all ranks come to, under ``val/NAME``."""
     summed = {name: _summed(totals.get(name), ranks) for name in validation.measured}
     held_back = validation.held_back
-    return {f"val/{name}": metric.value(summed[name], held_back) for name, metric in validation.measured.items()}
+    found = {name: metric.value(summed[name], held_back) for name, metric in validation.measured.items()}
+    return {f"val/{name}": checked_value(name, value) for name, value in found.items()}
 
 
 def _summed(own: Tensor | None, ranks: Ranks) -> Tensor:

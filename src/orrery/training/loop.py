@@ -16,10 +16,12 @@ from orrery.checkpoints.store import FEWER, Checkpoint, CheckpointStore
 from orrery.data.seeds import derive_seed
 from orrery.data.sources import BatchSource
 from orrery.errors import RunError
+from orrery.models.inputs import Inputs
 from orrery.models.model import Model
 from orrery.objectives import Objective
 from orrery.settings import bound_kernel_caches
 from orrery.training.config import Recipe
+from orrery.training.contract import finished_batch
 from orrery.training.distributed import Alone, Ranks
 from orrery.training.evaluate import Validation, evaluate
 from orrery.training.folder import RunFolder
@@ -63,7 +65,7 @@ class Parts:
     ``finish(model, folder)`` writes the final model into a new folder; ``sample(model)`` returns a text to show at
     each evaluation and must not draw from global generators; ``epochs(step)`` says of each corpus of a mixture how
     often it was gone through by then; ``notes`` are said at the beginning; ``modules`` are what the objective owns, by
-    name.
+    name; ``inputs`` what the model reads of a batch, which is then checked.
     """
 
     model: nn.Module
@@ -79,6 +81,7 @@ class Parts:
     epochs: Callable[[int], Mapping[str, float]] | None = None
     notes: Sequence[str] = ()
     modules: Mapping[str, nn.Module] = field(default_factory=dict)
+    inputs: Inputs = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -200,7 +203,7 @@ class Trainer:
         """Do one step: the gradient of the global batch, clipped, and the optimizer."""
         step, settings = self.progress.step, self.settings
         rng = torch.Generator().manual_seed(derive_seed(self.recipe.seed, "prepare", step))
-        batch = self.parts.objective.prepare(self.parts.source.batch(step), rng)
+        batch = finished_batch(self.parts.objective, self.parts.source.batch(step), rng, self.parts.inputs)
         self.optimizer.zero_grad(set_to_none=True)
         loss = accumulate(
             self.model,

@@ -1,8 +1,7 @@
 """The gradient of one global batch, in pieces: the same whatever the micro-batches and the ranks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +10,7 @@ from orrery.data.seeds import derive_seed
 from orrery.errors import UsageError
 from orrery.models.inputs import Batch
 from orrery.objectives import Objective, Term
-from orrery.schema.registry import label_of
+from orrery.training.contract import refuse_misfit
 from orrery.training.distributed import Ranks
 from orrery.training.precision import Precision
 
@@ -88,29 +87,6 @@ def accumulate(
     piece_losses = torch.stack(losses).tolist() if losses else []
     bad = [rows for rows, value in zip(own, piece_losses, strict=True) if not abs(value) < float("inf")]
     return StepLoss(sum(values.values()), values, counts, bad)
-
-
-def refuse_misfit(objective: Objective, terms: Any, counts: Mapping[str, int]) -> None:
-    """Refuse terms that are no sums over what the objective has counted.
-
-    Raises:
-        UsageError: there are none, one was not counted or is not a ``Term`` of one number, or none has a gradient.
-    """
-    if fault := misfit(terms, counts):
-        raise UsageError(f"the objective {label_of(type(objective))}: {fault}", "see orrery.objectives.Objective")
-
-
-def misfit(terms: Any, counts: Mapping[str, int]) -> str | None:
-    """Say what is wrong with the terms of an objective, or nothing."""
-    if not isinstance(terms, Mapping) or not all(isinstance(term, Term) for term in terms.values()):
-        return "loss() returns something other than a Term by each name"
-    if unknown := [name for name in terms if name not in counts]:
-        return f"loss() returns the term {unknown[0]}, and counts() counts {', '.join(counts) or 'nothing'}"
-    if wrong := [name for name, term in terms.items() if not torch.is_tensor(term.sum) or term.sum.numel() != 1]:
-        return f"the sum of the term {wrong[0]} is not one number"
-    if not any(term.sum.requires_grad for term in terms.values()):
-        return "nothing in its loss has a gradient; it was computed without the model, or with detach() or no_grad()"
-    return None
 
 
 def share(term: Term, count: int) -> Tensor:

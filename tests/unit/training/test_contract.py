@@ -1,11 +1,13 @@
-"""An objective that breaks the contract is refused by its name, with what it did."""
+"""An objective, a source or a metric that breaks its contract is refused by name, with what it did."""
 
 import pytest
 import torch
 
 from orrery.errors import UsageError
+from orrery.nn.inputs import Tokens
 from orrery.objectives import Objective, Term
 from orrery.training.assemble import owned
+from orrery.training.contract import checked_sums, checked_value, finished_batch
 from orrery.training.distributed import Alone
 from orrery.training.precision import Precision
 from orrery.training.step import accumulate
@@ -50,3 +52,35 @@ def test_terms_that_are_no_sums_are_refused(terms, counts, says):
 def test_what_is_no_module_is_refused():
     with pytest.raises(UsageError, match="returns 'reference', which is no module"):
         owned(Broken(lambda x: {}), torch.nn.Linear(2, 2), seed=0)
+
+
+TOKENS = torch.zeros(2, 4, dtype=torch.long)
+
+
+@pytest.mark.parametrize(
+    ("batch", "says"),
+    [
+        (None, "other than tensors by name"),
+        ({"ids": [1, 2]}, "other than tensors by name"),
+        ({"text": TOKENS}, "has text, and no ids"),
+        ({"ids": TOKENS, "odd": torch.zeros(3)}, "rows of different numbers, or none: 2 of ids, 3 of odd"),
+        ({"ids": TOKENS[:0]}, "or none: 0 of ids"),
+        ({"ids": TOKENS.float()}, "ids that are no whole numbers"),
+        ({"ids": TOKENS + 9}, "ids from 9 to 9"),
+        ({"ids": TOKENS - 1}, "ids from -1 to -1"),
+    ],
+)
+def test_a_batch_that_cannot_be_learned_from_is_refused(batch, says):
+    with pytest.raises(UsageError, match=f"the data source .*{says}"):
+        finished_batch(Broken(lambda x: {}), batch, torch.Generator(), {"ids": Tokens(9)})
+
+
+def test_a_metric_gives_numbers():
+    assert checked_sums("own", torch.tensor([1, 2])).dtype == torch.float64
+    assert (checked_value("own", torch.tensor(2.5)), checked_value("own", 3)) == (2.5, 3.0)
+    for value in ("much", None, torch.zeros(2)):
+        with pytest.raises(UsageError, match=r"the metric own: value\(\) returns no number"):
+            checked_value("own", value)
+    for sums in ([1, 2], torch.tensor(3.0)):
+        with pytest.raises(UsageError, match=r"the metric own: measure\(\) returns no tensor of one axis"):
+            checked_sums("own", sums)
