@@ -32,7 +32,7 @@ TYPED := tests --ignore=tests/compile
 
 help:
 	@echo "make demo        train a small model on Python's own documentation, in three minutes"
-	@echo "make quick       unit, architecture and property tests, in two minutes"
+	@echo "make quick       unit, architecture and property tests, in ten minutes"
 	@echo "make test        every test that is not slow"
 	@echo "make test-slow   the slow tier, and the property tests with 60 examples each"
 	@echo "make test-long   what takes too long for every change, and the property tests with 200 examples: an hour"
