@@ -193,6 +193,8 @@ class Poisoned(ToySource):
 class PoisonedLoss(Objective):
     """The causal loss, times a number of the batch."""
 
+    needs = CausalLanguageModel.needs
+
     def __init__(self) -> None:
         self.inner = CausalLanguageModel()
 
