@@ -98,7 +98,9 @@ def toy_recipe(**dotted: Any) -> Recipe:
 def toy_parts(model: nn.Module | None = None, source: Any = None, objective: Any = None, **more: Any) -> Parts:
     objective = objective or CausalLanguageModel()
     validation = Validation(ToySource(seed=99), 2, objective, bytes_per_token=math.e)
-    return Parts(model or toy_model(), objective, source or ToySource(), validation, {"kind": "toy"}, **more)
+    return Parts(
+        model or toy_model(), objective, source or ToySource(), validation, lambda model: {"kind": "toy"}, **more
+    )
 
 
 def toy_run(folder: Path, recipe: Recipe, parts: Parts | None = None, **how: Any) -> Outcome:

@@ -52,7 +52,7 @@ FAILING = {
 @pytest.mark.parametrize("case", FAILING)
 def test_a_run_that_cannot_start_leaves_the_old_one(case: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if case == "missing device" and torch.cuda.is_available():
-        pytest.skip("there is one here")
+        pytest.skip("this machine has a GPU, so that no device is missing")
     (here / "corrupt.json").write_text("{")
     before = tree(here)
     assert run(FAILING[case].split()) in (1, 2, 3, 4, 5)

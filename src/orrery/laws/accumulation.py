@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, deviation, within
 from orrery.laws.models import Subject, TargetModel, tiny, trained, translates
-from orrery.laws.runs import IGNORED, examples, objective_of
+from orrery.laws.runs import examples, objective_of
 from orrery.models.inputs import Batch
+from orrery.nn.cross_entropy import IGNORED
 from orrery.objectives import Objective
 
 SINGLE = 1e-6

@@ -17,9 +17,10 @@ from orrery.laws.evidence import CannotRunError
 from orrery.laws.models import TargetModel, image_size, random_ids, spec_of, translates
 from orrery.models.dropout import with_dropout
 from orrery.models.inputs import Batch
+from orrery.nn.cross_entropy import IGNORED
 from orrery.objectives import Objective, Term
 
-LENGTH, ROWS, IGNORED = 9, 4, -100
+LENGTH, ROWS = 9, 4
 LENGTHS = ((9,), (4, 3), (2,), (5, 1, 3))
 """The documents of each row of a batch; what is left over is padding."""
 READ = (7, 2, 5, 1)

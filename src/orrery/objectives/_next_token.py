@@ -9,19 +9,19 @@ if TYPE_CHECKING:
 
     from orrery.models.inputs import Batch
 
-IGNORED = -100
-"""The target of a token that no loss counts."""
 TERM = "next_token"
 
 
 def counts(batch: "Batch") -> dict[str, int]:
     """Count the targets that are not ignored."""
+    from orrery.nn.cross_entropy import IGNORED
+
     return {TERM: int((batch["targets"] != IGNORED).sum())}
 
 
 def loss(model: Any, batch: "Batch", label_smoothing: float) -> dict[str, Term]:
     """Return the summed cross entropy of the main head, and the number of targets."""
-    from orrery.nn.cross_entropy import head_cross_entropy
+    from orrery.nn.cross_entropy import IGNORED, head_cross_entropy
 
     targets_BL = batch["targets"]
 

@@ -10,7 +10,6 @@ from orrery.data.sources import BatchRequest, HeldBack, Source
 from orrery.errors import UsageError
 from orrery.metrics import METRICS
 from orrery.models.model import ModelSpec
-from orrery.nn.spec import to_json
 from orrery.objectives import Objective
 from orrery.schema.registry import label_of, name_of
 from orrery.text.tokenizer import Tokenizer
@@ -19,6 +18,7 @@ from orrery.training.building import Assembled, family_config, fitting, make_tok
 from orrery.training.config import Recipe
 from orrery.training.evaluate import Validation
 from orrery.training.loop import Parts
+from orrery.tuning import describe
 
 
 def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
@@ -51,7 +51,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         objective=objective,
         source=examples.train,
         validation=validation(recipe, spec, tokenizer, objective, examples.held_back),
-        spec=to_json(spec),
+        describe=describe,
         facts={"corpus": source.fingerprint, **({} if tokenizer is None else {"tokenizer": tokenizer.fingerprint})},
         begin=None if tokenizer is None else tokenizer.save,
         epochs=examples.epochs,

@@ -30,9 +30,10 @@ def finished_batch(objective: Objective, found: Any, rng: torch.Generator, input
     if missing := [name for name in (*objective.needs, *inputs) if name not in found]:
         message = f"a batch of the data source has {', '.join(found) or 'nothing'}, and no {missing[0]}"
         raise UsageError(message, "a source gives in each batch what it lists in gives")
-    if len({len(tensor) for tensor in found.values()}) > 1 or not len(found[objective.needs[0]]):
-        rows = ", ".join(f"{len(tensor)} of {name}" for name, tensor in found.items())
-        raise UsageError(f"a batch of the data source has rows of different numbers, or none: {rows}", "give as many")
+    rows = {tensor.shape[:1] for tensor in found.values()}
+    if len(rows) > 1 or not all(rows):
+        shapes = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in found.items())
+        raise UsageError(f"a batch of the data source differs in its rows: {shapes}", "the first axis is that of rows")
     for name, read in inputs.items():
         if isinstance(read, Tokens):
             _refuse_beyond(name, found[name], read.vocabulary)
@@ -41,6 +42,8 @@ def finished_batch(objective: Objective, found: Any, rng: torch.Generator, input
 
 def _refuse_beyond(name: str, ids: Tensor, vocabulary: int) -> None:
     """Refuse numbers that are no tokens; those on a device are not waited for."""
+    if not ids.numel():
+        raise UsageError(f"a batch of the data source has no {name}: its shape is {list(ids.shape)}", "give tokens")
     if ids.is_floating_point():
         raise UsageError(f"a batch of the data source has {name} that are no whole numbers", "give token numbers")
     if ids.device.type == "cpu" and (int(ids.min()) < 0 or int(ids.max()) >= vocabulary):

@@ -17,7 +17,6 @@ from orrery.data.seeds import derive_seed
 from orrery.data.sources import BatchSource
 from orrery.errors import RunError
 from orrery.models.inputs import Inputs
-from orrery.models.model import Model
 from orrery.objectives import Objective
 from orrery.settings import bound_kernel_caches
 from orrery.training.config import Recipe
@@ -44,7 +43,7 @@ from orrery.training.state import (
     refuse_other_facts,
 )
 from orrery.training.step import StepLoss, accumulate, rows_of
-from orrery.tuning import describe, refuse_untrainable
+from orrery.tuning import refuse_untrainable
 
 
 @dataclass(frozen=True)
@@ -61,18 +60,19 @@ class Parts:
 
     ``facts`` are fingerprints of what a resumed run must find again: the corpus, the tokenizer.
 
-    ``begin(folder)`` writes what a checkpoint needs beside it (the tokenizer) into the run's folder;
-    ``finish(model, folder)`` writes the final model into a new folder; ``sample(model)`` returns a text to show at
-    each evaluation and must not draw from global generators; ``epochs(step)`` says of each corpus of a mixture how
-    often it was gone through by then; ``notes`` are said at the beginning; ``modules`` are what the objective owns, by
-    name; ``inputs`` what the model reads of a batch, which is then checked.
+    ``describe(model)`` returns what spec.json says of the model; ``begin(folder)`` writes what a checkpoint needs
+    beside it (the tokenizer) into the run's folder; ``finish(model, folder)`` writes the final model into a new folder;
+    ``sample(model)`` returns a text to show at each evaluation and must not draw from global generators;
+    ``epochs(step)`` says of each corpus of a mixture how often it was gone through by then; ``notes`` are said at the
+    beginning; ``modules`` are what the objective owns, by name; ``inputs`` what the model reads of a batch, which is
+    then checked.
     """
 
     model: nn.Module
     objective: Objective
     source: BatchSource
     validation: Validation | None = None
-    spec: dict[str, Any] | None = None
+    describe: Callable[[Any], dict[str, Any]] | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     begin: Callable[[Path], None] | None = None
     finish: Callable[[nn.Module, Path], None] | None = None
@@ -335,8 +335,7 @@ class Trainer:
 
     def _description(self) -> dict[str, Any]:
         """Return what spec.json says; a model with a tensor that it does not describe is refused by name."""
-        given = self.parts.spec or {}
-        return describe(self.model) if given and isinstance(self.model, Model) else given
+        return {} if self.parts.describe is None else self.parts.describe(self.model)
 
     def _finish(self) -> None:
         """Write the final model where the caller knows how, complete or not at all."""
