@@ -12,12 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from orrery.data.seeds import derive_seed
+from orrery.models.model import Model
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training.config import Recipe
 from orrery.training.evaluate import Validation
 from orrery.training.folder import open_run_folder
 from orrery.training.loop import Outcome, Parts, Trainer
 from orrery.training.recipes import check_recipe, set_dotted
+from orrery.tuning import describe
 
 VOCABULARY, WIDTH, LENGTH = 17, 16, 8
 
@@ -95,12 +97,15 @@ def toy_recipe(**dotted: Any) -> Recipe:
     return check_recipe(values, "toy")
 
 
+def described(model: nn.Module) -> dict[str, Any]:
+    """Return what spec.json says of a model of ours, and a word for the toy."""
+    return describe(model) if isinstance(model, Model) else {"kind": "toy"}
+
+
 def toy_parts(model: nn.Module | None = None, source: Any = None, objective: Any = None, **more: Any) -> Parts:
     objective = objective or CausalLanguageModel()
     validation = Validation(ToySource(seed=99), 2, objective, bytes_per_token=math.e)
-    return Parts(
-        model or toy_model(), objective, source or ToySource(), validation, lambda model: {"kind": "toy"}, **more
-    )
+    return Parts(model or toy_model(), objective, source or ToySource(), validation, described, **more)
 
 
 def toy_run(folder: Path, recipe: Recipe, parts: Parts | None = None, **how: Any) -> Outcome:

@@ -50,13 +50,11 @@ def show(
 
 def _print_one(model: str, config: Path | None, json: bool) -> None:
     from orrery.accounting.spec_tree import lines, tree
-    from orrery.nn.spec import to_json
-    from orrery.tuning import TRANSFORMS
+    from orrery.tuning import spec_json
 
     found = _find(model, config)
     if json:
-        transforms = {TRANSFORMS: [transform.as_json() for transform in found.transforms]} if found.transforms else {}
-        print(json_format.dumps({**to_json(found.spec), **transforms}, indent=1))
+        print(json_format.dumps(spec_json(found.spec, found.transforms), indent=1))
         return
     shown = tree(found.spec, model, found.transforms)
     if sys.stdout.isatty():

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
-    from orrery.tuning._description import TRANSFORMS, describe, refuse_transformed, refuse_untrainable
+    from orrery.tuning._description import TRANSFORMS, describe, refuse_transformed, refuse_untrainable, spec_json
     from orrery.tuning._linear import merge
     from orrery.tuning._registry import from_json, load_transform, names, register
     from orrery.tuning._transform import Transform
@@ -21,13 +21,14 @@ __all__ = [
     "refuse_transformed",
     "refuse_untrainable",
     "register",
+    "spec_json",
 ]
 
 
 __getattr__ = lazily(
     __name__,
     {
-        "_description": ("TRANSFORMS", "describe", "refuse_transformed", "refuse_untrainable"),
+        "_description": ("TRANSFORMS", "describe", "refuse_transformed", "refuse_untrainable", "spec_json"),
         "_linear": ("merge",),
         "_registry": ("from_json", "load_transform", "names", "register"),
         "_transform": ("Transform",),

@@ -1,12 +1,13 @@
 """What spec.json says of a model, and the refusal of a model of which it cannot say all."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.models.meta_device import build_on_meta
-from orrery.models.model import Model
+from orrery.models.model import Model, ModelSpec
 from orrery.nn.spec import to_json
 from orrery.tuning._transform import Transform
 
@@ -21,12 +22,16 @@ def describe(model: Model) -> dict[str, Any]:
         UsageError: the model has a tensor that these do not describe, or lacks one that they do.
     """
     described: Model = build_on_meta(model.spec)
-    listed: list[Transform] = list(model.transforms)
-    for transform in listed:
+    for transform in model.transforms:
         described = transform.apply(described)
     _compare(_tensors(model), _tensors(described))
-    transforms = {TRANSFORMS: [transform.as_json() for transform in listed]} if listed else {}
-    return {**to_json(model.spec), **transforms}
+    return spec_json(model.spec, model.transforms)
+
+
+def spec_json(spec: ModelSpec, transforms: Sequence[Transform]) -> dict[str, Any]:
+    """Return an architecture and its transforms, where there are any, as spec.json has them."""
+    listed = {TRANSFORMS: [transform.as_json() for transform in transforms]} if transforms else {}
+    return {**to_json(spec), **listed}
 
 
 def refuse_transformed(model: Model, what: str) -> None:
