@@ -147,7 +147,7 @@ def _every_head(c: Config, norm: ModuleSpec) -> dict[str, ModuleSpec]:
     return {
         "masked": _heads.masked(c, width, c.activation("hidden_act"), norm),
         **_heads.answers(c, dropout, pooler),
-        "token": TokenHead.Spec(labels=_heads.labels(c), transform=Dropout.Spec(rate=c["hidden_dropout_prob"])),
+        "token": TokenHead.Spec(transform=Dropout.Spec(rate=c["hidden_dropout_prob"]), **_heads.named(c)),
     }
 
 

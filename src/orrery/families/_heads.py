@@ -7,13 +7,18 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, rename
 from orrery.errors import ModelFileError
 from orrery.families._config import Config
-from orrery.families._keys import count, items, table
+from orrery.families._keys import count, items, table, text
 from orrery.nn.elementwise import Activation, Projection
 from orrery.nn.heads import LanguageModelHead, Pooler, SequenceHead, TokenHead
 from orrery.nn.residual import Chain, Dropout
 from orrery.nn.spec import ModuleSpec
 
-DEFAULTS: Mapping[str, Any] = {"architectures": items(), "id2label": table(), "num_labels": count(None)}
+DEFAULTS: Mapping[str, Any] = {
+    "architectures": items(),
+    "id2label": table(),
+    "num_labels": count(None),
+    "problem_type": text("", null=True),
+}
 """The keys that this reader uses; a family adds them to its own."""
 
 PURPOSES: Mapping[str, tuple[str, ...]] = {
@@ -31,6 +36,7 @@ EACH_TOKEN = (("classifier", "token.labels"), ("qa_outputs", "span.labels"))
 """The names of the heads for every token in the files of nearly every family, and ours."""
 
 _ENDS = ("weight", "bias")
+_PROBLEMS = {name: name for name in ("single_label_classification", "multi_label_classification", "regression")}
 
 
 def purpose(config: Mapping[str, Any], architecture: str) -> str:
@@ -94,6 +100,26 @@ def labels(c: Config) -> int:
     return len(named or ()) or counted or 2
 
 
+def named(c: Config) -> dict[str, Any]:
+    """Return what a configuration says of its labels: how many there are, and their names in order.
+
+    Raises:
+        ModelFileError: the names are not numbered from 0, or one is no text.
+    """
+    found = {int(key) if str(key).isdecimal() else key: name for key, name in (c["id2label"] or {}).items()}
+    if set(found) != set(range(len(found))) or not all(isinstance(name, str) for name in found.values()):
+        message = f"{c.family}: id2label = {str(c['id2label'])[:60]} does not name the labels 0 to {len(found) - 1}"
+        raise ModelFileError(message, "get the file again from its source")
+    names = tuple(found[number] for number in range(len(found)))
+    usual = tuple(f"LABEL_{number}" for number in range(len(names)))
+    return {"labels": labels(c), "names": () if names == usual else names}
+
+
+def of_row(c: Config) -> dict[str, Any]:
+    """Return the same with the kind of problem, for a head that answers for the whole row."""
+    return {**named(c), "problem": c.choose("problem_type", _PROBLEMS) if c["problem_type"] else ""}
+
+
 def transform(width: int, activation: str, *after: ModuleSpec, bias: bool = True) -> Chain.Spec:
     """Return what comes before a product with the labels: ``act(W x + b)``, often a norm after it."""
     return Chain.Spec(parts=(Projection.Spec(width=width, bias=bias), Activation.Spec(activation=activation), *after))
@@ -116,10 +142,8 @@ def answers(c: Config, dropout: float, pooler: ModuleSpec) -> dict[str, ModuleSp
     """
     dropped = Dropout.Spec(rate=dropout)
     return {
-        "sequence": SequenceHead.Spec(
-            labels=labels(c), pooler=Pooler.Spec(transform=Chain.Spec(parts=(pooler, dropped)))
-        ),
-        "token": TokenHead.Spec(labels=labels(c), transform=dropped),
+        "sequence": SequenceHead.Spec(pooler=Pooler.Spec(transform=Chain.Spec(parts=(pooler, dropped))), **of_row(c)),
+        "token": TokenHead.Spec(transform=dropped, **named(c)),
         "span": TokenHead.Spec(labels=2),
     }
 

@@ -65,7 +65,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
     heads = {
         "masked": _heads.masked(c, width, activation, norm),
         **_heads.answers(c, c["seq_classif_dropout"], _heads.transform(width, "relu")),
-        "token": TokenHead.Spec(labels=_heads.labels(c), transform=Dropout.Spec(rate=c["dropout"])),
+        "token": TokenHead.Spec(transform=Dropout.Spec(rate=c["dropout"]), **_heads.named(c)),
         "span": TokenHead.Spec(labels=2, transform=Dropout.Spec(rate=c["qa_dropout"])),
     }
     return Encoder.Spec(

@@ -153,8 +153,8 @@ def _all_heads(c: Config, norm: LayerNorm.Spec) -> dict[str, ModuleSpec]:
         "masked": LanguageModelHead.Spec(
             vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"], bias=c["decoder_bias"], transform=transform
         ),
-        "sequence": SequenceHead.Spec(labels=_heads.labels(c), pooler=pooler),
-        "token": TokenHead.Spec(labels=_heads.labels(c), transform=dropped),
+        "sequence": SequenceHead.Spec(pooler=pooler, **_heads.of_row(c)),
+        "token": TokenHead.Spec(transform=dropped, **_heads.named(c)),
         "span": TokenHead.Spec(labels=2, transform=dropped),
     }
 

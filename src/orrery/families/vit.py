@@ -92,7 +92,7 @@ def spec(config: Mapping[str, Any]) -> Encoder.Spec:
 def _answers(c: Config) -> Mapping[str, ModuleSpec]:
     pooler = _heads.transform(c["pooler_output_size"] or c["hidden_size"], c.activation("pooler_act"))
     known: Mapping[str, Mapping[str, ModuleSpec]] = {
-        ARCHITECTURE: {"sequence": SequenceHead.Spec(labels=_heads.labels(c))},
+        ARCHITECTURE: {"sequence": SequenceHead.Spec(**_heads.of_row(c))},
         "ViTModel": {"pooled": Pooler.Spec(transform=pooler)},
     }
     named = (c["architectures"] or [ARCHITECTURE])[0]

@@ -1,7 +1,7 @@
 """Heads: from the final stream to an answer."""
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -81,11 +81,12 @@ class TokenHead(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """The number of labels; ``transform`` comes before the product."""
+        """The number of labels and their names, where they have any; ``transform`` comes before the product."""
 
         labels: int
         bias: bool = True
         transform: ModuleSpec = Identity.Spec()
+        names: tuple[str, ...] = ()
 
         def build(self, width: int) -> "TokenHead":
             """Return the head."""
@@ -177,11 +178,17 @@ class SequenceHead(nn.Module):
 
     @spec
     class Spec(ModuleSpec):
-        """The number of labels and the pooler."""
+        """The number of labels, the pooler, and what the labels are.
+
+        ``names`` are theirs, where they have any; ``problem`` is what transformers calls the ``problem_type``: one
+        label a row, several, or a number. Empty, it is as there: a number for one label, else one of the labels.
+        """
 
         labels: int
         bias: bool = True
         pooler: Pooler.Spec = Pooler.Spec()
+        names: tuple[str, ...] = ()
+        problem: Literal["", "single_label_classification", "multi_label_classification", "regression"] = ""
 
         def build(self, width: int) -> "SequenceHead":
             """Return the head."""

@@ -45,9 +45,31 @@ def test_the_labels_are_those_with_a_name(config, labels, end):
     assert head.labels == labels
 
 
+def test_the_labels_keep_their_names_in_the_order_of_their_numbers():
+    config = {"id2label": {"1": "b", "0": "a", "10": "k", **{str(n): f"n{n}" for n in range(2, 10)}}}
+    (head,) = heads("bert", architectures=["BertForSequenceClassification"], **config).values()
+    assert head.names == ("a", "b", *(f"n{n}" for n in range(2, 10)), "k")
+
+
+def test_labels_called_by_their_numbers_have_no_names():
+    (head,) = heads(
+        "bert", architectures=["BertForTokenClassification"], id2label={0: "LABEL_0", 1: "LABEL_1"}
+    ).values()
+    assert head.names == ()
+
+
+@pytest.mark.parametrize("problem", ["regression", "multi_label_classification"])
+def test_a_row_says_what_its_labels_are(problem):
+    (head,) = heads("roberta", architectures=["RobertaForSequenceClassification"], problem_type=problem).values()
+    assert head.problem == problem
+
+
 @pytest.mark.parametrize(
     ("config", "named"),
     [
+        ({"id2label": {"0": "a", "2": "b"}}, "does not name the labels 0 to 1"),
+        ({"id2label": {"0": "a", "1": None}}, "does not name the labels 0 to 1"),
+        ({"problem_type": "guess"}, "problem_type"),
         ({"id2label": {"0": "a", "1": "b", "2": "c"}, "num_labels": 2}, "num_labels = 2, but id2label names 3"),
         ({"id2label": {}}, "id2label is empty"),
     ],
