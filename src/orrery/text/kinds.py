@@ -1,9 +1,13 @@
-"""The kinds of tokenizer that can be trained, and how many ids each has unless told otherwise."""
+"""The kinds of tokenizer that can be trained, their sizes unless told otherwise, and what can stand around texts."""
 
 from typing import Literal, get_args
 
 Kind = Literal["byte_bpe", "character", "word", "char_bpe", "wordpiece", "unigram", "bigram"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+
+Frame = Literal["bert", "roberta", "t5"]
+FRAMES: tuple[Frame, ...] = get_args(Frame)
+"""The families whose special tokens can be put around the texts of a trained tokenizer."""
 
 VOCABULARY: dict[Kind, int | None] = {
     "byte_bpe": 4096,

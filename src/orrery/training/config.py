@@ -23,7 +23,7 @@ from orrery.schema.numbers import (
     Share,
 )
 from orrery.schema.section import Section, kind_or
-from orrery.text.kinds import Kind
+from orrery.text.kinds import Frame, Kind
 
 RunName = Annotated[str, Field(pattern=r"^[\w][\w.-]*$", max_length=100)]
 MEASURES = (
@@ -81,11 +81,16 @@ class ModelSettings(Section):
 
 
 class TokenizerSettings(Section):
-    """Which tokenizer: one trained on the training text, or a file."""
+    """Which tokenizer: one trained on the training text, or a file.
+
+    ``frame`` gives a trained one the special tokens of a family, which ``vocabulary`` counts too: ``bert`` ([CLS] A
+    [SEP] B [SEP], [MASK]), ``roberta`` or ``t5`` (A </s>, sentinels).
+    """
 
     kind: Kind | None = None
     vocabulary: Several | None = None
     lowercase: bool = False
+    frame: Frame | None = None
     file: Path | None = None
 
     @model_validator(mode="after")
@@ -94,6 +99,8 @@ class TokenizerSettings(Section):
             raise PydanticCustomError("one_of", "exactly one of kind and file is needed")
         if self.file is not None and self.vocabulary is not None:
             raise PydanticCustomError("one_of", "a tokenizer from a file has its own vocabulary")
+        if self.file is not None and self.frame is not None:
+            raise PydanticCustomError("one_of", "a tokenizer from a file has its own special tokens")
         if self.lowercase and self.kind in (None, "byte_bpe"):
             reason = "a tokenizer from a file decides that itself" if self.file else "byte_bpe gives back every byte"
             raise PydanticCustomError("lowercase", "lowercase cannot be: {reason}", {"reason": reason})

@@ -1,0 +1,62 @@
+"""Control tokens for a tokenizer that was trained without them, and what a family puts around its texts."""
+
+import json
+from collections.abc import Callable, Mapping
+
+import tokenizers
+
+from orrery.errors import UsageError
+from orrery.text import frames
+from orrery.text.frames import Rule
+from orrery.text.kinds import Frame
+from orrery.text.tokenizer import Tokenizer
+
+SENTINELS = 100
+"""T5's: one for each span that a text may lose."""
+
+TOKENS: Mapping[Frame, Mapping[str, str]] = {
+    "bert": {"pad": "[PAD]", "class": "[CLS]", "separator": "[SEP]", "mask": "[MASK]"},
+    "roberta": {
+        "start": "<s>",
+        "end": "</s>",
+        "pad": "<pad>",
+        "mask": "<mask>",
+        "class": "<s>",
+        "separator": "</s>",
+    },
+    "t5": {"pad": "<pad>", "end": "</s>"},
+}
+"""The control tokens of a family, by their role."""
+
+_RULES: Mapping[Frame, Callable[[frames.Find], Rule | None]] = {
+    "bert": frames.of_bert,
+    "roberta": frames.of_roberta,
+    "t5": lambda find: frames.of_sentencepiece({"tokenizer_class": "T5Tokenizer"}, find),
+}
+
+
+def tokens_of(frame: Frame) -> list[str]:
+    """Return the control tokens that a family's texts need, in the order of their ids."""
+    sentinels = (f"<extra_id_{number}>" for number in range(SENTINELS if frame == "t5" else 0))
+    return list(dict.fromkeys((*TOKENS[frame].values(), *sentinels)))
+
+
+def framed_tokenizer(tokenizer: Tokenizer, frame: Frame) -> Tokenizer:
+    """Return a tokenizer with the control tokens of a family behind its vocabulary, and around texts as the family has.
+
+    ``bert``: ``[CLS] A [SEP] B [SEP]``; ``roberta``: ``<s> A </s></s> B </s>``; ``t5``: ``A </s> B </s>``, and a
+    hundred sentinels ``<extra_id_0>``. What is written in a text stays text.
+
+    Raises:
+        UsageError: the tokenizer puts tokens around texts already.
+    """
+    if tokenizer.frame("a", "a").ids != 2 * tokenizer.encode("a"):
+        raise UsageError("the tokenizer puts special tokens around texts already", "leave tokenizer.frame out")
+    engine = tokenizers.Tokenizer.from_str(json.dumps(tokenizer.definition))
+    added = [tokenizers.AddedToken(token, special=True, normalized=False) for token in tokens_of(frame)]
+    engine.add_special_tokens(added)
+    content = json.loads(engine.to_str())
+    rule = _RULES[frame](engine.token_to_id)
+    own = content.get("post_processor")
+    content["post_processor"] = rule if own is None else {"type": "Sequence", "processors": [own, rule]}
+    return Tokenizer(json.dumps(content, ensure_ascii=False), tokenizer.roles | TOKENS[frame])
