@@ -18,7 +18,15 @@ from orrery.errors import DataError, UsageError
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["Document", "corpus_fingerprint", "read_corpus", "read_pairs", "read_rows", "read_sentences"]
+__all__ = [
+    "Document",
+    "corpus_fingerprint",
+    "read_corpus",
+    "read_pairs",
+    "read_placed_rows",
+    "read_rows",
+    "read_sentences",
+]
 
 PYTHON_DOCS = "python-docs"
 COLUMN = "text"
@@ -67,11 +75,23 @@ def read_rows(
     All of ``columns`` must be there. Columns named "1", "2", ... say that a table has no line of names. Raises
     `DataError`.
     """
+    for _, row in read_placed_rows(source, columns, invalid=invalid, skip_bad=skip_bad):
+        yield row
+
+
+def read_placed_rows(
+    source: str | Path,
+    columns: Sequence[str] = (),
+    *,
+    invalid: Invalid = "error",
+    skip_bad: int = 0,
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (file:line, row) as `read_rows` does, for messages about what a row holds. Raises `DataError`."""
     _, files, own = locate(source)
     wanted = tuple(columns) or ((own,) if are_numbers((own,)) else ())
     for file in files:
-        for _, row in formats.read_rows(file, wanted, Faults(invalid, skip_bad)):
-            yield {name: row[name] for name in columns} if columns else row
+        for number, row in formats.read_rows(file, wanted, Faults(invalid, skip_bad)):
+            yield f"{file}:{number}", {name: row[name] for name in columns} if columns else row
 
 
 def read_sentences(source: str | Path, *, invalid: Invalid = "error", skip_bad: int = 0) -> Iterator[Sentence]:

@@ -10,7 +10,7 @@ import json
 import lzma
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -41,7 +41,8 @@ class SetFile:
 class DataSet:
     """A named set; ``corpora`` maps each part that can be read as text ("" the whole) to its file.
 
-    ``pairs`` maps each part that is parallel text to its two files; ``column`` is the column of the text.
+    ``pairs`` maps each part that is parallel text to its two files, ``tables`` each part that is rows of several
+    columns to its file; ``column`` is the column of the text, ``label`` that of what it is.
     """
 
     name: str
@@ -54,6 +55,8 @@ class DataSet:
     corpora: Mapping[str, str]
     pairs: Mapping[str, tuple[str, str]]
     files: tuple[SetFile, ...]
+    label: str | None = None
+    tables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_corpus(self) -> bool:
@@ -111,6 +114,8 @@ def find(name: str) -> DataSet:
 def corpus_files(name: str, part: str, folder: Path) -> tuple[Path, list[Path]]:
     """Return the data folder and the files of one corpus. Raises `DataError` where they are missing."""
     found = find(name)
+    if part in found.tables:
+        return folder, [present(folder, name, found.tables[part])]
     if part not in found.corpora:
         parts = ", ".join(f"{name}/{known}" if known else name for known in found.corpora)
         hint = f"it has: {parts}" if parts else "its tasks read it with their own loaders"

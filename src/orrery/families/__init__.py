@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
+    from orrery.families._answering import answering
     from orrery.families._registry import (
         Family,
         current_names,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Family",
+    "answering",
     "current_names",
     "defaults_of",
     "library_of",
@@ -32,4 +34,6 @@ __all__ = [
 ]
 
 
-__getattr__ = lazily(__name__, {"_registry": __all__})
+__getattr__ = lazily(
+    __name__, {"_answering": ("answering",), "_registry": [name for name in __all__ if name != "answering"]}
+)

@@ -52,6 +52,11 @@ class Encoder(Model):
             return {"ids" if isinstance(read, Tokens) else "images": read}
 
         @property
+        def segments(self) -> int:
+            """How many segments the embedding has a vector for."""
+            return self.embed.segments if isinstance(self.embed, SegmentedEmbedding.Spec) else 1
+
+        @property
         def answering(self) -> Stack.Spec:
             """The stack."""
             return self.stack

@@ -99,6 +99,11 @@ class ModelSpec(ModuleSpec):
         return first.vocabulary if isinstance(first, Tokens) else None
 
     @property
+    def segments(self) -> int:
+        """How many segments the model tells apart in a row."""
+        return 1
+
+    @property
     def target_vocabulary(self) -> int | None:
         """How many tokens the model tells apart in targets beside its source, where it writes such."""
         written = self.inputs.get("ids") if self.reads_source else None

@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING
 from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
+    from orrery.objectives._heads import NeededHead
     from orrery.objectives._objective import OBJECTIVES, Objective, Term, register
 
-__all__ = ["OBJECTIVES", "Objective", "Term", "register"]
+__all__ = ["OBJECTIVES", "NeededHead", "Objective", "Term", "register"]
 
 
-__getattr__ = lazily(__name__, {"_objective": __all__})
+__getattr__ = lazily(
+    __name__, {"_heads": ("NeededHead",), "_objective": ("OBJECTIVES", "Objective", "Term", "register")}
+)

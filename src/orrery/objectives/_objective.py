@@ -1,10 +1,11 @@
 """What an objective is: what it needs of a batch, and the terms of its loss, each a sum over a count."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from orrery.objectives._heads import NeededHead
 from orrery.schema.registry import Registry
 from orrery.schema.section import Section
 
@@ -53,6 +54,25 @@ class Objective(ABC):
     def of(cls, settings: Section) -> "Objective":
         """Return the objective that settings describe."""
         return cls(**{name: getattr(settings, name) for name in type(settings).model_fields if name != "kind"})
+
+    @classmethod
+    def measured(cls, settings: Any) -> Sequence[Mapping[str, Any]]:
+        """Return the settings of what is measured on examples held back, the one that decides first.
+
+        By default those that ``metrics`` names; an objective whose metrics depend on its settings says so here.
+        """
+        return [{"kind": name} for name in cls.metrics]
+
+    def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
+        """Return the head that it trains where the model may lack it; nothing where it trains the model's own.
+
+        Called once, before ``bind``. A model without it gets the one that its family publishes, else a new one beside
+        its own.
+
+        Args:
+            labels: how often each label of the data occurs, in the order of their numbers.
+        """
+        return None
 
     def config(self, tokenizer: "Tokenizer | None") -> dict[str, Any]:
         """Return what the objective decides of a new model's configuration, in Hugging Face's names: nothing."""

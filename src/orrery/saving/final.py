@@ -15,19 +15,18 @@ from orrery.training.config import Recipe
 def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
     """Return what writes the final model: the Hugging Face layout for a family, spec and own names for a spec."""
     base = None if assembly.base is None else assembly.base.stored
-    family = recipe.model.family if base is None else base.family
 
     def layout(model: Any, folder: Path) -> None:
         tokens = recipe.training.steps * assembly.batch_tokens
         card = {"name": recipe.name, "data": recipe.data.described, "tokens": tokens}
         beside = () if base is None else (base.generation or None, base.chat)
-        save_model(folder, model, str(family), assembly.config, assembly.required_tokenizer, card, *beside)
+        save_model(folder, model, str(assembly.family), assembly.config, assembly.required_tokenizer, card, *beside)
 
     def own(model: Any, folder: Path) -> None:
         save_own(folder, model, assembly.tokenizer)
 
-    # A published layout has no place for heads that a recipe adds, and its card begins with the tokenizer.
-    return own if family is None or recipe.model.heads or assembly.tokenizer is None else layout
+    # A published layout has no place for heads beside its own, and its card begins with the tokenizer.
+    return own if assembly.family is None else layout
 
 
 def sample_writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any], str] | None:

@@ -86,7 +86,11 @@ class Tokenizer:
 
         What is written in the texts stays text. Equal to what transformers gives for the saved tokenizer.
         """
-        return self._frame.around(self.encode(text), None if pair is None else self.encode(pair))
+        return self.around(self.encode(text), None if pair is None else self.encode(pair))
+
+    def around(self, first: Sequence[int], second: Sequence[int] | None = None) -> Framed:
+        """Return the ids of one text or of two with the special tokens of the family around them: `frame` of ids."""
+        return self._frame.around(first, second)
 
     def encode_parts(self, text: str) -> Iterator[list[int]]:
         """Yield the ids of ``text`` part by part, so that a text of any length needs little memory."""

@@ -1,6 +1,6 @@
 """From a recipe to what it names: data, tokenizer, batches, model and objective."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import nn
@@ -18,6 +18,7 @@ from orrery.training.building import Assembled, family_config, fitting, make_tok
 from orrery.training.config import Recipe
 from orrery.training.evaluate import Validation
 from orrery.training.loop import Parts
+from orrery.training.new_heads import settle, without_labels
 from orrery.tuning import describe
 
 
@@ -38,14 +39,17 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     needed = source.needs_tokenizer or recipe.tokenizer is not None
     tokenizer = make_tokenizer(recipe.tokenizer, source.texts(), base) if needed else None
     known = {} if tokenizer is None else {"vocab_size": tokenizer.size, **objective.config(tokenizer)}
-    config = family_config(recipe.model, base, **known)
-    spec = read_spec(recipe.model, config, base)
+    settled = settle(
+        recipe.model, base, family_config(recipe.model, base, **known), objective.needed_head(source.labels)
+    )
+    spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed)
     objective.bind(spec, tokenizer)
     refuse_missing(spec, source)
     if tokenizer is not None:
         fitting(spec, tokenizer.size, recipe.batches.length, begun=base is not None)
-    examples = source.examples(request(recipe, spec, tokenizer))
-    model, notes = prepared(spec.build(), recipe, objective, tokenizer, base)
+    examples = source.examples(request(recipe, spec, tokenizer, settled.names))
+    anew = without_labels(spec, settled.renewed)
+    model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, anew)
     parts = Parts(
         model=model,
         objective=objective,
@@ -59,7 +63,9 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         modules=owned(objective, model, recipe.seed),
         inputs=spec.inputs,
     )
-    return Assembled(parts, spec, tokenizer, examples.tokens, config, examples.batch_tokens, base)
+    family = recipe.model.family if base is None else base.stored.family
+    layout = None if settled.heads or tokenizer is None else family
+    return Assembled(parts, spec, tokenizer, examples.tokens, settled.config, examples.batch_tokens, base, layout)
 
 
 def owned(objective: Objective, model: nn.Module, seed: int) -> Mapping[str, nn.Module]:
@@ -77,7 +83,7 @@ def owned(objective: Objective, model: nn.Module, seed: int) -> Mapping[str, nn.
     return found
 
 
-def request(recipe: Recipe, spec: ModelSpec, tokenizer: Tokenizer | None) -> BatchRequest:
+def request(recipe: Recipe, spec: ModelSpec, tokenizer: Tokenizer | None, labels: Sequence[str] = ()) -> BatchRequest:
     """Return what the run asks of its data."""
     batches = recipe.batches
     return BatchRequest(
@@ -87,6 +93,8 @@ def request(recipe: Recipe, spec: ModelSpec, tokenizer: Tokenizer | None) -> Bat
         seed=recipe.seed,
         tokenizer=tokenizer,
         start=spec.first_token,
+        labels=labels,
+        segments=spec.segments,
         evaluation_batches=recipe.evaluation.batches,
     )
 

@@ -56,13 +56,16 @@ def with_heads(spec: ModelSpec, heads: Mapping[str, HeadSettings]) -> ModelSpec:
 
 
 @torch.no_grad()
-def take_weights(model: nn.Module, base: Base) -> list[str]:
+def take_weights(model: nn.Module, base: Base, anew: Sequence[str] = ()) -> list[str]:
     """Copy the weights of a model that exists, and return what to say: how many, which are new, which were left.
+
+    Those whose names begin with one of ``anew`` are not taken.
 
     Raises:
         UsageError: a tensor of the same name has another shape.
     """
     there, own = weights_of(base.stored.model), weights_of(model)
+    there = {name: tensor for name, tensor in there.items() if not name.startswith(tuple(anew))}
     for name in own.keys() & there.keys():
         if own[name].shape != there[name].shape:
             shapes = f"{list(there[name].shape)}, here {list(own[name].shape)}"

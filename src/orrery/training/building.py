@@ -1,14 +1,15 @@
 """From a recipe's model and tokenizer settings to a tokenizer, a spec that fits it, and a model with fresh weights."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from orrery.checkpoints.json_file import read_json
 from orrery.data.seeds import derive_seed
 from orrery.errors import DataError, UsageError
-from orrery.families import load_family
+from orrery.families import load_family, spec_of
 from orrery.models.dropout import pattern_dropout, with_dropout
+from orrery.models.heads import HeadSettings
 from orrery.models.initialise import initialise
 from orrery.models.kernel_choice import default_kernel, keeps_pattern
 from orrery.models.limits import check_memory, check_numbers
@@ -39,7 +40,7 @@ class Assembled:
 
     ``config`` is the family's configuration with what the tokenizer decides filled in; there is no tokenizer where the
     data need none; ``corpus_tokens`` counts the tokens of each corpus that are learned in an epoch, ``batch_tokens``
-    those of a batch, on average at most.
+    those of a batch, on average at most; ``family`` is the published layout that can hold the model, if one can.
     """
 
     parts: Parts
@@ -49,6 +50,7 @@ class Assembled:
     config: Mapping[str, Any]
     batch_tokens: int
     base: Base | None = None
+    family: str | None = None
 
     @property
     def required_tokenizer(self) -> Tokenizer:
@@ -100,16 +102,27 @@ def family_config(settings: ModelSettings, base: Base | None = None, **known: An
     return {**known, **settings.config} if base is None else dict(base.stored.config or {})
 
 
-def read_spec(settings: ModelSettings, config: Mapping[str, Any], base: Base | None = None) -> Any:
+def read_spec(
+    settings: ModelSettings,
+    config: Mapping[str, Any],
+    base: Base | None = None,
+    heads: Mapping[str, HeadSettings] | None = None,
+    *,
+    renamed: bool = False,
+) -> Any:
     """Return the spec of the recipe's family, file or base, with its heads and dropout, once it can be built.
+
+    ``heads`` are new ones, by default the recipe's; ``renamed`` says that ``config`` names another class than the base.
 
     Raises:
         ModelFileError: it describes no model, or one far beyond any other.
         MachineError: it is too large for this machine.
         UsageError: a new head has the name of another.
     """
+    heads = settings.heads if heads is None else heads
     if base is not None:
-        found = with_heads(base.stored.model.spec, settings.heads)
+        spec = spec_of(load_family(base.stored.family), config) if renamed else base.stored.model.spec
+        found = with_heads(spec, heads)
         found = found if settings.dropout is None else with_dropout(found, settings.dropout)
         check_memory(found, 2, str(base.stored.folder))
         return found
@@ -118,7 +131,7 @@ def read_spec(settings: ModelSettings, config: Mapping[str, Any], base: Base | N
     with describes_a_model(source):
         check_numbers(content, source)
         found = check_whole(from_json(content) if settings.spec else load_family(settings.family).spec(content))
-        found = with_heads(found if settings.dropout is None else with_dropout(found, settings.dropout), settings.heads)
+        found = with_heads(found if settings.dropout is None else with_dropout(found, settings.dropout), heads)
         check_memory(found, 2, source)
     return found
 
@@ -140,18 +153,24 @@ def fitting(found: Found, vocabulary: int, length: int, *, begun: bool = False) 
 
 
 def prepared(
-    model: Model, recipe: Recipe, objective: Objective, tokenizer: Tokenizer | None, base: Base | None = None
+    model: Model,
+    recipe: Recipe,
+    objective: Objective,
+    tokenizer: Tokenizer | None,
+    base: Base | None = None,
+    anew: Sequence[str] = (),
 ) -> tuple[Model, list[str]]:
     """Give a model the weights that it begins with and the kernel to train it with, and say what was done.
 
-    Fresh weights depend on the seed alone; over them come word vectors, or the weights of the base.
+    Fresh weights depend on the seed alone; over them come word vectors, or the weights of the base but those whose
+    names begin with one of ``anew``.
     """
     initialise(model, len(model.stack.blocks), derive_seed(recipe.seed, "weights"))
     if recipe.model.embeddings is not None:
         if tokenizer is None:
             raise UsageError("model.embeddings are vectors of words, and the data are none", "leave it out")
         initialise_embeddings(model, tokenizer, read_vectors(recipe.model.embeddings))
-    notes = [] if base is None else take_weights(model, base)
+    notes = [] if base is None else take_weights(model, base, anew)
     notes += freeze(model, recipe.model.freeze)
     kind, trained = name_of(recipe.objective_class), objective.heads(model.spec)
     notes += [

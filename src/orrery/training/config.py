@@ -291,8 +291,9 @@ class Recipe(Section):
     @property
     def measured(self) -> dict[str, MetricSettings]:
         """What is measured on examples held back, by name: the objective's metrics, then those asked for."""
-        usual = possible(self.objective_class.metrics, self.source_class.counts_bytes)
-        settings = [metric.Settings(kind=name) for name, metric in usual.items()]
+        usual = self.objective_class.measured(self.objective)
+        known = possible([each["kind"] for each in usual], self.source_class.counts_bytes)
+        settings = [known[each["kind"]].Settings(**each) for each in usual if each["kind"] in known]
         return {metric.label: metric for metric in (*settings, *self.evaluation.metrics)}
 
     @model_validator(mode="before")
@@ -343,7 +344,8 @@ class Recipe(Section):
             parts = {"metric": self.expect.metric[:100], "known": ", ".join(known)}
             raise PydanticCustomError("metric", "expect.metric {metric} is never measured here; known: {known}", parts)
         labels = [metric.label for metric in self.evaluation.metrics]
-        if twice := [name for name in labels if labels.count(name) > 1 or name in self.objective_class.metrics]:
+        usual = [each["kind"] for each in self.objective_class.measured(self.objective)]
+        if twice := [name for name in labels if labels.count(name) > 1 or name in usual]:
             message = "evaluation.metrics: {name} is measured already; give this one a name of its own"
             raise PydanticCustomError("metric", message, {"name": twice[0]})
         if self.evaluation.best is not None and self.evaluation.best not in self.measured:

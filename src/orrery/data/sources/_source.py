@@ -63,6 +63,8 @@ class BatchRequest:
         seed: of the run: the order of examples follows from it and the step.
         tokenizer: turns text into ids; ``None`` for a source that needs none.
         start: the token that a target begins with, where the model writes beside a source.
+        labels: the names of the labels in the order of their numbers, where the head that is trained has names.
+        segments: how many segments the model tells apart.
         evaluation_batches: the batches to measure on at most.
     """
 
@@ -72,6 +74,8 @@ class BatchRequest:
     seed: int
     tokenizer: "Tokenizer | None" = None
     start: int | None = None
+    labels: Sequence[str] = ()
+    segments: int = 1
     evaluation_batches: int | None = None
 
     @property
@@ -150,6 +154,11 @@ class Source(ABC):
     @abstractmethod
     def fingerprint(self) -> str:
         """What a resumed run must find again: a digest of the data."""
+
+    @property
+    def labels(self) -> Mapping[str, int]:
+        """How often each label occurs in training, in the order of their numbers; nothing where there are none."""
+        return {}
 
     def texts(self) -> Iterable[str]:
         """Return the texts of the training examples, for a tokenizer to be trained on."""

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from orrery.errors import UsageError
 from orrery.schema.registry import Registry
 from orrery.schema.section import Section
 
@@ -32,6 +33,17 @@ class Head(ABC):
     @abstractmethod
     def spec(settings: Any) -> "ModuleSpec":
         """Return the part of the architecture; its module takes the final stream and which tokens are real."""
+
+
+def counted(labels: int | None, kind: str) -> int:
+    """Return the number of labels.
+
+    Raises:
+        UsageError: neither the recipe nor the data say how many there are.
+    """
+    if labels is None:
+        raise UsageError(f"a head of kind {kind} has no number of labels", "give model.heads.NAME.labels")
+    return labels
 
 
 HEADS: Registry[Head] = Registry("head", "orrery.models.heads")

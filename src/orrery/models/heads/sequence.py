@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Literal
 
 from orrery.models.heads import Head, HeadSettings, register
+from orrery.models.heads._head import counted
 from orrery.schema.numbers import Positive
 
 if TYPE_CHECKING:
@@ -10,10 +11,15 @@ if TYPE_CHECKING:
 
 
 class SequenceSettings(HeadSettings):
-    """``labels`` scores for every row, from its first real token, its last, or the mean of all (``pool``)."""
+    """``labels`` scores for every row, from its first real token, its last, or the mean of all (``pool``).
+
+    An objective that learns labels fills in how many they are and their names.
+    """
 
     kind: Literal["sequence"] = "sequence"
-    labels: Positive
+    labels: Positive | None = None
+    names: tuple[str, ...] = ()
+    problem: str = ""
     pool: Literal["first", "last", "mean"] = "last"
 
 
@@ -29,4 +35,9 @@ class Sequence(Head):
         from orrery.nn.heads import First, Last, Mean, Pooler, SequenceHead
 
         pools = {"first": First(), "last": Last(), "mean": Mean()}
-        return SequenceHead.Spec(labels=settings.labels, pooler=Pooler.Spec(pool=pools[settings.pool]))
+        return SequenceHead.Spec(
+            labels=counted(settings.labels, settings.kind),
+            pooler=Pooler.Spec(pool=pools[settings.pool]),
+            names=settings.names,
+            problem=settings.problem,
+        )

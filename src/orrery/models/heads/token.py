@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Literal
 
 from orrery.models.heads import Head, HeadSettings, register
+from orrery.models.heads._head import counted
 from orrery.schema.numbers import Positive
 
 if TYPE_CHECKING:
@@ -10,10 +11,11 @@ if TYPE_CHECKING:
 
 
 class TokenSettings(HeadSettings):
-    """``labels`` scores for every token."""
+    """``labels`` scores for every token; an objective that learns labels fills in how many, and their names."""
 
     kind: Literal["token"] = "token"
-    labels: Positive
+    labels: Positive | None = None
+    names: tuple[str, ...] = ()
 
 
 @register
@@ -27,4 +29,4 @@ class Token(Head):
         """Return a linear head."""
         from orrery.nn.heads import TokenHead
 
-        return TokenHead.Spec(labels=settings.labels)
+        return TokenHead.Spec(labels=counted(settings.labels, settings.kind), names=settings.names)

@@ -1,0 +1,31 @@
+"""Texts as a model reads them: cut to a length, with the special tokens of the family around them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orrery.text.frames import Framed
+    from orrery.text.tokenizer import Tokenizer
+
+
+def fitted(
+    tokenizer: "Tokenizer", first: Sequence[int], second: Sequence[int] | None, length: int
+) -> tuple["Framed", bool]:
+    """Return the ids of a text, or of two, between the family's special tokens, and whether they had to be cut.
+
+    At most ``length`` tokens are left; of two texts the longer one loses its last tokens first, as transformers'
+    ``longest_first`` does.
+    """
+    around = len(tokenizer.around([], None if second is None else []).ids)
+    room = max(2 if second is not None else 1, length - around)
+    sizes = [len(first), 0 if second is None else len(second)]
+    cut = sum(sizes) > room
+    if cut:
+        shorter = min(sizes[0], sizes[1], room // 2)
+        sizes = [shorter, room - shorter] if sizes[0] <= sizes[1] else [room - shorter, shorter]
+    return tokenizer.around(first[: sizes[0]], None if second is None else second[: sizes[1]]), cut
+
+
+def cut_note(cut: int, of: int, what: str, length: int) -> list[str]:
+    """Say how many texts were cut; nothing where none was."""
+    return [f"{cut:,} of {of:,} {what} cut to batches.length, {length:,} tokens"] if cut else []

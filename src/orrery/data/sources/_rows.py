@@ -1,0 +1,91 @@
+"""What the sources of labelled rows share: a split by number, and examples made of encoded rows."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeVar
+
+from orrery.data.rows import Row, RowBatches, SequentialRows
+from orrery.data.sources import BatchRequest, Examples, HeldBack, SourceSettings
+from orrery.errors import DataError
+from orrery.schema.numbers import Count, Several
+from orrery.schema.section import Section
+
+NAME = "rows"
+"""What the rows are called in metrics and tables."""
+
+Record = TypeVar("Record")
+
+
+class EverySettings(Section):
+    """Each row whose number, counted from 1, is a multiple of ``every`` is held back."""
+
+    every: Several
+
+
+class RowsSettings(SourceSettings):
+    """Rows to learn from, and a file of their own or each n-th of them to validate on."""
+
+    train: str
+    val: str | None = None
+    split: EverySettings | None = None
+    invalid: Literal["error", "replace"] = "error"
+    skip_bad: Count = 0
+
+    @property
+    def described(self) -> str:
+        """The name of the file or set."""
+        return self.train
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether rows for validation are named."""
+        return self.val is not None or self.split is not None
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The rows."""
+        return (NAME,)
+
+
+def divided(settings: RowsSettings, read: Any) -> tuple[list[Any], list[Any]]:
+    """Return the records to train on and those held back; ``read`` reads a file.
+
+    Raises:
+        DataError: there is none to train on, or a split or a file for validation holds none.
+    """
+    train, held_back = list(read(settings.train)), []
+    if settings.split is not None:
+        every = settings.split.every
+        held_back = train[every - 1 :: every]
+        train = [record for number, record in enumerate(train, start=1) if number % every]
+    if settings.val is not None:
+        held_back += list(read(settings.val))
+    for source, records in ((settings.train, train), (settings.val or settings.train, held_back)):
+        if not records and (records is train or settings.holds_back):
+            raise DataError(f"{source}: 0 rows{'' if records is train else ' held back'}", "give a file that has some")
+    return train, held_back
+
+
+def fingerprint_of(records: Iterable[Any]) -> str:
+    """Return the sha256 over all records as Python writes them."""
+    digest = hashlib.sha256()
+    for record in records:
+        digest.update(repr(record).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def examples_of(
+    request: BatchRequest, train: Sequence[Row], held_back: Sequence[Row], notes: Sequence[str]
+) -> Examples:
+    """Return the batches of encoded rows."""
+    source = RowBatches(train, request.size, request.seed)
+    tokens = int(source.lengths.sum())
+    windows = SequentialRows(held_back, request.size) if held_back else None
+    return Examples(
+        train=source,
+        held_back=None if windows is None else HeldBack(windows, request.limited(len(windows))),
+        tokens={NAME: tokens},
+        batch_tokens=round(tokens / len(train) * request.size),
+        epochs=lambda step: {NAME: step * request.size / source.rows_per_epoch},
+        notes=notes,
+    )

@@ -1,0 +1,41 @@
+"""The configuration of a family's own classifier, tagger or reader, given that of its language model."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orrery.errors import ModelFileError
+from orrery.families._registry import load_family
+
+_ENDS = {"sequence": "ForSequenceClassification", "token": "ForTokenClassification", "span": "ForQuestionAnswering"}
+_LANGUAGE_MODEL = "ForMaskedLM"
+
+
+def answering(
+    family: str, config: Mapping[str, Any], kind: str, labels: int, names: Sequence[str] = (), problem: str = ""
+) -> dict[str, Any] | None:
+    """Return the configuration of the class that a family publishes for a kind of answers; nothing where it has none.
+
+    Args:
+        family: its name.
+        config: a configuration of the family, whatever its class.
+        kind: ``sequence``, ``token`` or ``span``.
+        labels: how many there are.
+        names: what they are called.
+        problem: the ``problem_type``.
+    """
+    rules = load_family(family)
+    if not rules.ARCHITECTURE.endswith(_LANGUAGE_MODEL):
+        return None
+    names = names or [f"LABEL_{number}" for number in range(labels)]
+    told: dict[str, Any] = {
+        "architectures": [rules.ARCHITECTURE.removesuffix(_LANGUAGE_MODEL) + _ENDS[kind]],
+        "id2label": {str(number): name for number, name in enumerate(names)},
+        "label2id": {name: number for number, name in enumerate(names)},
+    }
+    kept = {key: value for key, value in config.items() if key not in ("num_labels", "problem_type")}
+    found = {**kept, **told, **({"problem_type": problem} if problem else {})}
+    try:
+        rules.spec(found)
+    except ModelFileError:
+        return None
+    return found

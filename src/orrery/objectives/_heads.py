@@ -1,0 +1,39 @@
+"""The head that an objective trains, as it asks for it: the model's own, or a new one."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from orrery.errors import UsageError
+
+if TYPE_CHECKING:
+    from orrery.models.model import ModelSpec
+
+
+@dataclass(frozen=True)
+class NeededHead:
+    """A head that a model gets where it has none of this name.
+
+    Attributes:
+        name: what it is called.
+        kind: one answer a row (``sequence``), one a token (``token``), or the two ends of an answer (``span``).
+        labels: how many numbers it gives.
+        names: what they are called, where they are labels.
+        problem: of a row, what transformers calls the ``problem_type``.
+    """
+
+    name: str
+    kind: Literal["sequence", "token", "span"]
+    labels: int
+    names: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def refuse_headless(spec: "ModelSpec", name: str, objective: str) -> None:
+    """Refuse a model without the head that an objective trains.
+
+    Raises:
+        UsageError: it has none of this name.
+    """
+    if name not in spec.head_names:
+        known = ", ".join(spec.head_names) or "none"
+        raise UsageError(f"the objective {objective} trains the head {name}, the model has {known}", "name one it has")

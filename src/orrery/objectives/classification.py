@@ -1,0 +1,103 @@
+"""Classification: one label for each row."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from orrery.objectives import NeededHead, Objective, Term, register
+from orrery.objectives._heads import refuse_headless
+from orrery.schema.numbers import Fraction
+from orrery.schema.section import Section
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from orrery.models.inputs import Batch
+    from orrery.models.model import ModelSpec
+    from orrery.text.tokenizer import Tokenizer
+
+TERM = "label"
+
+
+@register
+class Classification(Objective):
+    """``-w_y log p(y | x)`` in nats, summed over rows; ``p = softmax(head(x))``.
+
+    The weights ``w`` are 1, or with ``balanced`` those of King and Zeng 2001, ``rows / (labels * rows of the label)``,
+    whose mean over the training rows is 1. A batch has what the model reads, and ``labels`` [B].
+
+    Differs from torch's cross entropy with weights, which divides by the weights of the batch and not by its rows: here
+    the gradient of a batch is the same however it is split.
+    """
+
+    class Settings(Section):
+        """``head`` is trained; ``class_weights: balanced`` lets each label count alike, however often it occurs."""
+
+        kind: Literal["classification"] = "classification"
+        head: str = "sequence"
+        label_smoothing: Fraction = 0.0
+        class_weights: Literal["balanced"] | None = None
+
+    needs = ("ids", "labels")
+
+    def __init__(
+        self, head: str = "sequence", label_smoothing: float = 0.0, class_weights: Literal["balanced"] | None = None
+    ) -> None:
+        self.head, self.label_smoothing, self.class_weights = head, label_smoothing, class_weights
+        self.label_counts: Mapping[str, int] = {}
+        self.weights: tuple[float, ...] | None = None
+
+    @classmethod
+    def measured(cls, settings: Any) -> tuple[Mapping[str, Any], ...]:
+        """Return accuracy, which decides, and the loss."""
+        return ({"kind": "accuracy", "head": settings.head, "field": "labels"}, {"kind": "loss"})
+
+    def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
+        """Return a head with one label for each that occurs."""
+        self.label_counts = labels
+        return NeededHead(self.head, "sequence", len(labels), tuple(labels), "single_label_classification")
+
+    def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
+        """Take the weights of the labels in the order of the head.
+
+        Raises:
+            UsageError: the model lacks the head.
+        """
+        refuse_headless(spec, self.head, "classification")
+        if self.class_weights is not None:
+            own: Any = spec
+            rows = sum(self.label_counts.values())
+            counts = [self.label_counts.get(name, 0) for name in own.heads[self.head].names]
+            self.weights = tuple(rows / (len(counts) * count) if count else 0.0 for count in counts)
+
+    def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
+        """Return the head."""
+        return (self.head,)
+
+    def counts(self, batch: "Batch") -> dict[str, int]:
+        """Count the rows."""
+        return {TERM: len(batch["labels"])}
+
+    def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
+        """Return the summed cross entropy of the rows."""
+        import torch
+
+        labels_B = batch["labels"]
+        weight = None if self.weights is None else torch.tensor(self.weights, device=labels_B.device)
+
+        def summed(head: "nn.Module", x_BLD: "Tensor", real_BL: "Tensor | None") -> "Tensor":
+            logits_BN = head(x_BLD, real_BL)
+            wide_BN = logits_BN if logits_BN.dtype == torch.float64 else logits_BN.float()
+            return torch.nn.functional.cross_entropy(
+                wide_BN,
+                labels_B,
+                weight=None if weight is None else weight.to(wide_BN.dtype),
+                reduction="sum",
+                label_smoothing=self.label_smoothing,
+            )
+
+        (total,) = model(batch, {self.head: summed}).values()
+        return {TERM: Term(total, len(labels_B))}
+
+    def evaluated(self) -> "Classification":
+        """Return the objective without label smoothing and weights."""
+        return Classification(self.head)

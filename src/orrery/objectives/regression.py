@@ -1,0 +1,67 @@
+"""Regression: a number for each row."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from orrery.objectives import NeededHead, Objective, Term, register
+from orrery.objectives._heads import refuse_headless
+from orrery.schema.section import Section
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from orrery.models.inputs import Batch
+    from orrery.models.model import ModelSpec
+    from orrery.text.tokenizer import Tokenizer
+
+TERM = "squared_error"
+
+
+@register
+class Regression(Objective):
+    """``(y - head(x))^2``, the mean over rows. A batch has what the model reads, and ``labels`` [B], numbers."""
+
+    class Settings(Section):
+        """``head`` is trained."""
+
+        kind: Literal["regression"] = "regression"
+        head: str = "sequence"
+
+    needs = ("ids", "labels")
+
+    def __init__(self, head: str = "sequence") -> None:
+        self.head = head
+
+    def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
+        """Return a head with one number."""
+        return NeededHead(self.head, "sequence", 1, (), "regression")
+
+    def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
+        """Refuse a model without the head.
+
+        Raises:
+            UsageError: it has none of this name.
+        """
+        refuse_headless(spec, self.head, "regression")
+
+    def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
+        """Return the head."""
+        return (self.head,)
+
+    def counts(self, batch: "Batch") -> dict[str, int]:
+        """Count the rows."""
+        return {TERM: len(batch["labels"])}
+
+    def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
+        """Return the summed squared error."""
+        import torch
+
+        wanted_B = batch["labels"]
+
+        def summed(head: "nn.Module", x_BLD: "Tensor", real_BL: "Tensor | None") -> "Tensor":
+            found_B = head(x_BLD, real_BL).squeeze(-1)
+            wide_B = found_B if found_B.dtype == torch.float64 else found_B.float()
+            return (wide_B - wanted_B).square().sum()
+
+        (total,) = model(batch, {self.head: summed}).values()
+        return {TERM: Term(total, len(wanted_B))}
