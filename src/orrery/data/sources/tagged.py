@@ -1,0 +1,132 @@
+"""Tagged sentences: each word has a label, which its first token is trained to give."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from orrery.data.documents import unknown_share
+from orrery.data.labelled import counted
+from orrery.data.sources import BatchRequest, Examples, Source, register
+from orrery.data.sources._rows import RowsSettings, divided, fingerprint_of
+from orrery.data.tagged import Tagged, read_tagged
+from orrery.errors import DataError
+
+if TYPE_CHECKING:
+    from orrery.data.rows import Row
+    from orrery.text.tokenizer import Tokenizer
+
+
+class TaggedSettings(RowsSettings):
+    """Which sentences: CoNLL-U or BIO files, of which ``layer`` names the annotation, or rows with two lists.
+
+    By default the layer is the tags of a BIO file and the upos of CoNLL-U. ``words`` and ``tags`` are the columns of
+    rows; what is not named is found by its name.
+    """
+
+    kind: Literal["tagged"] = "tagged"
+    layer: Literal["tags", "upos", "xpos", "deprels", "lemmas"] | None = None
+    words: str | None = None
+    tags: str | None = None
+
+
+@register
+class TaggedSource(Source):
+    """Tagged sentences; ``targets`` [B, L] has a word's label at its first token and -100 elsewhere."""
+
+    Settings = TaggedSettings
+    gives = ("ids", "real", "targets")
+    must_be_read = ("targets",)
+    batch_kinds = ("padded",)
+    needs_tokenizer = gives_text = True
+
+    def __init__(self, train: Sequence[Tagged], held_back: Sequence[Tagged]) -> None:
+        self.train, self.held_back = train, held_back
+
+    @classmethod
+    def read(cls, settings: TaggedSettings) -> "TaggedSource":
+        """Read the sentences.
+
+        Raises:
+            DataError: one has no labels, all words have the same, or one held back has a label of its own.
+        """
+
+        def read(source: str) -> Iterable[Tagged]:
+            how: dict[str, Any] = {"words": settings.words, "tags": settings.tags}
+            return read_tagged(source, settings.layer, **how, invalid=settings.invalid, skip_bad=settings.skip_bad)
+
+        found = cls(*divided(settings, read))
+        found._check(settings.train)
+        return found
+
+    def _check(self, source: str) -> None:
+        known = self.labels
+        if len(known) < 2:
+            only = next(iter(known), "")
+            raise DataError(f"{source}: every word is labelled {only!r}: there is nothing to tell apart", "add others")
+        for sentence in self.held_back:
+            if unknown := [tag for tag in sentence.tags if tag not in known]:
+                hint = f"known: {', '.join(list(known)[:20])}; add sentences with it to the training file"
+                raise DataError(f"{sentence.where}: the label {unknown[0]!r} occurs in no training sentence", hint)
+
+    @property
+    def labels(self) -> Mapping[str, int]:
+        """How often each label occurs in training."""
+        return counted([sentence.tags for sentence in self.train])
+
+    @property
+    def fingerprint(self) -> str:
+        """The sha256 of all sentences in their order, those held back too."""
+        return fingerprint_of((sentence.words, sentence.tags) for sentence in (*self.train, *self.held_back))
+
+    def texts(self) -> Iterable[str]:
+        """Return the training sentences, a blank between words."""
+        return (" ".join(sentence.words) for sentence in self.train)
+
+    def examples(self, request: BatchRequest) -> Examples:
+        """Encode the sentences, cut those that are too long into several rows, and make batches."""
+        from orrery.data.sources._rows import examples_of
+
+        train, notes = encoded(request, self.train, "training")
+        others, more = encoded(request, self.held_back, "held-back")
+        unknown = unknown_share(request.required_tokenizer, [row["ids"] for row in train])
+        return examples_of(request, train, others, (*notes, *more, *unknown))
+
+
+def encoded(request: BatchRequest, sentences: Sequence[Tagged], what: str) -> "tuple[list[Row], list[str]]":
+    """Return the rows of sentences, and what to say: how many were cut, and how many words have no token."""
+    from orrery.data.words import NONE, tokenise_words
+
+    tokenizer, numbers = request.required_tokenizer, {name: n for n, name in enumerate(request.labels)}
+    rows: list[Row] = []
+    words = lost = cut = 0
+    for sentence in sentences:
+        tokenised = tokenise_words(tokenizer, sentence.words)
+        tags = [numbers[tag] for tag in sentence.tags]
+        own = rows_of(tokenizer, tokenised.ids, tokenised.firsts, tags, request.length)
+        words, lost, cut = words + len(sentence.words), lost + tokenised.firsts.count(NONE), cut + (len(own) > 1)
+        rows += own
+    notes = [f"{cut:,} {what} sentences are longer than {request.length:,} tokens: several rows each"] if cut else []
+    return rows, notes + ([f"{lost:,} of {words:,} {what} words have no token: not learned"] if lost else [])
+
+
+def rows_of(
+    tokenizer: "Tokenizer", ids: Sequence[int], firsts: Sequence[int], tags: Sequence[int], length: int
+) -> "list[Row]":
+    """Return the rows of one sentence: pieces of at most ``length`` tokens between the special tokens."""
+    from orrery.data.batches import IGNORE
+    from orrery.data.words import NONE, pieces_of
+
+    marked = tokenizer.around([NONE]).ids
+    before, after = marked.index(NONE), len(marked) - marked.index(NONE) - 1
+    targets = [IGNORE] * len(ids)
+    for place, tag in zip(firsts, tags, strict=True):
+        if place != NONE:
+            targets[place] = tag
+    pieces = [tokens for _, tokens in pieces_of(firsts, len(ids), max(1, length - before - after))]
+    return [
+        {
+            "ids": tokenizer.around(ids[piece.start : piece.stop]).ids,
+            "targets": [*[IGNORE] * before, *targets[piece.start : piece.stop], *[IGNORE] * after],
+        }
+        for piece in pieces
+        if len(piece)
+    ]

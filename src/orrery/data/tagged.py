@@ -1,0 +1,105 @@
+"""Sentences whose words have labels: CoNLL-U and BIO files, and rows with a list of words and a list of labels."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orrery.data.corpora import locate, read_placed_rows, read_sentences
+from orrery.data.files import Invalid, bad_record
+from orrery.data.formats import SENTENCES, format_of
+from orrery.data.records import Sentence
+from orrery.errors import DataError
+
+LAYERS = ("tags", "upos", "xpos", "deprels", "lemmas")
+"""Annotations of the words of a sentence, the usual one of a file first."""
+
+WORDS = ("words", "tokens", "text")
+TAGS = ("tags", "ner_tags", "pos_tags", "labels", "upos")
+"""Names of the columns of rows, the likeliest first."""
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """The words of a sentence, the label of each, and where it stands."""
+
+    where: str
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+def read_tagged(
+    source: str | Path,
+    layer: str | None = None,
+    *,
+    words: str | None = None,
+    tags: str | None = None,
+    invalid: Invalid = "error",
+    skip_bad: int = 0,
+) -> Iterator[Tagged]:
+    """Yield the sentences of a source.
+
+    Args:
+        source: a file or a named set.
+        layer: which annotation of a CoNLL-U or BIO file; by default the tags of a BIO file, else upos.
+        words: the column of rows with the words, found by its name where it is not said.
+        tags: the column of rows with the labels, likewise.
+        invalid: what is done with bytes that are no UTF-8.
+        skip_bad: so many bad sentences are left out.
+
+    Raises:
+        DataError: a file without the layer or the columns, or words and labels of different number.
+    """
+    _, files, _ = locate(source)
+    if any(format_of(file) in SENTENCES for file in files):
+        for sentence in read_sentences(source, invalid=invalid, skip_bad=skip_bad):
+            yield _of_sentence(str(source), sentence, layer)
+        return
+    left = skip_bad
+    columns: tuple[str, str] | None = None
+    for where, row in read_placed_rows(source, invalid=invalid, skip_bad=skip_bad):
+        columns = columns or _columns(where, row, words, tags)
+        try:
+            yield _of_row(where, row, *columns)
+        except DataError:
+            left -= 1
+            if left < 0:
+                raise
+
+
+def _of_sentence(source: str, sentence: Sentence, layer: str | None) -> Tagged:
+    own = {name: getattr(sentence, name) for name in LAYERS}
+    wanted = layer or next((name for name, values in own.items() if values), LAYERS[0])
+    if not own.get(wanted):
+        there = ", ".join(name for name, values in own.items() if values) or "none"
+        message = f"{source}:{sentence.line}: the words have no {wanted}; annotated are: {there}"
+        raise DataError(message, "name another with data.layer")
+    return Tagged(f"{source}:{sentence.line}", sentence.words, own[wanted])
+
+
+def _columns(where: str, row: Mapping[str, Any], words: str | None, tags: str | None) -> tuple[str, str]:
+    found = words or next((name for name in WORDS if name in row), None)
+    labels = tags or next((name for name in TAGS if name in row and name != found), None)
+    for what, name in (("words", found), ("tags", labels)):
+        if name is None or name not in row:
+            message = f"{where}: no column of {what}{'' if name is None else f' called {name!r}'}"
+            raise DataError(message, f"it has {', '.join(row)[:200]}; name one with data.{what}")
+    assert found is not None
+    assert labels is not None
+    return found, labels
+
+
+def _of_row(where: str, row: Mapping[str, Any], words: str, tags: str) -> Tagged:
+    lists: list[Sequence[Any]] = []
+    for name in (words, tags):
+        value = row[name].split() if isinstance(row[name], str) else row[name]
+        if not isinstance(value, list | tuple) or not value:
+            raise bad_record(where, f"column {name!r} is no list of words or labels: {str(row[name])[:60]!r}")
+        lists.append(value)
+    if len(lists[0]) != len(lists[1]):
+        raise bad_record(where, f"{len(lists[0])} words in {words!r}, {len(lists[1])} labels in {tags!r}")
+    if wrong := [value for value in lists[0] if not isinstance(value, str) or not value.strip()]:
+        raise bad_record(where, f"{wrong[0]!r} is no word")
+    if wrong := [value for value in lists[1] if not isinstance(value, str | int) or not str(value).strip()]:
+        raise bad_record(where, f"{wrong[0]!r} is no label")
+    return Tagged(where, tuple(lists[0]), tuple(str(value).strip() for value in lists[1]))
