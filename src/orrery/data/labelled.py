@@ -9,7 +9,7 @@ from typing import Any, Literal
 from orrery.data import sets
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record
-from orrery.data.readers.columns import text_of
+from orrery.data.readers.columns import check_columns, text_of
 from orrery.errors import DataError
 
 PAIRS = (
@@ -77,7 +77,9 @@ def find_columns(source: str | Path, asked: Mapping[str, str | None], *, labelle
     name = str(source).partition("/")[0]
     if name in sets.SETS and not Path(source).exists():
         text, label = text or sets.SETS[name].column, label or sets.SETS[name].label
-    names = list(_first(source, tuple(filter(None, (text, pair, label)))))
+    named = tuple(name for name in (text, pair, label) if name)
+    names = list(_first(source, named))
+    check_columns(str(source), names, named)
     if text is None and pair is None:
         text, pair = next((both for both in PAIRS if set(both) <= set(names)), (None, None))
     label = label or next((known for known in LABELS if known in names and known not in (text, pair)), None)

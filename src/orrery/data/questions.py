@@ -71,7 +71,7 @@ def _rows(
 def _nested(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]] | None:
     """Return the questions of a file of SQuAD, or nothing for another one."""
     with open_text(file) as stream:
-        if not stream.peek(1)[:1] == b"{":  # type: ignore[attr-defined]
+        if stream.peek(1)[:1] != b"{":  # type: ignore[attr-defined]
             return None
         try:
             content = json.load(stream)

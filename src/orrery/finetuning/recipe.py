@@ -1,0 +1,177 @@
+"""A recipe for a task: length, batch, steps and rate found from the data and the model."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from orrery.data.sources import SOURCES
+from orrery.errors import UsageError
+from orrery.finetuning import TASKS, Task
+from orrery.schema.registry import settings_of
+from orrery.text.tokenizer import Tokenizer
+from orrery.training.begin import Base, base_of
+from orrery.training.config import ModelSettings, Recipe
+from orrery.training.recipes import check_recipe, flatten, overridden
+
+Mode = Literal["full", "frozen", "partial"]
+
+MEASURED = 2000
+"""Training rows whose tokens are counted to choose the length."""
+SHARE = 0.98
+"""Of the rows that stay whole."""
+LONGEST = 512
+"""Tokens of a row unless a flag asks for more: attention costs the square."""
+RATE = 5e-5
+"""For a model as wide as BERT's base; a narrower one learns in larger steps."""
+ROWS_IN_ALL = 60_000
+"""Rows seen in all, in 3 to 20 epochs."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a fine-tuning.
+
+    Attributes:
+        task: its name.
+        model: where it begins: a run, a checkpoint, a folder.
+        train: the file or named set to learn from.
+        val: the file or named set to validate on; without one each tenth row is held back.
+        columns: columns of the data by the name of the setting.
+        mode: what learns: the whole model, its head alone (``frozen``), or its last blocks too (``partial``).
+        blocks: how many of the last blocks learn in the mode ``partial``.
+        scratch: whether the model begins with fresh weights and has only the shape and the tokenizer of ``model``.
+        name: of the run.
+    """
+
+    task: str
+    model: str
+    train: str
+    val: str | None = None
+    columns: Mapping[str, str] = ()  # type: ignore[assignment]
+    mode: Mode = "full"
+    blocks: int | None = None
+    scratch: bool = False
+    name: str | None = None
+
+
+def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Recipe:
+    """Return the recipe that fits data and model, with what the environment and the flags change.
+
+    Raises:
+        UsageError: there is no such task, or the model cannot learn it.
+        DataError: the data cannot be read.
+        ModelFileError: there is no model.
+    """
+    task = TASKS.find(asked.task.replace("-", "_"))
+    base = base_of(ModelSettings.model_validate({"from": asked.model}))
+    assert base is not None
+    data = task.data(asked.train, asked.val, dict(asked.columns))
+    source = SOURCES.find(task.source).read(settings_of(SOURCES.find(task.source)).model_validate(data))
+    tokenizer = base.stored.tokenizer
+    if tokenizer is None:
+        raise UsageError(f"{base.stored.folder} has no tokenizer", "put its tokenizer.json into the folder")
+    chosen = flatten(overridden({}, overrides, environment))
+    rows, length = measured(task, source, tokenizer, base.stored.model.spec.context)
+    values = {
+        "name": asked.name or f"{asked.task}-{_short(asked.train)}",
+        "model": model_section(asked, base, task),
+        **({"tokenizer": {"file": str(_tokenizer_file(base))}} if asked.scratch else {}),
+        "data": data,
+        "objective": task.objective,
+        **_training(asked, rows, length, base.stored.model.spec.width, chosen),
+    }
+    return check_recipe(overridden(values, overrides, environment), asked.train)
+
+
+def measured(task: type[Task], source: Any, tokenizer: Tokenizer, context: int) -> tuple[int, int]:
+    """Return the number of training rows, and the length that leaves nearly all of them whole."""
+    rows = list(task.texts(source))
+    every = max(1, len(rows) // MEASURED)
+    lengths = sorted(map(sum, zip(*_lengths(tokenizer, list(islice(rows, 0, None, every))), strict=True)))
+    longest = lengths[min(len(lengths) - 1, math.ceil(SHARE * len(lengths)))]
+    around = len(tokenizer.around([], []).ids)
+    return len(rows), min(context, LONGEST, 8 * math.ceil((longest + around) / 8))
+
+
+def _lengths(tokenizer: Tokenizer, rows: Sequence[tuple[str, ...]]) -> Iterable[list[int]]:
+    """Return the tokens of the first texts of all rows, of the second, and so on."""
+    for texts in zip(*rows, strict=True):
+        yield [len(ids) for ids in tokenizer.encode_batch(texts)]
+
+
+def model_section(asked: Request, base: Base, task: type[Task]) -> dict[str, Any]:
+    """Return the section ``model`` of the recipe.
+
+    Raises:
+        UsageError: a new model of the same shape cannot be described, or the mode asks for blocks that are not there.
+    """
+    if not asked.scratch:
+        return {"from": asked.model, "freeze": list(frozen(asked, base))}
+    if base.stored.family is None or base.stored.config is None:
+        message = f"{base.stored.folder} does not say of which family it is: no new model of its shape can be made"
+        raise UsageError(message, "leave --scratch out, or write a recipe with model.family")
+    dropped = ("architectures", "id2label", "label2id", "num_labels", "problem_type", "dtype", "model_type")
+    config = {key: value for key, value in base.stored.config.items() if key not in dropped}
+    return {"family": base.stored.family, "config": config}
+
+
+def frozen(asked: Request, base: Base) -> list[str]:
+    """Return the patterns of the parameters that stay as they are.
+
+    Raises:
+        UsageError: the model has fewer blocks than are to learn.
+    """
+    if asked.mode == "full":
+        return []
+    names = [name for name, _ in base.stored.model.named_parameters(remove_duplicate=False)]
+    parts = dict.fromkeys(name.partition(".")[0] for name in names)
+    kept = [f"{part}.*" for part in parts if part != "heads"]
+    if asked.mode == "frozen":
+        return kept
+    count = len(base.stored.model.stack.blocks)
+    learning = 1 if asked.blocks is None else asked.blocks
+    if not 1 <= learning < count:
+        raise UsageError(f"{learning} of {count} blocks to learn", f"give a number from 1 to {count - 1}")
+    stacks = [f"stack.blocks.{number}.*" for number in range(count - learning)]
+    return [pattern for pattern in kept if pattern not in ("stack.*", "head.*")] + stacks
+
+
+def _training(asked: Request, rows: int, length: int, width: int, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return batches, steps, rate and when to measure; what follows from the steps follows those that are chosen."""
+    size = _number(chosen.get("batches.size")) or (32 if length <= 256 else 16)
+    epochs = min(20, max(3, round(ROWS_IN_ALL / rows)))
+    steps = _number(chosen.get("training.steps")) or max(60, math.ceil(epochs * rows / size))
+    every = max(1, steps // min(10, epochs))
+    rate = 1e-3 if asked.mode == "frozen" or asked.scratch else min(1e-3, RATE * 768 / width)
+    return {
+        "batches": {"kind": "padded", "length": length, "size": size},
+        "training": {
+            "steps": steps,
+            "optimizer": {"kind": "adamw", "rate": float(f"{rate:.1e}"), "betas": [0.9, 0.999], "weight_decay": 0.01},
+            "schedule": {"kind": "linear", "warmup": steps // 10},
+        },
+        "evaluation": {"every": every},
+        "checkpoints": {"every": every, "keep": 1},
+        "logging": {"every": max(1, every // 5)},
+    }
+
+
+def _number(value: Any) -> int | None:
+    """Return a number that a flag gives; another value is refused where the recipe is checked."""
+    return value if type(value) is int and value > 0 else None
+
+
+def _short(source: str) -> str:
+    """Return a name for a run, of the name of its data."""
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in source.rsplit(".", 1)[0].strip("/"))[-60:].strip(
+        "-."
+    )
+
+
+def _tokenizer_file(base: Base) -> Any:
+    """Return the tokenizer.json of a model, in its folder or in that of its run."""
+    folder = base.stored.folder
+    places = [place / "tokenizer.json" for place in (folder, folder.parent, folder.parent.parent)]
+    return next(place for place in places if place.is_file())

@@ -1,0 +1,173 @@
+"""Labelled texts: which columns are found, what a row must have, and the rows that a model is given."""
+
+import json
+
+import pytest
+import torch
+
+from orrery.data.labelled import Columns, counted, find_columns, read_labelled
+from orrery.data.sources import BatchRequest
+from orrery.data.sources.labelled import LabelledSettings, LabelledSource
+from orrery.errors import DataError
+from orrery.text.special import framed_tokenizer
+from orrery.text.train import train_tokenizer
+
+
+def table(tmp_path, text, name="rows.csv"):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    text = "good bad film the a very it was and not one two three"
+    return framed_tokenizer(train_tokenizer("byte_bpe", [text] * 20, 300), "bert")
+
+
+def request(tokenizer, labels, length=32, segments=1):
+    return BatchRequest("padded", length, 2, 7, tokenizer, labels=labels, segments=segments)
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ("text,label", Columns("text", None, "label")),
+        ("label,sentence", Columns("sentence", None, "label")),
+        ("id,review,stars", Columns("review", None, "stars")),
+        ("premise,hypothesis,label", Columns("premise", "hypothesis", "label")),
+        ("question1,question2,id,label", Columns("question1", "question2", "label")),
+        ("remark,class", Columns("remark", None, "class")),
+        ("text,verdict", Columns("text", None, "verdict")),
+    ],
+)
+def test_columns_are_found_by_their_names(tmp_path, header, found):
+    source = table(tmp_path, f"{header}\n{','.join('abcd'[: header.count(',') + 1])}\n")
+    assert find_columns(source, {}) == found
+
+
+def test_columns_that_are_named_are_taken(tmp_path):
+    source = table(tmp_path, "text,label,other\na,b,c\n")
+    assert find_columns(source, {"text": "other", "label": "text"}) == Columns("other", None, "text")
+    assert find_columns(source, {"number": "other"}) == Columns("text", None, "other", "number")
+
+
+def test_a_table_without_names_has_numbered_columns(tmp_path):
+    source = table(tmp_path, "fine\t1\npoor\t0\n", "rows.tsv")
+    rows = list(read_labelled(source, find_columns(source, {"text": "1", "label": "2"})))
+    assert [(row.text, row.target) for row in rows] == [("fine", "1"), ("poor", "0")]
+
+
+def test_columns_that_cannot_be_told_are_asked_for(tmp_path):
+    with pytest.raises(DataError, match=r"no column is known to hold the text among x, y, z"):
+        find_columns(table(tmp_path, "x,y,z\n1,2,3\n"), {})
+    with pytest.raises(DataError, match="no column 'wrong'"):
+        find_columns(table(tmp_path, "text,label\na,b\n"), {"text": "wrong"})
+    with pytest.raises(DataError, match="0 rows"):
+        find_columns(table(tmp_path, "text,label\n"), {})
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "told"),
+    [
+        ({"text": "a", "label": None}, "label", "has no label"),
+        ({"text": "a", "label": " "}, "label", "has no label"),
+        ({"text": " ", "label": "x"}, "label", "column 'text' is empty"),
+        ({"text": "a", "label": float("nan")}, "label", "no label"),
+        ({"text": "a", "label": "nan"}, "number", "no number to learn"),
+        ({"text": "a", "label": float("inf")}, "number", "no number to learn"),
+        ({"text": "a", "label": "many"}, "number", "is no number: 'many'"),
+        ({"text": "a", "label": True}, "number", "no number"),
+        ({"text": "a", "label": 3.5}, "labels", "no list of labels"),
+        ({"text": 5, "label": "x"}, "label", "not a text but int"),
+    ],
+)
+def test_a_bad_row_is_named_by_its_line(tmp_path, row, kind, told):
+    lines = [json.dumps({"text": "good", "label": {"label": "x", "labels": ["x"], "number": 1}[kind]}), json.dumps(row)]
+    source = table(tmp_path, "\n".join(lines) + "\n", "rows.jsonl")
+    columns = Columns("text", None, "label", kind)
+    with pytest.raises(DataError, match=told) as error:
+        list(read_labelled(source, columns))
+    assert f"{source}:2" in error.value.message
+    assert len(list(read_labelled(source, columns, skip_bad=1))) == 1
+
+
+def test_labels_are_in_the_order_of_their_numbers_or_names():
+    assert list(counted(["10", "9", "0", "9"])) == ["0", "9", "10"]
+    assert counted(["b", "a", "b"]) == {"a": 1, "b": 2}
+    assert counted([("x", "a"), (), ("a",)]) == {"a": 2, "x": 1}
+
+
+def source_of(tmp_path, text, **settings):
+    return LabelledSource.read(LabelledSettings(train=table(tmp_path, text), **settings))
+
+
+def test_each_tenth_row_is_held_back(tmp_path):
+    text = "text,label\n" + "".join(f"t{n},{'ab'[n % 2]}\n" for n in range(1, 41))
+    source = source_of(tmp_path, text, split={"every": 10})
+    assert [row.text for row in source.held_back] == ["t10", "t20", "t30", "t40"]
+    assert len(source.train) == 36
+
+
+def test_one_class_and_a_label_never_seen_are_refused(tmp_path):
+    with pytest.raises(DataError, match="every row is labelled 'a'"):
+        source_of(tmp_path, "text,label\nx,a\ny,a\n")
+    val = table(tmp_path, "text,label\nx,a\ny,c\n", "val.csv")
+    with pytest.raises(DataError, match=rf"{val}:3: the label 'c' occurs in no training row"):
+        source_of(tmp_path, "text,label\nx,a\ny,b\n", val=val)
+
+
+def test_rows_are_framed_numbered_and_padded(tmp_path, tokenizer):
+    source = source_of(tmp_path, "text,label\ngood film,yes\na very bad film,no\n", names={"yes": "positive"})
+    assert source.labels == {"no": 1, "positive": 1}
+    examples = source.examples(request(tokenizer, ("positive", "no")))
+    batch = examples.train.batch(0)
+    assert set(batch) == {"ids", "labels", "real"}
+    for ids, real, label in zip(batch["ids"], batch["real"], batch["labels"], strict=True):
+        text = {0: "good film", 1: "a very bad film"}[int(label)]
+        assert ids[real].tolist() == tokenizer.frame(text).ids
+        assert not ids[~real].any()
+
+
+def test_pairs_have_segments_where_the_model_has_them(tmp_path, tokenizer):
+    text = "premise,hypothesis,label\ngood,bad film,x\nit was,not,y\n"
+    batch = source_of(tmp_path, text).examples(request(tokenizer, ("x", "y"), segments=2)).train.batch(0)
+    framed = {n: tokenizer.frame(*row) for n, row in enumerate([("good", "bad film"), ("it was", "not")])}
+    for row, label in enumerate(batch["labels"].tolist()):
+        real = batch["real"][row]
+        assert batch["ids"][row][real].tolist() == framed[label].ids
+        assert batch["segments"][row][real].tolist() == framed[label].segments
+    assert "segments" not in source_of(tmp_path, text).examples(request(tokenizer, ("x", "y"))).train.batch(0)
+
+
+def test_several_labels_are_ones_and_numbers_are_numbers(tmp_path, tokenizer):
+    source = source_of(tmp_path, 'text,labels\ngood,"a, b"\nbad,\nfilm,b\n', labels="labels")
+    rows = [source.examples(request(tokenizer, ("b", "a"))).held_back, source.train]
+    assert rows[0] is None
+    batch = LabelledSource(source.train, source.train).examples(request(tokenizer, ("b", "a"))).held_back.source.batch(0)
+    assert batch["labels"].dtype == torch.float32
+    assert sorted(batch["labels"].tolist()) == [[0.0, 0.0], [1.0, 1.0]]
+    numbers = source_of(tmp_path, "text,score\ngood,1.5\nbad,-2\n", number="score")
+    assert sorted(numbers.examples(request(tokenizer, ())).train.batch(0)["labels"].tolist()) == [-2.0, 1.5]
+
+
+def test_long_texts_are_cut_and_told_of(tmp_path, tokenizer):
+    source = source_of(tmp_path, f"text,label\n{'good film ' * 30},a\nbad,b\n")
+    examples = source.examples(request(tokenizer, ("a", "b"), length=12))
+    assert examples.notes[0] == "1 of 2 training texts cut to batches.length, 12 tokens"
+    ids = next(ids for ids in (examples.train.batch(step)["ids"] for step in range(20)) if ids.shape[1] > 5)
+    assert ids.shape[1] == 12
+    assert ids.max(1).values.min() > 0
+    assert tokenizer.special("separator") in ids[ids.count_nonzero(1).argmax()].tolist()
+
+
+def test_every_epoch_has_each_row_once_in_batches_of_like_length(tmp_path, tokenizer):
+    text = "text,label\n" + "".join(f"{'film ' * (n % 7 + 1)}{n},{'ab'[n % 2]}\n" for n in range(64))
+    source = source_of(tmp_path, text).examples(BatchRequest("padded", 64, 4, 3, tokenizer, labels=("a", "b"))).train
+    for epoch in range(2):
+        seen = [tuple(row) for step in range(16) for row in source.batch(16 * epoch + step)["ids"].tolist()]
+        texts = [tuple(id for id in row if id) for row in seen]
+        assert len(set(texts)) == 64
+    assert torch.equal(source.batch(5)["ids"], source.batch(5)["ids"])
+    lengths = [source.batch(step)["real"].sum(1) for step in range(16)]
+    assert sum(int(found.max() - found.min()) for found in lengths) < 16 * 3
