@@ -83,11 +83,12 @@ def request(recipe: Recipe, spec: ModelSpec, tokenizer: Tokenizer | None) -> Bat
     return BatchRequest(
         kind=batches.kind,
         length=batches.length,
-        size=batches.size,
+        size=batches.most_rows,
         seed=recipe.seed,
         tokenizer=tokenizer,
         start=spec.first_token,
         evaluation_batches=recipe.evaluation.batches,
+        tokens=batches.tokens,
     )
 
 

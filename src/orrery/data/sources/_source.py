@@ -59,11 +59,12 @@ class BatchRequest:
     Attributes:
         kind: the kind of batches, one of the source's ``batch_kinds``.
         length: tokens of a row at most.
-        size: rows of a batch.
+        size: rows of a batch; where ``tokens`` is given, at most.
         seed: of the run: the order of examples follows from it and the step.
         tokenizer: turns text into ids; ``None`` for a source that needs none.
         start: the token that a target begins with, where the model writes beside a source.
         evaluation_batches: the batches to measure on at most.
+        tokens: positions of a batch at most, padding among them, of a source that can cut ``by_tokens``.
     """
 
     kind: str
@@ -73,6 +74,7 @@ class BatchRequest:
     tokenizer: "Tokenizer | None" = None
     start: int | None = None
     evaluation_batches: int | None = None
+    tokens: int | None = None
 
     @property
     def required_tokenizer(self) -> "Tokenizer":
@@ -124,6 +126,7 @@ class Source(ABC):
         gives: the fields of its batches.
         must_be_read: those among them that an objective may not pass over.
         batch_kinds: the kinds of batches that it makes; the first where a recipe names none.
+        by_tokens: those among them whose batches can be of so many tokens, in the place of so many rows.
         needs_tokenizer: whether it turns text into ids.
         gives_text: whether a tokenizer can be trained on it.
         counts_bytes: whether the bytes of the text held back are known, so that bits a byte can be measured.
@@ -133,6 +136,7 @@ class Source(ABC):
     gives: ClassVar[tuple[str, ...]]
     must_be_read: ClassVar[tuple[str, ...]] = ()
     batch_kinds: ClassVar[tuple[str, ...]] = ("rows",)
+    by_tokens: ClassVar[tuple[str, ...]] = ()
     needs_tokenizer: ClassVar[bool] = False
     gives_text: ClassVar[bool] = False
     counts_bytes: ClassVar[bool] = False
