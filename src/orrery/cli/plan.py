@@ -55,7 +55,7 @@ def recipe_data(path: Path) -> None:
     from orrery.training.recipes import load_recipe
 
     recipe = load_recipe(path, (), os.environ)
-    training = recipe.training.steps * recipe.batches.size * recipe.batches.length
+    training = recipe.training.steps * recipe.batches.positions
     print(
         f"{recipe.name}: {recipe.training.steps:,} steps of {training // recipe.training.steps:,}, {training:,} tokens"
     )

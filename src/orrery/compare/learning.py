@@ -84,7 +84,7 @@ def affordable(recipe: Recipe, texts: Texts, seconds: float, say: Say) -> int:
     Steps are settled before the training so that the rate can fall to its end just when the time is over.
     """
     say(f"{recipe.name}: trying its speed")
-    rows = recipe.batches.size * recipe.batches.length
+    rows = recipe.batches.positions
     steps = int(seconds * speed(recipe, texts, TRIAL_STEPS) / rows)
     if steps // 20 > TRIAL_STEPS:
         steps = int(seconds * speed(recipe, texts, steps // 20) / rows)

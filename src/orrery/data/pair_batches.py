@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from orrery.data.batches import IGNORE, PureSource
-from orrery.data.order import Shuffled
+from orrery.data.row_batches import row_batches
+from orrery.data.token_batches import Numbers, cut
 from orrery.errors import DataError, UsageError
 
 Ids = Sequence[int]
@@ -35,55 +35,48 @@ def pair_batch(pairs: Sequence[Pair], ends: Ends) -> dict[str, Tensor]:
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
+def lengths_of(pairs: Sequence[Pair]) -> Numbers:
+    """Return the positions that each pair takes, [pair, side]: those of its source, and of its target with its end."""
+    return np.array([(len(source), len(target) + 1) for source, target in pairs], np.int64).reshape(-1, 2)
+
+
 class PairBatches(PureSource):
-    """Every epoch visits each pair once, in batches of pairs of like length: shuffled, then sorted within a pool.
+    """Every epoch visits each pair once, in batches of pairs of like length, of ``size`` pairs or ``tokens`` a side.
 
     Raises `DataError` where there is no pair, or one has an empty side.
     """
 
-    def __init__(self, pairs: Sequence[Pair], ends: Ends, size: int, seed: int, pool: int = 64) -> None:
+    def __init__(self, pairs: Sequence[Pair], ends: Ends, size: int, seed: int, tokens: int | None = None) -> None:
         _check(pairs)
-        self.pairs, self.ends, self.size, self.seed, self.pool = pairs, ends, size, seed, pool
-        self.order = Shuffled(len(pairs), seed)
-        self.tokens_per_step = size * max(len(target) + 1 for _, target in pairs)
+        self.pairs, self.ends, self.lengths = pairs, ends, lengths_of(pairs)
+        self.batches = row_batches(self.lengths, size, tokens, seed)
+        self.tokens_per_step = tokens or size * int(self.lengths[:, 1].max())
         self.rows_per_epoch = len(pairs)
-        self._pool = lru_cache(maxsize=2)(self._sorted_pool)
 
     def batch(self, step: int) -> dict[str, Tensor]:
-        """Return the batch of ``step``, of the pool it lies in."""
-        numbers = self._pool(step // self.pool)[step % self.pool]
-        return pair_batch([self.pairs[number] for number in numbers], self.ends)
-
-    def _sorted_pool(self, pool: int) -> NDArray[np.int64]:
-        """Return the numbers of the pairs of a pool, [batch of the pool, row]."""
-        count = self.pool * self.size
-        numbers = self.order.items(pool * count, (pool + 1) * count)
-        lengths = [(len(self.pairs[number][1]), len(self.pairs[number][0])) for number in numbers]
-        order = sorted(range(count), key=lengths.__getitem__)
-        batches = np.asarray(numbers)[order].reshape(self.pool, self.size)
-        # A seed beside that of the epochs: pools must not repeat the order of the pairs.
-        shuffled: NDArray[np.int64] = batches[np.random.default_rng([self.seed, pool, 1]).permutation(self.pool)]
-        return shuffled
+        """Return the batch of ``step``."""
+        return pair_batch([self.pairs[number] for number in self.batches.rows(step)], self.ends)
 
 
 class SequentialPairs(PureSource):
-    """All pairs in their order, for evaluation; the last batch may have fewer rows."""
+    """All pairs in their order, for evaluation: ``size`` a batch, fewer in the last, or as many as ``tokens`` hold."""
 
-    def __init__(self, pairs: Sequence[Pair], ends: Ends, size: int) -> None:
+    def __init__(self, pairs: Sequence[Pair], ends: Ends, size: int, tokens: int | None = None) -> None:
         _check(pairs)
-        self.pairs, self.ends, self.size = pairs, ends, size
-        self.tokens_per_step = size * max(len(target) + 1 for _, target in pairs)
+        self.pairs, self.ends, lengths = pairs, ends, lengths_of(pairs)
+        by_size = (slice(start, start + size) for start in range(0, len(pairs), size))
+        self.slices = list(by_size if tokens is None else cut(lengths, tokens))
+        self.tokens_per_step = tokens or size * int(lengths[:, 1].max())
         self.rows_per_epoch = len(pairs)
 
     def __len__(self) -> int:
-        return -(-len(self.pairs) // self.size)
+        return len(self.slices)
 
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the batch of ``step``, from 0 to below ``len(self)``."""
-        rows = self.pairs[step * self.size : (step + 1) * self.size]
-        if step < 0 or not rows:
+        if not 0 <= step < len(self):
             raise UsageError(f"batch {step} of {len(self)}", "evaluation ends after the last one")
-        return pair_batch(rows, self.ends)
+        return pair_batch(self.pairs[self.slices[step]], self.ends)
 
 
 def _padded(rows: Sequence[Sequence[int]], fill: int) -> tuple[NDArray[Any], NDArray[Any]]:

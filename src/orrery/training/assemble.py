@@ -89,13 +89,14 @@ def request(recipe: Recipe, spec: ModelSpec, tokenizer: Tokenizer | None, labels
     return BatchRequest(
         kind=batches.kind,
         length=batches.length,
-        size=batches.size,
+        size=batches.most_rows,
         seed=recipe.seed,
         tokenizer=tokenizer,
         start=spec.first_token,
         labels=labels,
         segments=spec.segments,
         evaluation_batches=recipe.evaluation.batches,
+        tokens=batches.tokens,
     )
 
 

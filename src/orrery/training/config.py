@@ -108,11 +108,34 @@ class TokenizerSettings(Section):
 
 
 class BatchSettings(Section):
-    """How examples become batches: ``size`` rows of at most ``length`` tokens, in a way that the data source knows."""
+    """How examples become batches: rows of at most ``length`` tokens, in a way that the data source knows.
+
+    A batch has ``size`` rows, or as many as stay within ``tokens`` positions on each side, padding among them.
+    """
 
     kind: str
     length: Positive
-    size: Positive
+    size: Positive | None = None
+    tokens: Positive | None = None
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of a batch at most: a row has one token at least."""
+        return self.size or self.tokens or 0
+
+    @property
+    def positions(self) -> int:
+        """Positions of a batch at most."""
+        return self.tokens or self.most_rows * self.length
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "BatchSettings":
+        if (self.size is None) == (self.tokens is None):
+            raise PydanticCustomError("one_of", "exactly one of size (rows) and tokens (positions) is needed")
+        if self.tokens is not None and self.tokens < self.length:
+            parts = {"tokens": f"{self.tokens:,}", "length": f"{self.length:,}"}
+            raise PydanticCustomError("tokens", "tokens {tokens} cannot hold a row of length {length}", parts)
+        return self
 
 
 class SgdSettings(Section):
@@ -316,6 +339,10 @@ class Recipe(Section):
         if self.batches.kind not in source.batch_kinds:
             parts = {"kind": self.batches.kind[:100], "data": data, "known": ", ".join(source.batch_kinds)}
             raise PydanticCustomError("kinds", "batches.kind {kind}: data of kind {data} come as {known}", parts)
+        if self.batches.tokens is not None and self.batches.kind not in source.by_tokens:
+            parts = {"kind": self.batches.kind, "data": data}
+            message = "batches.tokens: {kind} of kind {data} are counted in rows; name size, tokens / length of them"
+            raise PydanticCustomError("kinds", message, parts)
         names = {"objective": getattr(self.objective, "kind", ""), "data": data, "gives": ", ".join(source.gives)}
         if missing := [name for name in objective.needs if name not in source.gives]:
             message = "the objective {objective} needs {missing}, and data of kind {data} give {gives}"

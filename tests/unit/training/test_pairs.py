@@ -1,6 +1,7 @@
 """A recipe with pairs: settings, what is left out, every pair once an epoch, padding, resume."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,45 @@ def test_every_pair_once_an_epoch(files: Any) -> None:
     assert assembly.train_tokens == sum(len(target) + 1 for _, target in PAIRS)
 
 
+BY_TOKENS = {"kind": "pairs", "length": 16, "tokens": 40}
+
+
+def test_batches_by_tokens_hold_every_pair_once_an_epoch(files: Any) -> None:
+    assembly = assemble(recipe(files, batches=BY_TOKENS))
+    source, tokenizer, epochs = assembly.parts.source, assembly.tokenizer, assembly.parts.epochs
+    assert epochs is not None
+    drawn, step, rows = [], 0, set()
+    while epochs(step)["pairs"] < 3:
+        batch = source.batch(step)
+        assert all(batch[side].numel() <= 40 for side in ("source", "ids"))
+        rows.add(len(batch["ids"]))
+        drawn += [
+            tokenizer.decode(row[real].tolist())
+            for row, real in zip(batch["source"], batch["source_real"], strict=True)
+        ]
+        step += 1
+    assert sorted(drawn) == sorted(source for source, _ in PAIRS * 3)
+    assert len(rows) > 3
+    validation = assembly.parts.validation
+    assert validation is not None
+    held_back = [validation.source.batch(number) for number in range(validation.batches)]
+    assert max(batch["source"].numel() for batch in held_back) <= 40
+    assert sum(len(batch["ids"]) for batch in held_back) == len(PAIRS[::3])
+
+
+def test_batches_by_tokens_are_told_of_and_resumed(files: Any, tmp_path: Path, capsys: Any) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    by_tokens = recipe(files, batches=BY_TOKENS)
+    assert "at most 40 positions, rows of 16" in plan(by_tokens, assemble(by_tokens), tmp_path)
+    run(by_tokens, whole, resume=False, overwrite=False)
+    assert re.search(r"padding: \d+\.\d% of the positions of the first epoch", capsys.readouterr().err)
+    run(recipe(files, batches=BY_TOKENS, training__steps=3), cut, resume=False, overwrite=False)
+    run(by_tokens, cut, resume=True, overwrite=False)
+    assert weights(cut) == weights(whole)
+    with pytest.raises(UsageError, match=r"batches\.size was None and is now 5"):
+        run(recipe(files), cut, resume=True, overwrite=False)
+
+
 @pytest.mark.parametrize("family", list(WIDTHS))
 def test_a_batch_costs_what_its_pairs_cost_alone(family: str, files: Any) -> None:
     """Padding counts for nothing; validation sees every pair once, whatever the batches' sizes."""
@@ -134,7 +174,7 @@ def test_long_pairs_are_left_out_and_counted(files: Any, tmp_path: Path, capsys:
     run(short, tmp_path / "run", resume=False, overwrite=False)
     assert note in capsys.readouterr().err
     assert note in (tmp_path / "run" / "log.txt").read_text()
-    assert assemble(recipe(files)).parts.notes == ()
+    assert [note.partition(":")[0] for note in assemble(recipe(files)).parts.notes] == ["padding"]
     with pytest.raises(DataError, match="every training pair is longer than 1 tokens"):
         assemble(recipe(files, batches__length=1))
 
@@ -179,6 +219,17 @@ def test_a_checkpoint_is_saved_and_loaded_without_what_the_recipe_left_out(files
         ({"data__pairs": {"source": "a", "target": "b", "tarlet": "c"}}, "did you mean 'target'"),
         ({"data__split": {"every": 5}}, "split"),
         ({"data__train": "text.txt"}, "train"),
+        ({"batches__tokens": 40}, "exactly one of size (rows) and tokens (positions)"),
+        ({"batches__size": None}, "exactly one of size (rows) and tokens (positions)"),
+        ({"batches": {"length": 16, "tokens": 15}}, "tokens 15 cannot hold a row of length 16"),
+        (
+            {
+                "data": {"train": "text.txt"},
+                "batches": {"kind": "crops", "length": 16, "tokens": 64},
+                "objective": {"kind": "causal"},
+            },
+            "batches.tokens: crops of kind text are counted in rows; name size",
+        ),
     ],
 )
 def test_settings_that_do_not_fit_are_refused_by_key(changes: dict[str, Any], words: str, files: Any) -> None:

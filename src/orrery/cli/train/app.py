@@ -88,18 +88,20 @@ def plan(recipe: "Recipe", assembly: "Assembled", folder: Path) -> str:
     device = find_device(settings.device)
     precision = choose_precision(settings.precision, device, this_processor(), torch.get_num_threads())
     weights, tokens = weight_bytes(assembly.parts.model), assembly.batch_tokens
-    at_once = min(batches.size, settings.micro_batch or batches.size)
+    at_once = min(batches.most_rows, settings.micro_batch or batches.most_rows)
     kept = activation_bytes(assembly.parts, precision, at_once)
+    held = "all rows" if batches.tokens and not settings.micro_batch else f"{at_once:,} rows at once,"
+    drawn = f"at most {batches.tokens:,} positions, rows" if batches.tokens else f"{batches.size:,} rows"
     rows = (
         ("parameters", f"{sum(p.numel() for p in assembly.parts.model.parameters()):,}"),
         *([] if assembly.tokenizer is None else [("vocabulary", f"{assembly.tokenizer.size:,}")]),
         ("training data", f"{assembly.train_tokens:,} tokens"),
-        ("batch", f"{batches.size:,} rows of {batches.length:,}, {tokens:,} tokens"),
+        ("batch", f"{drawn} of {batches.length:,}, {tokens:,} tokens"),
         ("run", f"{settings.steps:,} steps, {tokens * settings.steps:,} tokens"),
         *plan_epochs(recipe, assembly),
         *(("note", note) for note in assembly.parts.notes),
         ("memory", f"{weights * (2 + STATES[settings.optimizer.kind]):,} bytes, and for each batch"),
-        ("activations", f"about {kept:,} bytes for {at_once:,} rows at once, of the largest of the first batches"),
+        ("activations", f"about {kept:,} bytes for {held} of the largest of the first batches"),
         ("arithmetic", f"{precision.dtype} ({precision.path}), {precision.threads} threads, on {device}"),
         ("folder", str(folder)),
     )

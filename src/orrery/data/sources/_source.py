@@ -59,13 +59,14 @@ class BatchRequest:
     Attributes:
         kind: the kind of batches, one of the source's ``batch_kinds``.
         length: tokens of a row at most.
-        size: rows of a batch.
+        size: rows of a batch; where ``tokens`` is given, at most.
         seed: of the run: the order of examples follows from it and the step.
         tokenizer: turns text into ids; ``None`` for a source that needs none.
         start: the token that a target begins with, where the model writes beside a source.
         labels: the names of the labels in the order of their numbers, where the head that is trained has names.
         segments: how many segments the model tells apart.
         evaluation_batches: the batches to measure on at most.
+        tokens: positions of a batch at most, padding among them, of a source that can cut ``by_tokens``.
     """
 
     kind: str
@@ -77,6 +78,7 @@ class BatchRequest:
     labels: Sequence[str] = ()
     segments: int = 1
     evaluation_batches: int | None = None
+    tokens: int | None = None
 
     @property
     def required_tokenizer(self) -> "Tokenizer":
@@ -128,6 +130,7 @@ class Source(ABC):
         gives: the fields of its batches.
         must_be_read: those among them that an objective may not pass over.
         batch_kinds: the kinds of batches that it makes; the first where a recipe names none.
+        by_tokens: those among them whose batches can be of so many tokens, in the place of so many rows.
         needs_tokenizer: whether it turns text into ids.
         gives_text: whether a tokenizer can be trained on it.
         counts_bytes: whether the bytes of the text held back are known, so that bits a byte can be measured.
@@ -137,6 +140,7 @@ class Source(ABC):
     gives: ClassVar[tuple[str, ...]]
     must_be_read: ClassVar[tuple[str, ...]] = ()
     batch_kinds: ClassVar[tuple[str, ...]] = ("rows",)
+    by_tokens: ClassVar[tuple[str, ...]] = ()
     needs_tokenizer: ClassVar[bool] = False
     gives_text: ClassVar[bool] = False
     counts_bytes: ClassVar[bool] = False

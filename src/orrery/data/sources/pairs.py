@@ -57,6 +57,7 @@ class PairSource(Source):
     gives = ("source", "source_real", "ids", "targets")
     must_be_read = ("source",)
     batch_kinds = ("pairs",)
+    by_tokens = batch_kinds
     needs_tokenizer = gives_text = True
 
     def __init__(self, pairs: Sequence[Pair], held_back: Sequence[Pair]) -> None:
@@ -90,21 +91,28 @@ class PairSource(Source):
     def examples(self, request: BatchRequest) -> Examples:
         """Encode both sides, leave out what is too long and say so, and make batches."""
         from orrery.data.pair_batches import Ends, PairBatches, SequentialPairs
+        from orrery.data.row_batches import padding_share
 
         end = request.required_tokenizer.special("end")
         ends = Ends(end if request.start is None else request.start, end)
         pairs, notes = short_enough(encode(request.required_tokenizer, self.pairs), request.length, "training")
         others, more = short_enough(encode(request.required_tokenizer, self.held_back), request.length, "validation")
-        source = PairBatches(pairs, ends, request.size, request.seed)
+        source = PairBatches(pairs, ends, request.size, request.seed, request.tokens)
         tokens = sum(len(target) + 1 for _, target in pairs)
-        windows = SequentialPairs(others, ends, request.size) if others else None
+        windows = SequentialPairs(others, ends, request.size, request.tokens) if others else None
+        padding = f"padding: {padding_share(source.lengths, source.batches):.1%} of the positions of the first epoch"
         return Examples(
             train=source,
             held_back=None if windows is None else HeldBack(windows, request.limited(len(windows))),
             tokens={NAME: tokens},
-            batch_tokens=round(tokens / len(pairs) * request.size),
-            epochs=lambda step: {NAME: step * request.size / source.rows_per_epoch},
-            notes=(*notes, *more, *unknown_share(request.required_tokenizer, [row for pair in pairs for row in pair])),
+            batch_tokens=round(tokens / source.batches.per_epoch),
+            epochs=lambda step: {NAME: source.batches.epochs(step)},
+            notes=(
+                *notes,
+                *more,
+                padding,
+                *unknown_share(request.required_tokenizer, [row for pair in pairs for row in pair]),
+            ),
         )
 
 
