@@ -14,6 +14,7 @@ from orrery.objectives import OBJECTIVES, Objective
 from orrery.schema.numbers import (
     AboveZero,
     Count,
+    Factor,
     Fraction,
     NotNegative,
     Number,
@@ -141,22 +142,27 @@ class SgdSettings(Section):
 
 
 class AdamSettings(Section):
-    """Adam (Kingma and Ba 2015), without weight decay; the course's values are 0.9, 0.98 and 1e-9."""
+    """Adam (Kingma and Ba 2015), without weight decay; the course's values are 0.9, 0.98 and 1e-9.
+
+    ``layer_decay`` lowers the rate from block to block towards the embeddings.
+    """
 
     kind: Literal["adam"] = "adam"
     rate: AboveZero
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)
     eps: AboveZero = 1e-9
+    layer_decay: Factor = 1.0
 
 
 class AdamWSettings(Section):
-    """Adam with decoupled weight decay (Loshchilov and Hutter 2019), applied to matrices only."""
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019), applied to matrices only; see `AdamSettings`."""
 
     kind: Literal["adamw"] = "adamw"
     rate: AboveZero
     betas: tuple[Fraction, Fraction] = (0.9, 0.95)
     eps: AboveZero = 1e-8
     weight_decay: NotNegative = 0.1
+    layer_decay: Factor = 1.0
 
 
 class ConstantSettings(Section):
