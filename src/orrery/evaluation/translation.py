@@ -1,22 +1,10 @@
 """Scores of translations against references: corpus BLEU, chrF and TER, by sacrebleu, with its signature."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from orrery.errors import DataError, MachineError
-
-
-@dataclass(frozen=True)
-class Scored:
-    """One score in per cent (TER may pass 100), and the signature that says how it was computed."""
-
-    name: str
-    score: float
-    signature: str
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.score:.2f} ({self.signature})"
+from orrery.evaluation.scored import Scored
 
 
 def bleu(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> Scored:

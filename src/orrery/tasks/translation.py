@@ -7,7 +7,8 @@ from typing import Any
 
 from orrery.data.records import Pair
 from orrery.errors import DataError
-from orrery.evaluation.translation import Scored, bleu, chrf
+from orrery.evaluation.scored import Scored
+from orrery.evaluation.translation import bleu, chrf
 from orrery.language_model.model import LanguageModel
 
 BORDERS = (10, 15, 20, 30)
