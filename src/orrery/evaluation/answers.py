@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from orrery.errors import DataError
 from orrery.evaluation.resampled import Additive, mean_of, same_length
-from orrery.evaluation.scored import signature
+from orrery.evaluation.signature import signature
 
 _ARTICLE = re.compile(r"\b(a|an|the)\b", re.UNICODE)
 _PUNCTUATION = str.maketrans("", "", string.punctuation)

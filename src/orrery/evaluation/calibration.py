@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from orrery.errors import DataError
 from orrery.evaluation.resampled import Additive, Floats, mean_of, same_length
-from orrery.evaluation.scored import signature
+from orrery.evaluation.signature import signature
 
 BINS = 15
 """Bins of equal width in Guo et al. 2017."""

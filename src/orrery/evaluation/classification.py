@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from orrery.errors import DataError
 from orrery.evaluation.precision_recall import ZERO, Average, PrecisionRecall, f1_of, table
 from orrery.evaluation.resampled import Additive, Floats, mean_of, same_length
-from orrery.evaluation.scored import signature
+from orrery.evaluation.signature import signature
 
 Label: TypeAlias = Hashable
 Labels: TypeAlias = Sequence[Label] | Sequence[Collection[Label]]

@@ -21,7 +21,7 @@ import numpy as np
 from orrery.errors import DataError
 from orrery.evaluation.precision_recall import ZERO, Average, PrecisionRecall, f1_of, table
 from orrery.evaluation.resampled import Additive, Floats, same_length
-from orrery.evaluation.scored import signature
+from orrery.evaluation.signature import signature
 
 Scheme = Literal["conlleval", "IOB2", "IOE2", "IOBES"]
 SCHEMES: dict[Scheme, tuple[str, str]] = {

@@ -5,7 +5,7 @@ from math import comb
 
 from orrery.evaluation.resampled import same_length
 from orrery.evaluation.resampling import Compared
-from orrery.evaluation.scored import signature
+from orrery.evaluation.signature import signature
 
 
 def mcnemar(ours: Sequence[bool], theirs: Sequence[bool]) -> Compared:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from orrery.errors import DataError
 from orrery.evaluation.resampled import Additive, Floats, Joint, mean_of, same_length
-from orrery.evaluation.scored import signature
+from orrery.evaluation.signature import signature
 
 Numbers = Sequence[float | int] | Floats
 

@@ -9,14 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orrery.errors import DataError
-from orrery.evaluation.scored import Scored
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 
 class Resampled(ABC):
-    """A score of some examples that knows what it would be on others of the same."""
+    """A score of some examples that knows what it would be on others of the same.
+
+    Attributes:
+        name: what it is called.
+        signature: how it was computed, exactly.
+        digits: how many of its digits are shown.
+        higher_is_better: which way is better.
+    """
 
     name: str
     signature: str
@@ -41,12 +47,8 @@ class Resampled(ABC):
         """The score of all examples, each once."""
         return float(self.of_drawn(np.arange(self.examples)[None])[0])
 
-    def scored(self) -> Scored:
-        """Return the number and its signature."""
-        return Scored(self.name, self.score, self.signature, self.digits)
-
     def __str__(self) -> str:
-        return str(self.scored())
+        return f"{self.name} {self.score:.{self.digits}f} ({self.signature})"
 
 
 @dataclass(frozen=True)

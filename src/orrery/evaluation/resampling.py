@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orrery.errors import DataError
+from orrery.errors import DataError, UsageError
 from orrery.evaluation.resampled import Floats, Resampled
-from orrery.evaluation.scored import signature
+from orrery.evaluation.signature import signature
 
 SEED = 1337
 AT_ONCE = 1 << 22
@@ -61,10 +61,10 @@ def interval(score: Resampled, samples: int = 1000, level: float = 0.95, seed: i
 
     Raises:
         DataError: fewer than two examples.
-        ValueError: fewer than two samples, or a level outside (0, 1).
+        UsageError: fewer than two samples, or a level outside (0, 1).
     """
     if not 0 < level < 1:
-        raise ValueError(f"a level of {level}: it lies between 0 and 1")
+        raise UsageError(f"an interval of level {level}", "give a share between 0 and 1, such as 0.95")
     values = np.concatenate([score.of_drawn(rows) for rows in _drawn(score.examples, samples, seed)])
     defined = values[~np.isnan(values)]  # a correlation of a sample that is constant has no value
     low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2]) if len(defined) else (np.nan, np.nan)
@@ -125,7 +125,7 @@ def _drawn(examples: int, samples: int, seed: int) -> Iterator[np.ndarray]:
 
 def _portions(examples: int, samples: int) -> Iterator[int]:
     if samples < 2:
-        raise ValueError(f"{samples} samples: at least two are needed")
+        raise UsageError(f"{samples} samples", "give two or more; 1,000 are usual")
     step = max(1, AT_ONCE // examples)
     for start in range(0, samples, step):
         yield min(step, samples - start)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from orrery.errors import DataError
 from orrery.evaluation.resampled import Additive, Floats, mean_of, same_length
-from orrery.evaluation.scored import signature
+from orrery.evaluation.signature import signature
 
 Ranked = Sequence[Sequence[Hashable]]
 Right = Sequence[Collection[Hashable]]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from orrery.evaluation.porter import porter_stem
 from orrery.evaluation.resampled import Additive, mean_of
-from orrery.evaluation.scored import signature
+from orrery.evaluation.signature import signature
 from orrery.evaluation.translation import check_counts
 
 KINDS = ("ROUGE-1", "ROUGE-2", "ROUGE-L", "ROUGE-Lsum")
