@@ -62,18 +62,20 @@ def matthews(predicted: Labels, gold: Labels, labels: Sequence[Label] = ()) -> A
     predicted as ``k`` and ``g_k`` that are. Matthews 1975; for more than two labels Gorodkin 2004.
     """
     cells, names = _cells(predicted, gold, "a correlation", labels)
-    sums = np.zeros((len(cells), len(names) ** 2))
-    sums[np.arange(len(cells)), cells] = 1
-    met = len({*predicted, *gold})
-    return Additive("Matthews", signature(n=len(cells), labels=met, zero=ZERO), sums, matthews_of, columns=names)
+    size = len(names)
+    sums, rows = np.zeros((len(cells), 1 + 2 * size)), np.arange(len(cells))
+    theirs, ours = np.divmod(cells, size)
+    sums[:, 0] = ours == theirs
+    sums[rows, 1 + ours] = 1
+    sums[rows, 1 + size + theirs] = 1
+    facts = signature(n=len(cells), labels=len({*predicted, *gold}), zero=ZERO)
+    return Additive("Matthews", facts, sums, matthews_of, columns=names)
 
 
 def matthews_of(sums: Floats) -> float:
-    """Return the correlation of a table of confusions laid out in a row, ``[labels * labels]``."""
-    size = round(len(sums) ** 0.5)
-    matrix = sums.reshape(size, size)
-    total, right = float(matrix.sum()), float(np.trace(matrix))
-    ours, theirs = matrix.sum(0), matrix.sum(1)
+    """Return the correlation from how many are right, are predicted as each label and are each label, in a row."""
+    right, (ours, theirs) = float(sums[0]), sums[1:].reshape(2, -1)
+    total = float(theirs.sum())
     spread = (total**2 - float(ours @ ours)) * (total**2 - float(theirs @ theirs))
     return (right * total - float(ours @ theirs)) / spread**0.5 if spread > 0 else float(ZERO)
 

@@ -41,7 +41,7 @@ class Matthews(Metric):
         self.labels = labels_of("matthews", spec, self.head)
 
     def measure(self, model: Any, batch: "Batch", terms: "Mapping[str, Term]") -> "Tensor":
-        """Return the table of confusions in a row, ``[labels * labels]``."""
+        """Return how many are right, are predicted as each label and are each label, ``[1 + 2 * labels]``."""
         import torch
 
         from orrery.nn.cross_entropy import IGNORED
@@ -49,8 +49,9 @@ class Matthews(Metric):
         right, logits = field_of("matthews", batch, self.field), said_by(model, batch, self.head)
         asked = right != IGNORED
         check_labels("matthews", right[asked], self.labels)
-        cells = right[asked].long() * self.labels + logits[asked].argmax(-1)
-        return torch.bincount(cells, minlength=self.labels**2).double()
+        ours, theirs = logits[asked].argmax(-1), right[asked].long()
+        counts = [torch.bincount(side, minlength=self.labels) for side in (ours, theirs)]
+        return torch.cat([(ours == theirs).sum()[None], *counts]).double()
 
     def value(self, sums: "Tensor", held_back: "HeldBack") -> float:
         """Return the correlation; 0 where one side never changes."""
