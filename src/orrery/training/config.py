@@ -343,8 +343,9 @@ class Recipe(Section):
             parts = {"kind": self.batches.kind, "data": data}
             message = "batches.tokens: {kind} of kind {data} are counted in rows; name size, tokens / length of them"
             raise PydanticCustomError("kinds", message, parts)
-        names = {"objective": getattr(self.objective, "kind", ""), "data": data, "gives": ", ".join(source.gives)}
-        if missing := [name for name in objective.needs if name not in source.gives]:
+        gives = source.fields(self.batches.kind)
+        names = {"objective": getattr(self.objective, "kind", ""), "data": data, "gives": ", ".join(gives)}
+        if missing := [name for name in objective.needs if name not in gives]:
             message = "the objective {objective} needs {missing}, and data of kind {data} give {gives}"
             raise PydanticCustomError("kinds", message, {**names, "missing": ", ".join(missing)})
         if unread := [name for name in source.must_be_read if name not in objective.needs]:
