@@ -64,7 +64,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         inputs=spec.inputs,
     )
     family = recipe.model.family if base is None else base.stored.family
-    layout = None if settled.heads or tokenizer is None else family
+    layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
     return Assembled(parts, spec, tokenizer, examples.tokens, settled.config, examples.batch_tokens, base, layout)
 
 

@@ -57,8 +57,9 @@ class ModelSettings(Section):
     ``from`` is a run, a checkpoint, a Hugging Face folder or ``hf:org/name``: the run begins with its weights and,
     where the recipe names none, its tokenizer. ``heads`` are new ones by name; ``freeze`` has patterns of the
     parameters that stay as they are (``stack.blocks.0.*``). ``dropout`` replaces every dropout of the architecture by
-    one rate on what the residuals add. ``embeddings`` is a word2vec file or a run of word vectors, whose rows the
-    tokens that are words begin with.
+    one rate on what the residuals add. ``mask: prefix`` lets a decoder read the beginning of a row in both directions;
+    the model is then saved with its own spec, as no published layout says so. ``embeddings`` is a word2vec file or a
+    run of word vectors, whose rows the tokens that are words begin with.
     """
 
     family: str | None = None
@@ -68,6 +69,7 @@ class ModelSettings(Section):
     heads: dict[str, HeadSection] = Field(default_factory=dict)
     freeze: tuple[str, ...] = ()
     dropout: Fraction | None = None
+    mask: Literal["prefix"] | None = None
     embeddings: Path | None = None
 
     @model_validator(mode="after")
