@@ -41,13 +41,15 @@ class Objective(ABC):
 
     Attributes:
         Settings: its section of a recipe; the default of ``kind`` is its name.
-        needs: the fields of a batch that it reads, those that the model reads among them.
+        needs: the fields of a batch that it reads of what the source gives.
+        makes: the fields that ``prepare`` makes of them, so that a model may read what no source gives.
         metrics: what is measured on examples held back, by name; the first decides which model is the best unless
             the recipe says otherwise.
     """
 
     Settings: ClassVar[type[Section]]
     needs: ClassVar[tuple[str, ...]]
+    makes: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]] = ("loss",)
 
     @classmethod

@@ -46,14 +46,14 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     )
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed)
     objective.bind(spec, tokenizer)
-    refuse_missing(spec, source)
+    refuse_missing(spec, recipe, objective)
     if tokenizer is not None:
         fitting(spec, tokenizer.size, recipe.batches.length, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer, settled.names))
     anew = without_labels(spec, settled.renewed)
     model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, anew)
     family = recipe.model.family if base is None else base.stored.family
-    layout = None if settled.heads or tokenizer is None else family
+    layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
     parts = Parts(
         model=model,
         objective=objective,
@@ -108,15 +108,16 @@ def request(recipe: Recipe, spec: ModelSpec, tokenizer: Tokenizer | None, labels
     )
 
 
-def refuse_missing(spec: ModelSpec, source: Source) -> None:
-    """Refuse a model that reads what the data do not give.
+def refuse_missing(spec: ModelSpec, recipe: Recipe, objective: Objective) -> None:
+    """Refuse a model that reads what neither the data give nor the objective makes.
 
     Raises:
         UsageError: it does.
     """
-    if missing := [name for name in spec.inputs if name not in source.gives]:
-        kind = name_of(type(source))
-        message = f"the model reads {' and '.join(missing)}, and data of kind {kind} give {', '.join(source.gives)}"
+    gives = recipe.source_class.fields(recipe.batches.kind)
+    if missing := [name for name in spec.inputs if name not in (*gives, *objective.makes)]:
+        kind = name_of(recipe.source_class)
+        message = f"the model reads {' and '.join(missing)}, and data of kind {kind} give {', '.join(gives)}"
         raise UsageError(message, "name a family that reads what the data give, or other data")
 
 

@@ -14,6 +14,7 @@ from orrery.models.initialise import initialise
 from orrery.models.kernel_choice import default_kernel, keeps_pattern
 from orrery.models.limits import check_memory, check_numbers
 from orrery.models.model import Model, ModelSpec
+from orrery.models.prefix_mask import with_prefix
 from orrery.models.soundness import check_whole, describes_a_model
 from orrery.models.word2vec.files import read_vectors
 from orrery.models.word_embeddings import initialise_embeddings
@@ -124,6 +125,7 @@ def read_spec(
         spec = spec_of(load_family(base.stored.family), config) if renamed else base.stored.model.spec
         found = with_heads(spec, heads)
         found = found if settings.dropout is None else with_dropout(found, settings.dropout)
+        found = found if settings.mask is None else with_prefix(found)
         check_memory(found, 2, str(base.stored.folder))
         return found
     source = str(settings.spec or f"the family {settings.family} with this model.config")
@@ -132,6 +134,7 @@ def read_spec(
         check_numbers(content, source)
         found = check_whole(from_json(content) if settings.spec else load_family(settings.family).spec(content))
         found = with_heads(found if settings.dropout is None else with_dropout(found, settings.dropout), heads)
+        found = found if settings.mask is None else with_prefix(found)
         check_memory(found, 2, source)
     return found
 

@@ -58,8 +58,9 @@ class ModelSettings(Section):
     ``from`` is a run, a checkpoint, a Hugging Face folder or ``hf:org/name``: the run begins with its weights and,
     where the recipe names none, its tokenizer. ``heads`` are new ones by name; ``freeze`` has patterns of the
     parameters that stay as they are (``stack.blocks.0.*``). ``dropout`` replaces every dropout of the architecture by
-    one rate on what the residuals add. ``embeddings`` is a word2vec file or a run of word vectors, whose rows the
-    tokens that are words begin with.
+    one rate on what the residuals add. ``mask: prefix`` lets a decoder read the beginning of a row in both directions;
+    the model is then saved with its own spec, as no published layout says so. ``embeddings`` is a word2vec file or a
+    run of word vectors, whose rows the tokens that are words begin with.
     """
 
     family: str | None = None
@@ -69,6 +70,7 @@ class ModelSettings(Section):
     heads: dict[str, HeadSection] = Field(default_factory=dict)
     freeze: tuple[str, ...] = ()
     dropout: Fraction | None = None
+    mask: Literal["prefix"] | None = None
     embeddings: Path | None = None
 
     @model_validator(mode="after")
@@ -354,8 +356,9 @@ class Recipe(Section):
             parts = {"kind": self.batches.kind, "data": data}
             message = "batches.tokens: {kind} of kind {data} are counted in rows; name size, tokens / length of them"
             raise PydanticCustomError("kinds", message, parts)
-        names = {"objective": getattr(self.objective, "kind", ""), "data": data, "gives": ", ".join(source.gives)}
-        if missing := [name for name in objective.needs if name not in source.gives]:
+        gives = source.fields(self.batches.kind)
+        names = {"objective": getattr(self.objective, "kind", ""), "data": data, "gives": ", ".join(gives)}
+        if missing := [name for name in objective.needs if name not in gives]:
             message = "the objective {objective} needs {missing}, and data of kind {data} give {gives}"
             raise PydanticCustomError("kinds", message, {**names, "missing": ", ".join(missing)})
         if unread := [name for name in source.must_be_read if name not in objective.needs]:

@@ -27,27 +27,41 @@ def finished_batch(objective: Objective, found: Any, rng: torch.Generator, input
     """
     if not isinstance(found, Mapping) or not all(isinstance(found[name], Tensor) for name in found):
         raise UsageError("the data source gives something other than tensors by name", "see orrery.data.sources.Source")
-    if missing := [name for name in (*objective.needs, *inputs) if name not in found]:
+    given = {name: read for name, read in inputs.items() if name in objective.needs or name not in objective.makes}
+    if missing := [name for name in (*objective.needs, *given) if name not in found]:
         message = f"a batch of the data source has {', '.join(found) or 'nothing'}, and no {missing[0]}"
         raise UsageError(message, "a source gives in each batch what it lists in gives")
+    _refuse_unreadable("the data source", found, given)
+    finished = objective.prepare(found, rng)
+    if not objective.makes:
+        return finished
+    label = f"the objective {label_of(type(objective))}"
+    if missing := [name for name in (*objective.makes, *inputs) if name not in finished]:
+        message = f"a batch of {label} has {', '.join(finished) or 'nothing'}, and no {missing[0]}"
+        raise UsageError(message, "prepare() returns what the objective lists in makes, and what the model reads")
+    _refuse_unreadable(label, finished, inputs)
+    return finished
+
+
+def _refuse_unreadable(whose: str, found: Batch, inputs: Inputs) -> None:
+    """Refuse fields that differ in their rows, and numbers that are no tokens of the model."""
     rows = {tensor.shape[:1] for tensor in found.values()}
     if len(rows) > 1 or not all(rows):
         shapes = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in found.items())
-        raise UsageError(f"a batch of the data source differs in its rows: {shapes}", "the first axis is that of rows")
+        raise UsageError(f"a batch of {whose} differs in its rows: {shapes}", "the first axis is that of rows")
     for name, read in inputs.items():
         if isinstance(read, Tokens):
-            _refuse_beyond(name, found[name], read.vocabulary)
-    return objective.prepare(found, rng)
+            _refuse_beyond(whose, name, found[name], read.vocabulary)
 
 
-def _refuse_beyond(name: str, ids: Tensor, vocabulary: int) -> None:
+def _refuse_beyond(whose: str, name: str, ids: Tensor, vocabulary: int) -> None:
     """Refuse numbers that are no tokens; those on a device are not waited for."""
     if not ids.numel():
-        raise UsageError(f"a batch of the data source has no {name}: its shape is {list(ids.shape)}", "give tokens")
+        raise UsageError(f"a batch of {whose} has no {name}: its shape is {list(ids.shape)}", "give tokens")
     if ids.is_floating_point():
-        raise UsageError(f"a batch of the data source has {name} that are no whole numbers", "give token numbers")
+        raise UsageError(f"a batch of {whose} has {name} that are no whole numbers", "give token numbers")
     if ids.device.type == "cpu" and (int(ids.min()) < 0 or int(ids.max()) >= vocabulary):
-        message = f"a batch of the data source has {name} from {int(ids.min())} to {int(ids.max())}"
+        message = f"a batch of {whose} has {name} from {int(ids.min())} to {int(ids.max())}"
         raise UsageError(message, f"the model knows tokens from 0 to {vocabulary - 1}")
 
 

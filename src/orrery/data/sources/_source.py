@@ -146,6 +146,11 @@ class Source(ABC):
     counts_bytes: ClassVar[bool] = False
 
     @classmethod
+    def fields(cls, batches: str) -> tuple[str, ...]:
+        """Return the fields that a kind of batches has: ``gives``, unless a source has kinds that differ."""
+        return cls.gives
+
+    @classmethod
     @abstractmethod
     def read(cls, settings: Any) -> "Source":
         """Read or open what settings name.

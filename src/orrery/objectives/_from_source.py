@@ -1,0 +1,83 @@
+"""What the objectives of encoder-decoders share: each target token from a source and the true tokens before it."""
+
+from abc import ABC
+from typing import TYPE_CHECKING, Any
+
+from orrery.errors import UsageError
+from orrery.objectives import Objective, Term
+from orrery.objectives._next_token import counts, loss
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from orrery.models.inputs import Batch
+    from orrery.models.model import ModelSpec
+    from orrery.text.tokenizer import Tokenizer
+
+
+class FromSource(Objective, ABC):
+    """``-log p(y_t | x, y_<t)`` in nats over the targets that are not -100, with the true ``y_<t`` (teacher forcing).
+
+    Attributes:
+        label_smoothing: as in `CausalLanguageModel`.
+    """
+
+    metrics = ("loss", "perplexity")
+    label_smoothing: float = 0.0
+
+    def config(self, tokenizer: "Tokenizer | None") -> dict[str, Any]:
+        """Return what a target begins with: the tokenizer's start token, or its end token where it has none."""
+        if tokenizer is None:
+            return {}
+        return {"decoder_start_token_id": tokenizer.special("start" if "start" in tokenizer.roles else "end")}
+
+    def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
+        """Refuse what is no encoder-decoder over tokens, or begins its targets with another token than the tokenizer.
+
+        Raises:
+            UsageError: it is, or does.
+        """
+        if not spec.writes or "source" not in spec.inputs:
+            hint = "name a family that reads one side and writes the other: transformer, rnnsearch, t5, bart"
+            name = self.Settings.model_fields["kind"].default
+            raise UsageError(f"the objective {name} needs an encoder-decoder, this model is none", hint)
+        if tokenizer is None:
+            return
+        allowed = {tokenizer.special(role): role for role in ("start", "end") if role in tokenizer.roles}
+        if spec.first_token not in allowed:
+            known = ", ".join(f"{id} ({role})" for id, role in allowed.items())
+            message = (
+                f"the model's targets begin with token {spec.first_token}, which is no start or end of the tokenizer"
+            )
+            raise UsageError(message, f"leave model.config.decoder_start_token_id out, or give {known}")
+
+    def counts(self, batch: "Batch") -> dict[str, int]:
+        """Count the targets that are not ignored."""
+        return counts(batch)
+
+    def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
+        """Return the summed cross entropy of the main head, and the number of targets."""
+        return loss(model, batch, self.label_smoothing)
+
+
+def taught(sources: "list[Tensor]", targets: "list[Tensor]", start: int, pad: int) -> dict[str, "Tensor"]:
+    """Return rows as an encoder-decoder learns them.
+
+    ``source`` [B S] with ``source_real``; ``ids`` [B L], the start token and then the target; ``targets`` [B L].
+    Padding stands on the right and counts for nothing.
+    """
+    import torch
+    from torch.nn.utils.rnn import pad_sequence
+
+    from orrery.nn.cross_entropy import IGNORED
+
+    lengths_B = torch.tensor([len(row) for row in sources])
+    source_BS = pad_sequence(sources, batch_first=True, padding_value=pad)
+    targets_BL = pad_sequence(targets, batch_first=True, padding_value=IGNORED)
+    before_BL = targets_BL[:, :-1].masked_fill(targets_BL[:, :-1] == IGNORED, pad)
+    return {
+        "source": source_BS,
+        "source_real": torch.arange(source_BS.shape[1]) < lengths_B[:, None],
+        "ids": torch.cat([before_BL.new_full((len(targets), 1), start), before_BL], 1),
+        "targets": targets_BL,
+    }
