@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 # Name -> the module that holds it; a module of this package stands for itself.
 _ATTRIBUTES = {
     "load": "orrery.language_model.load",
+    "pipeline": "orrery.pipelines",
     "train": "orrery.runs.train",
 }
 _MODULES = frozenset(
@@ -23,6 +24,7 @@ _MODULES = frozenset(
         "inspection",
         "metrics",
         "objectives",
+        "pipelines",
         "settings",
         "text",
         "training",

@@ -88,6 +88,10 @@ class Tokenizer:
         """
         return self._frame.around(self.encode(text), None if pair is None else self.encode(pair))
 
+    def around(self, ids: Sequence[int], pair: Sequence[int] | None = None) -> Framed:
+        """Return what `frame` does for texts whose ids are known, or are parts of longer ones."""
+        return self._frame.around(ids, pair)
+
     def encode_parts(self, text: str) -> Iterator[list[int]]:
         """Yield the ids of ``text`` part by part, so that a text of any length needs little memory."""
         refuse_surrogates(text)
@@ -123,6 +127,11 @@ class Tokenizer:
         """Return the ids of ``text``, each with the characters at which its part starts and ends."""
         refuse_surrogates(text)
         return self._engine.spans(text)
+
+    def word_numbers(self, text: str) -> list[int | None]:
+        """Return for each id of `spans` the number of its word, as the tokenizer parts a text before it cuts words."""
+        refuse_surrogates(text)
+        return self._engine.word_numbers(text)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text, on all threads; equal to `encode` of each."""
