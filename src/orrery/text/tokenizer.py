@@ -164,6 +164,15 @@ class Tokenizer:
         """Return the vocabulary's own spelling of an id (byte-level: a space is Ġ)."""
         return self._library.id_to_token(self._checked([id])[0]) or ""
 
+    def spell(self, tokens: Sequence[str]) -> str:
+        """Return the text of entries in the vocabulary's own spelling."""
+        return self._library.decoder.decode(list(tokens)) if self._library.decoder else " ".join(tokens)
+
+    @property
+    def marks_continuations(self) -> bool:
+        """Whether pieces inside a word have a spelling of their own, as WordPiece's ``##ing``."""
+        return bool(self._json["model"].get("continuing_subword_prefix"))
+
     def id(self, token: str) -> int | None:
         """Return the id of a vocabulary entry, or None."""
         return self._library.token_to_id(token)
