@@ -9,20 +9,12 @@ from typing import Any
 
 import tokenizers
 import transformers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 import orrery
 from orrery.pipelines import Pipeline
 from tests.parity import oracle
 
-SENTENCES = [
-    "The cat sat on the mat, and the dog sat on the log near Berlin.",
-    "Ada Lovelace wrote to Charles Babbage in London about his engine!",
-    "Äpfel und Öl kosten 3 Euro; naïve café owners in 日本 agree 🙂.",
-    "A long winter followed a short summer, while nobody was looking.",
-]
-"""What the tokenizers are trained on."""
-
+DATA = Path(__file__).parents[1] / "data" / "pipelines"
 TEXTS = [
     "The cat sat near London.",
     "Ada wrote",
@@ -37,54 +29,9 @@ LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 
 
 @cache
-def wordpiece() -> tokenizers.Tokenizer:
-    """Return BERT's kind of tokenizer, in lower case and without accents."""
-    made = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    made.normalizer = normalizers.BertNormalizer(lowercase=True)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.decoder = decoders.WordPiece(prefix="##")
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    made.train_from_iterator(SENTENCES, trainers.WordPieceTrainer(vocab_size=150, special_tokens=special))
-    slots = [(name, made.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
-    made.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=slots
-    )
-    return made
-
-
-@cache
-def byte_level(framed: bool) -> tokenizers.Tokenizer:
-    """Return RoBERTa's kind of tokenizer, or GPT-2's, which puts nothing around a text."""
-    made = tokenizers.Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=330, special_tokens=special[:4], initial_alphabet=alphabet)
-    made.train_from_iterator(SENTENCES, trainer)
-    made.add_special_tokens([tokenizers.AddedToken("<mask>", lstrip=True, special=True)])
-    made.post_processor = processors.ByteLevel(trim_offsets=True)
-    if framed:
-        ends = [(name, made.token_to_id(name)) for name in ("</s>", "<s>")]
-        made.post_processor = processors.RobertaProcessing(*ends, trim_offsets=True, add_prefix_space=False)
-    return made
-
-
-@cache
-def unigram(frame: str) -> tokenizers.Tokenizer:
-    """Return SentencePiece's kind of tokenizer, with the special tokens of T5 (``A </s>``) or of DeBERTa."""
-    made = tokenizers.Tokenizer(models.Unigram())
-    made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(tokenizers.Regex(" {2,}"), " ")])
-    made.pre_tokenizer = pre_tokenizers.Metaspace()
-    made.decoder = decoders.Metaspace()
-    special = ["[PAD]", "</s>", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    trainer = trainers.UnigramTrainer(vocab_size=160, special_tokens=special, unk_token="[UNK]")
-    made.train_from_iterator(SENTENCES, trainer)
-    used = [name for name in ("</s>", "[CLS]", "[SEP]") if name in frame]
-    slots = [(name, made.token_to_id(name)) for name in used]
-    pair = "$A </s> $B </s>" if frame.endswith("</s>") else "[CLS] $A [SEP] $B:1 [SEP]:1"
-    made.post_processor = processors.TemplateProcessing(single=frame, pair=pair, special_tokens=slots)
-    return made
+def stored(name: str) -> tokenizers.Tokenizer:
+    """Return one of the tokenizers that `recorded_pipelines.py` has trained: no two trainings give the same one."""
+    return tokenizers.Tokenizer.from_file(str(DATA / f"{name}.json"))
 
 
 BERT = {"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]", "pad_token": "[PAD]", "unk_token": "[UNK]"}
@@ -97,37 +44,37 @@ T5 = {"eos_token": "</s>", "pad_token": "[PAD]", "unk_token": "[UNK]"}
 
 SEGMENTED = ["input_ids", "token_type_ids", "attention_mask"]
 _ENCODER = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
-FAMILIES: Mapping[str, tuple[Any, Mapping[str, str], Sequence[str], Mapping[str, Any]]] = {
-    "bert": (wordpiece, BERT, SEGMENTED, _ENCODER),
-    "electra": (wordpiece, BERT, SEGMENTED, {**_ENCODER, "embedding_size": 16}),
+FAMILIES: Mapping[str, tuple[str, Mapping[str, str], Sequence[str], Mapping[str, Any]]] = {
+    "bert": ("wordpiece", BERT, SEGMENTED, _ENCODER),
+    "electra": ("wordpiece", BERT, SEGMENTED, {**_ENCODER, "embedding_size": 16}),
     "distilbert": (
-        wordpiece, BERT, SEGMENTED[::2], {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48},
+        "wordpiece", BERT, SEGMENTED[::2], {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48},
     ),
-    "roberta": (lambda: byte_level(True), ROBERTA, SEGMENTED[::2], {**_ENCODER, "type_vocab_size": 1}),
+    "roberta": ("framed_bytes", ROBERTA, SEGMENTED[::2], {**_ENCODER, "type_vocab_size": 1}),
     "deberta-v2": (
-        lambda: unigram("[CLS] $A [SEP]"), BERT, SEGMENTED,
+        "framed_pieces", BERT, SEGMENTED,
         {**_ENCODER, "type_vocab_size": 0, "relative_attention": True, "pos_att_type": ["p2c", "c2p"],
          "position_biased_input": False},
     ),
     "modernbert": (
-        wordpiece, BERT, SEGMENTED[::2], {**_ENCODER, "global_attn_every_n_layers": 2, "local_attention": 8},
+        "wordpiece", BERT, SEGMENTED[::2], {**_ENCODER, "global_attn_every_n_layers": 2, "local_attention": 8},
     ),
-    "gpt2": (lambda: byte_level(False), GPT2, SEGMENTED[::2], {"n_embd": 32, "n_layer": 2, "n_head": 4}),
+    "gpt2": ("bytes", GPT2, SEGMENTED[::2], {"n_embd": 32, "n_layer": 2, "n_head": 4}),
     "llama": (
-        lambda: byte_level(False), GPT2, SEGMENTED[::2], {**_ENCODER, "num_key_value_heads": 2, "head_dim": 8},
+        "bytes", GPT2, SEGMENTED[::2], {**_ENCODER, "num_key_value_heads": 2, "head_dim": 8},
     ),
     "t5": (
-        lambda: unigram("$A </s>"), T5, SEGMENTED[::2],
+        "ended_pieces", T5, SEGMENTED[::2],
         {"d_model": 32, "d_ff": 48, "d_kv": 8, "num_layers": 2, "num_heads": 4, "decoder_start_token_id": 0},
     ),
     "bart": (
-        lambda: byte_level(True), ROBERTA, SEGMENTED[::2],
+        "framed_bytes", ROBERTA, SEGMENTED[::2],
         {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
          "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "decoder_start_token_id": 2,
          "forced_eos_token_id": None},
     ),
     "marian": (
-        lambda: unigram("$A </s>"), T5, SEGMENTED[::2],
+        "ended_pieces", T5, SEGMENTED[::2],
         {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
          "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "decoder_start_token_id": 0,
          "forced_eos_token_id": None},
@@ -137,9 +84,9 @@ FAMILIES: Mapping[str, tuple[Any, Mapping[str, str], Sequence[str], Mapping[str,
 
 def folder(place: Path, kind: str, auto: str, *, context: int = 64, seed: int = 0, **config: Any) -> Path:
     """Save a random reference of a family with its tokenizer, and return the folder."""
-    make, special, inputs, sizes = FAMILIES[kind]
+    name, special, inputs, sizes = FAMILIES[kind]
     made = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=make(), **special, model_input_names=list(inputs), model_max_length=context
+        tokenizer_object=stored(name), **special, model_input_names=list(inputs), model_max_length=context
     )
     control = {f"{name}_token_id": getattr(made, f"{name}_token_id", None) for name in ("bos", "eos", "pad")}
     length = {"roberta": context + made.pad_token_id + 1}.get(kind, context)
