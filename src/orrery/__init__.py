@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _ATTRIBUTES = {
     "average": "orrery.exporting.average",
     "load": "orrery.language_model.load",
+    "pipeline": "orrery.pipelines",
     "train": "orrery.runs.train",
 }
 _MODULES = frozenset(
@@ -24,6 +25,7 @@ _MODULES = frozenset(
         "inspection",
         "metrics",
         "objectives",
+        "pipelines",
         "settings",
         "text",
         "training",

@@ -52,8 +52,8 @@ def translate(
 
     picture = None if alignment is None else OutputFile(alignment, inputs=[model], overwrite=overwrite)
     lines = [text] if text not in (None, STDIN) else read_lines(file)
-    from orrery.cli.status import waiting
     from orrery.language_model.load import load
+    from orrery.reports.status import waiting
 
     lm = load(model, device, dtype)
     with waiting() as line:

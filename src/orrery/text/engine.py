@@ -13,6 +13,9 @@ from orrery.text.sentencepiece.codec import Codec
 from orrery.text.sentencepiece.file import CONTROL, Model, Piece
 from orrery.text.streams import Stream
 
+BLANK = "▁"
+"""What SentencePiece writes for a blank."""
+
 Span = tuple[int, int, int]
 """An id, and where its part of the text starts and ends."""
 
@@ -39,6 +42,10 @@ class Engine(ABC):
     @abstractmethod
     def spans(self, text: str) -> list[Span]:
         """Return the ids as `encode` does, and where each stands."""
+
+    @abstractmethod
+    def word_numbers(self, text: str) -> list[int | None]:
+        """Return the number of the word of each id of `spans`."""
 
     @abstractmethod
     def decode(self, ids: Sequence[int], special: bool) -> str:
@@ -82,6 +89,9 @@ class _Library(Engine):
         found = self._library.encode(text, add_special_tokens=False)
         return [(id, *place) for id, place in zip(found.ids, found.offsets, strict=True)]
 
+    def word_numbers(self, text: str) -> list[int | None]:
+        return list(self._library.encode(text, add_special_tokens=False).word_ids)
+
     def decode(self, ids: Sequence[int], special: bool) -> str:
         return self._library.decode(list(ids), skip_special_tokens=not special)
 
@@ -122,6 +132,14 @@ class _SentencePiece(Engine):
 
     def spans(self, text: str) -> list[Span]:
         return self._codec.spans(text)
+
+    def word_numbers(self, text: str) -> list[int | None]:
+        # Words begin with the mark of a blank, as the library's Metaspace parts them.
+        number, numbers = -1, []
+        for id, _, _ in self._codec.spans(text):
+            number += self._pieces[id].text.startswith(BLANK) or number < 0
+            numbers.append(number)
+        return numbers
 
     def decode(self, ids: Sequence[int], special: bool) -> str:
         return self._codec.decode(self._pieces[id] for id in ids if special or id not in self._special)

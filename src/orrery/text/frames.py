@@ -37,10 +37,14 @@ _RENUMBERED = (
 
 @dataclass(frozen=True)
 class Framed:
-    """The ids of a text or of two with the special tokens of the family, and for each the segment it belongs to."""
+    """The ids of a text or of two with the special tokens of the family, and for each the segment it belongs to.
+
+    ``texts`` says of each whether it is of the first text (0), of the second (1) or a special token (-1).
+    """
 
     ids: list[int]
     segments: list[int]
+    texts: list[int]
 
 
 class Frame:
@@ -58,7 +62,8 @@ class Frame:
         parts: dict[str, Sequence[int]] = {**self._ids, "A": first, "B": second or []}
         slots = self._single if second is None else self._pair
         ids = [id for name, _ in slots for id in parts[name]]
-        return Framed(ids, [segment for name, segment in slots for _ in parts[name]])
+        texts = [{"A": 0, "B": 1}.get(name, -1) for name, _ in slots for _ in parts[name]]
+        return Framed(ids, [segment for name, segment in slots for _ in parts[name]], texts)
 
 
 def of_bert(find: Find) -> Rule | None:

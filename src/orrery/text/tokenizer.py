@@ -92,6 +92,10 @@ class Tokenizer:
         """Return the ids of one text or of two with the special tokens of the family around them: `frame` of ids."""
         return self._frame.around(first, second)
 
+    def around(self, ids: Sequence[int], pair: Sequence[int] | None = None) -> Framed:
+        """Return what `frame` does for texts whose ids are known, or are parts of longer ones."""
+        return self._frame.around(ids, pair)
+
     def encode_parts(self, text: str) -> Iterator[list[int]]:
         """Yield the ids of ``text`` part by part, so that a text of any length needs little memory."""
         refuse_surrogates(text)
@@ -128,6 +132,11 @@ class Tokenizer:
         refuse_surrogates(text)
         return self._engine.spans(text)
 
+    def word_numbers(self, text: str) -> list[int | None]:
+        """Return for each id of `spans` the number of its word, as the tokenizer parts a text before it cuts words."""
+        refuse_surrogates(text)
+        return self._engine.word_numbers(text)
+
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text, on all threads; equal to `encode` of each."""
         for text in texts:
@@ -158,6 +167,15 @@ class Tokenizer:
     def token(self, id: int) -> str:
         """Return the vocabulary's own spelling of an id (byte-level: a space is Ġ)."""
         return self._library.id_to_token(self._checked([id])[0]) or ""
+
+    def spell(self, tokens: Sequence[str]) -> str:
+        """Return the text of entries in the vocabulary's own spelling."""
+        return self._library.decoder.decode(list(tokens)) if self._library.decoder else " ".join(tokens)
+
+    @property
+    def marks_continuations(self) -> bool:
+        """Whether pieces inside a word have a spelling of their own, as WordPiece's ``##ing``."""
+        return bool(self._json["model"].get("continuing_subword_prefix"))
 
     def id(self, token: str) -> int | None:
         """Return the id of a vocabulary entry, or None."""

@@ -45,9 +45,9 @@ def translation(
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
     from orrery.checkpoints.outputs import OutputFile
-    from orrery.cli.status import waiting
     from orrery.cli.translate import counting, one_line
     from orrery.language_model.load import load
+    from orrery.reports.status import waiting
     from orrery.tasks.translation import evaluate_translation
 
     inputs = [model, source, target]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
-from orrery.cli.status import Waiting, waiting
 from orrery.cli.tables import print_table
 from orrery.cli.tokenizer.show import visible
+from orrery.reports.status import Waiting, waiting
 
 if TYPE_CHECKING:
     from orrery.text import Tokenizer

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orrery.cli.status import waiting
 from orrery.cli.tables import print_table
+from orrery.reports.status import waiting
 
 if TYPE_CHECKING:
     from orrery.text.parallel import Pair

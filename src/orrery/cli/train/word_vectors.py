@@ -67,8 +67,8 @@ def run(recipe: "WordVectorRecipe", folder: Path, *, overwrite: bool, config: Pa
 
 def plan(recipe: "WordVectorRecipe", folder: Path) -> str:
     """Return what a run would do, line by line: words, tables, memory and folder."""
-    from orrery.cli.status import waiting
     from orrery.models.word2vec.vocabulary import Vocabulary
+    from orrery.reports.status import waiting
     from orrery.training.word_vectors import sentences_of
 
     with waiting() as line:

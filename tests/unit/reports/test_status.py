@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from orrery.cli import status as module
-from orrery.cli.status import waiting
+from orrery.reports import status as module
+from orrery.reports.status import waiting
 
 
 def test_quick_work_prints_nothing(capsys):

@@ -1,0 +1,56 @@
+"""Which head of a model answers, what its labels are called, and logits as scores."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from orrery.errors import UsageError
+from orrery.language_model.model import LanguageModel
+from orrery.nn.spec import ModuleSpec
+
+Scores = NDArray[np.floating[Any]]
+
+
+def head_of(lm: LanguageModel, kind: type[ModuleSpec], usual: str, named: str | None, task: str) -> tuple[str, Any]:
+    """Return the name and the spec of the head that a task asks: the one that is named, the usual one, or the first.
+
+    Raises:
+        UsageError: the model has no head of this kind.
+    """
+    heads = lm.model.spec.heads
+    fit = [name for name, spec in heads.items() if isinstance(spec, kind)]
+    name = named or (usual if usual in fit else next(iter(fit), None))
+    if name not in fit:
+        has = ", ".join(lm.model.spec.head_names) or "none"
+        raise UsageError(f"this model has no head {named or usual!r} for {task}", f"its heads: {has}")
+    return name, heads[name]
+
+
+def names_of(spec: Any) -> list[str]:
+    """Return what the labels of a head are called; ``LABEL_0`` and so on where they have no names."""
+    return list(spec.names) or [f"LABEL_{number}" for number in range(spec.labels)]
+
+
+def wide(logits: Float[Tensor, "*B N"]) -> Scores:
+    """Return logits as an array, in float32 at least."""
+    import torch
+
+    found: Scores = logits.to(torch.promote_types(logits.dtype, torch.float32)).numpy()
+    return found
+
+
+def softmax(logits: Scores) -> Scores:
+    """Return ``exp(z_i) / sum_j exp(z_j)`` over the last axis."""
+    raised = np.exp(logits - logits.max(-1, keepdims=True))
+    found: Scores = raised / raised.sum(-1, keepdims=True)
+    return found
+
+
+def sigmoid(logits: Scores) -> Scores:
+    """Return ``1 / (1 + exp(-z))``, written so that no exponential overflows."""
+    small = np.exp(-np.abs(logits))
+    found: Scores = np.where(logits >= 0, 1 / (1 + small), small / (1 + small))
+    return found
