@@ -92,10 +92,6 @@ class Tokenizer:
         """Return the ids of one text or of two with the special tokens of the family around them: `frame` of ids."""
         return self._frame.around(first, second)
 
-    def around(self, ids: Sequence[int], pair: Sequence[int] | None = None) -> Framed:
-        """Return what `frame` does for texts whose ids are known, or are parts of longer ones."""
-        return self._frame.around(ids, pair)
-
     def encode_parts(self, text: str) -> Iterator[list[int]]:
         """Yield the ids of ``text`` part by part, so that a text of any length needs little memory."""
         refuse_surrogates(text)
