@@ -4,9 +4,8 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
-from orrery.cli.train.app import run
 from orrery.settings import runs_folder
 from orrery.training.recipes import as_yaml
 
@@ -28,6 +27,7 @@ def finetune(
     mode: Literal["full", "frozen", "partial"] = "full",
     blocks: int | None = None,
     scratch: bool = False,
+    seeds: Annotated[int, Parameter(validator=validators.Number(gte=1))] = 1,
     resume: bool = False,
     overwrite: bool = False,
     print_config: bool = False,
@@ -55,6 +55,7 @@ def finetune(
         mode: What learns: all of the model, its new head alone (frozen), or its last blocks too (partial).
         blocks: How many of the last blocks learn in the mode partial.
         scratch: Begin with fresh weights: only the shape and the tokenizer of the model are taken.
+        seeds: Train so many times with different seeds, and say mean and spread.
         resume: Continue from the newest sound checkpoint of the folder.
         overwrite: Replace the run that is in the folder; it stays until the new one has its first checkpoint.
         print_config: Print the recipe, and stop.
@@ -72,5 +73,18 @@ def finetune(
     if print_config:
         print(as_yaml(recipe), end="")
         return 0
-    inputs = [Path(each) for each in (model, train, val) if each is not None]
-    return run(recipe, output or runs_folder() / recipe.name, resume=resume, overwrite=overwrite, inputs=inputs)
+    from orrery.finetuning.run import finetune as run
+    from orrery.training.progress import find_reporter
+
+    done = run(
+        task,
+        recipe,
+        output or runs_folder() / recipe.name,
+        find_reporter,
+        print,
+        seeds=seeds,
+        resume=resume,
+        overwrite=overwrite,
+        inputs=[Path(each) for each in (model, train, val) if each is not None],
+    )
+    return 128 + done.signal if done.signal else 0

@@ -1,10 +1,17 @@
 """What a task is: the data that it reads, what it learns from them, and the settings that suit it."""
 
-from abc import ABC
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from orrery.schema.registry import Registry
+
+if TYPE_CHECKING:
+    from orrery.finetuning.findings import Findings
+    from orrery.language_model.model import LanguageModel
+
+Done = Callable[[int, int], None]
+"""Told how many examples are answered, and of how many."""
 
 
 class Task(ABC):
@@ -38,6 +45,18 @@ class Task(ABC):
     def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
         """Return the texts of each training row: those that share a row of tokens stand together."""
         return ((text,) for text in source.texts())
+
+    @classmethod
+    @abstractmethod
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Done | None = None) -> "Findings":
+        """Return what the model makes of the examples held back; imports what it needs when it is called.
+
+        Args:
+            lm: the fine-tuned model.
+            source: the data, read.
+            length: tokens of a row in training.
+            done: told how far it is.
+        """
 
 
 TASKS: Registry[Task] = Registry("task", "orrery.finetuning")

@@ -1,10 +1,14 @@
 """Classification with any number of labels for a text."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from orrery.finetuning import Task, register
-from orrery.finetuning.classification import Classification
+from orrery.finetuning.classification import Classification, probabilities
+
+if TYPE_CHECKING:
+    from orrery.finetuning.findings import Findings
+    from orrery.language_model.model import LanguageModel
 
 
 @register
@@ -26,3 +30,31 @@ class MultiLabel(Task):
     def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
         """Return the text of each row, or its two."""
         return Classification.texts(source)
+
+    @classmethod
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+        """Return F1 and accuracy of the sets of labels whose probability is above one half."""
+        from orrery.evaluation import classification
+        from orrery.finetuning.findings import Findings, Mistake
+
+        rows, names = source.held_back, list(lm.model.spec.heads["sequence"].names)
+        found = probabilities(lm, rows, names, done)
+        gold = [tuple(sorted(row.target or ())) for row in rows]
+        said = [tuple(sorted(name for name, p in zip(names, each, strict=True) if p > 0.5)) for each in found]
+        wrong = [n for n in range(len(rows)) if set(said[n]) != set(gold[n])]
+        wrong.sort(key=lambda n: -len(set(said[n]) ^ set(gold[n])))
+        usual = [name for name, count in source.labels.items() if count > len(source.train) / 2]
+        return Findings(
+            scores=(
+                classification.f1(said, gold, "micro", names),
+                classification.f1(said, gold, "macro", names),
+                classification.accuracy(said, gold),
+            ),
+            examples=f"{len(rows):,} texts held back",
+            floors=[("labels of most texts", classification.f1([tuple(usual)] * len(gold), gold, "micro", names))],
+            mistakes=[Mistake(rows[n].text, ", ".join(gold[n]), ", ".join(said[n])) for n in wrong],
+            by_label=[
+                (str(each.label), each.precision, each.recall, each.f1, int(each.support))
+                for each in classification.by_label(said, gold)
+            ],
+        )

@@ -1,9 +1,17 @@
 """Tagging: a label for each word."""
 
-from collections.abc import Iterable
-from typing import Any, ClassVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from orrery.finetuning import Task, register
+
+if TYPE_CHECKING:
+    from orrery.data.tagged import Tagged
+    from orrery.finetuning.findings import Findings
+    from orrery.language_model.model import LanguageModel
+
+BATCH = 32
+"""Rows answered at once."""
 
 
 @register
@@ -20,3 +28,100 @@ class Tagging(Task):
     def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
         """Return the sentences."""
         return ((" ".join(sentence.words),) for sentence in source.train)
+
+    @classmethod
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+        """Return accuracy over words, and entity F1 where the labels are those of entities."""
+        from orrery.evaluation import classification, entities
+        from orrery.finetuning._counting import MostFrequentTag
+        from orrery.finetuning.findings import Findings
+
+        rows: Sequence[Tagged] = source.held_back
+        gold, said = [row.tags for row in rows], predicted(lm, [row.words for row in rows], length, done)
+        counting = MostFrequentTag((row.words, row.tags) for row in source.train)
+        counted = [counting.predict(row.words) for row in rows]
+        flat = [[tag for tags in each for tag in tags] for each in (said, gold, counted)]
+        labels, counts = classification.confusion(flat[0], flat[1])
+        name, named = "the most frequent tag of each word", are_entities(source.labels)
+        scores = [classification.accuracy(flat[0], flat[1]), classification.f1(flat[0], flat[1], "macro")]
+        floor = classification.accuracy(flat[2], flat[1])
+        table = classification.by_label(flat[0], flat[1])
+        if named:
+            scores, floor = [entities.entity_f1(said, gold), *scores], entities.entity_f1(counted, gold)
+            table = entities.by_type(said, gold)
+        return Findings(
+            scores=scores,
+            examples=f"{len(rows):,} sentences held back, {len(flat[1]):,} words",
+            floors=[(name, floor)],
+            confusion=([str(label) for label in labels], counts.tolist()),
+            mistakes=mistakes(rows, said),
+            by_label=[(str(each.label), each.precision, each.recall, each.f1, int(each.support)) for each in table],
+        )
+
+
+def are_entities(labels: Iterable[str]) -> bool:
+    """Say whether labels are those of entities: O, and others that begin with a letter and a hyphen."""
+    others = [label for label in labels if label != "O"]
+    return bool(others) and all(label[:2] in ("B-", "I-", "E-", "S-", "L-", "U-") for label in others)
+
+
+def predicted(
+    lm: "LanguageModel", sentences: Sequence[Sequence[str]], length: int, done: Any = None
+) -> list[list[str]]:
+    """Return the likeliest label of each word, read at its first token as in training.
+
+    A word without a token gets the label of the one before it, or the first label.
+    """
+    import torch
+
+    from orrery.data.batches import IGNORE
+    from orrery.data.rows import padded
+    from orrery.data.sources.tagged import rows_of
+    from orrery.data.words import tokenise_words
+
+    names = lm.model.spec.heads["token"].names
+    found: list[list[str]] = [[] for _ in sentences]
+    rows: list[dict[str, Any]] = []
+    owners: list[tuple[int, int]] = []
+    for number, words in enumerate(sentences):
+        tokens = tokenise_words(lm.tokenizer, words)
+        found[number] = [""] * len(words)
+        for row in rows_of(lm.tokenizer, tokens.ids, tokens.firsts, range(len(words)), length):
+            owners.append((number, len(rows)))
+            rows.append(dict(row))
+    order = sorted(range(len(rows)), key=lambda n: len(rows[n]["ids"]))
+    for start in range(0, len(order), BATCH):
+        some = order[start : start + BATCH]
+        batch = {name: tensor.to(lm.device) for name, tensor in padded([rows[n] for n in some]).items()}
+        with torch.no_grad():
+            best = lm.model(batch, ["token"])["token"].argmax(-1).tolist()
+        for n, labels in zip(some, best, strict=True):
+            for word, label in zip(rows[n]["targets"], labels, strict=False):
+                if word != IGNORE:
+                    found[owners[n][0]][word] = names[label]
+        if done is not None:
+            done(min(len(order), start + BATCH), len(order))
+    return [_filled(tags, names[0]) for tags in found]
+
+
+def mistakes(rows: "Sequence[Tagged]", said: Sequence[Sequence[str]]) -> list[Any]:
+    """Return the sentences with most wrong labels."""
+    from orrery.finetuning.findings import Mistake
+
+    wrong = [[n for n, tag in enumerate(row.tags) if tags[n] != tag] for row, tags in zip(rows, said, strict=True)]
+    order = sorted((n for n in range(len(rows)) if wrong[n]), key=lambda n: -len(wrong[n]))
+    return [
+        Mistake(
+            " ".join(rows[n].words),
+            ", ".join(f"{rows[n].words[w]}: {rows[n].tags[w]}" for w in wrong[n][:8]),
+            ", ".join(said[n][w] for w in wrong[n][:8]),
+        )
+        for n in order[:50]
+    ]
+
+
+def _filled(tags: Sequence[str], usual: str) -> list[str]:
+    filled: list[str] = []
+    for tag in tags:
+        filled.append(tag or (filled[-1] if filled else usual))
+    return filled

@@ -1,0 +1,62 @@
+"""What stands at the end of a fine-tuning: the model's answers scored, a report page, scores as JSON."""
+
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from orrery.finetuning import Task
+from orrery.finetuning.findings import Findings
+from orrery.finetuning.page import page
+from orrery.language_model.load import load
+from orrery.training.config import Recipe
+from orrery.training.folder import RunFolder
+
+REPORT, SCORES = "report.html", "scores.json"
+
+
+def conclude(task: type[Task], recipe: Recipe, folder: Path, say: Callable[[str], None]) -> Findings:
+    """Score the model of a finished run on the examples held back, and write the report beside it.
+
+    Args:
+        task: what it was fine-tuned on.
+        recipe: of the run.
+        folder: of the run; ``report.html`` and ``scores.json`` are written into it.
+        say: told the scores and where the report is.
+
+    Raises:
+        DataError: the data cannot be read any more.
+        ModelFileError: the run has no model.
+    """
+    began = perf_counter()
+    source = recipe.source_class.read(recipe.data)
+    lm = load(folder, device=recipe.training.device, say=lambda line: None)
+    found = task.findings(lm, source, recipe.batches.length)
+    for line in found.lines():
+        say(line)
+    records = RunFolder(folder).records()
+    (folder / SCORES).write_text(found.as_json(), encoding="utf-8")
+    text = page(recipe.name, found, records, facts(recipe, lm, source, records))
+    (folder / REPORT).write_text(text, encoding="utf-8")
+    say(f"scored in {perf_counter() - began:.1f} s; {folder / REPORT} shows the mistakes")
+    return found
+
+
+def facts(recipe: Recipe, lm: Any, source: Any, records: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return what the run was: data, model, steps, seed."""
+    parameters = sum(parameter.numel() for parameter in lm.model.parameters())
+    steps = records[-1]["step"] if records else 0
+    begun = recipe.model.begin or "fresh weights"
+    held_back = recipe.data.val if getattr(recipe.data, "val", None) else "rows of the training data"
+    return [
+        ("training data", f"{recipe.data.described}, {len(source.train):,} examples"),
+        ("held back", f"{held_back}, {len(source.held_back):,} examples"),
+        ("begun from", str(begun)),
+        ("parameters", f"{parameters:,}"),
+        ("objective", str(getattr(recipe.objective, "kind", ""))),
+        (
+            "steps",
+            f"{steps:,} of {recipe.training.steps:,}, {recipe.batches.size or ''} rows of {recipe.batches.length}",
+        ),
+        ("seed", str(recipe.seed)),
+    ]

@@ -1,0 +1,119 @@
+"""The report of a fine-tuning: one HTML file that needs nothing but a browser."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from orrery.evaluation.resampling import interval
+from orrery.finetuning.findings import MANY, Findings
+from orrery.reports.figures import bar_chart, heat_map, line_chart
+from orrery.reports.page import document, figure, rows_table, section, visible
+
+SHOWN, LONGEST = 25, 400
+"""Mistakes that are shown, and characters of each."""
+MOST_LABELS = 80
+"""Labels of a confusion matrix that can be drawn."""
+
+
+def page(title: str, found: Findings, records: Sequence[dict[str, Any]], facts: Sequence[tuple[str, str]]) -> str:
+    """Return the whole page; the same findings give the same bytes."""
+    parts = (
+        summary(title, found),
+        scores(found),
+        learning(records),
+        confusion(found),
+        labels(found),
+        calibration(found),
+        mistakes(found),
+        section("The run", rows_table(("", ""), facts)),
+    )
+    return document(f"Orrery: {title}", "\n".join(part for part in parts if part))
+
+
+def summary(title: str, found: Findings) -> str:
+    """Return the heading and the result in two sentences."""
+    main = found.main
+    text = f"{main.name} {main.score:.4f} on {found.examples}."
+    if main.examples >= MANY:
+        bounds = interval(main)
+        text += f" The {100 * bounds.level:g} % interval is {bounds.low:.4f} to {bounds.high:.4f}."
+    if found.floors:
+        name, floor = found.floors[-1]
+        text += f" The best simple method ({name}) reaches {floor.score:.4f}."
+    return f'<header>\n<h1>{visible(title)}</h1>\n<p class="lead">{visible(text)}</p>\n</header>'
+
+
+def scores(found: Findings) -> str:
+    """Return all scores and floors as a table, the main one beside its floors as bars."""
+    rows = []
+    for score in found.scores:
+        bounds = interval(score) if score.examples >= MANY else None
+        between = "" if bounds is None else f"{bounds.low:.4f} to {bounds.high:.4f}"
+        rows.append((score.name, f"{score.score:.4f}", between, score.signature))
+    rows += [(f"{score.name}, {name}", f"{score.score:.4f}", "", score.signature) for name, score in found.floors]
+    table = rows_table(("score", "value", "95 % interval", "signature"), rows)
+    if not found.floors:
+        return section("Scores", table)
+    bars = {"this model": found.main.score, **{name: score.score for name, score in found.floors}}
+    chart = bar_chart(bars, title=f"{found.main.name}, beside simple methods", x_label=found.main.name)
+    return section("Scores", figure(chart, "On the same examples, none of which was trained on.") + table)
+
+
+def learning(records: Sequence[dict[str, Any]]) -> str:
+    """Return the losses over the steps."""
+    series = {}
+    for key, name in (("train/loss", "training"), ("val/loss", "held back")):
+        points = [(record["step"], record[key]) for record in records if record.get(key) is not None]
+        if len(points) > 1:
+            series[name] = points
+    if not series:
+        return ""
+    chart = line_chart(series, title="Loss by step", x_label="step", y_label="loss")
+    return section("How it learned", figure(chart, "Where the two part, the model learns its examples by heart."))
+
+
+def confusion(found: Findings) -> str:
+    """Return the confusion matrix, each row as shares."""
+    if found.confusion is None or len(found.confusion[0]) > MOST_LABELS:
+        return ""
+    names, counts = found.confusion
+    shares = [[count / max(1, sum(row)) for count in row] for row in counts]
+    chart = heat_map(shares, rows=names, columns=names, title="What each label (row) was called (column)", highest=1.0)
+    pairs = [
+        (counts[i][j], names[i], names[j])
+        for i in range(len(names))
+        for j in range(len(names))
+        if i != j and counts[i][j]
+    ]
+    worst = sorted(pairs, key=lambda pair: (-pair[0], pair[1:]))[:SHOWN]
+    table = rows_table(("right", "said", "times"), [(right, said, f"{count:,}") for count, right, said in worst])
+    return section("What is taken for what", figure(chart, "Each row adds up to one.") + table)
+
+
+def labels(found: Findings) -> str:
+    """Return precision, recall and F1 of each label."""
+    if not found.by_label:
+        return ""
+    rows = [(name, f"{p:.3f}", f"{r:.3f}", f"{f:.3f}", f"{count:,}") for name, p, r, f, count in found.by_label]
+    return section("Label by label", rows_table(("label", "precision", "recall", "F1", "examples"), rows))
+
+
+def calibration(found: Findings) -> str:
+    """Return how often the model is right, over how sure it is."""
+    points = [(each.confidence, each.accuracy) for each in found.bins if each.examples]
+    if not points:
+        return ""
+    series = {"this model": points, "as sure as right": [(0.0, 0.0), (1.0, 1.0)]}
+    chart = line_chart(series, title="Right answers by confidence", x_label="confidence", y_label="share that is right")
+    note = "Below the straight line the model is surer than it is right."
+    return section("Does it know what it knows?", figure(chart, note))
+
+
+def mistakes(found: Findings) -> str:
+    """Return the worst mistakes with their texts."""
+    if not found.mistakes:
+        return ""
+    rows = [
+        (each.text[:LONGEST], each.right, each.said, "" if each.confidence is None else f"{each.confidence:.3f}")
+        for each in found.mistakes[:SHOWN]
+    ]
+    return section("The worst mistakes", rows_table(("text", "right", "said", "confidence"), rows))

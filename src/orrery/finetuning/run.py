@@ -1,0 +1,68 @@
+"""``orrery.finetune``: a model and labelled data in, a model that answers and its scores out."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from orrery.errors import UsageError
+from orrery.finetuning import TASKS
+from orrery.finetuning.conclude import conclude
+from orrery.finetuning.findings import Findings, Several
+from orrery.runs.execute import execute
+from orrery.training.config import Recipe
+from orrery.training.progress import Reporter
+
+
+@dataclass(frozen=True)
+class Finetuned:
+    """What became of a fine-tuning: its folder, the findings of each seed, and the signal that stopped it, if any."""
+
+    folder: Path
+    findings: tuple[Findings, ...]
+    signal: int | None = None
+
+
+def finetune(
+    task: str,
+    recipe: Recipe,
+    folder: Path,
+    reporter: Callable[[], Reporter],
+    say: Callable[[str], None],
+    *,
+    seeds: int = 1,
+    resume: bool = False,
+    overwrite: bool = False,
+    inputs: Iterable[Path] = (),
+) -> Finetuned:
+    """Train a recipe with one seed or several, score each model, and say their mean and spread.
+
+    Args:
+        task: its name.
+        recipe: what is trained; further seeds are the next numbers.
+        folder: of the run; of several, ``seed-N`` in it each.
+        reporter: makes what shows the progress of one run.
+        say: told the scores.
+        seeds: how many.
+        resume: continue the runs that are there.
+        overwrite: replace the runs that are there.
+        inputs: files that no run may replace.
+
+    Raises:
+        UsageError: there is nothing held back to score on.
+    """
+    kind = TASKS.find(task.replace("-", "_"))
+    if not recipe.data.holds_back:
+        raise UsageError("nothing is held back to score the model on", "give --val FILE, or leave data.split in")
+    found: list[Findings] = []
+    files = list(inputs)
+    for number in range(seeds):
+        one = recipe.model_copy(update={"seed": recipe.seed + number})
+        place = folder if seeds == 1 else folder / f"seed-{one.seed}"
+        outcome = execute(one, place, reporter(), resume=resume, overwrite=overwrite, inputs=files)
+        if outcome.signal:
+            return Finetuned(folder, tuple(found), outcome.signal)
+        found.append(conclude(kind, one, place, say))
+    if seeds > 1:
+        numbers = [recipe.seed + number for number in range(seeds)]
+        say(str(Several(found[0].main.name, [each.main.score for each in found], numbers)))
+    return Finetuned(folder, tuple(found))
