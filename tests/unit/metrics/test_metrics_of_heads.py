@@ -134,7 +134,7 @@ def test_the_heads_of_a_real_model():
     torch.manual_seed(0)
     config = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
     llama = load_family("llama").spec({**config, "max_position_embeddings": 8, "vocab_size": 11})
-    heads = {"sequence": SequenceHead.Spec(labels=4), "token": TokenHead.Spec(labels=5), "span": TokenHead.Spec(labels=2)}
+    heads = {"sequence": SequenceHead.Spec(labels=4), "span": TokenHead.Spec(labels=2)}
     model = replace(llama, heads=heads).build().eval()
     real = torch.arange(6) < torch.tensor([[6], [4], [3]])
     batch = {"ids": torch.randint(11, (3, 6)), "real": real, "labels": torch.tensor([0, 3, 1])}
