@@ -1,5 +1,6 @@
 """Metrics of one head: over batches of any size they come to what the plain scores say of all rows together."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,9 @@ from torch import nn
 from orrery.data.sources import HeldBack
 from orrery.errors import DataError, UsageError
 from orrery.evaluation import classification, entities, regression
+from orrery.families import load_family
 from orrery.metrics import METRICS
+from orrery.nn.heads import SequenceHead, TokenHead
 from orrery.training.config import EvaluationSettings
 from training_toy import ToySource
 
@@ -125,3 +128,23 @@ def test_they_stand_in_recipes():
     assert [type(METRICS.find(s.kind).of(s)).__name__ for s in section.metrics] == [
         *("F1", "Matthews", "Pearson", "EntityF1", "SpanExact")
     ]
+
+
+def test_the_heads_of_a_real_model():
+    torch.manual_seed(0)
+    config = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
+    llama = load_family("llama").spec({**config, "max_position_embeddings": 8, "vocab_size": 11})
+    heads = {"sequence": SequenceHead.Spec(labels=4), "span": TokenHead.Spec(labels=2)}
+    model = replace(llama, heads=heads).build().eval()
+    real = torch.arange(6) < torch.tensor([[6], [4], [3]])
+    batch = {"ids": torch.randint(11, (3, 6)), "real": real, "labels": torch.tensor([0, 3, 1])}
+    batch |= {"starts": torch.tensor([0, 1, -100]), "ends": torch.tensor([2, 3, -100])}
+    with torch.no_grad():
+        right = model(batch, ["sequence"])["sequence"].argmax(-1).tolist()
+        spans = model(batch, ["span"])["span"].masked_fill(~real[..., None], -1e9).argmax(1)[:2].tolist()
+        found = measured(METRICS.find("f1")(average="micro"), model, batch)
+        exact = measured(METRICS.find("span_exact")(), model, batch)
+    assert found == pytest.approx(classification.f1(right, [0, 3, 1], "micro").score)
+    assert exact == np.mean([spans[0] == [0, 2], spans[1] == [1, 3]])
+    with pytest.raises(UsageError, match="the head language_model has no labels"):
+        METRICS.find("f1")(head="language_model").bind(model.spec, None)
