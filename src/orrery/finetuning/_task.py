@@ -23,7 +23,6 @@ class Task(ABC):
         kind: its name.
         source: the kind of data.
         objective: what is learned from them.
-        decides: the metric that decides which model is the best, where it is another than the objective's first.
         columns: the settings of the source that name a column or a layer, by the flag that sets each.
         head: the name of the head that is trained; nothing where it is the model's own.
     """
@@ -31,7 +30,6 @@ class Task(ABC):
     kind: ClassVar[str]
     source: ClassVar[str]
     objective: ClassVar[str]
-    decides: ClassVar[str | None] = None
     columns: ClassVar[tuple[str, ...]] = ()
     head: ClassVar[str | None] = None
 
@@ -45,6 +43,11 @@ class Task(ABC):
     def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
         """Return the texts of each training row: those that share a row of tokens stand together."""
         return ((text,) for text in source.texts())
+
+    @classmethod
+    def metrics(cls, source: Any) -> list[dict[str, Any]]:
+        """Return what is measured while the model learns, beside what the objective names; the first decides."""
+        return []
 
     @classmethod
     @abstractmethod

@@ -32,6 +32,11 @@ class MultiLabel(Task):
         return Classification.texts(source)
 
     @classmethod
+    def metrics(cls, source: Any) -> list[dict[str, Any]]:
+        """Return the F1 of all labels together."""
+        return [{"kind": "f1", "average": "micro", "head": cls.head}]
+
+    @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
         """Return F1 and accuracy of the sets of labels whose probability is above one half."""
         from orrery.evaluation import classification

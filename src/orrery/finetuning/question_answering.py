@@ -25,6 +25,11 @@ class QuestionAnswering(Task):
         return ((row.question, row.context) for row in source.train)
 
     @classmethod
+    def metrics(cls, source: Any) -> list[dict[str, Any]]:
+        """Return how often both ends of an answer are right."""
+        return [{"kind": "span_exact", "head": cls.head}]
+
+    @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
         """Return exact matches and F1 over words, and the worst mistakes."""
         from orrery.evaluation import answers

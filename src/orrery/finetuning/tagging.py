@@ -30,6 +30,11 @@ class Tagging(Task):
         return ((" ".join(sentence.words),) for sentence in source.train)
 
     @classmethod
+    def metrics(cls, source: Any) -> list[dict[str, Any]]:
+        """Return entity F1 where the labels are those of entities."""
+        return [{"kind": "entity_f1", "head": cls.head}] if are_entities(source.labels) else []
+
+    @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
         """Return accuracy over words, and entity F1 where the labels are those of entities."""
         from orrery.evaluation import classification, entities

@@ -171,9 +171,9 @@ def plain(recipe: Section) -> dict[str, Any]:
 
 
 def words_of(recipe: Section) -> list[str]:
-    """Return every text among the values of a recipe: the paths that it names are among them."""
+    """Return every text among the values of a recipe but its name: the paths that it names are among them."""
     texts: list[str] = []
-    rest: list[Any] = [plain(recipe)]
+    rest: list[Any] = [{key: value for key, value in plain(recipe).items() if key != "name"}]
     while rest:
         value = rest.pop()
         if isinstance(value, Mapping | list):
