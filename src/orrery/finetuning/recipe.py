@@ -1,9 +1,11 @@
 """A recipe for a task: length, batch, steps and rate found from the data and the model."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal
 
 from orrery.data.sources import SOURCES
@@ -173,10 +175,10 @@ def _number(value: Any) -> int | None:
 
 
 def _short(source: str) -> str:
-    """Return a name for a run, of the name of its data."""
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in source.rsplit(".", 1)[0].strip("/"))[-60:].strip(
-        "-."
-    )
+    """Return what a run is called after its data: the name of the set, or of the file without its endings."""
+    path = Path(source)
+    name = path.name.partition(".")[0] if path.exists() else source
+    return re.sub(r"[^\w.-]+", "-", name)[:60].strip("-.") or "data"
 
 
 def _tokenizer_file(base: Base) -> Any:
