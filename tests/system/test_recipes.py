@@ -25,6 +25,7 @@ def test_a_recipe_of_given_files_is_planned_for_any_two(recipe: Path, tmp_path: 
         "de": ["ein Hund", "eine Katze", "er sieht sie"],
     }
     flags = ["--dry-run", "--tokenizer.vocabulary", "270", "--output", str(tmp_path / "run")]
+    flags += ["--model.config.num_layers", "1", "--model.config.d_ff", "64"]  # the size is held by that of the preset
     for side, language in (("source", "en"), ("target", "de")):
         (tmp_path / language).write_text("\n".join(lines[language] * 20) + "\n")
         flags += [f"--data.{part}.{side}={tmp_path / language}" for part in ("pairs", "val")]
