@@ -14,9 +14,31 @@ from orrery.models.word2vec.files import read_vectors
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
 WORD_VECTORS = [path for path in RECIPES if yaml.safe_load(path.read_text()).get("kind") == "word2vec"]
 
+GIVEN = [path for path in RECIPES if isinstance(yaml.safe_load(path.read_text())["data"].get("pairs"), dict)]
+"""Recipes whose data the user names by flags."""
+
+
+@pytest.mark.parametrize("recipe", GIVEN, ids=lambda path: path.stem)
+def test_a_recipe_of_given_files_is_planned_for_any_two(recipe: Path, tmp_path: Path) -> None:
+    lines = {
+        "en": ["a dog runs", "a cat sleeps", "the dog sees the cat"],
+        "de": ["ein Hund", "eine Katze", "er sieht sie"],
+    }
+    flags = ["--dry-run", "--tokenizer.vocabulary", "270", "--output", str(tmp_path / "run")]
+    flags += ["--model.config.num_layers", "1", "--model.config.d_ff", "64"]  # the size is held by that of the preset
+    for side, language in (("source", "en"), ("target", "de")):
+        (tmp_path / language).write_text("\n".join(lines[language] * 20) + "\n")
+        flags += [f"--data.{part}.{side}={tmp_path / language}" for part in ("pairs", "val")]
+    command = [sys.executable, "-m", "orrery", "train", str(recipe), *flags]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    assert "100,000 steps" in found.stdout
+    assert "at most 25,000 positions" in found.stdout
+    assert not (tmp_path / "run").exists()
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", sorted({*RECIPES} - {*WORD_VECTORS}), ids=lambda path: path.stem)
+@pytest.mark.parametrize("recipe", sorted({*RECIPES} - {*WORD_VECTORS, *GIVEN}), ids=lambda path: path.stem)
 def test_five_steps(recipe: Path, data_set: Callable[[str], Path], tmp_path: Path) -> None:
     data = yaml.safe_load(recipe.read_text())["data"]
     data_set((data.get("train") or data["pairs"]).partition("/")[0])

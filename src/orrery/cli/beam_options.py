@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from orrery.cli.numbers import COUNT, NUMBER
 
 _LENGTH_PENALTY = "0 favours short answers; the Transformer's paper used 0.6."
+_BEYOND = "The most tokens of an answer beyond those of its source, where that is fewer; the paper had 50."
 
 
 @Parameter(name="*")
@@ -19,6 +20,7 @@ class Search:
     length_penalty: Annotated[float, NUMBER, Parameter(help=_LENGTH_PENALTY)] = 0.6
     max_new_tokens: Annotated[int, COUNT, Parameter(help="The most tokens of an answer.")] = 128
     batch_size: Annotated[int, COUNT, Parameter(help="Sentences translated at once.")] = 64
+    beyond_source: Annotated[int | None, COUNT, Parameter(help=_BEYOND)] = None
 
 
 BEAMS = Search()

@@ -1,7 +1,7 @@
 """Search: the answers with the greatest score, followed a few at once (beam) or all of them (exhaustive)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -140,6 +140,7 @@ def beam_search(
     answers: int = 1,
     vocabulary: int | None = None,
     device: torch.device | None = None,
+    beyond_source: int | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the best ``answers`` of every prompt, following ``width`` hypotheses of each at once.
 
@@ -155,6 +156,7 @@ def beam_search(
         answers: how many to return, at most the width.
         vocabulary: the number of ids that the tokenizer can spell, where the model has more.
         device: where the model is.
+        beyond_source: how many tokens an answer may have more than its prompt; the Transformer had 50.
 
     Raises:
         UsageError: an empty prompt or one longer than the context, a width below 1, more answers than the width.
@@ -164,7 +166,8 @@ def beam_search(
     if not 1 <= answers <= width:
         raise UsageError(f"{answers} answers of {width} beams", "num_beams must be at least 1, and no less than these")
     logits_NV, session = model.start(*_start(prompts, limits, device))
-    beams = [_Beam(limits, penalty, width, limits.context - taken) for taken in session.lengths]
+    each = [_within(limits, len(prompt), beyond_source) for prompt in prompts]
+    beams = [_Beam(own, penalty, width, own.context - taken) for own, taken in zip(each, session.lengths, strict=True)]
     live, begun = list(range(len(beams))), beginnings(model, prompts)
     while True:
         parents, tokens, going, row = [], [], [], 0
@@ -214,6 +217,13 @@ def refuse_with_beams(**settings: Any) -> None:
     given = [name for name, value in settings.items() if value not in (None, 0, 1, (), "", [])]
     if given:
         raise UsageError(f"{', '.join(given)} cannot be used with num_beams", "search with beams, or draw tokens")
+
+
+def _within(limits: Limits, length: int, beyond: int | None) -> Limits:
+    """Return the limits of the answer to a prompt of so many tokens."""
+    if beyond is None:
+        return limits
+    return replace(limits, max_new_tokens=min(limits.max_new_tokens, length + beyond))
 
 
 def _start(

@@ -170,6 +170,7 @@ class LanguageModel:
         length_penalty: float | int = 0.6,
         max_new_tokens: int = 128,
         batch_size: int = 64,
+        beyond_source: int | None = None,
         done: Callable[[int], None] | None = None,
     ) -> list[str]:
         """Return the translation of each text, as an encoder-decoder that was trained on pairs writes it.
@@ -182,6 +183,8 @@ class LanguageModel:
             length_penalty: 0 favours short answers, see ``LengthPenalty``.
             max_new_tokens: the most tokens of an answer.
             batch_size: texts searched at once.
+            beyond_source: how many tokens an answer may have more than its source, where that is fewer; the
+                Transformer's paper had 50.
             done: told after each batch how many texts are translated.
 
         Raises:
@@ -194,6 +197,7 @@ class LanguageModel:
             length_penalty=length_penalty,
             max_new_tokens=max_new_tokens,
             batch_size=batch_size,
+            beyond_source=beyond_source,
             done=done,
         )
 

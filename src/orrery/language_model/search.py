@@ -45,6 +45,7 @@ def translate(
     length_penalty: float | int,
     max_new_tokens: int,
     batch_size: int,
+    beyond_source: int | None,
     done: Callable[[int], None] | None,
 ) -> list[str]:
     """Return the translation of each text; see ``LanguageModel.translate``."""
@@ -58,7 +59,16 @@ def translate(
 
     def answer(numbers: list[int]) -> list[str]:
         sources = [rows[number] for number in numbers]
-        found = beam_search(writer(stored), sources, limits, num_beams, penalty=penalty, vocabulary=size, device=device)
+        found = beam_search(
+            writer(stored),
+            sources,
+            limits,
+            num_beams,
+            penalty=penalty,
+            vocabulary=size,
+            device=device,
+            beyond_source=beyond_source,
+        )
         return [spell_answer(stored, row[0].ids) for row in found]
 
     written = dict(zip(places, in_batches(list(map(len, rows)), batch_size, answer, done), strict=True))

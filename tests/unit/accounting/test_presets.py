@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from orrery.accounting.parameters import parameters
-from orrery.accounting.presets import PRESETS, gopher, gpt3, lamda, palm, preset
+from orrery.accounting.presets import PRESETS, gopher, gpt3, lamda, palm, preset, transformer
 from orrery.errors import UsageError
 from orrery.nn.spec import from_json, to_json
 
@@ -24,6 +24,12 @@ PRINTED = {
     "chinchilla-70b": "70B",
 }
 """GPT-3: Table 2.1, with the digits of Table D.1; PaLM: Table 1; Gopher and Chinchilla: their names."""
+
+TRANSFORMERS = {
+    "65M": (512, 2048, 6, 8), "36M": (512, 2048, 2, 8), "50M": (512, 2048, 4, 8), "80M": (512, 2048, 8, 8),
+    "28M": (256, 2048, 6, 8), "168M": (1024, 2048, 6, 8), "53M": (512, 1024, 6, 8), "90M": (512, 4096, 6, 8),
+}  # fmt: skip
+"""Vaswani et al. 2017, Table 3, base and row (C): width, hidden, layers, heads."""
 
 GOPHERS = {"44M": (512, 8, 16, 32), "117M": (768, 12, 12, 64), "417M": (1536, 12, 12, 128), "1.4B": (2048, 24, 16, 128),
            "7.1B": (4096, 32, 32, 128)}  # fmt: skip
@@ -46,6 +52,23 @@ def rounded(count, printed):
 @pytest.mark.parametrize("name", PRINTED)
 def test_the_printed_digits(name):
     assert rounded(parameters(preset(name)), PRINTED[name]) == PRINTED[name]
+
+
+@pytest.mark.parametrize("printed", TRANSFORMERS)
+def test_the_reading_of_the_transformer_gives_all_its_sizes_with_one_vocabulary(printed):
+    """Table 3 belongs to about 41,000 rows of the table of pieces, the big model to 36,000; the text says 37,000."""
+    assert rounded(parameters(transformer(*TRANSFORMERS[printed], vocabulary=41_000)), printed) == printed
+
+
+def test_the_transformers_with_the_vocabulary_of_the_text():
+    assert rounded(parameters(transformer(1024, 4096, 6, 16, vocabulary=36_000)), "213M") == "213M"
+    for name, width, hidden, printed in (("base", 512, 2048, 65e6), ("big", 1024, 4096, 213e6)):
+        attention, norm = 4 * width * width + 4 * width, 2 * width
+        feed_forward = 2 * width * hidden + hidden + width
+        block = 3 * attention + 2 * feed_forward + 5 * norm
+        found = parameters(preset(f"transformer-{name}"))
+        assert found == 37_000 * width + 6 * block
+        assert abs(found / printed - 1) < 0.03
 
 
 @pytest.mark.parametrize("printed", GOPHERS)

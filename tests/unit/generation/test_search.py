@@ -76,6 +76,20 @@ def test_full_width_is_every_answer_counted_by_whole_forwards(small, alpha):
     assert found == exhaustive(small, SOURCES[0], limits, penalty=penalty)
 
 
+def test_answers_may_be_so_much_longer_than_their_sources(small):
+    """Each source as if it were alone with that limit; the general limit still holds."""
+    limits = Limits(max_new_tokens=6, context=30)
+    found = beam_search(small, SOURCES, limits, 3, answers=3, beyond_source=2)
+    assert [len(row[0].ids) for row in found] == [5, 6, 3]
+    for source, row in zip(SOURCES, found, strict=True):
+        alone = beam_search(small, [source], Limits(min(6, len(source) + 2), 30), 3, answers=3)[0]
+        assert [answer.ids for answer in row] == [answer.ids for answer in alone]
+        assert row[0].finish_reason == "length"
+    assert beam_search(small, SOURCES, limits, 3, answers=3, beyond_source=9) == beam_search(
+        small, SOURCES, limits, 3, answers=3
+    )
+
+
 def test_a_row_alone_is_the_row_in_a_batch(small):
     limits = Limits(max_new_tokens=6, context=20, end={END})
     together = beam_search(small, SOURCES, limits, 3, answers=2)

@@ -111,7 +111,8 @@ def plan(recipe: "Recipe", assembly: "Assembled", folder: Path) -> str:
 def plan_epochs(recipe: "Recipe", assembly: "Assembled") -> list[tuple[str, str]]:
     """Return the plan's lines on epochs: one for a text, one for each corpus of a mixture."""
     settings = recipe.training
-    if assembly.parts.epochs is None:
+    # Of batches by tokens only counting all of them would say it to the batch.
+    if assembly.parts.epochs is None or recipe.batches.tokens is not None:
         return [("epochs", f"{settings.steps * assembly.batch_tokens / assembly.train_tokens:.2f}")]
     elapsed = assembly.parts.epochs(settings.steps)
     return [
