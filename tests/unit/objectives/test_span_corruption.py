@@ -46,7 +46,9 @@ def rows_of(batch):
     ]
 
 
-@pytest.mark.parametrize("settings", [{}, {"probability": 0.5, "mean_span": 10.0}, {"probability": 0.3, "mean_span": 1.0}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"probability": 0.5, "mean_span": 10.0}, {"probability": 0.3, "mean_span": 1.0}]
+)
 def test_source_and_targets_give_back_the_text(settings):
     objective = bound("span_corruption", model(), T5, **settings)
     ids = text_rows(T5, 30, 64)
