@@ -94,6 +94,7 @@ VERBS = {
     "translate-alignment": Writing(
         "translate rnnsearch cat --num-beams 1 --max-new-tokens 4 --alignment OUT", inputs=["rnnsearch/config.json"]
     ),
+    "average": Writing("average llama OUT --others other", folder=True, inputs=["llama", "other"]),
     "export-gguf": Writing("export llama gguf OUT", inputs=["llama/config.json", "llama/model.safetensors"]),
     "export-hf": Writing("export llama hf OUT", folder=True, inputs=["llama"]),
     "export-word2vec": Writing("export vectors.bin word2vec OUT", inputs=["vectors.bin"]),
@@ -131,6 +132,7 @@ def prepare(folder: Path) -> None:
     (folder / "train.yaml").write_text(yaml.safe_dump(TRAIN))
     (folder / "vectors.yaml").write_text(yaml.safe_dump(VECTORS))
     tiny_models.saved(folder / "llama", "llama")
+    tiny_models.saved(folder / "other", "llama")
     tiny_models.saved(folder / "rnnsearch", "rnnsearch", torch.float32)
     matrix = np.random.default_rng(0).normal(size=(len(WORDS), 8)).astype(np.float32)
     write_binary(Vectors(WORDS, matrix), folder / "vectors.bin")

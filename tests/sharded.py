@@ -16,7 +16,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor
 
 import own_parts
-from orrery.families import load_family
+from orrery.families import answering, load_family
 from orrery.nn.block import Block
 from orrery.objectives import OBJECTIVES, Objective
 from orrery.training.begin import with_heads
@@ -25,7 +25,17 @@ from orrery.training.precision import Precision
 from orrery.training.step import accumulate
 
 ROWS, LENGTH = 4, 7
-MODELS = {"causal": ("llama", "gpt2", "lstm"), "seq2seq": ("transformer", "t5", "rnnsearch"), "verdicts": ("llama",)}
+MODELS = {
+    "causal": ("llama", "gpt2", "lstm"),
+    "seq2seq": ("transformer", "t5", "rnnsearch"),
+    "verdicts": ("llama",),
+    "classification": ("bert", "electra"),
+    "multi_label": ("roberta",),
+    "regression": ("distilbert",),
+    "tagging": ("modernbert",),
+    "question_answering": ("bert",),
+}
+LABELS = {"a": 5, "b": 3}
 
 
 class Sharded(Group):
@@ -52,8 +62,10 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
         kind = OBJECTIVES.find(name)
         for family in MODELS[name]:
             rules = load_family(family)
-            spec = rules.spec(rules.TINY)
             settings = {"head": "odd"} if name == "verdicts" else {}
+            needed = kind(**settings).needed_head(LABELS)
+            config = rules.TINY if needed is None else answering(family, rules.TINY, needed.kind, needed.labels)
+            spec = rules.spec(config)
             if name == "verdicts":
                 spec = with_heads(spec, {"odd": own_parts.VerdictSettings()})
             torch.manual_seed(0)
@@ -62,6 +74,9 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
             draw = lambda top, rng=rng: torch.randint(1, top, (ROWS, LENGTH), generator=rng)  # noqa: E731
             batch = {field: draw(read.vocabulary) for field, read in spec.inputs.items()}
             batch |= {"targets": draw(20).masked_fill(draw(5) == 1, -100), "labels": draw(9)[:, 0] % 2}
+            batch |= {"starts": draw(3)[:, 0], "ends": draw(5)[:, 1]}
+            batch |= {"labels": draw(9)[:, :2] % 2 * 1.0} if name == "multi_label" else {}
+            batch |= {"targets": batch["targets"] % 2} if name == "tagging" else {}
             yield name, family, kind(**settings), model, {k: batch[k] for k in (*spec.inputs, *kind.needs)}
 
 

@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 # Name -> the module that holds it; a module of this package stands for itself.
 _ATTRIBUTES = {
+    "average": "orrery.exporting.average",
     "load": "orrery.language_model.load",
     "train": "orrery.runs.train",
 }

@@ -27,9 +27,10 @@ MANY = {
     "checkpoints/lock.py": ["train", "demo", "compare", "data prepare"],
     "checkpoints/outputs.py": [
         "tokenizer train", "tokenizer compare", "data clean", "evaluate translation", "translate", "neighbours",
-        "export", "import", "lab", "parity", "verify",
+        "export", "import", "lab", "parity", "verify", "average",
     ],
     "data/large_text.py": ["tokenizer train", "data prepare"],
+    "exporting/average.py": ["average"],
     "generation/generate.py": ["generate", "chat", "translate", "score"],
     "compare/run.py": ["compare"],
     "compare/plan.py": ["compare"],

@@ -27,6 +27,7 @@ BASES: dict[str, list[str]] = {
     "show": ["./llama"],
     "plan": ["recipe.yaml", "--data"],
     "export": ["llama", "gguf", "new.gguf"],
+    "average": ["llama", "new", "--others=other"],
     "import": ["llama", "new"],
     "parity": ["llama", "--against=llama"],
     "tokenizer show": ["tokenizer", "the cat"],

@@ -52,7 +52,8 @@ def build(folder: Path) -> Path:
     """Make the world in a folder that does not exist yet."""
     folder.mkdir(parents=True)
     write_texts(folder)
-    tiny_models.saved(folder / "llama", "llama")
+    for name in ("llama", "other"):
+        tiny_models.saved(folder / name, "llama")
     tiny_models.saved(folder / "rnnsearch", "rnnsearch", max_position_embeddings=96)
     tiny_models.TOKENIZER.save(folder / "tokenizer")
     for name, recipe in (("recipe", RECIPE), ("pairs", PAIRS), ("words", VECTORS)):

@@ -12,9 +12,9 @@ from orrery.cli.compare import BASE
 from orrery.cli.program import run
 from orrery.compare import run as lab
 from orrery.compare.texts import read
-from orrery.evaluation.floors import model_bits_per_byte
 from orrery.language_model.load import load
 from orrery.models.ngram import TokenNgram
+from orrery.tasks.floors import model_bits_per_byte
 from orrery.training.loop import Trainer
 from orrery.training.recipes import load_recipe
 

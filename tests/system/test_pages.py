@@ -62,6 +62,17 @@ def test_the_tutorial_computes_what_the_model_computes(examples):
     assert shown[-2].startswith("The cat sat on the mat.")
 
 
+def test_the_page_on_scores_shows_what_it_says(examples, tmp_path):
+    names, shown = _walk(examples, "scores", tmp_path)
+    printed = "\n".join(shown)
+    assert "n:6|labels:3|several:no|average:macro|zero:0" in printed
+    assert "[('PER', 0, 2), ('LOC', 3, 4), ('PER', 4, 5)]\n[('LOC', 3, 4)]" in printed
+    assert "exact-match 33.33 (n:3|none:1|" in printed
+    ps = [float(p) for p in re.findall(r"p = (\d\.\d+)", printed)]
+    assert len(ps) == 3 + 2 * 5 + 1  # three tests, then two of each of five scores and McNemar's from the files
+    assert f"{names['score'].score:.4f}" in shown[-1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["generating", "looking-inside", "own-parts", "tuning", "variants"])
 def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page):

@@ -89,8 +89,8 @@ def spelling(vectors: "Vectors", word: str) -> str:
 
 def print_measures(vectors: "Vectors") -> None:
     """Print both measures of word vectors, section by section, and how much of each could not be asked."""
-    from orrery.evaluation.word_vectors import measure
     from orrery.settings import data_folder
+    from orrery.tasks.word_vectors import measure
 
     found = measure(vectors, data_folder())
     rows = [

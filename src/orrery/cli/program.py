@@ -36,6 +36,7 @@ VERBS = {
     "neighbours": Verb("orrery.cli.neighbours:neighbours", "Show what is near a word: similarity, analogies, a map."),
     "show": Verb("orrery.cli.show:show", "Show the parts of a model and what they weigh, or what differs between two."),
     "plan": Verb("orrery.cli.plan:plan", "Show what a training sees of each corpus, before it starts."),
+    "average": Verb("orrery.cli.average:average", "Write the mean of the weights of several checkpoints or models."),
     "export": Verb("orrery.cli.export:export", "Write a model for other programs: GGUF, Hugging Face, word2vec."),
     "import": Verb(
         "orrery.cli.import_model:import_model", "Write a model anew as safetensors, from a pickle only if allowed."

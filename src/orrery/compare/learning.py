@@ -13,10 +13,10 @@ from orrery.compare.findings import Entry, points
 from orrery.compare.models import COUNTS
 from orrery.compare.plan import Plan, changed
 from orrery.compare.texts import Texts
-from orrery.evaluation.floors import joined as joined_ids
-from orrery.evaluation.floors import model_bits_per_byte
 from orrery.models.ngram import TokenNgram
 from orrery.saving.final import writer
+from orrery.tasks.floors import joined as joined_ids
+from orrery.tasks.floors import model_bits_per_byte
 from orrery.training.assemble import assemble
 from orrery.training.building import Assembled
 from orrery.training.config import Recipe

@@ -67,9 +67,9 @@ class SizedBatches:
         return shuffled
 
 
-def row_batches(lengths: Numbers, size: int, tokens: int | None, seed: int) -> RowBatches:
+def row_batches(lengths: Numbers, size: int, tokens: int | None, seed: int, pool: int = POOL) -> RowBatches:
     """Return batches of so many tokens where they are given, else of so many rows."""
-    return SizedBatches(lengths, size, seed) if tokens is None else TokenBatches(lengths, tokens, seed)
+    return SizedBatches(lengths, size, seed, pool) if tokens is None else TokenBatches(lengths, tokens, seed, pool)
 
 
 def padding_share(lengths: Numbers, batches: RowBatches) -> float:

@@ -1,16 +1,15 @@
 """Batches of rows with several fields: lists are padded on the right, numbers stacked, rows of like length together."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from orrery.data.batches import IGNORE, PureSource
-from orrery.data.order import Shuffled
+from orrery.data.row_batches import row_batches
+from orrery.data.token_batches import POOL, Numbers, cut
 from orrery.errors import DataError, UsageError
 
 Row = Mapping[str, Any]
@@ -37,57 +36,53 @@ def _column(name: str, values: Sequence[Any]) -> Tensor:
     return torch.from_numpy(filled)
 
 
-class RowBatches(PureSource):
-    """Every epoch visits each row once, in batches of rows of like length: shuffled, then sorted within a pool.
+class PaddedRows(PureSource):
+    """Every epoch visits each row once, in batches of rows of like length, of ``size`` rows or of ``tokens``.
 
     Raises `DataError` where there is no row.
     """
 
-    def __init__(self, rows: Sequence[Row], size: int, seed: int, pool: int = 64) -> None:
+    def __init__(self, rows: Sequence[Row], size: int, seed: int, tokens: int | None = None) -> None:
         _check(rows)
-        self.rows, self.size, self.seed, self.pool = rows, size, seed, pool
-        self.lengths = np.array([len(row["ids"]) for row in rows])
-        self.order = Shuffled(len(rows), seed)
-        self.tokens_per_step = size * int(self.lengths.max())
+        self.rows, self.lengths = rows, lengths_of(rows)
+        # A pool of several epochs would bring the copies of a row together, which are of one length.
+        pool = POOL if tokens else max(1, min(POOL, len(rows) // size))
+        self.batches = row_batches(self.lengths, size, tokens, seed, pool)
+        self.tokens_per_step = tokens or size * int(self.lengths.max())
         self.rows_per_epoch = len(rows)
-        self._pool = lru_cache(maxsize=2)(self._sorted_pool)
 
     def batch(self, step: int) -> dict[str, Tensor]:
-        """Return the batch of ``step``, of the pool it lies in."""
-        return padded([self.rows[number] for number in self._pool(step // self.pool)[step % self.pool]])
-
-    def _sorted_pool(self, pool: int) -> NDArray[np.int64]:
-        """Return the numbers of the rows of a pool, [batch of the pool, row]."""
-        count = self.pool * self.size
-        numbers = self.order.items(pool * count, (pool + 1) * count)
-        batches = numbers[np.argsort(self.lengths[numbers], kind="stable")].reshape(self.pool, self.size)
-        # A seed beside that of the epochs: pools must not repeat the order of the rows.
-        shuffled: NDArray[np.int64] = batches[np.random.default_rng([self.seed, pool, 1]).permutation(self.pool)]
-        return shuffled
+        """Return the batch of ``step``."""
+        return padded([self.rows[number] for number in self.batches.rows(step)])
 
 
 class SequentialRows(PureSource):
-    """All rows, in their order or those of like length together, for evaluation; the last batch may have fewer.
+    """All rows, those of like length together, for evaluation: ``size`` a batch, or as many as ``tokens`` hold.
 
     Raises `DataError` where there is no row.
     """
 
-    def __init__(self, rows: Sequence[Row], size: int) -> None:
+    def __init__(self, rows: Sequence[Row], size: int, tokens: int | None = None) -> None:
         _check(rows)
         self.rows = sorted(rows, key=lambda row: len(row["ids"]))
-        self.size = size
-        self.tokens_per_step = size * len(self.rows[-1]["ids"])
+        by_size = (slice(start, start + size) for start in range(0, len(rows), size))
+        self.slices = list(by_size if tokens is None else cut(lengths_of(self.rows), tokens))
+        self.tokens_per_step = tokens or size * len(self.rows[-1]["ids"])
         self.rows_per_epoch = len(rows)
 
     def __len__(self) -> int:
-        return -(-len(self.rows) // self.size)
+        return len(self.slices)
 
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the batch of ``step``, from 0 to below ``len(self)``."""
-        rows = self.rows[step * self.size : (step + 1) * self.size]
-        if step < 0 or not rows:
+        if not 0 <= step < len(self):
             raise UsageError(f"batch {step} of {len(self)}", "evaluation ends after the last one")
-        return padded(rows)
+        return padded(self.rows[self.slices[step]])
+
+
+def lengths_of(rows: Sequence[Row]) -> Numbers:
+    """Return the positions that each row takes, [row, 1]."""
+    return np.array([[len(row["ids"])] for row in rows], np.int64).reshape(-1, 1)
 
 
 def _check(rows: Sequence[Row]) -> None:

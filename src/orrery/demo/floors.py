@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from orrery.demo.findings import Measure
-from orrery.evaluation.floors import Ids, compression_floor, joined
 from orrery.models.ngram import ByteNgram, TokenNgram
+from orrery.tasks.floors import Ids, compression_floor, joined
 
 
 def floors(train: bytes, held_back: bytes) -> list[Measure]:

@@ -18,10 +18,10 @@ from orrery.demo.floors import aims, floors
 from orrery.demo.heads import look, sentence_from
 from orrery.demo.page import page
 from orrery.errors import DataError, ModelFileError, UsageError
-from orrery.evaluation.floors import model_bits_per_byte
 from orrery.language_model.load import load
 from orrery.language_model.model import LanguageModel
 from orrery.saving.final import writer
+from orrery.tasks.floors import model_bits_per_byte
 from orrery.training.assemble import assemble
 from orrery.training.building import Assembled
 from orrery.training.config import Recipe

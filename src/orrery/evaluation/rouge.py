@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orrery.evaluation.porter import porter_stem
+from orrery.evaluation.resampled import Additive, mean_of
+from orrery.evaluation.signature import signature
 from orrery.evaluation.translation import check_counts
 
 KINDS = ("ROUGE-1", "ROUGE-2", "ROUGE-L", "ROUGE-Lsum")
@@ -48,19 +50,20 @@ def rouge(hypothesis: str, reference: str, stemmed: bool = False) -> dict[str, O
     }
 
 
-def corpus_rouge(hypotheses: Sequence[str], *references: Sequence[str], stemmed: bool = False) -> dict[str, float]:
+def corpus_rouge(hypotheses: Sequence[str], *references: Sequence[str], stemmed: bool = False) -> dict[str, Additive]:
     """Return the mean F1 over the texts by kind, from 0 to 100; of several references the best one of each text counts.
 
     Raises:
         DataError: nothing to score, or the numbers of texts differ.
     """
     check_counts(hypotheses, references)
-    sums = dict.fromkeys(KINDS, 0.0)
+    best: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for hypothesis, *own in zip(hypotheses, *references, strict=True):
         found = [rouge(hypothesis, reference, stemmed) for reference in own]
         for kind in KINDS:
-            sums[kind] += max(overlaps[kind].f1 for overlaps in found)
-    return {kind: 100 * total / len(hypotheses) for kind, total in sums.items()}
+            best[kind].append(100 * max(overlaps[kind].f1 for overlaps in found))
+    facts = signature(nrefs=len(references), stem=stemmed, of="mean-F1")
+    return {kind: mean_of(kind, facts, values, digits=2) for kind, values in best.items()}
 
 
 def _words(text: str) -> Tokens:

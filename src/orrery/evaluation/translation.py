@@ -1,25 +1,18 @@
-"""Scores of translations against references: corpus BLEU, chrF and TER, by sacrebleu, with its signature."""
+"""Scores of translations against references: corpus BLEU, chrF and TER, by sacrebleu, with its signature.
+
+Each is a function of counts that add over sentences, so that intervals and paired tests read no text twice.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from orrery.errors import DataError, MachineError
+from orrery.evaluation.resampled import Additive, Floats
 
 
-@dataclass(frozen=True)
-class Scored:
-    """One score in per cent (TER may pass 100), and the signature that says how it was computed."""
-
-    name: str
-    score: float
-    signature: str
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.score:.2f} ({self.signature})"
-
-
-def bleu(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> Scored:
+def bleu(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> Additive:
     """Return corpus BLEU (Papineni et al. 2002) of detokenised, cased text, tokenised as "13a" (Post 2018).
 
     Args:
@@ -34,7 +27,7 @@ def bleu(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any)
     return _score("BLEU", hypotheses, references, settings)
 
 
-def chrf(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> Scored:
+def chrf(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> Additive:
     """Return chrF, the F2 score of character n-grams (Popović 2015); ``word_order=2`` is chrF++.
 
     Arguments and errors as in ``bleu``.
@@ -42,7 +35,7 @@ def chrf(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any)
     return _score("CHRF", hypotheses, references, settings)
 
 
-def ter(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> Scored:
+def ter(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> Additive:
     """Return TER, edits with shifts of phrases over the reference's length (Snover et al. 2006): lower is better.
 
     Arguments and errors as in ``bleu``; in small letters unless ``case_sensitive``.
@@ -61,13 +54,20 @@ def check_counts(hypotheses: Sequence[str], references: Sequence[Sequence[str]])
 
 
 def _score(
-    name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], settings: dict[str, Any]
-) -> Scored:
+    kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], settings: dict[str, Any]
+) -> Additive:
     check_counts(hypotheses, references)
     try:
         from sacrebleu import metrics
     except ImportError as error:
         raise MachineError("sacrebleu is not installed", "pip install 'orrery[eval]'") from error
-    metric = getattr(metrics, name)(**settings)
-    found = metric.corpus_score(list(hypotheses), [list(lines) for lines in references])
-    return Scored(found.name, float(found.score), str(metric.get_signature()))
+    metric = getattr(metrics, kind)(**settings)
+    # The two methods are those of sacrebleu.significance, which draws sentences anew in the same way.
+    counts = metric._extract_corpus_statistics(list(hypotheses), [list(lines) for lines in references])
+    sums = np.array(counts, np.float64)
+
+    def of(total: Floats) -> float:
+        return float(metric._compute_score_from_stats(total.tolist()).score)
+
+    name, lower = metric._compute_score_from_stats(sums.sum(0).tolist()).name, kind == "TER"
+    return Additive(name, str(metric.get_signature()), sums, of, digits=2, higher_is_better=not lower)

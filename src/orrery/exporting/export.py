@@ -65,7 +65,7 @@ def export_hf(stored: Stored, folder: str | Path, *, overwrite: bool = False) ->
     with target.aside(sum(tensor.nbytes for tensor in tensors.values())) as fresh:
         LanguageModel(stored).save(fresh)
         again = read(fresh)
-        _compare_bytes(tensors, weights_of(again.model))
+        compare_bytes(tensors, weights_of(again.model))
         if without_dropout(again.model.spec) != without_dropout(stored.model.spec):
             raise differs("the architecture", "")
         before, after = (None if s.tokenizer is None else s.tokenizer.fingerprint for s in (stored, again))
@@ -164,23 +164,28 @@ def _facts(stored: Stored, spec: Decoder.Spec, architecture: Architecture, tenso
 
 def _difference(ours: Any, understood: Any) -> str | None:
     """Return the first setting that two specs differ in, with what a reader would take instead."""
-    left, right = (dict(_leaves(to_json(spec))) for spec in (ours, understood))
+    left, right = (dict(leaves(to_json(spec))) for spec in (ours, understood))
     for path in [*left, *right]:
         if left.get(path) != right.get(path):
             return f"{path} = {left.get(path)} (a reader takes {right.get(path)})"
     return None
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the values of a JSON tree with their dotted paths."""
     if isinstance(value, dict | list):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _leaves(item, f"{path}.{key}" if path else str(key))
+            yield from leaves(item, f"{path}.{key}" if path else str(key))
     else:
         yield path, value
 
 
-def _compare_bytes(ours: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+def compare_bytes(ours: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+    """Compare every tensor with what was read back.
+
+    Raises:
+        RunError: one differs.
+    """
     for name, tensor in ours.items():
         other = found.get(name)
         if other is None or other.dtype != tensor.dtype or not torch.equal(other, tensor.cpu()):

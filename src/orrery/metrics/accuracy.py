@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from orrery.errors import UsageError
 from orrery.metrics import Metric, MetricSettings, register
+from orrery.metrics._heads import check_head, field_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -38,9 +38,8 @@ class Accuracy(Metric):
         Raises:
             UsageError: it has none of this name.
         """
-        if self.head is not None and self.head not in spec.head_names:
-            known = ", ".join(spec.head_names) or "none"
-            raise UsageError(f"accuracy: the model has no head {self.head}", f"it has: {known}")
+        if self.head is not None:
+            check_head("accuracy", spec, self.head)
 
     def measure(self, model: Any, batch: "Batch", terms: "Mapping[str, Term]") -> "Tensor":
         """Return how many answers are right, and how many there are."""
@@ -48,9 +47,7 @@ class Accuracy(Metric):
 
         from orrery.nn.cross_entropy import IGNORED, in_pieces
 
-        if self.field not in batch:
-            raise UsageError(f"accuracy: the batches have no {self.field}", f"they have: {', '.join(batch)}")
-        targets = batch[self.field]
+        targets = field_of("accuracy", batch, self.field)
 
         def right(head: "nn.Module", x_BLD: "Tensor", real_BL: "Tensor | None") -> "Tensor":
             if targets.ndim == 1:

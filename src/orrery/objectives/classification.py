@@ -82,7 +82,7 @@ class Classification(Objective):
         import torch
 
         labels_B = batch["labels"]
-        weight = None if self.weights is None else torch.tensor(self.weights, device=labels_B.device)
+        weight = None if self.weights is None else torch.tensor(self.weights, dtype=torch.float64)
 
         def summed(head: "nn.Module", x_BLD: "Tensor", real_BL: "Tensor | None") -> "Tensor":
             logits_BN = head(x_BLD, real_BL)
@@ -90,7 +90,7 @@ class Classification(Objective):
             return torch.nn.functional.cross_entropy(
                 wide_BN,
                 labels_B,
-                weight=None if weight is None else weight.to(wide_BN.dtype),
+                weight=None if weight is None else weight.to(wide_BN),
                 reduction="sum",
                 label_smoothing=self.label_smoothing,
             )

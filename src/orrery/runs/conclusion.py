@@ -8,8 +8,18 @@ from orrery.training.word_vector_recipe import WordVectorRecipe
 
 
 def conclusion(recipe: Recipe | WordVectorRecipe, records: list[dict[str, Any]]) -> list[str]:
-    """Say what the last record holds of the recipe's expectation; nothing where it expects nothing."""
-    return [] if recipe.expect is None else [_compared(recipe, recipe.expect, records)]
+    """Say what the record of the model that was kept holds of the recipe's expectation; nothing without one."""
+    return [] if recipe.expect is None else [_compared(recipe, recipe.expect, of_the_final_model(recipe, records))]
+
+
+def of_the_final_model(recipe: Recipe | WordVectorRecipe, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the records up to that of the model which the run leaves: all, or those up to the best."""
+    if not isinstance(recipe, Recipe) or recipe.training.final == "last":
+        return records
+    name = f"val/{recipe.decides}"
+    sign = -1 if more_is_better(recipe, name) else 1
+    found = {place: sign * record[name] for place, record in enumerate(records) if record.get(name) is not None}
+    return records[: min(found, key=found.__getitem__) + 1] if found else records
 
 
 def _compared(recipe: Recipe | WordVectorRecipe, expected: ExpectSettings, records: list[dict[str, Any]]) -> str:

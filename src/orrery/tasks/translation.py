@@ -7,7 +7,8 @@ from typing import Any
 
 from orrery.data.records import Pair
 from orrery.errors import DataError
-from orrery.evaluation.translation import Scored, bleu, chrf
+from orrery.evaluation.resampled import Additive
+from orrery.evaluation.translation import bleu, chrf
 from orrery.language_model.model import LanguageModel
 
 BORDERS = (10, 15, 20, 30)
@@ -21,7 +22,7 @@ class Bucket:
     fewest: int
     most: int | None
     pairs: int
-    bleu: Scored
+    bleu: Additive
 
     def __str__(self) -> str:
         words = f"{self.fewest}-{self.most}" if self.most is not None else f"{self.fewest} and more"
@@ -33,8 +34,8 @@ class Translated:
     """What a model made of a test set, and how good that is."""
 
     hypotheses: list[str]
-    bleu: Scored
-    chrf: Scored
+    bleu: Additive
+    chrf: Additive
     buckets: list[Bucket]
     seconds: float
 

@@ -1,6 +1,7 @@
 """From a recipe to what it names: data, tokenizer, batches, model and objective."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -11,6 +12,7 @@ from orrery.errors import UsageError
 from orrery.metrics import METRICS
 from orrery.models.model import ModelSpec
 from orrery.objectives import Objective
+from orrery.reading.architecture import CONFIGURATION, FAMILY
 from orrery.schema.registry import label_of, name_of
 from orrery.text.tokenizer import Tokenizer
 from orrery.training.begin import base_of
@@ -50,12 +52,14 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     examples = source.examples(request(recipe, spec, tokenizer, settled.names))
     anew = without_labels(spec, settled.renewed)
     model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, anew)
+    family = recipe.model.family if base is None else base.stored.family
+    layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
     parts = Parts(
         model=model,
         objective=objective,
         source=examples.train,
         validation=validation(recipe, spec, tokenizer, objective, examples.held_back),
-        describe=describe,
+        describe=describer(layout, settled.config),
         facts={"corpus": source.fingerprint, **({} if tokenizer is None else {"tokenizer": tokenizer.fingerprint})},
         begin=None if tokenizer is None else tokenizer.save,
         epochs=examples.epochs,
@@ -63,9 +67,13 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         modules=owned(objective, model, recipe.seed),
         inputs=spec.inputs,
     )
-    family = recipe.model.family if base is None else base.stored.family
-    layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
     return Assembled(parts, spec, tokenizer, examples.tokens, settled.config, examples.batch_tokens, base, layout)
+
+
+def describer(family: str | None, config: Mapping[str, Any]) -> Callable[[Any], dict[str, Any]]:
+    """Return what says in spec.json what a model is, and the published layout that can hold it, where one can."""
+    published = {} if family is None else {FAMILY: family, CONFIGURATION: dict(config)}
+    return lambda model: {**describe(model), **published}
 
 
 def owned(objective: Objective, model: nn.Module, seed: int) -> Mapping[str, nn.Module]:

@@ -14,6 +14,7 @@ from orrery.objectives import OBJECTIVES, Objective
 from orrery.schema.numbers import (
     AboveZero,
     Count,
+    Factor,
     Fraction,
     NotNegative,
     Number,
@@ -150,22 +151,27 @@ class SgdSettings(Section):
 
 
 class AdamSettings(Section):
-    """Adam (Kingma and Ba 2015), without weight decay; the course's values are 0.9, 0.98 and 1e-9."""
+    """Adam (Kingma and Ba 2015), without weight decay; the course's values are 0.9, 0.98 and 1e-9.
+
+    ``layer_decay`` lowers the rate from block to block towards the embeddings.
+    """
 
     kind: Literal["adam"] = "adam"
     rate: AboveZero
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)
     eps: AboveZero = 1e-9
+    layer_decay: Factor = 1.0
 
 
 class AdamWSettings(Section):
-    """Adam with decoupled weight decay (Loshchilov and Hutter 2019), applied to matrices only."""
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019), applied to matrices only; see `AdamSettings`."""
 
     kind: Literal["adamw"] = "adamw"
     rate: AboveZero
     betas: tuple[Fraction, Fraction] = (0.9, 0.95)
     eps: AboveZero = 1e-8
     weight_decay: NotNegative = 0.1
+    layer_decay: Factor = 1.0
 
 
 class ConstantSettings(Section):
@@ -223,7 +229,10 @@ Schedule = Annotated[
 
 
 class TrainingSettings(Section):
-    """How to learn: steps, the split of a batch into ``micro_batch`` rows, optimizer and precision."""
+    """How to learn: steps, the split of a batch into ``micro_batch`` rows, optimizer and precision.
+
+    ``final`` says which model the run leaves: the last, or the best of those that were evaluated.
+    """
 
     steps: Positive
     micro_batch: Positive | None = None
@@ -234,6 +243,7 @@ class TrainingSettings(Section):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     on_nonfinite: Literal["stop", "skip"] = "stop"
     skip_limit: Positive = 10
+    final: Literal["last", "best"] = "last"
 
     @model_validator(mode="after")
     def _schedule_fits(self) -> "TrainingSettings":
@@ -249,7 +259,7 @@ class EvaluationSettings(Section):
     """When to measure, on how many batches (all by default), and a prompt to write a sample from.
 
     ``metrics`` are measured beside those that the objective names; ``best`` is the one that decides which model is the
-    best, by default the objective's first.
+    best, by default the objective's first. The run ends early after ``patience`` evaluations without a better value.
     """
 
     every: Positive = 250
@@ -257,6 +267,7 @@ class EvaluationSettings(Section):
     sample: str | None = None
     metrics: tuple[MetricSection, ...] = ()
     best: str | None = None
+    patience: Positive | None = None
 
 
 class CheckpointSettings(Section):
@@ -364,6 +375,18 @@ class Recipe(Section):
         if self.tokenizer is not None and self.tokenizer.file is None and not self.source_class.gives_text:
             message = "data of kind {data} give no text to train a tokenizer on: name tokenizer.file"
             raise PydanticCustomError("kinds", message, {"data": self.data.kind})
+        return self
+
+    @property
+    def decides(self) -> str:
+        """The name of the metric that decides which model is the best."""
+        return self.evaluation.best or next(iter(self.measured))
+
+    @model_validator(mode="after")
+    def _something_decides(self) -> "Recipe":
+        asked = {"evaluation.patience": self.evaluation.patience, "training.final best": self.training.final == "best"}
+        if not self.data.holds_back and (found := [key for key, value in asked.items() if value]):
+            raise PydanticCustomError("metric", "{key}: no data are held back to measure on", {"key": found[0]})
         return self
 
     @model_validator(mode="after")

@@ -1,6 +1,5 @@
 """The training loop: batch, gradient, clip, step; evaluate, save, and stop without losing anything."""
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from orrery.settings import bound_kernel_caches
 from orrery.training.config import Recipe
 from orrery.training.contract import finished_batch
 from orrery.training.distributed import Alone, Ranks
+from orrery.training.ending import is_over, take_best, told, write_final
 from orrery.training.evaluate import Validation, evaluate
 from orrery.training.folder import RunFolder
 from orrery.training.memory import STATES, memory_errors, peak_gigabytes, weight_bytes
@@ -119,17 +119,17 @@ class Trainer:
         """Train up to ``training.steps``, from the newest checkpoint if any, and return how it ended."""
         with self.signals, memory_errors(self.parts.model, self.settings.optimizer.kind):
             self._start()
-            if self.ranks.any(self.signals.received is not None) and self.progress.step < self.settings.steps:
+            if self.ranks.any(self.signals.received is not None) and not self._over():
                 self._say("stopped before the first step: nothing new to save")
                 return Outcome(self.progress.step, self.progress.best, self.signals.received)
-            while self.progress.step < self.settings.steps or self.progress.pending:
+            while self.progress.pending or not self._over():
                 if not self.progress.pending:
                     self._update()
                 improved = self._report()
                 stopping = self.ranks.any(self.signals.received is not None)
-                if stopping or improved or self._due(self.recipe.checkpoints.every):
+                if stopping or improved or self._over() or self._due(self.recipe.checkpoints.every):
                     self._save(improved)
-                if (stopping and self.progress.step < self.settings.steps) or self.progress.pending:
+                if (stopping and not self._over()) or self.progress.pending:
                     self._say(f"stopped and saved after step {self.progress.step:,}")
                     return Outcome(self.progress.step, self.progress.best, self.signals.received)
             self._finish()
@@ -271,9 +271,10 @@ class Trainer:
             return False
         name, progress = self.parts.validation.decides, self.progress
         if progress.decides != name:  # another metric decides since the run was resumed
-            progress.best, progress.decides = None, name
+            progress.best, progress.decides, progress.waited = None, name, 0
         value = found[f"val/{name}"]
         improved = _finite(value) and self.parts.validation.measured[name].better(value, progress.best)
+        progress.waited = 0 if improved else progress.waited + 1
         if improved:
             progress.best = value
         return improved
@@ -338,16 +339,18 @@ class Trainer:
         return {} if self.parts.describe is None else self.parts.describe(self.model)
 
     def _finish(self) -> None:
-        """Write the final model where the caller knows how, complete or not at all."""
-        if self.parts.finish is None or self.ranks.rank != 0:
+        """Say why the run ended, and write the final model where the caller knows how: the last, or the best."""
+        if self.ranks.rank != 0:
             return
-        fresh = self.folder.final.with_name(f"final.tmp-{os.getpid()}")
-        with disk.machine_errors(fresh, weight_bytes(self.model)):
-            disk.remove_tree(fresh)
-            fresh.mkdir()
-            self.parts.finish(self.model.eval(), fresh)
-            disk.remove_tree(self.folder.final)
-            disk.replace(fresh, self.folder.final)
+        for line in told(self.progress, self.recipe, self.store.best()):
+            self._say(line)
+        if self.settings.final == "best":
+            self._say(take_best(self.model, self.store))
+        if self.parts.finish is not None:
+            write_final(self.parts.finish, self.model, self.folder.final)
+
+    def _over(self) -> bool:
+        return is_over(self.progress, self.recipe)
 
     def _show(self, record: dict[str, Any] | None) -> None:
         self.reporter.progress(self.progress.step, self.settings.steps, record)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from orrery.errors import UsageError
 from orrery.families import answering, load_family, spec_of
 from orrery.models.heads import HEADS, HeadSettings
 from orrery.models.model import ModelSpec
@@ -81,11 +82,17 @@ def _usual(needed: NeededHead, base: Base | None, family: str | None) -> HeadSet
 
 
 def _filled(settings: HeadSettings, needed: NeededHead) -> HeadSettings:
-    """Return the settings of a head with what the data say of its labels, where the recipe says nothing."""
+    """Return the settings of a head with what the data say of its labels.
+
+    Raises:
+        UsageError: the recipe gives another number of labels.
+    """
     told = {"labels": needed.labels, "names": needed.names, "problem": needed.problem}
     known = {name: value for name, value in told.items() if name in type(settings).model_fields}
-    if getattr(settings, "labels", None) not in (None, needed.labels):
-        return settings
+    own = getattr(settings, "labels", None)
+    if own not in (None, needed.labels):
+        message = f"model.heads.{needed.name} gives {own} labels, the data have {needed.labels}"
+        raise UsageError(message, "leave the number out: it is taken from the data")
     return settings.model_copy(update=known)
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from orrery.errors import ModelFileError
+from orrery.training.layer_rates import layer_scales
 
 KINDS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 
@@ -14,22 +15,33 @@ def build_optimizer(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
     """Return the optimizer that ``training.optimizer`` names; weight decay reaches matrices only.
 
     Norms' scales and biases are vectors: pulling them to zero would change what the layer means, not its
-    size. The fused form is used: one kernel over all tensors, on the CPU as on a GPU.
+    size. Parameters of one ``scale`` of the rate are a group. The fused form is used: one kernel over all tensors,
+    on the CPU as on a GPU.
     """
-    numbers = settings.model_dump(exclude={"kind", "rate", "weight_decay"})
+    numbers = settings.model_dump(exclude={"kind", "rate", "weight_decay", "layer_decay"})
     decay = getattr(settings, "weight_decay", 0.0)
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    matrices = [parameter for parameter in parameters if parameter.ndim >= 2]
-    vectors = [parameter for parameter in parameters if parameter.ndim < 2]
-    groups = [{"params": matrices, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}]
+    parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    scales = layer_scales(parameters, getattr(settings, "layer_decay", 1.0))
+    groups = [
+        {
+            "params": [
+                found for name, found in parameters.items() if (found.ndim >= 2, scales[name]) == (matrix, scale)
+            ],
+            "weight_decay": decay if matrix else 0.0,
+            "lr": settings.rate * scale,
+            "scale": scale,
+        }
+        for scale in sorted(set(scales.values()), reverse=True)
+        for matrix in (True, False)
+    ]
     full = [group for group in groups if group["params"]]
     return KINDS[settings.kind](full, lr=settings.rate, fused=True, **numbers)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate of every group."""
+    """Set the learning rate of every group, by its scale."""
     for group in optimizer.param_groups:
-        group["lr"] = rate
+        group["lr"] = rate * group["scale"]
 
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -18,7 +18,16 @@ from orrery.training.config import Recipe
 PREFIX = "ORRERY_"
 # What may differ when a run is continued: how long, and how it is watched and kept, but not what is learned.
 # A base may have moved: every weight comes from the checkpoint.
-FREE_ON_RESUME = ("training.steps", "evaluation.", "checkpoints.", "logging.", "expect", "name", "model.from")
+FREE_ON_RESUME = (
+    "training.steps",
+    "training.final",
+    "evaluation.",
+    "checkpoints.",
+    "logging.",
+    "expect",
+    "name",
+    "model.from",
+)
 
 
 AnyRecipe = TypeVar("AnyRecipe", bound=Section)

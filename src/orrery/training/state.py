@@ -18,8 +18,9 @@ class Progress:
     """How far a run is: everything of the loop that a resumed run must take up.
 
     ``norm`` is the last finite gradient norm before clipping, ``best`` the best value so far of the metric that
-    ``decides``, ``window`` holds the losses since the last line of metrics; ``pending`` says that the line of this
-    very step was due but not written, because the run was asked to stop.
+    ``decides``, ``waited`` the number of evaluations since then, ``window`` holds the losses since the last line of
+    metrics; ``pending`` says that the line of this very step was due but not written, because the run was asked to
+    stop.
     """
 
     step: int = 0
@@ -29,6 +30,7 @@ class Progress:
     best: float | None = None
     decides: str = "loss"
     pending: bool = False
+    waited: int = 0
     window: list[float] = field(default_factory=list)
 
     def state(self) -> dict[str, Any]:

@@ -144,7 +144,9 @@ def test_several_labels_are_ones_and_numbers_are_numbers(tmp_path, tokenizer):
     source = source_of(tmp_path, 'text,labels\ngood,"a, b"\nbad,\nfilm,b\n', labels="labels")
     rows = [source.examples(request(tokenizer, ("b", "a"))).held_back, source.train]
     assert rows[0] is None
-    batch = LabelledSource(source.train, source.train).examples(request(tokenizer, ("b", "a"))).held_back.source.batch(0)
+    batch = (
+        LabelledSource(source.train, source.train).examples(request(tokenizer, ("b", "a"))).held_back.source.batch(0)
+    )
     assert batch["labels"].dtype == torch.float32
     assert sorted(batch["labels"].tolist()) == [[0.0, 0.0], [1.0, 1.0]]
     numbers = source_of(tmp_path, "text,score\ngood,1.5\nbad,-2\n", number="score")

@@ -9,9 +9,9 @@ from orrery.data.corpora import Document
 from orrery.demo.floors import aims, floors
 from orrery.demo.heads import FEWEST, MOST, describe, further_back, look, on_the_one_before, sentence_from
 from orrery.errors import DataError
-from orrery.evaluation.floors import model_bits_per_byte
 from orrery.generation.scoring import log_probabilities
 from orrery.language_model.load import load
+from orrery.tasks.floors import model_bits_per_byte
 from tiny_models import TOKENIZER, saved
 
 END = TOKENIZER.special("end")

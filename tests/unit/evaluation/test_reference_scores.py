@@ -46,6 +46,19 @@ def test_rouge_meets_the_reference(data_set):
                 assert (overlap.precision, overlap.recall, overlap.f1) == pytest.approx(expected, abs=1e-6)
 
 
+def test_sentence_scores_meet_the_reference(data_set):
+    """One sentence alone is a corpus of one: BLEU with effective order, chrF; the first 200 sentences."""
+    reference = json.loads((data_set("metric-reference") / "mt_corpus.json").read_text(encoding="utf-8"))
+    for key, metric, settings in (
+        ("sentence_bleu_first200", bleu, {"effective_order": True}),
+        ("sentence_chrf_first200", chrf, {}),
+    ):
+        pairs = zip(reference["hypotheses"][:200], reference["references"], strict=False)
+        found = [metric([ours], [theirs], **settings).score for ours, theirs in pairs]
+        assert found == pytest.approx(reference[key], abs=1e-6)
+        assert len(found) == 200
+
+
 def test_ter_meets_the_reference(data_set):
     reference = json.loads((data_set("metric-reference") / "mt_corpus.json").read_text(encoding="utf-8"))
     lines = [line for line in reference["corpus"] if line["metric"] == "ter"]
@@ -70,10 +83,10 @@ def test_rouge_can_be_counted_by_hand():
 
 
 def test_rouge_of_a_corpus_is_the_mean_of_the_best():
-    assert corpus_rouge(["a b", "c"], ["a b", "d"])["ROUGE-1"] == 50
-    assert corpus_rouge(["a b", "c"], ["a b", "d"], ["x", "c"])["ROUGE-1"] == 100
-    assert corpus_rouge(["connected"], ["connections"])["ROUGE-1"] == 0
-    assert corpus_rouge(["connected"], ["connections"], stemmed=True)["ROUGE-1"] == 100
+    assert corpus_rouge(["a b", "c"], ["a b", "d"])["ROUGE-1"].score == 50
+    assert corpus_rouge(["a b", "c"], ["a b", "d"], ["x", "c"])["ROUGE-1"].score == 100
+    assert corpus_rouge(["connected"], ["connections"])["ROUGE-1"].score == 0
+    assert corpus_rouge(["connected"], ["connections"], stemmed=True)["ROUGE-1"].score == 100
     with pytest.raises(DataError, match="1 hypotheses for 2 references"):
         corpus_rouge(["a"], ["a", "b"])
 

@@ -31,6 +31,9 @@ def test_every_reference_score_is_met(data_set):
         found = metric(reference["hypotheses"], *references, **settings)
         assert found.score == pytest.approx(line["score"], abs=1e-6)
         assert found.signature == line["signature"]
+        if metric is bleu:
+            counts = [line["sys_len"], line["ref_len"], *line["counts"], *line["totals"]]
+            assert found.sums.sum(0).tolist() == counts
         compared += 1
     assert compared == 18
 

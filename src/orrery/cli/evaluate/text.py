@@ -1,16 +1,21 @@
 """``orrery evaluate text``: texts against references, without a model.
 
 BLEU, chrF, TER and ROUGE of a file of texts.
---hypotheses FILE --references FILE [FILE ...]; --metrics, --tokenize, --lowercase, --word-order, --stem, --column.
+--hypotheses FILE --references FILE [FILE ...]; --metrics, --tokenize, --lowercase, --word-order, --stem, --column;
+--against FILE of a second system, --confidence, --samples, --seed.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from orrery.cli.evaluate._trust import PLAIN, Trust, print_scores
 from orrery.errors import MachineError, UsageError
+
+if TYPE_CHECKING:
+    from orrery.evaluation.resampled import Additive
 
 Metric = Literal["bleu", "chrf", "ter", "rouge"]
 METRICS: tuple[Metric, ...] = ("bleu", "chrf", "ter", "rouge")
@@ -26,6 +31,8 @@ def text(
     word_order: int = 0,
     stem: Annotated[bool, Parameter(negative="")] = False,
     column: str = "text",
+    against: Path | None = None,
+    trust: Trust = PLAIN,
 ) -> None:
     """Score texts against their references by BLEU, chrF, TER and ROUGE.
 
@@ -38,28 +45,39 @@ def text(
         word_order: Words in chrF's n-grams; 2 is chrF++.
         stem: Cut English words to their stems for ROUGE.
         column: The texts' column, where a file has columns.
+        against: The texts of a second system, for paired tests.
+        trust: How far the scores can be trusted.
     """
-    from orrery.evaluation.rouge import corpus_rouge
-    from orrery.evaluation.translation import bleu, chrf, ter
-
     if hypotheses is None or not references:
         raise UsageError("there is nothing to compare", "give --hypotheses FILE and --references FILE")
     wanted = tuple(metrics or METRICS)
     ours = list(texts(hypotheses, column))
     theirs = [same_count(ours, hypotheses, list(texts(file, column)), file) for file in references]
+    systems = [ours]
+    if against is not None:
+        systems.append(same_count(ours, hypotheses, list(texts(against, column)), against))
+    how: dict[str, dict[str, Any]] = {
+        "bleu": {"tokenize": tokenize, "lowercase": lowercase},
+        "chrf": {"word_order": word_order, "lowercase": lowercase},
+        "ter": {},
+        "rouge": {"stemmed": stem},
+    }
+    chosen: dict[str, dict[str, Any]] = {metric: how[metric] for metric in METRICS if metric in wanted}
     try:
-        if "bleu" in wanted:
-            print(bleu(ours, *theirs, tokenize=tokenize, lowercase=lowercase))
-        if "chrf" in wanted:
-            print(chrf(ours, *theirs, word_order=word_order, lowercase=lowercase))
-        if "ter" in wanted:
-            print(ter(ours, *theirs))
+        found, *others = [_scores(system, theirs, chosen) for system in systems]
     except MachineError as error:
         raise MachineError(error.message, f"{error.hint}; or --metrics rouge, which needs nothing") from None
-    if "rouge" in wanted:
-        way = f"mean F1, nrefs:{len(theirs)}|stem:{'yes' if stem else 'no'}"
-        for name, score in corpus_rouge(ours, *theirs, stemmed=stem).items():
-            print(f"{name} {score:.2f} ({way})")
+    print_scores(found, others[0] if others else None, trust)
+
+
+def _scores(ours: list[str], theirs: list[list[str]], how: dict[str, dict[str, Any]]) -> "list[Additive]":
+    """Return the scores of one system's texts; ``how`` has the metrics and their settings."""
+    from orrery.evaluation.rouge import corpus_rouge
+    from orrery.evaluation.translation import bleu, chrf, ter
+
+    known = {"bleu": bleu, "chrf": chrf, "ter": ter}
+    found = [known[metric](ours, *theirs, **settings) for metric, settings in how.items() if metric in known]
+    return found + (list(corpus_rouge(ours, *theirs, **how["rouge"]).values()) if "rouge" in how else [])
 
 
 def texts(file: Path, column: str) -> Iterator[str]:

@@ -2,18 +2,18 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
-from orrery.data.rows import Row, RowBatches, SequentialRows
 from orrery.data.sources import BatchRequest, Examples, HeldBack, SourceSettings
 from orrery.errors import DataError
 from orrery.schema.numbers import Count, Several
 from orrery.schema.section import Section
 
+if TYPE_CHECKING:
+    from orrery.data.rows import Row
+
 NAME = "rows"
 """What the rows are called in metrics and tables."""
-
-Record = TypeVar("Record")
 
 
 class EverySettings(Section):
@@ -75,17 +75,21 @@ def fingerprint_of(records: Iterable[Any]) -> str:
 
 
 def examples_of(
-    request: BatchRequest, train: Sequence[Row], held_back: Sequence[Row], notes: Sequence[str]
+    request: BatchRequest, train: "Sequence[Row]", held_back: "Sequence[Row]", notes: Sequence[str]
 ) -> Examples:
     """Return the batches of encoded rows."""
-    source = RowBatches(train, request.size, request.seed)
+    from orrery.data.row_batches import padding_share
+    from orrery.data.rows import PaddedRows, SequentialRows
+
+    source = PaddedRows(train, request.size, request.seed, request.tokens)
     tokens = int(source.lengths.sum())
-    windows = SequentialRows(held_back, request.size) if held_back else None
+    windows = SequentialRows(held_back, request.size, request.tokens) if held_back else None
+    padding = f"padding: {padding_share(source.lengths, source.batches):.1%} of the positions of the first epoch"
     return Examples(
         train=source,
         held_back=None if windows is None else HeldBack(windows, request.limited(len(windows))),
         tokens={NAME: tokens},
-        batch_tokens=round(tokens / len(train) * request.size),
-        epochs=lambda step: {NAME: step * request.size / source.rows_per_epoch},
-        notes=notes,
+        batch_tokens=round(tokens / source.batches.per_epoch),
+        epochs=lambda step: {NAME: source.batches.epochs(step)},
+        notes=(*notes, padding),
     )

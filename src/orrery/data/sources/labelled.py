@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from orrery.data.documents import unknown_share
 from orrery.data.labelled import Labelled, counted, find_columns, read_labelled, renamed
 from orrery.data.sources import BatchRequest, Examples, Source, register
-from orrery.data.sources._rows import RowsSettings, divided, fingerprint_of
+from orrery.data.sources._rows import RowsSettings, divided, examples_of, fingerprint_of
 from orrery.errors import DataError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class LabelledSource(Source):
     Settings = LabelledSettings
     gives = ("ids", "real", "labels")
     must_be_read = ("labels",)
-    batch_kinds = ("padded",)
+    batch_kinds = by_tokens = ("padded",)
     needs_tokenizer = gives_text = True
 
     def __init__(self, train: Sequence[Labelled], held_back: Sequence[Labelled]) -> None:
@@ -101,8 +101,6 @@ class LabelledSource(Source):
 
     def examples(self, request: BatchRequest) -> Examples:
         """Encode the rows, cut what is too long and say so, and make batches."""
-        from orrery.data.sources._rows import examples_of
-
         train, notes = encoded(request, self.train, "training texts")
         others, more = encoded(request, self.held_back, "texts held back")
         unknown = unknown_share(request.required_tokenizer, [row["ids"] for row in train])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from orrery.data.documents import unknown_share
 from orrery.data.questions import Question, read_questions
 from orrery.data.sources import BatchRequest, Examples, Source, register
-from orrery.data.sources._rows import RowsSettings, divided, fingerprint_of
+from orrery.data.sources._rows import RowsSettings, divided, examples_of, fingerprint_of
 from orrery.schema.numbers import Count, Positive
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class QuestionSource(Source):
     Settings = QuestionSettings
     gives = ("ids", "real", "starts", "ends")
     must_be_read = ("starts", "ends")
-    batch_kinds = ("padded",)
+    batch_kinds = by_tokens = ("padded",)
     needs_tokenizer = gives_text = True
 
     def __init__(self, train: Sequence[Question], held_back: Sequence[Question], settings: QuestionSettings) -> None:
@@ -63,8 +63,6 @@ class QuestionSource(Source):
 
     def examples(self, request: BatchRequest) -> Examples:
         """Encode the questions, read long texts in windows, and make batches."""
-        from orrery.data.sources._rows import examples_of
-
         train, notes = self._encoded(request, self.train, "training")
         others, more = self._encoded(request, self.held_back, "held-back")
         unknown = unknown_share(request.required_tokenizer, [row["ids"] for row in train])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from orrery.data.documents import unknown_share
 from orrery.data.labelled import counted
 from orrery.data.sources import BatchRequest, Examples, Source, register
-from orrery.data.sources._rows import RowsSettings, divided, fingerprint_of
+from orrery.data.sources._rows import RowsSettings, divided, examples_of, fingerprint_of
 from orrery.data.tagged import Tagged, read_tagged
 from orrery.errors import DataError
 
@@ -35,7 +35,7 @@ class TaggedSource(Source):
     Settings = TaggedSettings
     gives = ("ids", "real", "targets")
     must_be_read = ("targets",)
-    batch_kinds = ("padded",)
+    batch_kinds = by_tokens = ("padded",)
     needs_tokenizer = gives_text = True
 
     def __init__(self, train: Sequence[Tagged], held_back: Sequence[Tagged]) -> None:
@@ -83,8 +83,6 @@ class TaggedSource(Source):
 
     def examples(self, request: BatchRequest) -> Examples:
         """Encode the sentences, cut those that are too long into several rows, and make batches."""
-        from orrery.data.sources._rows import examples_of
-
         train, notes = encoded(request, self.train, "training")
         others, more = encoded(request, self.held_back, "held-back")
         unknown = unknown_share(request.required_tokenizer, [row["ids"] for row in train])

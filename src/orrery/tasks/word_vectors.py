@@ -1,6 +1,6 @@
 """What word vectors are measured by: analogy questions and human judgements of similarity."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from orrery.data.sets import present
 from orrery.errors import DataError
+from orrery.evaluation.regression import rank_correlation
 from orrery.models.word2vec.vectors import Vectors
 
 SET = "word-similarity"
@@ -109,21 +110,6 @@ def _right(unit: NDArray[np.float32], questions: NDArray[np.int64], first: NDArr
     return right
 
 
-def spearman(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the rank correlation; equal values share their mean rank. NaN where one side is constant."""
-    if len(one) != len(other) or len(one) < 2:
-        raise DataError(f"a correlation of {len(one)} with {len(other)} values", "give two equal lists of two or more")
-    ranks = (_ranks(np.asarray(side, np.float64)) for side in (one, other))
-    x, y = (rank - rank.mean() for rank in ranks)
-    size = float(np.sqrt((x @ x) * (y @ y)))
-    return float(x @ y) / size if size else float("nan")
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[places])
-
-
 def judge_similarity(vectors: Vectors, pairs: Iterable[tuple[str, str, float]]) -> tuple[float, int, int]:
     """Return the rank correlation of cosines with human scores, over how many pairs, and how many were skipped."""
     ids = {word.casefold(): word for word in reversed(vectors.words[:MOST_FREQUENT])}
@@ -134,4 +120,4 @@ def judge_similarity(vectors: Vectors, pairs: Iterable[tuple[str, str, float]]) 
             scores.append(score)
         else:
             skipped += 1
-    return spearman(cosines, scores), len(cosines), skipped
+    return rank_correlation(cosines, scores), len(cosines), skipped

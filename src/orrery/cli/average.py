@@ -1,0 +1,39 @@
+"""``orrery average``: the mean of the weights of several checkpoints or models, as a model."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from orrery.cli.numbers import COUNT, SEED_EACH
+
+
+def average(
+    model: str,
+    out: Path,
+    /,
+    *,
+    last: Annotated[int | None, COUNT] = None,
+    checkpoints: Annotated[tuple[int, ...], SEED_EACH] = (),
+    others: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = (),
+    overwrite: bool = False,
+) -> None:
+    """Write the mean of the weights of a run's last checkpoints, or of several models, as a model to use.
+
+    It is computed in float64, read back and compared. A run keeps as many checkpoints as checkpoints.keep says.
+
+    Args:
+        model: A run; with --others any model.
+        out: The folder to write.
+        last: How many of the run's newest checkpoints to average, by default 5.
+        checkpoints: Steps of the run's checkpoints to average, in the place of --last.
+        others: Models to average with the first, in the place of its checkpoints.
+        overwrite: Replace the average that is in the folder, which holds nothing else.
+    """
+    from orrery.exporting import average as averages
+
+    found = averages.average(model, out, last=last, checkpoints=checkpoints, others=others, overwrite=overwrite)
+    for folder in found.folders:
+        print(f"read {folder}")
+    layout = "Hugging Face layout" if found.layout == "hf" else "spec.json and our own names"
+    print(f"{found.path}: the mean of {len(found.folders)} models, {found.parameters:,} parameters; {layout}")

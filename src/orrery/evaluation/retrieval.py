@@ -1,0 +1,93 @@
+r"""Scores of rankings: recall at k, mean reciprocal rank, and discounted cumulative gain at k.
+
+Recall and reciprocal rank take the names found for each query, best first, and the names that are right; the gain
+takes a number and a score for each candidate of each query.
+"""
+
+from collections.abc import Collection, Hashable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orrery.errors import DataError
+from orrery.evaluation.resampled import Additive, Floats, mean_of, same_length
+from orrery.evaluation.signature import signature
+
+Ranked = Sequence[Sequence[Hashable]]
+Right = Sequence[Collection[Hashable]]
+Lists = Sequence[Sequence[float | int]] | NDArray[Any]
+Ties = Literal["mean", "order"]
+
+
+def recall_at(k: int, ranked: Ranked, right: Right) -> Additive:
+    """Return the mean share of the right names that are among the first ``k``.
+
+    Raises:
+        DataError: a query without a right name, a name ranked twice, or rankings and queries of different numbers.
+    """
+    _check(k, ranked, right)
+    shares = [len(set(names[:k]) & set(own)) / len(set(own)) for names, own in zip(ranked, right, strict=True)]
+    return mean_of(f"recall@{k}", signature(n=len(shares), k=k), shares)
+
+
+def reciprocal_rank(ranked: Ranked, right: Right) -> Additive:
+    """Return the mean of one over the rank of the first right name, 0 where none is found. Errors as in `recall_at`."""
+    _check(1, ranked, right)
+    firsts = [_first(names, set(own)) for names, own in zip(ranked, right, strict=True)]
+    return mean_of("MRR", signature(n=len(firsts)), firsts)
+
+
+def ndcg_at(k: int, scores: Lists, gains: Lists, ties: Ties = "mean") -> Additive:
+    r"""Return the mean of DCG over the DCG of the best order, with DCG :math:`\sum_{r \le k} g_r / \log_2(r + 1)`.
+
+    A query without any gain has 0. Equal scores share the mean gain of their places (``ties="mean"``, McSherry and
+    Najork 2008), or keep the order in which they are given (``"order"``).
+
+    Paper: Järvelin and Kekäläinen 2002. Differs from the form with :math:`2^g - 1`: give that as the gain.
+
+    Raises:
+        DataError: queries of different numbers or lengths, a gain below 0, a number that is not finite.
+    """
+    same_length(scores, gains, "rankings")
+    if k < 1:
+        raise DataError(f"the first {k}", "k is 1 or more")
+    values = [_ndcg(k, *_read(n, *both), ties) for n, both in enumerate(zip(scores, gains, strict=True), 1)]
+    return mean_of(f"nDCG@{k}", signature(n=len(values), k=k, gain="linear", log=2, ties=ties), values)
+
+
+def _first(names: Sequence[Hashable], right: set[Hashable]) -> float:
+    return next((1 / rank for rank, name in enumerate(names, 1) if name in right), 0.0)
+
+
+def _ndcg(k: int, scores: Floats, gains: Floats, ties: Ties) -> float:
+    discounts = 1 / np.log2(np.arange(2, len(gains) + 2))
+    discounts[k:] = 0
+    ideal = float(np.sort(gains)[::-1] @ discounts)
+    if not ideal:
+        return 0.0
+    if ties == "order":
+        return float(gains[np.argsort(-scores, kind="stable")] @ discounts) / ideal
+    _, group, counts = np.unique(-scores, return_inverse=True, return_counts=True)
+    means = np.bincount(group, gains) / counts
+    return float(np.repeat(means, counts) @ discounts) / ideal
+
+
+def _read(number: int, scores: Any, gains: Any) -> tuple[Floats, Floats]:
+    x, g = np.asarray(scores, np.float64), np.asarray(gains, np.float64)
+    if x.shape != g.shape or x.ndim != 1 or not len(x):
+        raise DataError(f"query {number}: {len(x)} scores, {len(g)} gains", "give one of each for every candidate")
+    if not (np.isfinite(x).all() and np.isfinite(g).all() and (g >= 0).all()):
+        raise DataError(f"query {number}: a number is not finite, or a gain below 0", "mend it")
+    return x, g
+
+
+def _check(k: int, ranked: Ranked, right: Right) -> None:
+    same_length(ranked, right, "rankings")
+    if k < 1:
+        raise DataError(f"the first {k}", "k is 1 or more")
+    for number, (names, own) in enumerate(zip(ranked, right, strict=True), 1):
+        if not own:
+            raise DataError(f"query {number} has no right name", "leave out queries that nothing answers")
+        if len(set(names)) < len(names):
+            raise DataError(f"query {number}: a name is ranked twice", "rank each name once")

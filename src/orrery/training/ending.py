@@ -1,0 +1,55 @@
+"""The end of a run: when it comes, why, and which model it leaves."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from torch import nn
+
+from orrery.checkpoints import disk
+from orrery.checkpoints.store import CheckpointStore, read_checkpoint
+from orrery.training.config import Recipe
+from orrery.training.memory import weight_bytes
+from orrery.training.state import Progress, currently_named, load_model_tensors
+
+
+def stopped_improving(progress: Progress, recipe: Recipe) -> bool:
+    """Say whether ``evaluation.patience`` evaluations in a row were no better than the best before them."""
+    patience = recipe.evaluation.patience
+    return patience is not None and progress.waited >= patience
+
+
+def is_over(progress: Progress, recipe: Recipe) -> bool:
+    """Say whether a run has nothing left to learn: all steps are done, or its patience is over."""
+    return progress.step >= recipe.training.steps or stopped_improving(progress, recipe)
+
+
+def told(progress: Progress, recipe: Recipe, best: int | None) -> list[str]:
+    """Say why a run ended before its last step; nothing where it did not. ``best`` is the step of its best model."""
+    if progress.step >= recipe.training.steps or not stopped_improving(progress, recipe):
+        return []
+    reached = "none was a number" if best is None else f"the best, {progress.best:.4f}, is that of step {best:,}"
+    return [
+        f"ended early, after step {progress.step:,} of {recipe.training.steps:,}: {progress.waited} evaluations "
+        f"without a better {progress.decides}; {reached}"
+    ]
+
+
+def take_best(model: nn.Module, store: CheckpointStore) -> str:
+    """Give a model the weights of the best checkpoint, and say so; those it has stay where nothing chose a best one."""
+    step = store.best()
+    if step is None:
+        return "final: the last model, for no evaluation gave a number to choose the best by"
+    load_model_tensors(model, currently_named(model, read_checkpoint(store.path(step)).model))
+    return f"final: the best model, that of step {step:,}"
+
+
+def write_final(finish: Callable[[nn.Module, Path], None], model: nn.Module, final: Path) -> None:
+    """Write the final model into its folder, complete or not at all."""
+    fresh = final.with_name(f"{final.name}.tmp-{os.getpid()}")
+    with disk.machine_errors(fresh, weight_bytes(model)):
+        disk.remove_tree(fresh)
+        fresh.mkdir()
+        finish(model.eval(), fresh)
+        disk.remove_tree(final)
+        disk.replace(fresh, final)

@@ -1,0 +1,153 @@
+"""Tagged sentences: each word's label stands on its first token, however the tokenizer cuts."""
+
+import json
+import random
+
+import pytest
+
+from orrery.data.batches import IGNORE
+from orrery.data.sources import BatchRequest
+from orrery.data.sources.tagged import TaggedSettings, TaggedSource, rows_of
+from orrery.data.tagged import read_tagged
+from orrery.data.words import NONE, pieces_of, tokenise_words
+from orrery.errors import DataError
+from orrery.text.kinds import KINDS
+from orrery.text.special import framed_tokenizer
+from orrery.text.train import train_tokenizer
+
+TEXT = "The quick brown foxes don't jump over lazy dogs in Berlin , they said : yes !"
+WORDS = TEXT.split()
+
+
+def tokenizer_of(kind, **how):
+    size = None if kind in ("word", "character") else 320
+    return framed_tokenizer(train_tokenizer(kind, [" ".join(WORDS)] * 20, size, **how), "bert")
+
+
+def file(tmp_path, text, name):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_token_of_each_word_is_found(kind):
+    tokenizer, rng = tokenizer_of(kind), random.Random(3)
+    for _ in range(20):
+        words = rng.choices([*WORDS, "Unseen", "naïve", "🙂", "a b"], k=rng.randint(1, 12))
+        found = tokenise_words(tokenizer, words)
+        assert found.ids == tokenizer.encode(" ".join(words))
+        ends = [end for _, _, end in tokenizer.spans(" ".join(words))]
+        place = 0
+        for word, first in zip(words, found.firsts, strict=True):
+            inside = [n for n, end in enumerate(ends) if place < end <= place + len(word)]
+            assert first == (inside[0] if inside else NONE)
+            place += len(word) + 1
+        assert NONE not in found.firsts or kind in ("wordpiece", "bigram", "word")
+
+
+def test_transformers_aligns_the_same_first_tokens(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    tokenizer = tokenizer_of("wordpiece")
+    tokenizer.save(tmp_path)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)(WORDS, is_split_into_words=True)
+    firsts = [theirs.word_ids().index(number) - 1 for number in range(len(WORDS))]
+    assert tokenise_words(tokenizer, WORDS).firsts == firsts
+
+
+def test_a_word_without_a_token_is_said_so():
+    tokenizer = tokenizer_of("byte_bpe")
+    assert tokenise_words(tokenizer, ["The", "quick"]).firsts == [0, 1]
+    assert tokenise_words(tokenizer, []).ids == []
+
+
+@pytest.mark.parametrize("room", [1, 2, 3, 5, 8, 100])
+def test_pieces_hold_every_token_once_and_begin_at_words(room):
+    rng = random.Random(room)
+    for _ in range(50):
+        sizes = [rng.randint(1, 4) for _ in range(rng.randint(1, 12))]
+        firsts = [sum(sizes[:n]) for n in range(len(sizes))]
+        pieces = pieces_of(firsts, sum(sizes), room)
+        assert [place for _, tokens in pieces for place in tokens] == list(range(sum(sizes)))
+        assert [word for words, _ in pieces for word in words] == list(range(len(sizes)))
+        assert all(len(tokens) <= room for _, tokens in pieces)
+        for words, tokens in pieces:
+            assert all(firsts[word] in tokens for word in words)
+            if max(sizes) <= room:
+                assert tokens.start in firsts
+
+
+def test_rows_carry_each_label_once(tmp_path):
+    tokenizer = tokenizer_of("byte_bpe")
+    found = tokenise_words(tokenizer, WORDS)
+    tags = list(range(len(WORDS)))
+    whole = rows_of(tokenizer, found.ids, found.firsts, tags, 100)
+    assert [row["ids"] for row in whole] == [tokenizer.frame(" ".join(WORDS)).ids]
+    for length in (5, 8, 12):
+        rows = rows_of(tokenizer, found.ids, found.firsts, tags, length)
+        assert len(rows) > 1
+        assert [tag for row in rows for tag in row["targets"] if tag != IGNORE] == tags
+        assert all(len(row["ids"]) == len(row["targets"]) <= length for row in rows)
+        assert all(row["ids"][0] == tokenizer.special("class") for row in rows)
+
+
+CONLL = "1\tA\ta\tDET\tDT\t_\t2\tdet\t_\t_\n2\tcat\tcat\tNOUN\tNN\t_\t0\troot\t_\t_\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "layer", "tags"),
+    [
+        (CONLL, "x.conllu", None, ("DET", "NOUN")),
+        (CONLL, "x.conllu", "xpos", ("DT", "NN")),
+        (CONLL, "x.conllu", "deprels", ("det", "root")),
+        ("A\tO\ncat\tB-animal\n\n", "x.conll", None, ("O", "B-animal")),
+        (json.dumps({"tokens": ["A", "cat"], "ner_tags": [0, 1]}) + "\n", "x.jsonl", None, ("0", "1")),
+        (json.dumps({"words": "A cat", "tags": "O B"}) + "\n", "x.jsonl", None, ("O", "B")),
+    ],
+)
+def test_every_format_gives_words_and_labels(tmp_path, text, name, layer, tags):
+    (found,) = read_tagged(file(tmp_path, text, name), layer)
+    assert (found.words, found.tags) == (("A", "cat"), tags)
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"words": ["A", "cat"], "tags": ["O"]}, "2 words in 'words', 1 labels in 'tags'"),
+        ({"words": [], "tags": []}, "no list of words"),
+        ({"words": ["A", ""], "tags": ["O", "O"]}, "'' is no word"),
+        ({"words": ["A", "b"], "tags": ["O", None]}, "None is no label"),
+    ],
+)
+def test_a_bad_sentence_is_named_by_its_line(tmp_path, row, told):
+    source = file(tmp_path, json.dumps({"words": ["x"], "tags": ["O"]}) + "\n" + json.dumps(row) + "\n", "x.jsonl")
+    with pytest.raises(DataError, match=told) as error:
+        list(read_tagged(source))
+    assert f"{source}:2" in error.value.message
+
+
+def test_a_layer_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(DataError, match="have no xpos; annotated are: tags"):
+        list(read_tagged(file(tmp_path, "A\tO\n\n", "x.conll"), "xpos"))
+    with pytest.raises(DataError, match="no column of words"):
+        list(read_tagged(file(tmp_path, '{"a": 1}\n', "x.jsonl")))
+
+
+def test_a_label_never_seen_and_a_single_one_are_refused(tmp_path):
+    train = file(tmp_path, "A\tO\ncat\tB\n\n", "train.conll")
+    val = file(tmp_path, "A\tO\n\ndog\tI\n\n", "val.conll")
+    with pytest.raises(DataError, match=rf"{val}:3: the label 'I' occurs in no training sentence"):
+        TaggedSource.read(TaggedSettings(train=train, val=val))
+    with pytest.raises(DataError, match="every word is labelled 'O'"):
+        TaggedSource.read(TaggedSettings(train=file(tmp_path, "A\tO\n\n", "one.conll")))
+
+
+def test_batches_have_targets_at_first_tokens_alone(tmp_path):
+    source = TaggedSource.read(TaggedSettings(train=file(tmp_path, "The\tO\nfoxes\tB\n\ndogs\tB\n\n", "x.conll")))
+    tokenizer = tokenizer_of("byte_bpe")
+    examples = source.examples(BatchRequest("padded", 32, 2, 1, tokenizer, labels=("B", "O")))
+    batch = examples.train.batch(0)
+    assert set(batch) == {"ids", "real", "targets"}
+    kept = sorted(row[row != IGNORE].tolist() for row in batch["targets"])
+    assert kept in ([[0], [1, 0]], [[0], [0]], [[1, 0], [1, 0]])
+    assert not (batch["targets"] != IGNORE)[~batch["real"]].any()

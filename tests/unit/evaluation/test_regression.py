@@ -1,0 +1,55 @@
+"""Correlations and errors against scipy and NumPy."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from orrery.errors import DataError
+from orrery.evaluation.regression import absolute_error, pearson, spearman, squared_error
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_they_agree_with_scipy(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=20) * 10.0 ** rng.integers(-3, 4)
+    y = x + rng.normal(size=20) + rng.normal() * 1e3
+    if seed % 2:
+        x, y = np.round(x), np.round(y)  # ties
+    if np.ptp(x) and np.ptp(y):
+        assert pearson(x, y).score == pytest.approx(stats.pearsonr(x, y)[0], abs=1e-9)
+        assert spearman(x, y).score == pytest.approx(stats.spearmanr(x, y)[0], abs=1e-12)
+    assert squared_error(x, y).score == pytest.approx(np.mean((x - y) ** 2))
+    assert absolute_error(x.tolist(), y.tolist()).score == pytest.approx(np.mean(abs(x - y)))
+    assert not squared_error(x, y).higher_is_better
+
+
+def test_a_rank_correlation_is_not_that_of_numbers():
+    assert spearman([1, 2, 3], [1, 2, 300]).score == 1
+    assert pearson([1, 2, 3], [1, 2, 300]).score < 0.9
+
+
+def test_numbers_far_from_zero_keep_their_digits():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 50))
+    assert pearson(x + 1e6, y + 1e6).score == pytest.approx(stats.pearsonr(x, y)[0], abs=1e-8)
+
+
+def test_a_constant_side_has_no_correlation():
+    for score in (pearson, spearman):
+        assert np.isnan(score([1.1, 1.1, 1.1], [1, 2, 3]).score)
+        assert np.isnan(score([1, 2, 3], [0.3, 0.3, 0.3]).score)
+
+
+@pytest.mark.parametrize("score", [pearson, spearman, squared_error, absolute_error])
+def test_what_cannot_be_scored(score):
+    for ours, theirs, text in (
+        ([], [], "0 predicted numbers"),
+        ([1.0, 2.0], [1.0], "2 predicted numbers, 1 right ones"),
+        ([1.0, float("nan")], [1.0, 2.0], "predicted number 2 is nan"),
+        ([1.0, 2.0], [float("inf"), 2.0], "right number 1 is inf"),
+    ):
+        with pytest.raises(DataError, match=text):
+            score(ours, theirs)
+    if score in (pearson, spearman):
+        with pytest.raises(DataError, match="1 with 1"):
+            score([1.0], [1.0])

@@ -1,0 +1,127 @@
+"""Metrics of one head: over batches of any size they come to what the plain scores say of all rows together."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from orrery.data.sources import HeldBack
+from orrery.errors import DataError, UsageError
+from orrery.evaluation import classification, entities, regression
+from orrery.metrics import METRICS
+from orrery.training.config import EvaluationSettings
+from training_toy import ToySource
+
+NAMES = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
+HELD_BACK = HeldBack(ToySource(), 1)
+
+
+class Said(nn.Module):
+    """A model whose only head says what the batch holds."""
+
+    def __init__(self, head: str, labels: int, **more) -> None:
+        super().__init__()
+        self.spec = SimpleNamespace(head_names=(head,), heads={head: SimpleNamespace(labels=labels, **more)})
+
+    def forward(self, batch, heads):
+        return {name: answer(lambda x, real: x, batch["said"], batch.get("real")) for name, answer in heads.items()}
+
+
+def measured(metric, model, *batches):
+    metric.bind(model.spec, None)
+    sums = [metric.measure(model, batch, {}) for batch in batches]
+    assert {each.shape for each in sums} == {sums[0].shape}
+    assert all(each.dtype == torch.float64 for each in sums)
+    return metric.value(torch.stack(sums).sum(0), HELD_BACK)
+
+
+def halves(**fields):
+    return [{name: value[part] for name, value in fields.items()} for part in (slice(0, 7), slice(7, None))]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_label_a_row(seed):
+    torch.manual_seed(seed)
+    logits, labels = torch.randn(20, 4, dtype=torch.float64), torch.randint(4, (20,))
+    labels[3] = -100
+    kept = labels != -100
+    ours, theirs = logits.argmax(-1)[kept].tolist(), labels[kept].tolist()
+    batches = halves(said=logits, labels=labels)
+    for average in ("macro", "micro", "weighted"):
+        found = measured(METRICS.find("f1")(average=average), Said("sequence", 4), *batches)
+        assert found == pytest.approx(classification.f1(ours, theirs, average).score, abs=1e-12)
+    found = measured(METRICS.find("matthews")(), Said("sequence", 4), *batches)
+    assert found == pytest.approx(classification.matthews(ours, theirs).score, abs=1e-12)
+
+
+def test_many_labels_a_row():
+    torch.manual_seed(0)
+    logits, labels = torch.randn(20, 4), torch.randint(2, (20, 4))
+    sides = [[set(np.flatnonzero(row).tolist()) for row in side.numpy()] for side in (logits > 0, labels)]
+    found = measured(METRICS.find("f1")(), Said("sequence", 4), *halves(said=logits, labels=labels.float()))
+    assert found == pytest.approx(classification.f1(*sides).score, abs=1e-12)
+
+
+def test_numbers():
+    torch.manual_seed(0)
+    x, y = torch.randn(20, 1), torch.randn(20)
+    found = measured(METRICS.find("pearson")(), Said("sequence", 1), *halves(said=x, labels=y))
+    assert found == pytest.approx(regression.pearson(x[:, 0].tolist(), y.tolist()).score, abs=1e-9)
+    assert measured(METRICS.find("pearson")(), Said("sequence", 1), {"said": x * 0, "labels": y}) == 0
+
+
+@pytest.mark.parametrize("scheme", ["conlleval", "IOB2"])
+@pytest.mark.parametrize("average", ["micro", "macro"])
+def test_entities(scheme, average):
+    torch.manual_seed(0)
+    targets = torch.randint(5, (20, 6))
+    logits = torch.randn(20, 6, 5) + 2 * nn.functional.one_hot(targets, 5)
+    targets[torch.rand(20, 6) < 0.2] = -100  # pieces of words, padding
+    metric = METRICS.find("entity_f1")(average=average, scheme=scheme)
+    found = measured(metric, Said("token", 5, names=NAMES), *halves(said=logits, targets=targets))
+    words = [[place for place, tag in enumerate(row) if tag != -100] for row in targets.tolist()]
+    sides = [side.tolist() for side in (logits.argmax(-1), targets)]
+    tags = [[[NAMES[row[w]] for w in own] for row, own in zip(side, words, strict=True)] for side in sides]
+    assert found == pytest.approx(entities.entity_f1(*tags, average, scheme).score, abs=1e-12)
+    assert 0 < found < 1
+
+
+def test_spans_are_found_among_real_tokens():
+    said = torch.zeros(4, 5, 2)
+    said[:, 1, 0] = said[:, 2, 1] = 1.0
+    said[1, 4, 1] = 9.0  # beyond the row's end
+    batch = {"said": said, "real": torch.tensor([[True] * 4 + [False]] * 4)}
+    batch |= {"starts": torch.tensor([1, 1, 1, -100]), "ends": torch.tensor([2, 2, 3, -100])}
+    assert measured(METRICS.find("span_exact")(), Said("span", 2), batch) == pytest.approx(2 / 3)
+
+
+def test_what_cannot_be_measured():
+    for name, head in (("f1", "sequence"), ("matthews", "sequence"), ("entity_f1", "token"), ("span_exact", "span")):
+        with pytest.raises(UsageError, match=f"{name}: the model has no head {head}"):
+            METRICS.find(name)().bind(Said("other", 2).spec, None)
+        assert METRICS.find(name)().higher_is_better
+    with pytest.raises(UsageError, match="has no labels"):
+        METRICS.find("f1")().bind(SimpleNamespace(head_names=("sequence",), heads={"sequence": object()}), None)
+    with pytest.raises(UsageError, match="0 names for the 5 labels"):
+        METRICS.find("entity_f1")().bind(Said("token", 5).spec, None)
+    with pytest.raises(UsageError, match="'PER' is no tag of conlleval"):
+        METRICS.find("entity_f1")().bind(Said("token", 2, names=("O", "PER")).spec, None)
+    with pytest.raises(UsageError, match="'E-X' is no tag of IOB2"):
+        METRICS.find("entity_f1")(scheme="IOB2").bind(Said("token", 2, names=("O", "E-X")).spec, None)
+    with pytest.raises(UsageError, match="f1: the batches have no labels"):
+        measured(METRICS.find("f1")(), Said("sequence", 2), {"said": torch.zeros(1, 2)})
+    for name in ("f1", "matthews"):
+        with pytest.raises(DataError, match="labels from 5 to 5, the head has 2"):
+            measured(
+                METRICS.find(name)(), Said("sequence", 2), {"said": torch.zeros(1, 2), "labels": torch.tensor([5])}
+            )
+
+
+def test_they_stand_in_recipes():
+    names = ["f1", "matthews", "pearson", "entity_f1", "span_exact"]
+    section = EvaluationSettings.model_validate({"metrics": [{"kind": name} for name in names]})
+    assert [type(METRICS.find(s.kind).of(s)).__name__ for s in section.metrics] == [
+        *("F1", "Matthews", "Pearson", "EntityF1", "SpanExact")
+    ]

@@ -1,0 +1,164 @@
+"""Objectives over labels: the loss of transformers' classes, whatever the padding and the split of a batch."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from orrery.errors import UsageError
+from orrery.families import answering, load_family
+from orrery.objectives import OBJECTIVES, NeededHead
+from orrery.training.distributed import Alone
+from orrery.training.precision import Precision
+from orrery.training.step import accumulate
+
+ROWS, LENGTH, LABELS = 5, 9, 3
+CASES = {
+    "classification": ("BertForSequenceClassification", "single_label_classification", LABELS),
+    "multi_label": ("BertForSequenceClassification", "multi_label_classification", LABELS),
+    "regression": ("BertForSequenceClassification", "regression", 1),
+    "tagging": ("BertForTokenClassification", "", LABELS),
+    "question_answering": ("BertForQuestionAnswering", "", 2),
+}
+
+
+def needed(objective):
+    return objective.needed_head({f"label {number}": number + 1 for number in range(LABELS)})
+
+
+def randomised(model, seed=0):
+    torch.manual_seed(seed)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model.double().eval()
+
+
+def built(name, family="bert"):
+    objective = OBJECTIVES.find(name)()
+    head = needed(objective)
+    rules = load_family(family)
+    config = answering(family, rules.TINY, head.kind, head.labels, head.names, head.problem)
+    model = randomised(rules.spec(config).build())
+    objective.bind(model.spec, None)
+    return objective, model, config
+
+
+def batch_of(name, seed=1):
+    rng = torch.Generator().manual_seed(seed)
+    ids = torch.randint(1, 60, (ROWS, LENGTH), generator=rng)
+    lengths = torch.randint(3, LENGTH + 1, (ROWS,), generator=rng)
+    real = torch.arange(LENGTH) < lengths[:, None]
+    draw = lambda top: torch.randint(0, top, (ROWS,), generator=rng)  # noqa: E731
+    fields = {
+        "classification": {"labels": draw(LABELS)},
+        "multi_label": {"labels": torch.randint(0, 2, (ROWS, LABELS), generator=rng).float()},
+        "regression": {"labels": torch.randn(ROWS, generator=rng)},
+        "tagging": {
+            "targets": torch.randint(0, LABELS, (ROWS, LENGTH), generator=rng)
+            .masked_fill(torch.rand(ROWS, LENGTH, generator=rng) < 0.3, -100)
+            .masked_fill(~real, -100)
+        },
+        "question_answering": {"starts": draw(2), "ends": draw(3)},
+    }
+    return {"ids": ids.masked_fill(~real, 0), "real": real, **fields[name]}
+
+
+@torch.no_grad()
+def total(objective, model, batch):
+    counts = objective.counts(batch)
+    return sum(term.sum * term.weight / counts[key] for key, term in objective.loss(model, batch).items())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_loss_is_that_of_transformers(name, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    from orrery.saving.save import save_model
+
+    objective, model, config = built(name)
+    save_model(tmp_path, model.float(), "bert", config)
+    model.double()
+    assert config["architectures"] == [CASES[name][0]]
+    theirs = getattr(transformers, CASES[name][0]).from_pretrained(tmp_path).double().eval()
+    assert (theirs.config.problem_type or "") == CASES[name][1]
+    batch = batch_of(name)
+    told = {"labels": batch.get("labels", batch.get("targets"))} if name != "question_answering" else {}
+    if name == "question_answering":
+        told = {"start_positions": batch["starts"], "end_positions": batch["ends"]}
+        # Theirs counts padding among the places where an answer may begin; rows without any agree.
+        batch |= {"ids": batch["ids"] + (~batch["real"]).long(), "real": torch.ones_like(batch["real"])}
+    if told.get("labels") is not None and told["labels"].is_floating_point():
+        told["labels"] = told["labels"].double()
+    with torch.no_grad():
+        expected = theirs(input_ids=batch["ids"], attention_mask=batch["real"].long(), **told).loss
+    assert abs(float(total(objective, model, batch)) - float(expected)) < 1e-6
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_padding_changes_nothing(name):
+    objective, model, _ = built(name)
+    batch = batch_of(name)
+    wider = {}
+    for field, tensor in batch.items():
+        fill = {"ids": 7, "real": 0, "targets": -100}.get(field)
+        extra = torch.full((ROWS, 4), fill or 0, dtype=tensor.dtype) if fill is not None else None
+        wider[field] = tensor if extra is None else torch.cat([tensor, extra], 1)
+    assert abs(float(total(objective, model, batch) - total(objective, model, wider))) < 1e-9
+    alone = [total(objective, model, {k: v[row : row + 1] for k, v in batch.items()}) for row in range(ROWS)]
+    if name not in ("tagging",):
+        assert abs(float(sum(alone) / ROWS - total(objective, model, batch))) < 1e-9
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("micro", [1, 2, 3])
+def test_any_split_of_a_batch_has_the_same_gradient(name, micro):
+    found = []
+    for size in (None, micro):
+        objective, model, _ = built(name)
+        precision = Precision("float32", "plain", "cpu", 1)
+        loss = accumulate(
+            model, objective, batch_of(name), micro_batch=size, seed=(0, 0), ranks=Alone(), precision=precision
+        )
+        found.append((loss.loss, {key: p.grad for key, p in model.named_parameters() if p.grad is not None}))
+    assert abs(found[0][0] - found[1][0]) < 1e-9
+    assert found[0][1].keys() == found[1][1].keys()
+    assert all((found[0][1][key] - found[1][1][key]).abs().max() < 1e-9 for key in found[0][1])
+
+
+def test_balanced_weights_let_each_label_count_alike():
+    objective = OBJECTIVES.find("classification")(class_weights="balanced")
+    objective.needed_head({"a": 60, "b": 30, "c": 10})
+    _, model, _ = built("classification")
+    spec = model.spec
+    objective.bind(replace(spec, heads={"sequence": replace(spec.heads["sequence"], names=("c", "a", "b"))}), None)
+    assert objective.weights == pytest.approx((100 / 30, 100 / 180, 100 / 90))
+    batch = batch_of("classification")
+    losses = torch.nn.functional.cross_entropy(
+        model.logits(batch["ids"], real=batch["real"]), batch["labels"], reduction="none"
+    )
+    weighted = (losses.detach() * torch.tensor(objective.weights, dtype=torch.float64)[batch["labels"]]).sum() / ROWS
+    assert abs(float(total(objective, model, batch) - weighted)) < 1e-9
+    plain = total(objective.evaluated(), model, batch)
+    assert abs(float(plain - losses.detach().mean())) < 1e-9
+
+
+def test_label_smoothing_is_torchs():
+    objective = OBJECTIVES.find("classification")(label_smoothing=0.2)
+    _, model, _ = built("classification")
+    batch = batch_of("classification")
+    logits = model.logits(batch["ids"], real=batch["real"])
+    expected = torch.nn.functional.cross_entropy(logits.detach(), batch["labels"], label_smoothing=0.2)
+    assert abs(float(total(objective, model, batch) - expected)) < 1e-9
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_model_without_the_head_is_refused(name):
+    rules = load_family("bert")
+    with pytest.raises(UsageError, match=f"the objective {name} trains the head"):
+        OBJECTIVES.find(name)().bind(rules.spec(rules.TINY), None)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_head_is_found_from_the_labels(name):
+    found = needed(OBJECTIVES.find(name)())
+    assert isinstance(found, NeededHead)
+    assert (found.labels, found.problem) == (CASES[name][2], CASES[name][1])
