@@ -16,10 +16,13 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor
 
 import own_parts
+from objectives_toy import generator, text_rows, tokenizer_of
 from orrery.families import answering, load_family
+from orrery.models.prefix_mask import with_prefix
 from orrery.nn.block import Block
 from orrery.objectives import OBJECTIVES, Objective
 from orrery.training.begin import with_heads
+from orrery.training.contract import finished_batch
 from orrery.training.distributed import Alone, Group
 from orrery.training.precision import Precision
 from orrery.training.step import accumulate
@@ -34,7 +37,18 @@ MODELS = {
     "regression": ("distilbert",),
     "tagging": ("modernbert",),
     "question_answering": ("bert",),
+    "masked": ("bert", "albert"),
+    "next_sentence": ("bert",),
+    "sentence_order": ("albert",),
+    "replaced_token": ("electra",),
+    "span_corruption": ("t5",),
+    "denoising": ("bart",),
+    "prefix": ("llama",),
 }
+FRAMES = {"span_corruption": "t5", "denoising": "roberta", "prefix": None}
+"""The special tokens of the objectives that corrupt text; of those on encoders they are BERT's."""
+PRETRAINED = {"next_sentence": "Bert", "sentence_order": "Albert", "replaced_token": "Electra"}
+"""The families whose class for pre-training has the head that an objective trains."""
 LABELS = {"a": 5, "b": 3}
 
 
@@ -60,6 +74,9 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
     """Yield every objective with models that it trains, and a batch."""
     for name in OBJECTIVES.names():
         kind = OBJECTIVES.find(name)
+        if kind.makes:
+            yield from corrupting(name)
+            continue
         for family in MODELS[name]:
             rules = load_family(family)
             settings = {"head": "odd"} if name == "verdicts" else {}
@@ -78,6 +95,27 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
             batch |= {"labels": draw(9)[:, :2] % 2 * 1.0} if name == "multi_label" else {}
             batch |= {"targets": batch["targets"] % 2} if name == "tagging" else {}
             yield name, family, kind(**settings), model, {k: batch[k] for k in (*spec.inputs, *kind.needs)}
+
+
+def corrupting(name: str) -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]]:
+    """Yield an objective that makes its fields of text, with models that it trains, and a finished batch."""
+    tokenizer = tokenizer_of(FRAMES.get(name, "bert"))
+    for family in MODELS[name]:
+        rules = load_family(family)
+        config = {**rules.TINY, "vocab_size": tokenizer.size}
+        config |= {"architectures": [f"{PRETRAINED[name]}ForPreTraining"]} if name in PRETRAINED else {}
+        config |= {"decoder_start_token_id": tokenizer.special("end")} if FRAMES.get(name) else {}
+        spec = rules.spec(config)
+        spec = with_prefix(spec) if name == "prefix" else spec
+        objective = OBJECTIVES.find(name)(**({"generator": 1 / 3} if name == "replaced_token" else {}))
+        objective.bind(spec, tokenizer)
+        torch.manual_seed(0)
+        model = spec.build()
+        ids, labels = text_rows(tokenizer, ROWS, 3 * LENGTH + 1), torch.tensor([0, 1, 1, 0])
+        fields = {"ids": ids[:, :-1], "targets": ids[:, 1:], "follows": labels, "in_order": labels}
+        fields |= {"real": torch.ones_like(ids[:, 1:], dtype=torch.bool), "segments": (ids[:, 1:] > 150).long()}
+        batch = {field: fields[field] for field in objective.needs}
+        yield name, family, objective, model, finished_batch(objective, batch, generator(), spec.inputs)
 
 
 def learned(objective: Objective, model: nn.Module, batch: dict[str, Tensor], ranks: Any) -> dict[str, Tensor]:

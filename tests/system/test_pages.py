@@ -86,7 +86,7 @@ def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page)
     elif page == "own-parts":
         assert [record["val/exact"] > 0.9 for record in names["run"].records()[-1:]] == [True]
         assert len(re.findall(r"(\d+) of \1 checks hold", printed)) == 7
-        assert "kind must be one of causal, count_error, seq2seq" in printed
+        assert "kind must be one of causal, classification, count_error, denoising" in printed
     elif page == "tuning":
         assert "False" not in printed
         assert printed.count("is Rome") + printed.count("Rome .") == 2

@@ -41,13 +41,17 @@ def test_a_recipe_of_given_files_is_planned_for_any_two(recipe: Path, tmp_path: 
 @pytest.mark.parametrize("recipe", sorted({*RECIPES} - {*WORD_VECTORS, *GIVEN}), ids=lambda path: path.stem)
 def test_five_steps(recipe: Path, data_set: Callable[[str], Path], tmp_path: Path) -> None:
     data = yaml.safe_load(recipe.read_text())["data"]
-    data_set((data.get("train") or data["pairs"]).partition("/")[0])
+    if (named := (data.get("train") or data["pairs"]).partition("/")[0]) != "python-docs":
+        data_set(named)
     few = ["--training.steps", "5", "--training.schedule.warmup", "2", "--evaluation.batches", "1"]
     few += ["--output", str(tmp_path / "run")]
     command = [sys.executable, "-m", "orrery", "train", str(recipe), *few]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
-    found = load(tmp_path / "run").search(["The"], num_beams=2, max_new_tokens=3)
+    model = load(tmp_path / "run")
+    if not model.model.spec.writes:
+        return
+    found = model.search(["The"], num_beams=2, max_new_tokens=3)
     assert found[0][0].hypothesis.ids  # after five steps it may well be the end of the text
 
 

@@ -10,7 +10,7 @@ from objectives_toy import bound, generator, split_deviation, text_rows, tiny, t
 from orrery.checkpoints.rules import to_theirs
 from orrery.errors import UsageError
 from orrery.families import load_family, rules_of
-from orrery.objectives.span_corruption import composition, lost_tokens, sentinels
+from orrery.objectives.span_corruption import compositions, lost_tokens, sentinels
 from orrery.training.contract import finished_batch
 
 T5 = tokenizer_of("t5")
@@ -67,7 +67,7 @@ def test_source_and_targets_give_back_the_text(settings):
 
 def test_fifteen_of_a_hundred_in_spans_of_three():
     rng, length, rows = generator(), 1000, 1000
-    lost = torch.stack([lost_tokens(length, 0.15, 3.0, rng) for _ in range(rows)])
+    lost = lost_tokens(torch.full((rows,), length), length, 0.15, 3.0, rng)
     assert lost.sum(1).unique().tolist() == [150]
     first = lost & ~torch.cat([torch.zeros(rows, 1, dtype=torch.bool), lost[:, :-1]], 1)
     assert first.sum(1).unique().tolist() == [50]
@@ -77,7 +77,7 @@ def test_fifteen_of_a_hundred_in_spans_of_three():
     starts = [row.nonzero()[:, 0] for row in first]
     lengths = torch.cat([torch.cat([s[1:], torch.tensor([length])]) - s for s in starts])
     assert len(lengths) == 50 * rows
-    gaps = torch.cat([composition(150, 50, rng) for _ in range(rows)])
+    gaps = compositions(torch.full((rows,), 150), torch.full((rows,), 50), 50, rng).flatten()
     for size in range(1, 7):
         share = math.comb(149 - size, 48) / math.comb(149, 49)
         error = math.sqrt(share * (1 - share) / len(gaps))
@@ -89,8 +89,9 @@ def test_fifteen_of_a_hundred_in_spans_of_three():
 
 def test_a_composition_is_drawn_evenly():
     rng, found = generator(), {}
-    for _ in range(6000):
-        key = tuple(composition(5, 3, rng).tolist())
+    for row in compositions(torch.full((6000,), 5), torch.full((6000,), 3), 4, rng).tolist():
+        assert row[3] == 0
+        key = tuple(row)
         found[key] = found.get(key, 0) + 1
     assert len(found) == 6
     assert max(abs(number - 1000) for number in found.values()) < 5 * math.sqrt(6000 * 5 / 36)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from orrery.data.mixtures import MixtureBatches
 
 
+PAIRS = {"sentence_pairs": "follows", "ordered_pairs": "in_order"}
+"""The kinds of batches with two parts of a text in a row, and the label [B] of each."""
+
+
 class SplitSettings(Section):
     """How validation text is held back: each n-th document by a hash of its name, or the text's tail."""
 
@@ -111,11 +115,16 @@ class TextSource(Source):
 
     Settings = TextSettings
     gives = ("ids", "targets")
-    batch_kinds = ("crops", "packed", "padded")
+    batch_kinds = ("crops", "packed", "padded", "sentence_pairs", "ordered_pairs")
     needs_tokenizer = gives_text = counts_bytes = True
 
     def __init__(self, portions: Sequence[Portion], held_back: Sequence[Document], mixed: bool = False) -> None:
         self.portions, self.held_back, self.mixed = portions, list(held_back), mixed
+
+    @classmethod
+    def fields(cls, batches: str) -> tuple[str, ...]:
+        """Return the fields of a kind of batches: pairs of sentences have a label, and no next tokens."""
+        return ("ids", "segments", "real", PAIRS[batches]) if batches in PAIRS else cls.gives
 
     @classmethod
     def read(cls, settings: TextSettings) -> "TextSource":
@@ -151,6 +160,8 @@ class TextSource(Source):
 
     def examples(self, request: BatchRequest) -> Examples:
         """Encode the documents and make batches of them; held back are windows over the whole text."""
+        if request.kind in PAIRS:
+            return self._pairs(request)
         ids = [encode(request.required_tokenizer, portion.documents) for portion in self.portions]
         mixture = self._mixture(request, ids) if self.mixed else None
         train = batches_of(request, ids[0], request.size, request.seed) if mixture is None else mixture
@@ -158,6 +169,31 @@ class TextSource(Source):
         epochs = None if mixture is None else mixture.epochs
         notes = unknown_share(request.required_tokenizer, [row for rows in ids for row in rows])
         return Examples(train, self._windows(request), tokens, request.size * request.length, epochs, notes)
+
+    def _pairs(self, request: BatchRequest) -> Examples:
+        """Return pairs of sentences.
+
+        Raises:
+            UsageError: the text is a mixture.
+        """
+        from orrery.data.sentence_pairs import SentencePairs, sentences
+
+        if self.mixed:
+            raise UsageError(f"batches.kind {request.kind} takes one corpus, no mixture", "name data.train")
+        tokenizer, (portion,) = request.required_tokenizer, self.portions
+        swap, label = request.kind == "ordered_pairs", PAIRS[request.kind]
+
+        def pairs(of: list[list[list[int]]], seed: int) -> SentencePairs:
+            return SentencePairs(of, tokenizer, request.length, request.size, seed, label=label, swap=swap)
+
+        ids = sentences(tokenizer, portion.documents)
+        train, held_back = pairs(ids, request.seed), None
+        if self.held_back:
+            others = pairs(sentences(tokenizer, self.held_back), derive_seed("held back"))
+            held_back = HeldBack(others, request.limited(-(-len(others.runs) // request.size)))
+        rows = [row for document in ids for row in document]
+        tokens = {portion.name: sum(map(len, rows))}
+        return Examples(train, held_back, tokens, request.size * request.length, notes=unknown_share(tokenizer, rows))
 
     def _mixture(self, request: BatchRequest, ids: "Sequence[list[NDArray[np.uint32]]]") -> "MixtureBatches":
         """Return batches with rows of each corpus by its weight."""
