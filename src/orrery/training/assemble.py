@@ -13,6 +13,7 @@ from orrery.models.model import ModelSpec
 from orrery.objectives import Objective
 from orrery.schema.registry import label_of, name_of
 from orrery.text.tokenizer import Tokenizer
+from orrery.training.adapt import adapter_of
 from orrery.training.begin import base_of
 from orrery.training.building import Assembled, family_config, fitting, make_tokenizer, prepared, read_spec
 from orrery.training.config import Recipe
@@ -34,6 +35,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     """
     source = recipe.source_class.read(recipe.data) if source is None else source
     objective = recipe.objective_class.of(recipe.objective)
+    adapter_of(recipe.model)  # refused before anything is read
     base = base_of(recipe.model)
     needed = source.needs_tokenizer or recipe.tokenizer is not None
     tokenizer = make_tokenizer(recipe.tokenizer, source.texts(), base) if needed else None

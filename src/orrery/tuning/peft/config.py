@@ -55,10 +55,10 @@ class PeftConfig:
 
     def missing(self, known: Collection[str], there: Collection[str]) -> list[str]:
         """Return the modules that a list of targets names and the file lacks; of a regex the file alone tells."""
-        lists = [self.targets, *([] if self.excluded is None else [self.excluded])]
-        if not all(isinstance(names, list) for names in lists):
+        targets, excluded = self.targets, self.excluded or []
+        if not isinstance(targets, list) or not isinstance(excluded, list):
             return []
-        wanted = [name for name in known if _ends(name, self.targets) and not _ends(name, self.excluded or ())]
+        wanted = [name for name in known if _ends(name, targets) and not _ends(name, excluded)]
         return [name for name in wanted if name not in there and self._in_layers(name)]
 
     def _in_layers(self, module: str) -> bool:
