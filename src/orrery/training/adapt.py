@@ -5,8 +5,7 @@ from dataclasses import replace
 from orrery.errors import ModelFileError, UsageError
 from orrery.models.model import Model
 from orrery.training.config import ModelSettings
-from orrery.tuning import Transform, from_json
-from orrery.tuning._adapter import Adapter
+from orrery.tuning import Adapter, Transform, from_json
 
 
 def adapter_of(settings: ModelSettings) -> Transform | None:
