@@ -1,7 +1,6 @@
 """What all adapters share: parameters of their own learn, and everything else is frozen but what is asked for."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from torch import nn
@@ -11,15 +10,14 @@ from orrery.models.model import Model
 from orrery.tuning._transform import Transform
 
 
-@dataclass(frozen=True, kw_only=True)
 class Adapter(Transform):
-    """A transform that adds what learns to a model that is frozen.
+    """A transform that adds what learns to a model that is frozen; each has a field ``learn``, its last.
 
     Attributes:
         learn: patterns of parameters of the model that learn too, as a new head must (peft's ``modules_to_save``).
     """
 
-    learn: tuple[str, ...] = ()
+    learn: tuple[str, ...]
 
     def apply(self, model: Model, seed: int = 1337) -> Model:
         """Add the adapter; then it learns, what earlier adapters let learn does, and what ``learn`` names.

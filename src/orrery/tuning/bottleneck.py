@@ -56,6 +56,7 @@ class Bottleneck(Adapter):
         activation: the nonlinearity, by its name in ``nn/activations.py``.
         targets: patterns of the sublayers' names: all by default (Houlsby et al. 2019); ``*.feed_forward`` is the place
             of Pfeiffer et al. 2021. Branches side by side are one sublayer, ``parallel``.
+        learn: patterns of parameters of the model that learn too, as a new head must.
     """
 
     kind: ClassVar[str] = "bottleneck"
@@ -63,6 +64,7 @@ class Bottleneck(Adapter):
     size: int = 64
     activation: str = "relu"
     targets: tuple[str, ...] = ("*.blocks.*",)
+    learn: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot be meant."""

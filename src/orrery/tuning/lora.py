@@ -60,6 +60,7 @@ class LoRA(Adapter):
         dropout: on what goes into the adapter.
         targets: patterns of the linears' names, by default queries and values as in the paper.
         leave: patterns of names that are left as they are.
+        learn: patterns of parameters of the model that learn too, as a new head must.
     """
 
     kind: ClassVar[str] = "lora"
@@ -68,6 +69,7 @@ class LoRA(Adapter):
     dropout: float | int = 0.0
     targets: tuple[str, ...] = ("*.q", "*.v")
     leave: tuple[str, ...] = ()
+    learn: tuple[str, ...] = ()
 
     def add(self, model: Model, seed: int) -> None:
         """Give each target an adapter.

@@ -77,11 +77,13 @@ class Prefix(Adapter):
 
     Attributes:
         tokens: how many keys and values each attention has of its own.
+        learn: patterns of parameters of the model that learn too, as a new head must.
     """
 
     kind: ClassVar[str] = "prefix"
     merges: ClassVar[bool] = False
     tokens: int = 16
+    learn: tuple[str, ...] = ()
 
     def add(self, model: Model, seed: int) -> None:
         """Give every self-attention of every stack a prefix.
