@@ -39,12 +39,7 @@ def export(
         merge: First put what adapters and quantised weights compute into plain matrices, which other programs know.
         overwrite: Replace the file that is there, or a folder that holds an exported model and nothing else.
     """
-    if format != "gguf" and type is not None:
-        raise UsageError(f"--type belongs to gguf; {format} writes the numbers as they are", "leave --type away")
-    if format != "word2vec" and binary:
-        raise UsageError("--binary belongs to word2vec", "leave --binary away")
-    if format in ("peft", "word2vec") and merge:
-        raise UsageError("--merge belongs to gguf and hf", "leave --merge away")
+    _refuse_flags(format, type, binary=binary, merge=merge)
     from orrery import tuning
     from orrery.checkpoints.outputs import OutputFile, OutputFolder
     from orrery.exporting.export import export_gguf, export_hf
@@ -74,6 +69,15 @@ def export(
         _print(export_hf(stored, output, overwrite=overwrite))
     else:
         _print(export_gguf(stored, output, type, overwrite=overwrite))
+
+
+def _refuse_flags(format: str, type: str | None, *, binary: bool, merge: bool) -> None:
+    if format != "gguf" and type is not None:
+        raise UsageError(f"--type belongs to gguf; {format} writes the numbers as they are", "leave --type away")
+    if format != "word2vec" and binary:
+        raise UsageError("--binary belongs to word2vec", "leave --binary away")
+    if format in ("peft", "word2vec") and merge:
+        raise UsageError("--merge belongs to gguf and hf", "leave --merge away")
 
 
 def _print(done: "Exported") -> None:

@@ -12,7 +12,7 @@ from orrery.errors import UsageError
 from orrery.models.model import Model
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.attention.operands import KeysValues
-from orrery.nn.attention.sources import CrossSource, Reading, SelfSource
+from orrery.nn.attention.sources import CrossSource, Reading, SelfSource, Source
 from orrery.nn.cache.contract import Pair
 from orrery.nn.context import Context
 from orrery.nn.masks import BoundMask
@@ -21,7 +21,7 @@ from orrery.tuning._adapter import Adapter
 from orrery.tuning._registry import register
 
 
-class PrefixedSource(SelfSource):
+class PrefixedSource(Source):
     """``softmax(q [P_k; K]^T) [P_v; V]``: self-attention that finds learned keys before those of the tokens.
 
     ``prefix_k`` and ``prefix_v`` ``[P, K C]`` are met as they are, neither normed nor rotated, and are seen by every
@@ -30,8 +30,7 @@ class PrefixedSource(SelfSource):
     """
 
     def __init__(self, attention: MultiHeadAttention, tokens: int, rng: torch.Generator) -> None:
-        nn.Module.__init__(self)
-        assert isinstance(attention.source, SelfSource)
+        super().__init__()
         self.values, self.head_width = attention.source.values, attention.head_width
         like = next(p for p in attention.parameters() if p.is_floating_point())
         self.prefix_k, self.prefix_v = (
@@ -43,14 +42,15 @@ class PrefixedSource(SelfSource):
 
     def read(self, x_BLD: Float[Tensor, "B L D"], ctx: Context, mask: str) -> Reading:
         """Return the tokens themselves; the learned keys and values come before all others."""
-        reading = super().read(x_BLD, ctx, mask)
+        layer = ctx.layer
+        assert layer is not None
 
         def keep(project: Callable[[], Pair]) -> KeysValues:
-            kept = reading.keep(project)
+            kept = layer.extend(mask, *project())
             pairs = ((self.prefix_k, kept.k_BKSC), (self.prefix_v, kept.v_BKSE))
             return KeysValues(*(torch.cat([self._rows(own, there), there], dim=2) for own, there in pairs))
 
-        return Reading(reading.stream_BSD, self._shown(reading.mask, x_BLD), keep)
+        return Reading(x_BLD, self._shown(ctx.masks[mask], x_BLD), keep)
 
     def _rows(self, own_PE: Float[Tensor, "P E"], there_BKSC: Float[Tensor, "B K S C"]) -> Float[Tensor, "B K P C"]:
         """Return learned keys or values for every row of a batch."""

@@ -15,9 +15,18 @@ from orrery.models.model import Model
 from orrery.tuning._linear import TransformedLinear
 from orrery.tuning.lora import LoRA
 from orrery.tuning.peft.config import PeftConfig
-from orrery.tuning.peft.places import BASE_CONFIG, CONFIG, PREFIX, WEIGHTS, Adaptable, Place, matrices_of, places_of
+from orrery.tuning.peft.places import (
+    BASE_CONFIG,
+    CONFIG,
+    PREFIX,
+    SIDES,
+    WEIGHTS,
+    Adaptable,
+    Place,
+    matrices_of,
+    places_of,
+)
 
-_SIDES = (".lora_A.weight", ".lora_B.weight")
 _PICKLE = "adapter_model.bin"
 _AGAIN = "get the folder again from its source"
 
@@ -97,18 +106,18 @@ def _pairs(
     halves: dict[str, dict[str, Tensor]] = {}
     rest: dict[str, Tensor] = {}
     for name in tensors:
-        side = next((side for side in _SIDES if name.endswith(side)), None)
+        side = next((side for side in SIDES if name.endswith(side)), None)
         plain = name.removeprefix(PREFIX)
         if side is None:
             rest[plain] = tensors[name]
         else:
             halves.setdefault(_known(plain.removesuffix(side), matrices, config), {})[side] = tensors[name]
     for name, half in halves.items():
-        if len(half) < len(_SIDES):
+        if len(half) < len(SIDES):
             config.refuse(f"belongs to tensors that lack one of A and B of {name}", _AGAIN)
     if not halves:
         config.refuse("belongs to a file without an adapter", _AGAIN)
-    return {name: (half[_SIDES[0]], half[_SIDES[1]]) for name, half in halves.items()}, rest
+    return {name: (half[SIDES[0]], half[SIDES[1]]) for name, half in halves.items()}, rest
 
 
 def _known(name: str, matrices: Mapping[str, Place], config: PeftConfig) -> str:

@@ -19,6 +19,8 @@ BASE_CONFIG = "config.json"
 """What makes a folder a whole model of the Hugging Face layout."""
 PREFIX = "base_model.model."
 """What peft puts before every name."""
+SIDES = tuple(f".lora_{side}.weight" for side in "AB")
+"""What peft puts behind the name of a module for the two matrices of its adapter."""
 
 
 @runtime_checkable

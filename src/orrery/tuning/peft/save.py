@@ -17,7 +17,17 @@ from orrery.errors import UsageError
 from orrery.models.model import Model
 from orrery.tuning._description import describe
 from orrery.tuning.lora import AdaptedLinear, LoRA
-from orrery.tuning.peft.places import BASE_CONFIG, CONFIG, PREFIX, WEIGHTS, Adaptable, Place, matrices_of, places_of
+from orrery.tuning.peft.places import (
+    BASE_CONFIG,
+    CONFIG,
+    PREFIX,
+    SIDES,
+    WEIGHTS,
+    Adaptable,
+    Place,
+    matrices_of,
+    places_of,
+)
 
 _MERGE = "merge it instead: orrery.tuning.merge(lm.model); our own layout keeps it: lm.save(folder, layout='own')"
 
@@ -82,8 +92,8 @@ def _contents(lm: Adaptable) -> tuple[dict[str, Any], dict[str, Tensor]]:
     whole = _whole(model, places, transforms)
     tensors = {PREFIX + name: tensor for name, tensor in whole.items()}
     for name, product in products.items():
-        tensors[f"{PREFIX}{name}.lora_A.weight"] = product.a.detach().contiguous()
-        tensors[f"{PREFIX}{name}.lora_B.weight"] = product.b.detach().contiguous()
+        for side, tensor in zip(SIDES, (product.a, product.b), strict=True):
+            tensors[f"{PREFIX}{name}{side}"] = tensor.detach().contiguous()
     config = {
         "base_model_name_or_path": str(lm.folder) if (lm.folder / BASE_CONFIG).is_file() else None,
         "bias": "none",
