@@ -1,6 +1,7 @@
 """A run that learns an adapter: the transform that a recipe names, applied once the weights are there."""
 
 from dataclasses import replace
+from typing import Any
 
 from orrery.errors import ModelFileError, UsageError
 from orrery.models.model import Model
@@ -24,7 +25,9 @@ def adapter_of(settings: ModelSettings) -> Transform | None:
             f"model.adapter: {message}", "correct the section; a kind and its settings: docs/tuning.md"
         ) from error
     if isinstance(transform, Adapter):
-        return replace(transform, learn=(*transform.learn, *(f"heads.{name}.*" for name in settings.heads)))
+        heads = [f"heads.{name}.*" for name in settings.heads]
+        more: dict[str, Any] = {"learn": (*transform.learn, *heads)}
+        return replace(transform, **more)
     return transform
 
 
