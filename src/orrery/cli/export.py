@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def export(
     model: str,
-    format: Literal["gguf", "hf", "word2vec"],
+    format: Literal["gguf", "hf", "peft", "word2vec"],
     output: Path,
     /,
     *,
@@ -26,27 +26,24 @@ def export(
     """Write a model for other programs; success is told only after what was written was read back and compared.
 
     gguf is one file for llama.cpp and what is built on it, and takes the families and byte-level BPE tokenizers that
-    llama.cpp has; hf is a folder for transformers, with every weight as it is; word2vec is the file of the C program,
-    from word vectors or from the table a model reads its tokens from.
+    llama.cpp has; hf is a folder for transformers, with every weight as it is; peft is a folder with a model's low-rank
+    adapters alone; word2vec is the file of the C program, from word vectors or from the table a model reads its
+    tokens from.
 
     Args:
         model: A run, a checkpoint, or a Hugging Face folder; for word2vec also a file of word vectors.
-        format: gguf, hf or word2vec.
+        format: gguf, hf, peft or word2vec.
         output: The file or folder to write.
         type: How gguf stores matrices; where not given, as the model does, float64 as f32.
         binary: Write word2vec's binary form, a third of the size, instead of text.
         merge: First put what adapters and quantised weights compute into plain matrices, which other programs know.
         overwrite: Replace the file that is there, or a folder that holds an exported model and nothing else.
     """
-    if format != "gguf" and type is not None:
-        raise UsageError(f"--type belongs to gguf; {format} writes the numbers as they are", "leave --type away")
-    if format != "word2vec" and binary:
-        raise UsageError("--binary belongs to word2vec", "leave --binary away")
-    if format == "word2vec" and merge:
-        raise UsageError("--merge belongs to gguf and hf", "leave --merge away")
+    _refuse_flags(format, type, binary=binary, merge=merge)
     from orrery import tuning
     from orrery.checkpoints.outputs import OutputFile, OutputFolder
     from orrery.exporting.export import export_gguf, export_hf
+    from orrery.exporting.peft import FILES, export_peft
     from orrery.exporting.word2vec import export_word2vec
     from orrery.reading.read import read
     from orrery.reading.word_vectors import read_word_vectors
@@ -56,8 +53,8 @@ def export(
         print(line, file=sys.stderr)
 
     # Refused before anything is read.
-    if format == "hf":
-        OutputFolder(output, MODEL_FILES, inputs=[model], overwrite=overwrite)
+    if format in ("hf", "peft"):
+        OutputFolder(output, MODEL_FILES if format == "hf" else FILES, inputs=[model], overwrite=overwrite)
     else:
         OutputFile(output, inputs=[model], overwrite=overwrite)
     if format == "word2vec":
@@ -66,10 +63,21 @@ def export(
     stored = read(model, say)
     if merge:
         tuning.merge(stored.model)
-    if format == "hf":
+    if format == "peft":
+        _print(export_peft(stored, output, overwrite=overwrite))
+    elif format == "hf":
         _print(export_hf(stored, output, overwrite=overwrite))
     else:
         _print(export_gguf(stored, output, type, overwrite=overwrite))
+
+
+def _refuse_flags(format: str, type: str | None, *, binary: bool, merge: bool) -> None:
+    if format != "gguf" and type is not None:
+        raise UsageError(f"--type belongs to gguf; {format} writes the numbers as they are", "leave --type away")
+    if format != "word2vec" and binary:
+        raise UsageError("--binary belongs to word2vec", "leave --binary away")
+    if format in ("peft", "word2vec") and merge:
+        raise UsageError("--merge belongs to gguf and hf", "leave --merge away")
 
 
 def _print(done: "Exported") -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from orrery.language_model.model import LanguageModel
 from orrery.reading.placement import choose_device, describe, place
 from orrery.reading.read import read
+from orrery.tuning.peft import load_adapter
 
 
 def _to_stderr(line: str) -> None:
@@ -14,16 +15,21 @@ def _to_stderr(line: str) -> None:
 
 
 def load(
-    path: str | Path, device: str = "auto", dtype: str = "auto", say: Callable[[str], None] = _to_stderr
+    path: str | Path,
+    device: str = "auto",
+    dtype: str = "auto",
+    say: Callable[[str], None] = _to_stderr,
+    adapter: str | Path | None = None,
 ) -> LanguageModel:
     """Load a model.
 
     Args:
         path: a run (its final model, else its best checkpoint, else its newest), a checkpoint, a Hugging Face folder,
-            or ``hf:org/name@revision``, the only form that opens a socket.
+            or ``hf:org/name@revision``, the only form that opens a socket; or a folder of peft's, whose base is here.
         device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda``, ``cuda:1``.
         dtype: ``auto``, ``stored`` (exactly the file's), ``float32``, ``bfloat16``, ``float16``, ``float64``.
         say: told what was chosen; by default it is printed on stderr.
+        adapter: a folder of peft's with a LoRA for this model.
 
     Raises:
         UsageError: no such device or dtype, or the hub has no such model.
@@ -32,6 +38,8 @@ def load(
     """
     target = choose_device(device)
     stored = read(path, say)
+    if adapter is not None:
+        load_adapter(stored, adapter)
     place(stored.model, target, dtype)
     say(f"{stored.folder}: {describe(stored.model)}")
     return LanguageModel(stored)

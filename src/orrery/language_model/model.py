@@ -52,6 +52,21 @@ class LanguageModel:
         return stored.tokenizer_of(self._stored)
 
     @property
+    def family(self) -> str | None:
+        """The ``model_type``, where the folder or its run names one."""
+        return self._stored.family
+
+    @property
+    def config(self) -> Mapping[str, Any] | None:
+        """The family's configuration."""
+        return self._stored.config
+
+    @property
+    def folder(self) -> Path:
+        """Where the model was found."""
+        return self._stored.folder
+
+    @property
     def device(self) -> torch.device:
         """Where the model runs."""
         return stored.device_of(self._stored)

@@ -1,4 +1,4 @@
-"""The law of adapters: a transform applied equals the transform merged into plain matrices."""
+"""The law of adapters: a new one changes nothing, and one applied equals one merged into plain matrices."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -11,6 +11,8 @@ from orrery import tuning
 from orrery.laws.evidence import FLOAT32, Evidence, deviation, within
 from orrery.laws.models import TargetModel, random_ids, require, tiny
 from orrery.models.model import Model
+from orrery.nn.residual import Residual
+from orrery.tuning.bottleneck import Bottleneck
 from orrery.tuning.lora import LoRA
 from orrery.tuning.quantise import Quantise
 
@@ -21,7 +23,7 @@ CASES = {"low-rank adapters on every linear": (ADAPTERS,), "adapters over matric
 
 
 def check(family: str) -> Iterator[Evidence]:
-    """Compare the logits of a transformed model with those of the same model after its merge.
+    """Compare the logits of a transformed model with those of the same model after its merge, and of a new one before.
 
     A part that multiplies with a matrix without calling its linear would not see an adapter, and is found here.
 
@@ -33,6 +35,18 @@ def check(family: str) -> Iterator[Evidence]:
     evidence = partial(within, law="adapter", family=family)
     for name, transforms in CASES.items():
         yield evidence(f"{name}: applied == merged, float32", value=merged(family, transforms), bound=FLOAT32)
+    yield evidence("new low-rank adapters change no number", value=begun(family, ADAPTERS), bound=0)
+    if any(isinstance(part, Residual) for part in tiny(family).modules()):
+        yield evidence("new bottleneck adapters change no number", value=begun(family, Bottleneck(size=3)), bound=0)
+
+
+@torch.no_grad()
+def begun(family: str, transform: tuning.Transform) -> float:
+    """Compare logits of whole rows before and after an adapter is put on."""
+    model, ids = deepcopy(tiny(family, torch.float32)), random_ids(3, 11)
+    before = model.logits(ids)
+    transform.apply(model.model if isinstance(model, TargetModel) else model)
+    return deviation(model.logits(ids), before)
 
 
 @torch.no_grad()

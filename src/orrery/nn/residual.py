@@ -149,6 +149,7 @@ class Residual(nn.Module):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
+        self.width = width
         self.pre, self.branch, self.post = (part.build(width) for part in (spec.pre, spec.branch, spec.post))
         self.skip, self.out = spec.skip.build(width), spec.out.build(width)
         self.dropout = Dropout.Spec(rate=spec.dropout).build(width)

@@ -37,6 +37,8 @@ class Stack(nn.Module):
     """
 
     role: str = ""
+    learned_places: int = 0
+    """How many learned keys stand before every row: those of a tuned prefix, see ``tuning/prefix.py``."""
 
     @spec
     class Spec(ModuleSpec):
@@ -112,7 +114,7 @@ class Stack(nn.Module):
         """
         keys = cache.reserve(places, real_BL, self.masks, counts)
         length = cache.capacity or (places.positions.shape[1] if whole else _reach(places.positions, real_BL))
-        call = Call(places, keys, length, x_BLD.dtype)
+        call = Call(places, keys, length, x_BLD.dtype).behind(self.learned_places)
         positions: dict[str, BoundPosition] = {"none": NO_POSITION}
         for name, scheme in self.positions.items():
             assert isinstance(scheme, PositionScheme)

@@ -23,6 +23,7 @@ from orrery.reading.weights import check_fit, fill, from_theirs
 from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.chat.folder import read_templates
 from orrery.tuning import Transform
+from orrery.tuning.peft import base_of, is_adapter, load_adapter
 
 CHECKPOINTS, FINAL, RECIPE = "checkpoints", "final", "config.yaml"
 RECIPE_LIMIT = 100_000
@@ -57,7 +58,7 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
 
     Args:
         path: a run (its final model, else its best checkpoint, else its newest), a checkpoint, a Hugging Face folder,
-            or ``hf:org/name@revision``.
+            ``hf:org/name@revision``, or an adapter of peft's, whose base is read first.
         say: told which of a run's models was taken, or the commit of a model on the hub.
 
     Raises:
@@ -65,6 +66,10 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
         MachineError: the hub cannot be reached.
         ModelFileError: there is no model, or its files are damaged or do not fit each other.
     """
+    if is_adapter(path):
+        stored = read(base_of(path), say)
+        load_adapter(stored, path)
+        return stored
     folder = locate(path, say)
     stored = _read_checkpoint(folder) if (folder / SPEC).is_file() else read_published(folder)
     _check_tokenizer(stored, say)

@@ -13,7 +13,7 @@ from orrery.training.config import Recipe
 
 
 def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
-    """Return what writes the final model: the Hugging Face layout for a family, spec and own names for a spec."""
+    """Return what writes the final model: the Hugging Face layout for a family, our own for a spec or an adapter."""
     base = None if assembly.base is None else assembly.base.stored
 
     def layout(model: Any, folder: Path) -> None:
@@ -25,6 +25,12 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
     def own(model: Any, folder: Path) -> None:
         save_own(folder, model, assembly.tokenizer)
 
+    def adapted(model: Any, folder: Path) -> None:
+        beside = {} if base is None else {"generation": base.generation, "chat": base.chat}
+        save_own(folder, model, assembly.tokenizer, family=assembly.family, config=assembly.config, **beside)
+
+    if recipe.model.adapter is not None:
+        return adapted
     # A published layout has no place for heads beside its own, and its card begins with the tokenizer.
     return own if assembly.family is None else layout
 

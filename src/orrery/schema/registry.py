@@ -20,8 +20,8 @@ class Registry(Generic[Part]):
     """The parts of one sort, by name.
 
     A name is the part's ``kind``, or the default of ``Settings.kind``. The package's own lie in the folder ``package``,
-    a file each, called as the part is, and are imported when they are asked for; a file whose name begins with an
-    underscore is no part.
+    a file each, called as the part is, and are imported when they are asked for; a folder, and a file whose name begins
+    with an underscore, is no part.
     """
 
     def __init__(self, what: str, package: str) -> None:
@@ -95,7 +95,8 @@ class Registry(Generic[Part]):
     def _shipped(self) -> frozenset[str]:
         """Return the names of the package's own files."""
         places = importlib.import_module(self.package).__path__
-        return frozenset(found.name for found in pkgutil.iter_modules(places) if not found.name.startswith("_"))
+        found = [module.name for module in pkgutil.iter_modules(places) if not module.ispkg]
+        return frozenset(name for name in found if not name.startswith("_"))
 
 
 def name_of(part: type) -> str:

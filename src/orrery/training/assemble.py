@@ -15,6 +15,7 @@ from orrery.objectives import Objective
 from orrery.reading.architecture import CONFIGURATION, FAMILY
 from orrery.schema.registry import label_of, name_of
 from orrery.text.tokenizer import Tokenizer
+from orrery.training.adapt import adapter_of
 from orrery.training.begin import base_of
 from orrery.training.building import Assembled, family_config, fitting, make_tokenizer, prepared, read_spec
 from orrery.training.config import Recipe
@@ -37,6 +38,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     """
     source = recipe.source_class.read(recipe.data) if source is None else source
     objective = recipe.objective_class.of(recipe.objective)
+    adapter_of(recipe.model)  # refused before anything is read
     base = base_of(recipe.model)
     needed = source.needs_tokenizer or recipe.tokenizer is not None
     tokenizer = make_tokenizer(recipe.tokenizer, source.texts(), base) if needed else None
@@ -51,7 +53,9 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         fitting(spec, tokenizer.size, recipe.batches.length, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer, settled.names))
     anew = without_labels(spec, settled.renewed)
-    model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, anew)
+    model, notes = prepared(
+        spec.build(), recipe, objective, tokenizer, base, anew, [] if settled.head is None else [settled.head]
+    )
     family = recipe.model.family if base is None else base.stored.family
     layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
     parts = Parts(

@@ -27,6 +27,7 @@ from orrery.schema.registry import name_of
 from orrery.text.special import framed_tokenizer, tokens_of
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
 from orrery.text.train import train_tokenizer
+from orrery.training.adapt import adapt, adapter_of
 from orrery.training.begin import Base, freeze, take_weights, with_heads
 from orrery.training.config import ModelSettings, Recipe, TokenizerSettings
 from orrery.training.loop import Parts
@@ -162,11 +163,12 @@ def prepared(
     tokenizer: Tokenizer | None,
     base: Base | None = None,
     anew: Sequence[str] = (),
+    heads: Sequence[str] = (),
 ) -> tuple[Model, list[str]]:
     """Give a model the weights that it begins with and the kernel to train it with, and say what was done.
 
     Fresh weights depend on the seed alone; over them come word vectors, or the weights of the base but those whose
-    names begin with one of ``anew``.
+    names begin with one of ``anew``; then an adapter, beside which ``heads`` learn.
     """
     initialise(model, len(model.stack.blocks), derive_seed(recipe.seed, "weights"))
     if recipe.model.embeddings is not None:
@@ -175,6 +177,7 @@ def prepared(
         initialise_embeddings(model, tokenizer, read_vectors(recipe.model.embeddings))
     notes = [] if base is None else take_weights(model, base, anew)
     notes += freeze(model, recipe.model.freeze)
+    notes += adapt(model, adapter_of(recipe.model, heads), derive_seed(recipe.seed, "adapter"))
     kind, trained = name_of(recipe.objective_class), objective.heads(model.spec)
     notes += [
         f"head {name}: new, and the objective {kind} does not train it"

@@ -60,7 +60,8 @@ class ModelSettings(Section):
     parameters that stay as they are (``stack.blocks.0.*``). ``dropout`` replaces every dropout of the architecture by
     one rate on what the residuals add. ``mask: prefix`` lets a decoder read the beginning of a row in both directions;
     the model is then saved with its own spec, as no published layout says so. ``embeddings`` is a word2vec file or a
-    run of word vectors, whose rows the tokens that are words begin with.
+    run of word vectors, whose rows the tokens that are words begin with. ``adapter`` is a transform with its settings
+    (``kind: lora``), applied to a model that exists: it and the new heads learn alone.
     """
 
     family: str | None = None
@@ -72,6 +73,7 @@ class ModelSettings(Section):
     dropout: Fraction | None = None
     mask: Literal["prefix"] | None = None
     embeddings: Path | None = None
+    adapter: dict[str, Any] | None = None
 
     @model_validator(mode="after")
     def _one_of_three(self) -> "ModelSettings":
@@ -80,6 +82,11 @@ class ModelSettings(Section):
         if self.begin is not None and (self.config or self.embeddings):
             what = {"what": "config" if self.config else "embeddings"}
             raise PydanticCustomError("from", "{what} belongs to a new model; this one begins from another", what)
+        if self.adapter is not None and (self.begin is None or self.freeze):
+            reason = (
+                "freezes the model itself: leave freeze out" if self.freeze else "changes a model that exists: from"
+            )
+            raise PydanticCustomError("adapter", "an adapter {reason}", {"reason": reason})
         return self
 
 

@@ -1,7 +1,7 @@
 """The head that an objective needs: the model's own, the one that its family publishes, or a new one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orrery.errors import UsageError
@@ -24,6 +24,7 @@ class Settled:
         renamed: whether the configuration names another class than the base's, so that the architecture follows it.
         renewed: heads of the base whose labels are others: their last map begins anew.
         names: the labels in the order of their numbers.
+        head: the name of the head that the objective asked for.
     """
 
     config: dict[str, Any]
@@ -31,12 +32,17 @@ class Settled:
     renamed: bool = False
     renewed: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    head: str | None = None
 
 
 def settle(model: ModelSettings, base: Base | None, config: dict[str, Any], needed: NeededHead | None) -> Settled:
     """Return how a model gets the head that an objective needs."""
     if needed is None:
         return Settled(config, model.heads)
+    return replace(_settled(model, base, config, needed), head=needed.name)
+
+
+def _settled(model: ModelSettings, base: Base | None, config: dict[str, Any], needed: NeededHead) -> Settled:
     if needed.name in model.heads:
         asked = _filled(model.heads[needed.name], needed)
         return Settled(config, {**model.heads, needed.name: asked}, names=needed.names)

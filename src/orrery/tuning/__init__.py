@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
+    from orrery.tuning._adapter import Adapter
     from orrery.tuning._description import TRANSFORMS, describe, refuse_transformed, refuse_untrainable, spec_json
     from orrery.tuning._linear import merge
     from orrery.tuning._registry import from_json, load_transform, names, register
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TRANSFORMS",
+    "Adapter",
     "Transform",
     "describe",
     "from_json",
@@ -28,6 +30,7 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
+        "_adapter": ("Adapter",),
         "_description": ("TRANSFORMS", "describe", "refuse_transformed", "refuse_untrainable", "spec_json"),
         "_linear": ("merge",),
         "_registry": ("from_json", "load_transform", "names", "register"),

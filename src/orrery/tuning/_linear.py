@@ -82,7 +82,13 @@ def merge(model: Model) -> Model:
 
     The model is then what its architecture alone describes: every family's layout can hold it, and all of it learns
     that learns in a new model.
+
+    Raises:
+        UsageError: a transform is no change of matrices, as a network behind a sublayer is; it is named.
     """
+    if kept := [transform.kind for transform in model.transforms if not transform.merges]:
+        message = f"{', '.join(kept)} cannot be merged: no plain model of this architecture computes the same"
+        raise UsageError(message, "our own layout keeps it: lm.save(folder, layout='own')")
     for target in _found(model):
         if isinstance(target.linear, TransformedLinear):
             plain = _plain(target.linear)

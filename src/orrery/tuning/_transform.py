@@ -21,6 +21,8 @@ class Transform(ABC):
     """
 
     kind: ClassVar[str]
+    merges: ClassVar[bool] = True
+    """Whether plain matrices can compute what the changed model does."""
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot be meant."""

@@ -11,9 +11,9 @@ from torch.nn import functional as F
 from orrery.errors import UsageError
 from orrery.models.model import Model
 from orrery.nn.residual import Dropout
+from orrery.tuning._adapter import Adapter
 from orrery.tuning._linear import TransformedLinear, replace_linears
 from orrery.tuning._registry import register
-from orrery.tuning._transform import Transform
 
 
 class AdaptedLinear(TransformedLinear):
@@ -51,8 +51,8 @@ class AdaptedLinear(TransformedLinear):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class LoRA(Transform):
-    """Low-rank adapters beside linears; everything else is frozen.
+class LoRA(Adapter):
+    """Low-rank adapters beside linears; everything else is frozen but what ``learn`` names.
 
     Attributes:
         rank: of the product that is learned.
@@ -60,6 +60,7 @@ class LoRA(Transform):
         dropout: on what goes into the adapter.
         targets: patterns of the linears' names, by default queries and values as in the paper.
         leave: patterns of names that are left as they are.
+        learn: patterns of parameters of the model that learn too, as a new head must.
     """
 
     kind: ClassVar[str] = "lora"
@@ -68,9 +69,10 @@ class LoRA(Transform):
     dropout: float | int = 0.0
     targets: tuple[str, ...] = ("*.q", "*.v")
     leave: tuple[str, ...] = ()
+    learn: tuple[str, ...] = ()
 
-    def apply(self, model: Model, seed: int = 1337) -> Model:
-        """Give each target an adapter, and freeze all that is no adapter.
+    def add(self, model: Model, seed: int) -> None:
+        """Give each target an adapter.
 
         Raises:
             UsageError: a pattern names no linear, or a target is tied, a router's, or has an adapter.
@@ -83,7 +85,3 @@ class LoRA(Transform):
             return AdaptedLinear(linear, self, rng)
 
         replace_linears(model, self.targets, self.leave, adapted)
-        for name, parameter in model.named_parameters():
-            parameter.requires_grad_(name.endswith((".lora_a", ".lora_b")))
-        model.transforms = (*model.transforms, self)
-        return model

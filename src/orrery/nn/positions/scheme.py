@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from orrery.nn.masks import TokenPositions
+from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 from orrery.nn.spec import ModuleSpec, spec
 
 
@@ -23,6 +23,21 @@ class Call:
     keys: Mapping[str, TokenPositions]
     length: int
     dtype: torch.dtype
+
+    def behind(self, places: int) -> "Call":
+        """Return the call of the same tokens behind learned keys, which take the first places of every row."""
+        if not places:
+            return self
+        query = TokenPositions(self.query.positions + places)
+        keys = {mask: TokenPositions(_behind(key.positions, places)) for mask, key in self.keys.items()}
+        return Call(query, keys, self.length + places, self.dtype)
+
+
+def _behind(positions_BS: Int[Tensor, "B S"], places: int) -> Int[Tensor, "B S2"]:
+    """Return the positions of learned keys and of those behind them; a slot that is empty stays so."""
+    first = torch.arange(places, device=positions_BS.device).expand(len(positions_BS), -1)
+    later = torch.where(positions_BS < EMPTY_SLOT, positions_BS + places, positions_BS)
+    return torch.cat([first, later], dim=1)
 
 
 class BoundPosition(ABC):  # noqa: B024 - three hooks, none of which a scheme must have

@@ -1,0 +1,199 @@
+"""A LoRA that peft wrote onto a model: its tensors under our names, its settings as transforms."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from orrery.checkpoints.json_file import read_json
+from orrery.checkpoints.store import SPEC
+from orrery.checkpoints.tensors import TensorFile
+from orrery.errors import ModelFileError, UsageError
+from orrery.models.model import Model
+from orrery.tuning._linear import TransformedLinear
+from orrery.tuning.lora import LoRA
+from orrery.tuning.peft.config import PeftConfig
+from orrery.tuning.peft.places import (
+    BASE_CONFIG,
+    CONFIG,
+    PREFIX,
+    SIDES,
+    WEIGHTS,
+    Adaptable,
+    Place,
+    matrices_of,
+    places_of,
+)
+
+_PICKLE = "adapter_model.bin"
+_AGAIN = "get the folder again from its source"
+
+
+def is_adapter(folder: str | Path) -> bool:
+    """Say whether a folder holds an adapter of peft and no whole model."""
+    folder = Path(folder)
+    return (folder / CONFIG).is_file() and not any((folder / name).is_file() for name in (BASE_CONFIG, SPEC))
+
+
+def base_of(folder: str | Path) -> Path:
+    """Return the folder of the model that an adapter is for, where it is on this machine.
+
+    Raises:
+        ModelFileError: the adapter names none, or it is not here.
+    """
+    path = Path(folder) / CONFIG
+    named = read_json(path).get("base_model_name_or_path")
+    if isinstance(named, str) and named and Path(named).is_dir() and not is_adapter(named):
+        return Path(named)
+    what = f"is for the base {named!r}, which is no folder of a model here" if named else "names no base model"
+    raise ModelFileError(f"{path} {what}", "load the base and name the adapter: orrery.load(BASE, adapter=FOLDER)")
+
+
+def load_adapter(lm: Adaptable, folder: str | Path) -> tuple[LoRA, ...]:
+    """Put a LoRA that peft wrote onto a model, in place, and return what was applied.
+
+    An adapter on a matrix that the reference stores as one becomes one on each part of ours: all with its A, each with
+    its rows of B. Modules that were saved whole (``modules_to_save``) take the place of the model's own.
+
+    Args:
+        lm: a ``LanguageModel``, or what ``read`` returns: the base of the adapter.
+        folder: with ``adapter_config.json`` and ``adapter_model.safetensors``.
+
+    Raises:
+        ModelFileError: files are missing or damaged, do not fit the model, or ask for what no LoRA of ours does.
+        UsageError: the model belongs to no family, or a matrix cannot be adapted; it is named.
+    """
+    folder, model = Path(folder), lm.model
+    config, tensors = PeftConfig(folder), _open(folder)
+    places = places_of(lm)
+    matrices = matrices_of(model, places)
+    pairs, rest = _pairs(tensors, config, matrices)
+    if lacking := config.missing(matrices, pairs):
+        config.refuse(f"targets {lacking[0]} and {len(lacking) - 1} more that the file lacks", _AGAIN)
+    found = {name: _parts(model, matrices[name], config, name, *pair) for name, pair in pairs.items()}
+    whole = _whole(model, places, config, rest)
+    groups: dict[tuple[int, float], dict[str, tuple[Tensor, Tensor]]] = {}
+    for name, parts in found.items():
+        rank = len(pairs[name][0])
+        groups.setdefault((rank, config.scale(name, rank) * rank), {}).update(parts)
+    transforms = _transforms(model, config, groups, sorted(whole))
+    for transform in transforms:
+        transform.apply(model)
+    with torch.no_grad():
+        for name, (a, b) in ((n, pair) for parts in groups.values() for n, pair in parts.items()):
+            model.get_parameter(f"{name}.lora_a").copy_(a)
+            model.get_parameter(f"{name}.lora_b").copy_(b)
+        for name, tensor in whole.items():
+            model.get_parameter(name).copy_(tensor)
+    return transforms
+
+
+def _open(folder: Path) -> Mapping[str, Tensor]:
+    if not (folder / WEIGHTS).is_file():
+        if (folder / _PICKLE).is_file():
+            message = f"{folder} has its adapter only as {_PICKLE}, a pickle, which can run any code"
+            raise ModelFileError(message, "write it again with peft: save_pretrained(folder, safe_serialization=True)")
+        raise ModelFileError(f"{folder / WEIGHTS} is missing", "is the folder complete?")
+    return TensorFile(folder / WEIGHTS)
+
+
+def _pairs(
+    tensors: Mapping[str, Tensor], config: PeftConfig, matrices: Mapping[str, Place]
+) -> tuple[dict[str, tuple[Tensor, Tensor]], dict[str, Tensor]]:
+    """Return A and B by the reference's module, and the tensors that are neither."""
+    halves: dict[str, dict[str, Tensor]] = {}
+    rest: dict[str, Tensor] = {}
+    for name in tensors:
+        side = next((side for side in SIDES if name.endswith(side)), None)
+        plain = name.removeprefix(PREFIX)
+        if side is None:
+            rest[plain] = tensors[name]
+        else:
+            halves.setdefault(_known(plain.removesuffix(side), matrices, config), {})[side] = tensors[name]
+    for name, half in halves.items():
+        if len(half) < len(SIDES):
+            config.refuse(f"belongs to tensors that lack one of A and B of {name}", _AGAIN)
+    if not halves:
+        config.refuse("belongs to a file without an adapter", _AGAIN)
+    return {name: (half[SIDES[0]], half[SIDES[1]]) for name, half in halves.items()}, rest
+
+
+def _known(name: str, matrices: Mapping[str, Place], config: PeftConfig) -> str:
+    """Return the module that an adapter is for; a bare model's names begin later than those of one with a head."""
+    if name in matrices:
+        return name
+    near = [known for known in matrices if known.endswith(f".{name}") or name.endswith(f".{known}")]
+    if len(near) != 1:
+        message = f"has an adapter for {name}, which is no matrix of this model that can have one"
+        config.refuse(message, f"load the base it was trained on; its modules look like {next(iter(matrices), 'none')}")
+    return near[0]
+
+
+def _parts(
+    model: nn.Module, place: Place, config: PeftConfig, name: str, a: Tensor, b: Tensor
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """Return A and B for each of our linears that one of their matrices is made of."""
+    linears = [model.get_submodule(linear) for linear in place.linears]
+    sizes = [linear.out_features for linear in linears if isinstance(linear, nn.Linear | TransformedLinear)]
+    rank, rows = config.rank_of(name), place.rows
+    expected = ([rank, linears[0].in_features], [sum(sizes), rank])
+    if [list(a.shape), list(b.shape)] != list(expected):
+        shapes = f"{list(a.shape)} and {list(b.shape)}, not {expected[0]} and {expected[1]}"
+        config.refuse(f"and the model do not fit: A and B of {name} have the shapes {shapes}", "take the right base")
+    assert rows is not None
+    cut = rows.split(b, [torch.Size((size, len(a))) for size in sizes])
+    return {linear: (a, part) for linear, part in zip(place.linears, cut, strict=True)}
+
+
+def _whole(
+    model: Model, places: Mapping[str, Place], config: PeftConfig, rest: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Return the tensors that were saved whole, under our names."""
+    names: dict[int, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    found: dict[str, Tensor] = {}
+    for theirs, tensor in rest.items():
+        if theirs not in places:
+            hint = "a head is read where the base has it: load the class with this head, AutoModelFor... says which"
+            config.refuse(f"comes with {theirs}, of which this model has no part", hint)
+        place = places[theirs]
+        try:
+            parts = place.rule.split(tensor, [model.get_parameter(name).shape for name in place.ours])
+        except ValueError as error:
+            config.refuse(f"comes with {theirs}, which {error}", "load the base with as many labels")
+        for name, part in zip(place.ours, parts, strict=True):
+            if len(shared := names[id(model.get_parameter(name))]) > 1:
+                message = f"saves {theirs} whole, which the model shares with {', '.join(shared)}"
+                config.refuse(message, "merge the adapter with peft and load the whole")
+            found[name] = part
+    for module in config.whole:
+        held = [t for t in places if t.rpartition(".")[0].endswith(module) and t not in rest]
+        if held:
+            config.refuse(f"says that {module} is saved whole, and the file lacks {held[0]}", _AGAIN)
+    return found
+
+
+def _transforms(
+    model: nn.Module, config: PeftConfig, groups: Mapping[tuple[int, float], Mapping[str, Any]], learn: Iterable[str]
+) -> tuple[LoRA, ...]:
+    """Return one transform for each rank and scale; the first lets learn what was saved whole."""
+    kept, made = tuple(learn), []
+    for (rank, alpha), parts in groups.items():
+        targets = _patterns(model, set(parts))
+        try:
+            made.append(LoRA(rank=rank, alpha=alpha, dropout=config.dropout, targets=targets, learn=kept))
+        except UsageError as error:
+            config.refuse(f"cannot be meant: {error.message}", _AGAIN)
+        kept = ()
+    return tuple(made)
+
+
+def _patterns(model: nn.Module, names: set[str]) -> tuple[str, ...]:
+    """Return patterns that name exactly these linears: ``*.q`` where that is enough, else their names."""
+    leaves = {name.rpartition(".")[2] for name in names}
+    linears = model.named_modules(remove_duplicate=False)
+    meant = {n for n, m in linears if isinstance(m, nn.Linear | TransformedLinear) and n.rpartition(".")[2] in leaves}
+    return tuple(f"*.{leaf}" for leaf in sorted(leaves)) if meant == names else tuple(sorted(names))
