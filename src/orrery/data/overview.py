@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from orrery.data import corpora, sets
+from orrery.data import corpora, generated, sets
 from orrery.data.files import Faults
 from orrery.data.formats import ROWS, SENTENCES, format_of, read_rows
 from orrery.data.readers.columns import are_numbers
@@ -52,6 +52,10 @@ def _opened(source: str, target: str | None, column: str) -> tuple[Overview, Ite
     if target is not None or sets.is_parallel(source):
         return Overview("pairs"), corpora.read_pairs(source, target, empty="keep")
     documents = corpora.read_corpus(source, column=column)
+    if made := generated.find(source):
+        if not made.set.columns:
+            return Overview("sentences"), made.sentences()
+        return Overview("documents", made.set.columns, made.column(column)), documents
     if source == corpora.PYTHON_DOCS:
         return Overview("documents"), documents
     _, files, column = corpora.locate(source, column)
