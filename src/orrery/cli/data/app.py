@@ -87,7 +87,7 @@ def _print_files(found: "DataSet", folder: Path) -> None:
     for file in found.files:
         state = "missing" if file.name in missing else "present"
         print(f"  {state}  {file.bytes:>12,} bytes  sha256 {file.sha256}  {file.name}")
-    parts = [f"{found.name}/{part}" for part in dict.fromkeys([*found.pairs, *found.corpora]) if part]
+    parts = [f"{found.name}/{part}" for part in dict.fromkeys([*found.pairs, *found.corpora, *found.tables]) if part]
     if parts:
         print(f"parts: {', '.join(parts)} (`orrery data show PART` prints examples)")
 
