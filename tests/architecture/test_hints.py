@@ -29,7 +29,6 @@ MANY = {
         "tokenizer train", "tokenizer compare", "data clean", "evaluate translation", "translate", "neighbours",
         "export", "import", "lab", "parity", "verify",
     ],
-    "data/pair_columns.py": ["train"],
     "data/large_text.py": ["tokenizer train", "data prepare"],
     "generation/generate.py": ["generate", "chat", "translate", "score"],
     "compare/run.py": ["compare"],

@@ -7,6 +7,7 @@ from orrery.cli.tokenizer.app import app
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import load_tokenizer
 from orrery.text.kinds import KINDS, VOCABULARY
+from orrery.text.special import tokens_of
 
 
 def run(*words):

@@ -21,29 +21,43 @@ KNOWN = (
 """Names of two columns of which the second is written from the first, the likeliest first."""
 
 
-def find_pair_columns(source: str | Path, asked: Mapping[str, str | None]) -> tuple[str, str]:
-    """Return the columns of source and target: those asked for, a named set's own, or by their names.
+def find_pair_columns(
+    source: str | Path,
+    asked: Mapping[str, str | None],
+    known: Sequence[tuple[str, str]] = KNOWN,
+    keys: tuple[str, str] = ("columns.source", "columns.target"),
+) -> tuple[str, str]:
+    """Return the two columns of a pair: those asked for, a named set's own, or by their names.
 
     Of a table with two columns the one that is not asked for is the other.
+
+    Args:
+        source: a table, JSON lines, Parquet, or a named set.
+        asked: the columns that are named, by the last word of ``keys``.
+        known: names of two columns, the likeliest first.
+        keys: the keys of ``data`` that name the columns.
 
     Raises:
         DataError: a column is not there, or cannot be told from the names.
     """
+    sides = [key.rpartition(".")[2] for key in keys]
+    first, second = (asked.get(side) for side in sides)
     own = _own_columns(source)
-    wanted = tuple(filter(None, (asked.get("source"), asked.get("target"))))
-    if len(wanted) == 2 or (own and not wanted):
-        return (wanted[0], wanted[1]) if wanted else own  # type: ignore[return-value]
+    if first and second:
+        return first, second
+    if own and not first and not second:
+        return own
+    wanted = tuple(filter(None, (first, second)))
     names = _names(source, wanted)
     check_columns(str(source), names, wanted)
-    for left, right in (own, *KNOWN) if own else KNOWN:
-        both = asked.get("source") or left, asked.get("target") or right
+    for both in [(first or left, second or right) for left, right in ((own, *known) if own else known)]:
         if both[0] != both[1] and set(both) <= set(names):
             return both
-    if len(names) == 2 and wanted:
-        (other,) = [name for name in names if name != wanted[0]]
-        return (wanted[0], other) if asked.get("source") else (other, wanted[0])
-    what = "source and target" if not wanted else "the target" if asked.get("source") else "the source"
-    hint = "name them: --data.columns.source COLUMN --data.columns.target COLUMN (1, 2, ... without a line of names)"
+    rest = [name for name in names if name not in wanted]
+    if len(names) == 2 and len(rest) == 1:
+        return first or rest[0], second or rest[0]
+    what = " and ".join(side for side, name in zip(sides, (first, second), strict=True) if not name)
+    hint = f"name them: {' '.join(f'--data.{key} COLUMN' for key in keys)} (1, 2, ... without a line of names)"
     raise DataError(f"{source}: no columns are known to hold {what} among {', '.join(names)[:200]}", hint)
 
 

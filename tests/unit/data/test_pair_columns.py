@@ -42,8 +42,8 @@ def test_columns_that_are_asked_for_go_before(tmp_path):
     ("asked", "words"),
     [
         ({}, r"a\.jsonl: no columns are known to hold source and target among x, y, z"),
-        ({"source": "x"}, "hold the target among"),
-        ({"target": "x"}, "hold the source among"),
+        ({"source": "x"}, "hold target among"),
+        ({"target": "x"}, "hold source among"),
         ({"target": "w"}, r"a\.jsonl: no column 'w'"),
     ],
 )
