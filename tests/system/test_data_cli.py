@@ -2,7 +2,7 @@ import pytest
 
 from orrery.cli.data.app import app
 from orrery.data.shard_index import ShardSet
-from orrery.errors import DataError
+from orrery.errors import DataError, UsageError
 from orrery.text.train import train_tokenizer
 
 
@@ -18,6 +18,21 @@ def test_show_says_what_is_here(tmp_path, monkeypatch, capsys):
     output = capsys.readouterr().out
     assert "missing" in output
     assert "karpathy/char-rnn @ 6f9487a6fe5b" in output
+
+
+def test_sets_that_are_made_here_are_shown_like_others(capsys):
+    run("show")
+    assert "docstring-summ" in capsys.readouterr().out
+    run("show", "unicode-names")
+    output = capsys.readouterr().out
+    assert "made on this machine from: Unicode's character database" in output
+    assert "parts: unicode-names/train, unicode-names/val" in output
+    run("show", "unicode-names/val", "--column", "target", "--examples", "1")
+    output = capsys.readouterr().out
+    assert "column 'target' of 2: source, target" in output
+    assert "unicode-names/val:1: LATIN CAPITAL LETTER G" in output
+    with pytest.raises(UsageError, match="unicode-names is made on this machine"):
+        run("fetch", "unicode-names")
 
 
 def test_prepare_writes_every_token(tmp_path, capsys):

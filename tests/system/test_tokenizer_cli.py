@@ -7,6 +7,7 @@ from orrery.cli.tokenizer.app import app
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import load_tokenizer
 from orrery.text.kinds import KINDS, VOCABULARY
+from orrery.text.special import tokens_of
 
 
 def run(*words):
@@ -50,6 +51,29 @@ def test_lower_case_is_kept_in_the_file(kind, tmp_path):
     assert tokenizer.unknown(tokenizer.encode("The CAT sat ÀÉ")) == 0
     assert not any(tokenizer.token(id) != tokenizer.token(id).lower() for id in range(2, tokenizer.size))
     assert tokenizer.encode("THE <|endoftext|>", special=True)[-1] == tokenizer.special("end")
+
+
+@pytest.mark.parametrize(
+    ("frame", "pieces"),
+    [
+        ("bert", ("[CLS]", "a", "[SEP]", "b", "[SEP]")),
+        ("roberta", ("<s>", "a", "</s>", "</s>", "b", "</s>")),
+        ("t5", ("a", "</s>", "b", "</s>")),
+    ],
+)
+def test_a_family_s_tokens_are_kept_in_the_file_and_counted(frame, pieces, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    (tmp_path / "text.txt").write_text("low lower lowest low low a b\n" * 20)
+    size = 260 + len(tokens_of(frame))
+    run("train", tmp_path / "text.txt", "--vocabulary", size, "--frame", frame, "-o", tmp_path / "made")
+    tokenizer = load_tokenizer(tmp_path / "made")
+    assert tokenizer.size == size
+    ids = tokenizer.encode("a", special="around", pair="b")
+    assert tuple(tokenizer.token(id) for id in ids) == pieces
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "made")
+    assert theirs("a", "b")["input_ids"] == ids
+    with pytest.raises(UsageError, match="no room beside"):
+        run("train", tmp_path / "text.txt", "--vocabulary", 4, "--frame", frame, "-o", tmp_path / "small")
 
 
 def test_errors_name_what_is_wrong(tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery import settings
-from orrery.data import formats, python_docs, sets
+from orrery.data import formats, generated, python_docs, sets
 from orrery.data.files import Faults, Invalid
 from orrery.data.readers import parallel
 from orrery.data.readers.columns import are_numbers
@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 __all__ = [
     "Document",
     "corpus_fingerprint",
+    "is_made",
     "read_corpus",
     "read_pairs",
     "read_placed_rows",
@@ -42,8 +43,9 @@ def read_corpus(
 ) -> Iterator[Document]:
     """Yield the documents of a source, in an order that does not depend on the machine.
 
-    ``source`` is "python-docs", a named set ("tiny-shakespeare", "python-peps", "python-peps/val"), a file of
-    any format of `orrery.data.formats` (also .gz and .xz), or a folder of these. A text file is one document,
+    ``source`` is "python-docs", a named set ("tiny-shakespeare", "python-peps/val"), a generated one
+    ("docstring-summaries"), a file of any format of `orrery.data.formats` (also .gz and .xz), or a folder of these.
+    A text file is one document,
     JSON lines, CSV and Parquet hold one a row, in ``column``, CoNLL-U one from ``# newdoc`` to the next. Text
     is never changed: line ends and NULs stay, and byte order marks but where they stand before rows. Invalid
     UTF-8 is an error or, with "replace", U+FFFD; at most ``skip_bad`` bad records a file are left out. Raises
@@ -51,6 +53,9 @@ def read_corpus(
     """
     if source == PYTHON_DOCS:
         yield from (Document(name, text) for name, text in python_docs.collect())
+        return
+    if made := generated.find(source):
+        yield from made.documents(column)
         return
     root, files, column = locate(source, column)
     empty = True
@@ -87,6 +92,9 @@ def read_placed_rows(
     skip_bad: int = 0,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (file:line, row) as `read_rows` does, for messages about what a row holds. Raises `DataError`."""
+    if made := generated.find(source):
+        yield from made.rows(columns)
+        return
     _, files, own = locate(source)
     wanted = tuple(columns) or ((own,) if are_numbers((own,)) else ())
     for file in files:
@@ -96,6 +104,9 @@ def read_placed_rows(
 
 def read_sentences(source: str | Path, *, invalid: Invalid = "error", skip_bad: int = 0) -> Iterator[Sentence]:
     """Yield the sentences of CoNLL-U and BIO files, or of a set that is named. Raises `DataError`."""
+    if made := generated.find(source):
+        yield from made.sentences()
+        return
     _, files, _ = locate(source)
     for file in files:
         yield from formats.read_sentences(file, Faults(invalid, skip_bad))
@@ -119,6 +130,11 @@ def read_pairs(
     else:
         left, right = _only_file(source), _only_file(target)
     return parallel.read_pairs(left, right, Faults(invalid, skip_bad), empty)
+
+
+def is_made(source: str | Path) -> bool:
+    """Whether the source is made by this program, from no file that it could name."""
+    return source == PYTHON_DOCS or generated.find(source) is not None
 
 
 def locate(source: str | Path, column: str = COLUMN) -> tuple[Path, list[Path], str]:
@@ -163,7 +179,8 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
     if path.is_file():
         return path.parent, [path]
     if not path.is_dir():
-        known = ", ".join([PYTHON_DOCS, *(name for name, known in sets.SETS.items() if known.is_corpus)])
+        named = (name for name, known in sets.SETS.items() if known.is_corpus)
+        known = ", ".join([PYTHON_DOCS, *named, *generated.names()])
         raise DataError(f"{path}: no such file, folder or named set", f"the named corpora are: {known}")
     found = [entry for entry in sorted(path.rglob("*")) if not (entry.name.startswith(".") or _is_open_folder(entry))]
     files = [file for file in found if file.is_file() and _is_known(file)]

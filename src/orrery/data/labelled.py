@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from orrery.data import sets
+from orrery.data import generated, sets
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record
 from orrery.data.readers.columns import check_columns, text_of
@@ -77,6 +77,8 @@ def find_columns(source: str | Path, asked: Mapping[str, str | None], *, labelle
     name = str(source).partition("/")[0]
     if name in sets.SETS and not Path(source).exists():
         text, label = text or sets.SETS[name].column, label or sets.SETS[name].label
+    elif made := generated.find(source):
+        text, label = text or (made.set.text if made.set.label else None), label or made.set.label
     named = tuple(name for name in (text, pair, label) if name)
     names = list(_first(source, named))
     check_columns(str(source), names, named)

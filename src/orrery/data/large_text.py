@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orrery.data import formats
-from orrery.data.corpora import PYTHON_DOCS, Document, locate, name_of, read_corpus
+from orrery.data.corpora import Document, is_made, locate, name_of, read_corpus
 from orrery.data.files import Faults, Invalid, open_text
 from orrery.errors import DataError
 from orrery.text import chunks
@@ -46,8 +46,8 @@ def read_blocks(source: str | Path, reading: Reading, last_cut: Cut = chunks.las
     ``last_cut`` says where the tokenizer allows a cut (`Tokenizer.last_cut`); if nowhere, each document is one
     block. Raises `DataError` as `read_corpus` does, and for a text over `WHOLE` that cannot be cut.
     """
-    if source == PYTHON_DOCS:
-        for document in read_corpus(source):
+    if is_made(source):
+        for document in read_corpus(source, column=reading.column):
             yield from _document(document, last_cut)
         return
     root, files, column = locate(source, reading.column)

@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from orrery.data import corpora, sets
+from orrery.data import corpora, generated, sets
 from orrery.data.files import Faults
 from orrery.data.formats import ROWS, SENTENCES, format_of, read_rows
+from orrery.data.pair_columns import find_pair_columns, read_column_pairs
 from orrery.data.readers.columns import are_numbers
 from orrery.data.records import Document, Pair, Sentence
 
@@ -51,7 +53,13 @@ def overview(
 def _opened(source: str, target: str | None, column: str) -> tuple[Overview, Iterator[Record]]:
     if target is not None or sets.is_parallel(source):
         return Overview("pairs"), corpora.read_pairs(source, target, empty="keep")
+    if column == corpora.COLUMN and (columns := _pair_columns(source)):
+        return Overview("pairs"), read_column_pairs(source, columns)
     documents = corpora.read_corpus(source, column=column)
+    if made := generated.find(source):
+        if not made.set.columns:
+            return Overview("sentences"), made.sentences()
+        return Overview("documents", made.set.columns, made.column(column)), documents
     if source == corpora.PYTHON_DOCS:
         return Overview("documents"), documents
     _, files, column = corpora.locate(source, column)
@@ -63,6 +71,16 @@ def _opened(source: str, target: str | None, column: str) -> tuple[Overview, Ite
     numbered = (column,) if are_numbers((column,)) else ()
     _, first = next(read_rows(files[0], numbered, Faults()), (0, {}))
     return Overview("documents", tuple(first), column), documents
+
+
+def _pair_columns(source: str) -> tuple[str, str] | None:
+    """Return the columns of a named table whose rows are pairs; nothing for a file, or a set that is read as text."""
+    name, _, part = source.partition("/")
+    made = generated.find(source)
+    is_table = name in sets.SETS and sets.SETS[name].columns and part in sets.SETS[name].tables
+    if (made and {"source", "target"} <= set(made.set.columns)) or (is_table and not Path(source).exists()):
+        return find_pair_columns(source, {})
+    return None
 
 
 def _measures(record: Record) -> dict[str, int]:

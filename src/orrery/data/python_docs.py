@@ -45,27 +45,36 @@ def _topics() -> Iterator[tuple[str, str]]:
 
 
 def _modules(library: Path) -> Iterator[tuple[str, str]]:
+    for name, source in modules(library):
+        text = module_docstrings(name, source)
+        if text:
+            yield f"module:{name}", text
+
+
+def modules(library: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield (name, source) of every module below a folder, in order, without `LEFT_OUT`."""
     for file in sorted(library.rglob("*.py")):
         parts = file.relative_to(library).with_suffix("").parts
         if LEFT_OUT.isdisjoint(parts):
-            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            text = module_docstrings(name, file.read_bytes())
-            if text:
-                yield f"module:{name}", text
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), file.read_bytes()
 
 
 def module_docstrings(name: str, source: bytes) -> str:
     """Return every docstring of a module under its qualified name, in order; empty where there is none."""
+    return "\n\n".join(f"{title}\n\n{text}\n" for title, text in docstrings(name, source))
+
+
+def docstrings(name: str, source: bytes) -> list[tuple[str, str]]:
+    """Return (qualified name, docstring) of everything in a module that has one, in order."""
     if b'"""' not in source and b"'''" not in source:  # most of the time goes into parsing
-        return ""
+        return []
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
     except (SyntaxError, ValueError):
-        return ""
-    sections = [f"{title}\n\n{text}\n" for title, text in _sections(tree, name)]
-    return "\n\n".join(sections)
+        return []
+    return list(_sections(tree, name))
 
 
 def _sections(node: Documented, title: str) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What readers yield: a document, a sentence with what is annotated on its words, a pair of lines."""
+"""What readers yield: a document, a sentence with what is annotated on its words, a pair of texts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,8 +37,12 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Pair:
-    """Line number ``line`` of two files that are translations of each other, line by line."""
+    """A source and what is written from it: line ``line`` of two files, or of a table with a column for each.
+
+    ``references`` are further targets of the same source, which a score may compare with.
+    """
 
     line: int
     source: str
     target: str
+    references: tuple[str, ...] = ()

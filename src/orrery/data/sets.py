@@ -42,7 +42,8 @@ class DataSet:
     """A named set; ``corpora`` maps each part that can be read as text ("" the whole) to its file.
 
     ``pairs`` maps each part that is parallel text to its two files, ``tables`` each part that is rows of several
-    columns to its file; ``column`` is the column of the text, ``label`` that of what it is.
+    columns to its file; ``column`` is the column of the text, ``label`` that of what it is, ``columns`` those of source
+    and target where rows are pairs.
     """
 
     name: str
@@ -57,6 +58,7 @@ class DataSet:
     files: tuple[SetFile, ...]
     label: str | None = None
     tables: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_corpus(self) -> bool:

@@ -1,7 +1,7 @@
 """Control tokens for a tokenizer that was trained without them, and what a family puts around its texts."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import tokenizers
 
@@ -10,6 +10,7 @@ from orrery.text import frames
 from orrery.text.frames import Rule
 from orrery.text.kinds import Frame
 from orrery.text.tokenizer import Tokenizer
+from orrery.text.train import train_tokenizer
 
 SENTINELS = 100
 """T5's: one for each span that a text may lose."""
@@ -60,3 +61,24 @@ def framed_tokenizer(tokenizer: Tokenizer, frame: Frame) -> Tokenizer:
     own = content.get("post_processor")
     content["post_processor"] = rule if own is None else {"type": "Sequence", "processors": [own, rule]}
     return Tokenizer(json.dumps(content, ensure_ascii=False), tokenizer.roles | TOKENS[frame])
+
+
+def train_framed(
+    kind: str, texts: Iterable[str], vocabulary: int | None, frame: Frame | None, *, lowercase: bool = False
+) -> Tokenizer:
+    """Train on texts as `train_tokenizer` does, and give the tokenizer a family's control tokens where one is named.
+
+    ``vocabulary`` counts these too.
+
+    Raises:
+        DataError: there is no text.
+        UsageError: the vocabulary is too small or too large.
+    """
+    if frame is None:
+        return train_tokenizer(kind, texts, vocabulary, lowercase=lowercase)
+    added = len(tokens_of(frame))
+    if vocabulary is not None and vocabulary <= added:
+        message = f"a vocabulary of {vocabulary:,} ids has no room beside the {added:,} control tokens of {frame}"
+        raise UsageError(message, "give a vocabulary of 4096, for example")
+    own = None if vocabulary is None else vocabulary - added
+    return framed_tokenizer(train_tokenizer(kind, texts, own, lowercase=lowercase), frame)

@@ -24,9 +24,8 @@ from orrery.nn.inputs import Tokens
 from orrery.nn.spec import from_json
 from orrery.objectives import Objective
 from orrery.schema.registry import name_of
-from orrery.text.special import framed_tokenizer, tokens_of
+from orrery.text.special import train_framed
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
-from orrery.text.train import train_tokenizer
 from orrery.training.adapt import adapt, adapter_of
 from orrery.training.begin import Base, freeze, take_weights, with_heads
 from orrery.training.config import ModelSettings, Recipe, TokenizerSettings
@@ -86,10 +85,7 @@ def make_tokenizer(settings: TokenizerSettings | None, texts: Iterable[str], bas
     if settings.file is not None:
         return load_tokenizer(settings.file)
     assert settings.kind is not None
-    added = [] if settings.frame is None else tokens_of(settings.frame)
-    size = None if settings.vocabulary is None else max(0, settings.vocabulary - len(added))
-    trained = train_tokenizer(settings.kind, texts, size, lowercase=settings.lowercase)
-    trained = trained if settings.frame is None else framed_tokenizer(trained, settings.frame)
+    trained = train_framed(settings.kind, texts, settings.vocabulary, settings.frame, lowercase=settings.lowercase)
     if settings.vocabulary is not None and trained.size < settings.vocabulary:
         raise DataError(
             f"the training text gives a {settings.kind} tokenizer {trained.size:,} ids, "

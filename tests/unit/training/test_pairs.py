@@ -291,3 +291,12 @@ def test_any_encoder_decoder_learns_from_pairs(family: str, files: Any, tmp_path
     found = records(tmp_path / "run")
     assert found[-1]["val/loss"] < found[2]["val/loss"] < 4
     assert len(load(tmp_path / "run", say=lambda line: None).translate(["abc"], max_new_tokens=3)) == 1
+
+
+def test_pairs_are_columns_of_a_table_as_well(files: Any, tmp_path: Path) -> None:
+    table = tmp_path / "pairs.jsonl"
+    table.write_text("".join(json.dumps({"long": left, "short": right}) + "\n" for left, right in PAIRS))
+    named = {"kind": "pairs", "pairs": str(table), "columns": {"source": "long", "target": "short"}}
+    run(recipe(files, data=named), tmp_path / "table", resume=False, overwrite=False)
+    run(recipe(files, data={"kind": "pairs", "pairs": files["pairs"]}), tmp_path / "two", resume=False, overwrite=False)
+    assert weights(tmp_path / "table") == weights(tmp_path / "two")

@@ -10,6 +10,7 @@ from orrery.cli.data.prepare import prepare, verify
 from orrery.cli.numbers import COUNT_OR_NONE
 
 if TYPE_CHECKING:
+    from orrery.data.generated import Made
     from orrery.data.sets import DataSet
 
 app = App(name="data", help="Data sets: show, fetch, clean, prepare, verify.")
@@ -41,10 +42,13 @@ def show(
         Column of the text in JSON lines, CSV and Parquet; a number for a table without a line of names.
     """
     from orrery import settings
-    from orrery.data import sets
+    from orrery.data import generated, sets
 
     if source is None:
         _print_table(settings.data_folder())
+        return
+    if target is None and count is None and source in generated.names() and (made := generated.find(source)):
+        _print_made(source, made)
         return
     if target is None and count is None and source in sets.SETS:
         _print_files(sets.find(source), settings.data_folder())
@@ -62,8 +66,11 @@ def fetch(name: str, /) -> None:
         The data set; `orrery data show` lists them.
     """
     from orrery import settings
-    from orrery.data import sets
+    from orrery.data import generated, sets
+    from orrery.errors import UsageError
 
+    if name.partition("/")[0] in generated.names():
+        raise UsageError(f"{name} is made on this machine: there is nothing to fetch", f"`orrery data show {name}`")
     folder = settings.data_folder()
     print(f"{name}: from {sets.find(name).origin}, licence: {sets.find(name).licence}")
     written = sets.fetch(name, folder)
@@ -80,9 +87,15 @@ def _print_files(found: "DataSet", folder: Path) -> None:
     for file in found.files:
         state = "missing" if file.name in missing else "present"
         print(f"  {state}  {file.bytes:>12,} bytes  sha256 {file.sha256}  {file.name}")
-    parts = [f"{found.name}/{part}" for part in dict.fromkeys([*found.pairs, *found.corpora]) if part]
+    parts = [f"{found.name}/{part}" for part in dict.fromkeys([*found.pairs, *found.corpora, *found.tables]) if part]
     if parts:
         print(f"parts: {', '.join(parts)} (`orrery data show PART` prints examples)")
+
+
+def _print_made(name: str, made: "Made") -> None:
+    print(f"{name}: {made.set.what}\nmade on this machine from: {made.set.made_from}\nhow: {made.set.how}")
+    print(f"columns: {', '.join(made.set.columns) or 'none: sentences with a tag for each word'}")
+    print(f"parts: {', '.join(f'{name}/{part}' for part in made.set.parts)} (`orrery data show PART` prints examples)")
 
 
 def _print_content(source: str, target: str | None, examples: int, column: str) -> None:
@@ -102,7 +115,7 @@ def _print_table(folder: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from orrery.data import sets
+    from orrery.data import generated, sets
 
     table = Table("set", "here", "MB", "licence", "origin", title=f"data sets in {folder}")
     for found in sets.SETS.values():
@@ -110,4 +123,7 @@ def _print_table(folder: Path) -> None:
         here = "yes" if not missing else "no" if missing == len(found.files) else f"{missing} missing"
         size = sum(file.bytes for file in found.files) / 1e6
         table.add_row(found.name, here, f"{size:.1f}", found.licence, found.origin)
+    for name in generated.names():
+        made = generated.GENERATED.find(name.replace("-", "_"))
+        table.add_row(name, "made", "", made.made_from, "made on this machine")
     Console().print(table)

@@ -10,7 +10,7 @@ from orrery.cli.tokenizer.chat import chat
 from orrery.cli.tokenizer.compare import compare
 from orrery.cli.tokenizer.show import show
 from orrery.errors import DataError
-from orrery.text.kinds import Kind
+from orrery.text.kinds import Frame, Kind
 
 app = App(name="tokenizer", help="Train a tokenizer, look at one, or compare several.")
 app.command(show)
@@ -27,6 +27,7 @@ def train(
     kind: Kind = "byte_bpe",
     vocabulary: Annotated[int | None, COUNT] = None,
     lowercase: Annotated[bool, Parameter(negative="")] = False,
+    frame: Frame | None = None,
     column: str = "text",
     invalid: Literal["error", "replace"] = "error",
     skip_bad: Annotated[int, COUNT_OR_NONE] = 0,
@@ -48,6 +49,9 @@ def train(
         Number of ids, the end token included (by default all for word and character, 8192 for bigram, else 4096).
     lowercase
         Turn every text into lower case first (not for byte_bpe, which gives back what it reads).
+    frame
+        Family whose control tokens stand around texts, and count in the vocabulary: bert ([CLS] A [SEP] B [SEP], and
+        [MASK]), roberta (<s> A </s></s> B </s>, and <mask>) or t5 (A </s> B </s>, and 100 sentinels).
     column
         Column that holds the text, in JSON lines, CSV and Parquet.
     invalid
@@ -60,12 +64,12 @@ def train(
     from orrery.checkpoints.outputs import OutputFolder
     from orrery.cli.progress import watched
     from orrery.data.large_text import Reading, read_texts
+    from orrery.text.special import train_framed
     from orrery.text.tokenizer import FILES
-    from orrery.text.train import train_tokenizer
 
     target = OutputFolder(output, FILES, inputs=[source], overwrite=overwrite)
     texts = read_texts(source, Reading(column, invalid, skip_bad))
-    tokenizer = train_tokenizer(kind, watched(texts, "blocks", len), vocabulary, lowercase=lowercase)
+    tokenizer = train_framed(kind, watched(texts, "blocks", len), vocabulary, frame, lowercase=lowercase)
     if vocabulary is not None and tokenizer.size < vocabulary:
         message = f"{source} gives a {kind} tokenizer {tokenizer.size:,} ids, and --vocabulary asks for {vocabulary:,}"
         raise DataError(message, f"give --vocabulary {tokenizer.size}, leave it away, or give more text")

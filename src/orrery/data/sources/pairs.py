@@ -1,10 +1,15 @@
 """Pairs: each target beside the source that it is written from."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from orrery.data.documents import unknown_share
+from orrery.data.pair_columns import find_pair_columns, read_column_pairs, spread
 from orrery.data.records import Document, Pair
+from orrery.data.sets import is_parallel
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, SourceSettings, register
 from orrery.errors import DataError
 from orrery.schema.numbers import Count
@@ -24,14 +29,28 @@ class FilesSettings(Section):
     target: str
 
 
+class ColumnsSettings(Section):
+    """Columns of a table whose rows are pairs; one that is not named is found by its name."""
+
+    source: str | None = None
+    target: str | None = None
+
+
 class PairSettings(SourceSettings):
-    """Which pairs: two files, or a named set ("multi30k-en-de/train"), for training and for validation."""
+    """Which pairs: two files, a table, or a named set ("multi30k-en-de/train"), for training and for validation."""
 
     kind: Literal["pairs"] = "pairs"
     pairs: FilesSettings | str
     val: FilesSettings | str | None = None
+    columns: ColumnsSettings = Field(default_factory=ColumnsSettings)
     invalid: Literal["error", "replace"] = "error"
     skip_bad: Count = 0
+
+    @model_validator(mode="after")
+    def _columns_of_a_table(self) -> "PairSettings":
+        if self.columns != ColumnsSettings() and not any(isinstance(pairs, str) for pairs in (self.pairs, self.val)):
+            raise PydanticCustomError("columns", "columns are those of a table, and pairs are two files")
+        return self
 
     @property
     def described(self) -> str:
@@ -65,13 +84,13 @@ class PairSource(Source):
 
     @classmethod
     def read(cls, settings: PairSettings) -> "PairSource":
-        """Read the pairs of two files or of a named set.
+        """Read the pairs; each target that a source has is trained on.
 
         Raises:
-            DataError: there is none.
+            DataError: there is none, or a row has no source or no target.
         """
         held_back = [] if settings.val is None else _pairs(settings, settings.val)
-        return cls(_pairs(settings, settings.pairs), held_back)
+        return cls(spread(_pairs(settings, settings.pairs)), held_back)
 
     @property
     def fingerprint(self) -> str:
@@ -81,7 +100,11 @@ class PairSource(Source):
         return corpus_fingerprint(
             Document(f"{pair.line} {side}", text)
             for pair in (*self.pairs, *self.held_back)
-            for side, text in (("source", pair.source), ("target", pair.target))
+            for side, text in (
+                ("source", pair.source),
+                ("target", pair.target),
+                *(("reference", text) for text in pair.references),
+            )
         )
 
     def texts(self) -> Iterable[str]:
@@ -117,13 +140,19 @@ class PairSource(Source):
 
 
 def _pairs(settings: PairSettings, pairs: FilesSettings | str) -> list[Pair]:
-    """Return the pairs of two files or of a named set."""
+    """Return the pairs of two files, of a table's columns, or of a named set."""
     from orrery.data.corpora import read_pairs
 
-    files = (pairs.source, pairs.target) if isinstance(pairs, FilesSettings) else (pairs, None)
-    found = list(read_pairs(*files, invalid=settings.invalid, skip_bad=settings.skip_bad))
+    how: dict[str, Any] = {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
+    if isinstance(pairs, FilesSettings):
+        name, found = f"{pairs.source} and {pairs.target}", list(read_pairs(pairs.source, pairs.target, **how))
+    elif is_parallel(pairs) or is_parallel(pairs.partition("/")[0]):
+        name, found = pairs, list(read_pairs(pairs, **how))
+    else:
+        columns = find_pair_columns(pairs, settings.columns.model_dump())
+        name, found = pairs, list(read_column_pairs(pairs, columns, **how))
     if not found:
-        raise DataError(f"{' and '.join(filter(None, files))}: 0 pairs", "give two files of as many lines")
+        raise DataError(f"{name}: 0 pairs", "give two files of as many lines, or a table with a column for each side")
     return found
 
 

@@ -1,0 +1,119 @@
+"""Pairs from the columns of a table: which of them hold source and target, and each row as a pair."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from orrery.data import sets
+from orrery.data.corpora import read_placed_rows
+from orrery.data.files import Invalid, bad_record
+from orrery.data.readers.columns import check_columns, text_of
+from orrery.data.records import Pair
+from orrery.errors import DataError
+
+KNOWN = (
+    ("source", "target"), ("src", "tgt"), ("document", "summary"), ("article", "highlights"), ("article", "summary"),
+    ("dialogue", "summary"), ("text", "summary"), ("text", "target"), ("body", "title"), ("input_text", "target_text"),
+    ("en", "de"), ("en", "fr"), ("english", "german"), ("instruction", "output"), ("input", "output"),
+    ("instruction", "response"), ("prompt", "completion"), ("question", "answer"),
+)  # fmt: skip
+"""Names of two columns of which the second is written from the first, the likeliest first."""
+
+
+def find_pair_columns(
+    source: str | Path,
+    asked: Mapping[str, str | None],
+    known: Sequence[tuple[str, str]] = KNOWN,
+    keys: tuple[str, str] = ("columns.source", "columns.target"),
+) -> tuple[str, str]:
+    """Return the two columns of a pair: those asked for, a named set's own, or by their names.
+
+    Of a table with two columns the one that is not asked for is the other.
+
+    Args:
+        source: a table, JSON lines, Parquet, or a named set.
+        asked: the columns that are named, by the last word of ``keys``.
+        known: names of two columns, the likeliest first.
+        keys: the keys of ``data`` that name the columns.
+
+    Raises:
+        DataError: a column is not there, or cannot be told from the names.
+    """
+    sides = [key.rpartition(".")[2] for key in keys]
+    first, second = (asked.get(side) for side in sides)
+    own = _own_columns(source)
+    if first and second:
+        return first, second
+    if own and not first and not second:
+        return own
+    wanted = tuple(filter(None, (first, second)))
+    names = _names(source, wanted)
+    check_columns(str(source), names, wanted)
+    for both in [(first or left, second or right) for left, right in ((own, *known) if own else known)]:
+        if both[0] != both[1] and set(both) <= set(names):
+            return both
+    rest = [name for name in names if name not in wanted]
+    if len(names) == 2 and len(rest) == 1:
+        return first or rest[0], second or rest[0]
+    what = " and ".join(side for side, name in zip(sides, (first, second), strict=True) if not name)
+    hint = f"name them: {' '.join(f'--data.{key} COLUMN' for key in keys)} (1, 2, ... without a line of names)"
+    raise DataError(f"{source}: no columns are known to hold {what} among {', '.join(names)[:200]}", hint)
+
+
+def read_column_pairs(
+    source: str | Path, columns: tuple[str, str], *, invalid: Invalid = "error", skip_bad: int = 0
+) -> Iterator[Pair]:
+    """Yield the rows of a table, JSON lines, Parquet or a named set as pairs.
+
+    Of a list of texts, sources are joined by a blank; of targets the first is the pair's, the others its references.
+
+    Raises:
+        DataError: a column is not there, or a row has no source or no target; its line is named.
+    """
+    left = skip_bad
+    for where, row in read_placed_rows(source, columns, invalid=invalid, skip_bad=skip_bad):
+        try:
+            sources, targets = (_texts(row, name, where) for name in columns)
+        except DataError:
+            left -= 1
+            if left < 0:
+                raise
+            continue
+        yield Pair(int(where.rpartition(":")[2]), " ".join(sources), targets[0], tuple(targets[1:]))
+
+
+def spread(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return a pair for each target that a source has, as they are trained on."""
+    return [replace(pair, target=target, references=()) for pair in pairs for target in (pair.target, *pair.references)]
+
+
+def _texts(row: Mapping[str, Any], column: str, where: str) -> list[str]:
+    """Return the texts in a column, one or a list of them."""
+    value = row[column]
+    items = value if isinstance(value, list | tuple) else [value]
+    texts = [text_of({column: item}, column, where) for item in items]
+    if not texts or not all(text.strip() for text in texts):
+        raise bad_record(where, f"column {column!r} {'is empty' if len(texts) < 2 else 'has an empty text'}")
+    return texts
+
+
+def _own_columns(source: str | Path) -> tuple[str, str] | None:
+    """Return the columns that a named set says are its pairs."""
+    name = str(source).partition("/")[0]
+    if name not in sets.SETS or Path(source).exists():
+        return None
+    columns = sets.SETS[name].columns
+    return (columns["source"], columns["target"]) if columns else None
+
+
+def _names(source: str | Path, wanted: tuple[str, ...]) -> list[str]:
+    """Return the columns of the first row.
+
+    Raises:
+        DataError: there is no row.
+    """
+    numbers = wanted if wanted and all(name.isdecimal() for name in wanted) else ()
+    for _, row in read_placed_rows(source, numbers):
+        return list(row)
+    raise DataError(f"{source}: 0 rows", "check that the file was written whole")

@@ -1,0 +1,90 @@
+"""Contrastive learning: texts that belong together become neighbours, all others of the batch do not."""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from orrery.objectives import Objective, Term, register
+from orrery.schema.numbers import AboveZero
+from orrery.schema.section import Section
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+    from torch import Tensor, nn
+
+    from orrery.models.inputs import Batch
+    from orrery.models.model import ModelSpec
+
+TERM = "match"
+
+
+@register
+class Contrastive(Objective):
+    """InfoNCE in both directions: ``-log exp(s_ij) / (exp(s_ij) + sum over other groups k of exp(s_ik))``, in nats.
+
+    ``s_ij = cos(z_i, z_j) / temperature`` with ``z`` the mean of the final stream over a row's tokens; summed over all
+    ordered pairs of different rows of one group. van den Oord et al. 2018; the form with both directions is that of
+    SimCLR (Chen et al. 2020). A batch has what the model reads, ``real`` and ``group`` [2B].
+
+    Differs from SimCLR where more than two rows belong together: they are no negatives of each other. The term couples
+    all rows of a batch, so that the batch cannot be split.
+    """
+
+    class Settings(Section):
+        """``temperature`` divides the cosines: the smaller, the more the nearest wrong row counts."""
+
+        kind: Literal["contrastive"] = "contrastive"
+        temperature: AboveZero = 0.05
+
+    needs = ("ids", "real", "group")
+
+    def __init__(self, temperature: float = 0.05) -> None:
+        self.temperature = temperature
+
+    def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
+        """Return none: the final stream is trained."""
+        return ()
+
+    def counts(self, batch: "Batch") -> dict[str, int]:
+        """Count the ordered pairs of rows that belong together."""
+        return {TERM: int(together(batch["group"]).sum())}
+
+    def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
+        """Return the summed cost of finding the rows that belong together."""
+        from orrery.models.model import HIDDEN
+
+        group = batch["group"]
+
+        def summed(stream: "nn.Module", x_BLD: "Tensor", real_BL: "Tensor | None") -> "Tensor":
+            return info_nce(mean_pooled(stream(x_BLD, real_BL), batch["real"]), group, self.temperature)
+
+        (total,) = model(batch, {HIDDEN: summed}).values()
+        return {TERM: Term(total, together(group).sum(), coupled=True)}
+
+
+def together(group_B: "Int[Tensor, ' B']") -> "Bool[Tensor, 'B B']":
+    """Return which two different rows belong together."""
+    return (group_B[:, None] == group_B).fill_diagonal_(False)
+
+
+def mean_pooled(x_BLD: "Float[Tensor, 'B L D']", real_BL: "Bool[Tensor, 'B L']") -> "Float[Tensor, 'B D']":
+    """Return the mean over the real tokens of each row."""
+    weights_BL1 = real_BL[..., None].to(x_BLD.dtype)
+    mean: Tensor = (x_BLD * weights_BL1).sum(1) / weights_BL1.sum(1).clamp(min=1)
+    return mean
+
+
+def info_nce(z_BD: "Float[Tensor, 'B D']", group_B: "Int[Tensor, ' B']", temperature: float) -> "Float[Tensor, '']":
+    """Return the sum of ``log(exp(s_ij) + sum over other groups of exp(s_ik)) - s_ij`` over rows that belong together.
+
+    At least in float32. A row without others to be told from costs nothing.
+    """
+    import torch
+    from torch.nn import functional as F
+
+    wide_BD = F.normalize(z_BD if z_BD.dtype == torch.float64 else z_BD.float(), dim=-1)
+    with torch.autocast(wide_BD.device.type, enabled=False):
+        scores_BB = wide_BD @ wide_BD.mT / temperature
+    same_BB = group_B[:, None] == group_B
+    # The least number rather than minus infinity: without another group the gradient would be no number.
+    others_B1 = scores_BB.masked_fill(same_BB, torch.finfo(scores_BB.dtype).min).logsumexp(-1, keepdim=True)
+    costs_BB = torch.logaddexp(scores_BB, others_B1) - scores_BB
+    return torch.where(together(group_B), costs_BB, 0.0).sum()
