@@ -62,7 +62,8 @@ MAY_BE_ZERO = {"seed", "seeds", "skip-bad", "examples", "sentences", "length-pen
                "top-k", "near"}  # fmt: skip
 MAY_BE_NEGATIVE = {"length-penalty"}
 OPEN_TEXTS = {"prompt", "text", "texts", "system", "stop", "words", "overrides", "settings", "name", "drop-matching",
-              "other", "similarity", "analogy", "column", "concordance", "filters", "question", "context", "labels", "candidates"}  # fmt: skip
+              "other", "similarity", "analogy", "column", "concordance", "filters", "question", "context", "labels",
+              "candidates"}  # fmt: skip
 """Where any words may be right, or where a wrong one is only not found."""
 
 

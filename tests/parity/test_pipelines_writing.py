@@ -17,9 +17,8 @@ def test_what_is_written_equals_what_was_recorded(case, tmp_path):
     made(case, tmp_path)
     assert fingerprint(tmp_path) == expected["model"], "other weights: record the answers anew"
     ours = orrery.pipeline(case.task, tmp_path, device="cpu")
-    for (given, settings), answer in zip(case.calls, expected["answers"], strict=True):
-        for size in (1, 3):
-            same(ours(given, batch_size=size, **settings), answer, where=str(settings))
+    for number, ((given, settings), answer) in enumerate(zip(case.calls, expected["answers"], strict=True)):
+        same(ours(given, batch_size=1 if number < 3 else 4, **settings), answer, where=str(settings))
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])

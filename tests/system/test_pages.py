@@ -63,7 +63,7 @@ def test_the_tutorial_computes_what_the_model_computes(examples):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["generating", "looking-inside", "own-parts", "tuning", "variants"])
+@pytest.mark.parametrize("page", ["generating", "looking-inside", "own-parts", "pipelines", "tuning", "variants"])
 def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page):
     names, shown = _walk(examples, page, folder)
     printed = "\n".join(shown)
@@ -76,6 +76,9 @@ def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page)
         assert [record["val/exact"] > 0.9 for record in names["run"].records()[-1:]] == [True]
         assert len(re.findall(r"(\d+) of \1 checks hold", printed)) == 7
         assert "kind must be one of causal, count_error, seq2seq" in printed
+    elif page == "pipelines":
+        assert "True" in printed
+        assert re.search(r"score .*\n-\d.* France\n", printed)
     elif page == "tuning":
         assert "False" not in printed
         assert printed.count("is Rome") + printed.count("Rome .") == 2

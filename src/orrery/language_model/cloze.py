@@ -92,8 +92,8 @@ def _by_decoder(
         _check(stored, rows)
         ids_BL, lengths = padded(rows, device_of(stored))
         real_BL = None if lengths is None else torch.arange(ids_BL.shape[1]) < torch.tensor(lengths)[:, None]
-        how = {} if real_BL is None else {"real": real_BL.to(ids_BL.device)}
-        logp_BM = log_probabilities(stored.model.logits(ids_BL, **how), ids_BL).double().cpu()
+        real_BL = None if real_BL is None else real_BL.to(ids_BL.device)
+        logp_BM = log_probabilities(stored.model.logits(ids_BL, real=real_BL), ids_BL).double().cpu()
         for (ids, first, last), logp_M in zip(some, logp_BM, strict=True):
             own = logp_M.tolist()[len(lead) - 1 :] if lead else [0.0, *logp_M.tolist()]
             found.append((ids[first:last], own[first:last], own[last : len(ids)]))

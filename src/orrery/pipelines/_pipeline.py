@@ -111,7 +111,7 @@ class Pipeline(ABC):
         try:
             return self.Settings.model_validate({**self.given, **settings})
         except ValidationError as error:
-            faults = [f"{'.'.join(map(str, fault['loc'])) or 'settings'}: {fault['msg']}" for fault in error.errors()]
+            faults = [f"{_place(fault)}: {fault['msg']}" for fault in error.errors()]
             hint = f"settings: {', '.join(self.Settings.model_fields)}"
             raise UsageError(f"{self.task}: {'; '.join(faults[:3])}", hint) from None
 
@@ -155,6 +155,11 @@ class Pipeline(ABC):
         while some := list(islice(inputs, max(1, batch_size))):
             yield from self.answers(some, settings, batch_size, lambda count, total: None, first)
             first += len(some)
+
+
+def _place(fault: Any) -> str:
+    """Return the setting that a fault is about."""
+    return ".".join(map(str, fault["loc"])) or str(fault.get("ctx", {}).get("key", "settings"))
 
 
 @contextmanager
