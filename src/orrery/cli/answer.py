@@ -39,14 +39,7 @@ def answer(
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
-    if (question is None) != (context is None):
-        raise UsageError("a question needs a context", 'orrery answer MODEL "Who?" --context "Ada wrote."')
-    if question is not None and reading.file is not None:
-        raise UsageError("give either a question or --file, not both", "leave one of them out")
-    if question is None or context is None:
-        given = read((), reading, _COLUMNS)
-    else:
-        given = [Given("the question", dict(zip(_COLUMNS, (question, context), strict=True)))]
+    given = _given(question, context, reading)
     from orrery.language_model.load import load
     from orrery.pipelines.question_answering import QuestionAnswering
 
@@ -70,3 +63,14 @@ def answer(
         else:
             for each in listed:
                 print(f"{each['score']:.4f}  {each['start']}-{each['end']}  {one_line(each['answer'])}")
+
+
+def _given(question: str | None, context: str | None, reading: Reading) -> list[Given]:
+    """Return the one question of the command line, or those of rows."""
+    if (question is None) != (context is None):
+        raise UsageError("a question needs a context", 'orrery answer MODEL "Who?" --context "Ada wrote."')
+    if question is not None and reading.file is not None:
+        raise UsageError("give either a question or --file, not both", "leave one of them out")
+    if question is None or context is None:
+        return read((), reading, _COLUMNS)
+    return [Given("the question", dict(zip(_COLUMNS, (question, context), strict=True)))]

@@ -23,7 +23,7 @@ Done = Callable[[int, int], None]
 """Told after each batch how many rows are done, and of how many."""
 
 
-class PipelineSettings(Section):
+class PipelineSettings(Section, ABC):
     """What a task can be told, when it is made or when it is called.
 
     ``head`` names one of the model's heads; ``truncation`` cuts what is longer than the model's context.

@@ -20,7 +20,7 @@ KEYS = (
 """The settings that are keys of a generation_config.json; what is not given is as the model's files say."""
 
 
-class WritingSettings(PipelineSettings):
+class WritingSettings(PipelineSettings, ABC):
     """The keys of a generation_config.json, with the meaning that transformers gives them, and ``seed`` of draws."""
 
     bad_words_ids: list[list[int]] | None = None
