@@ -28,8 +28,18 @@ CONFIGS = {
 }
 """Families that transformers has too."""
 
+ENCODERS = {
+    "bert": {
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 48,
+        "vocab_size": TOKENIZER.size,
+    }
+}
 OWN = {"rnnsearch": {"hidden_size": 12, "max_position_embeddings": 48, "vocab_size": TOKENIZER.size}}
-ALL = CONFIGS | OWN
+ALL = CONFIGS | ENCODERS | OWN
 
 
 def tiny(family: str, dtype: torch.dtype = torch.float64, **config) -> Decoder:

@@ -19,6 +19,12 @@ BASES: dict[str, list[str]] = {
     "chat": ["llama", "--template=plain.jinja", "--max-new-tokens=2"],
     "score": ["llama", "the cat"],
     "translate": ["rnnsearch", "the cat", "--max-new-tokens=2"],
+    "classify": ["classes", "the cat"],
+    "tag": ["tags", "the cat"],
+    "answer": ["spans", "the cat", "--context=the cat sat on the mat"],
+    "summarise": ["rnnsearch", "the cat", "--max-new-tokens=2"],
+    "embed": ["llama", "the cat"],
+    "cloze": ["llama", "the __ sat", "--candidates=cat,dog"],
     "evaluate translation": ["rnnsearch", "--source=source.txt", "--target=target.txt", "--max-new-tokens=2"],
     "evaluate alignment": ["rnnsearch", "--source=source.txt", "--target=target.txt"],
     "evaluate perplexity": ["llama", "--file=text.txt"],
@@ -57,7 +63,8 @@ MAY_BE_ZERO = {"seed", "seeds", "skip-bad", "examples", "sentences", "length-pen
                "top-k", "near"}  # fmt: skip
 MAY_BE_NEGATIVE = {"length-penalty"}
 OPEN_TEXTS = {"prompt", "text", "texts", "system", "stop", "words", "overrides", "settings", "name", "drop-matching",
-              "other", "similarity", "analogy", "column", "concordance", "filters"}  # fmt: skip
+              "other", "similarity", "analogy", "column", "concordance", "filters", "question", "context", "labels",
+              "candidates"}  # fmt: skip
 """Where any words may be right, or where a wrong one is only not found."""
 
 

@@ -40,6 +40,7 @@ VECTORS: dict[str, Any] = {
     "objective": {"kind": "full"},
     "training": {"epochs": 1},
 }
+HEADS = {"classes": "SequenceClassification", "tags": "TokenClassification", "spans": "QuestionAnswering"}
 TEXT = "".join(
     f"The {animal} sat on the {place}; it was sorted, and the queue was not.\n"
     for animal in ("cat", "dog", "horse", "cow")
@@ -55,6 +56,8 @@ def build(folder: Path) -> Path:
     for name in ("llama", "other"):
         tiny_models.saved(folder / name, "llama")
     tiny_models.saved(folder / "rnnsearch", "rnnsearch", max_position_embeddings=96)
+    for name, architecture in HEADS.items():
+        tiny_models.saved(folder / name, "bert", architectures=[f"BertFor{architecture}"])
     tiny_models.TOKENIZER.save(folder / "tokenizer")
     for name, recipe in (("recipe", RECIPE), ("pairs", PAIRS), ("words", VECTORS)):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))

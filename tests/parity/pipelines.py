@@ -92,7 +92,7 @@ def folder(place: Path, kind: str, auto: str, *, context: int = 64, seed: int = 
     length = {"roberta": context + made.pad_token_id + 1}.get(kind, context)
     known = {"gpt2": "n_positions", "t5": "n_positions"}
     settings = {known.get(kind, "max_position_embeddings"): length, **sizes, **control, **config}
-    model = oracle.reference(kind, seed, _float32(), auto=auto, vocab_size=made.vocab_size, **settings)
+    model = oracle.reference(kind, seed, _float32(), auto=auto, vocab_size=len(made), **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.save_pretrained(place)

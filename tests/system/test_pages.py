@@ -74,7 +74,7 @@ def test_the_page_on_scores_shows_what_it_says(examples, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["generating", "looking-inside", "own-parts", "tuning", "variants"])
+@pytest.mark.parametrize("page", ["generating", "looking-inside", "own-parts", "pipelines", "tuning", "variants"])
 def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page):
     names, shown = _walk(examples, page, folder)
     printed = "\n".join(shown)
@@ -87,6 +87,9 @@ def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page)
         assert [record["val/exact"] > 0.9 for record in names["run"].records()[-1:]] == [True]
         assert len(re.findall(r"(\d+) of \1 checks hold", printed)) == 7
         assert "kind must be one of causal, classification, count_error, denoising" in printed
+    elif page == "pipelines":
+        assert "True" in printed
+        assert re.search(r"score .*\n-\d.* France\n", printed)
     elif page == "tuning":
         assert "False" not in printed
         assert printed.count("is Rome") + printed.count("Rome .") == 2

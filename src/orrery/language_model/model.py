@@ -14,8 +14,9 @@ from orrery.generation.search import LengthPenalty
 from orrery.inspection.alignment import Alignment, align
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
-from orrery.language_model import chat, generate, outputs, save, search, stored, trace
+from orrery.language_model import chat, cloze, generate, outputs, save, search, stored, trace, written
 from orrery.language_model.arguments import Ids, strings_of
+from orrery.language_model.cloze import Filled
 from orrery.language_model.search import Found
 from orrery.language_model.texts import Truncate, limits_of, prompts
 from orrery.models.model import Model
@@ -177,6 +178,38 @@ class LanguageModel:
         penalty = LengthPenalty(length_penalty)
         return search.search(self._stored, texts, num_beams, penalty, answers, max_new_tokens, truncate)
 
+    def write(
+        self,
+        rows: Sequence[Sequence[int]],
+        settings: Mapping[str, Any] | None = None,
+        *,
+        seeds: Sequence[int] | None = None,
+        stop: str | Sequence[str] = (),
+    ) -> list[list[list[int]]]:
+        """Return the ids of the answers to rows of ids, as the keys of a generation_config.json ask for them.
+
+        What is meant by the keys is what transformers means by them, beams too; ``search`` ranks and ends its own way.
+
+        Args:
+            rows: prompts, or sources of an encoder-decoder, special tokens among them.
+            settings: keys that stand before those of the model's files; ``num_return_sequences`` besides.
+            seeds: of the draws, one for each row.
+            stop: strings that end an answer that is drawn or greedy.
+
+        Raises:
+            UsageError: a row longer than the context, or settings that cannot go together.
+        """
+        return written.answers(self._stored, rows, settings or {}, seeds, strings_of(stop))
+
+    @property
+    def writing(self) -> dict[str, Any]:
+        """The keys of generation_config.json, or of an old config.json, that say how to write."""
+        return written.said_by_files(self._stored)
+
+    def files_say(self, task: str) -> dict[str, Any]:
+        """Return the keys for one task (``task_specific_params``) and the ``prefix`` that config.json has."""
+        return written.task_keys(self._stored, task)
+
     def translate(
         self,
         texts: Sequence[str],
@@ -283,6 +316,34 @@ class LanguageModel:
             ModelFileError: a weight is no number, and so is the score.
         """
         return outputs.score(self._stored, text)
+
+    def cloze(
+        self,
+        text: str,
+        candidates: Sequence[str],
+        *,
+        both_sides: bool = True,
+        mean: bool = False,
+        batch_size: int = 16,
+    ) -> list[Filled]:
+        """Return how well each candidate fits the gap ``__`` of a text, the best first.
+
+        A decoder gives ``log p(c | before) = sum_i log p(c_i | before, c_<i)`` and, with ``both_sides``, adds
+        ``log p(after | before, c)``. A masked model reads as many masks as the candidate has tokens and fills them from
+        left to right: ``sum_i log p(c_i | before, c_<i, masks, after)``.
+
+        Args:
+            text: with one gap.
+            candidates: words or phrases.
+            both_sides: of a decoder: count what stands behind the gap too.
+            mean: rank by the log probability a token, which does not favour short candidates.
+            batch_size: rows computed at once.
+
+        Raises:
+            UsageError: no gap or several, no candidates, a text longer than the context, or a model of another kind.
+            DataError: a candidate without a token.
+        """
+        return cloze.cloze(self._stored, text, candidates, both_sides=both_sides, mean=mean, batch_size=batch_size)
 
     def logits(
         self,

@@ -23,7 +23,7 @@ Done = Callable[[int, int], None]
 """Told after each batch how many rows are done, and of how many."""
 
 
-class PipelineSettings(Section):
+class PipelineSettings(Section, ABC):
     """What a task can be told, when it is made or when it is called.
 
     ``head`` names one of the model's heads; ``truncation`` cuts what is longer than the model's context.
@@ -73,13 +73,22 @@ class Pipeline(ABC):
         """Say whether what is given is a list of inputs, and no single one."""
         return isinstance(inputs, list)
 
-    def __call__(self, inputs: Any, *, batch_size: int | None = None, done: Done | None = None, **settings: Any) -> Any:
+    def __call__(
+        self,
+        inputs: Any,
+        *,
+        batch_size: int | None = None,
+        done: Done | None = None,
+        names: Sequence[str] | None = None,
+        **settings: Any,
+    ) -> Any:
         """Return the answer for one text, a list of answers for a list, a generator of them for a generator.
 
         Args:
             inputs: what the task reads.
             batch_size: rows computed at once; by default the pipeline's own.
             done: told how many rows are done; by default a terminal shows it after two seconds.
+            names: what errors call each of a list; by default ``input 3``.
             settings: those of ``Settings``, for this call.
 
         Raises:
@@ -90,8 +99,8 @@ class Pipeline(ABC):
         if isinstance(inputs, Iterator):
             return self._lazily(inputs, chosen, size)
         if not self.is_many(inputs):
-            return self.answers([inputs], chosen, size, done, single=True)[0]
-        return self.answers(list(inputs), chosen, size, done)
+            return self.answers([inputs], chosen, size, done, names=[""])[0]
+        return self.answers(list(inputs), chosen, size, done, names=names)
 
     def chosen(self, settings: Mapping[str, Any]) -> Any:
         """Return the settings of a call, checked.
@@ -102,7 +111,7 @@ class Pipeline(ABC):
         try:
             return self.Settings.model_validate({**self.given, **settings})
         except ValidationError as error:
-            faults = [f"{'.'.join(map(str, fault['loc'])) or 'settings'}: {fault['msg']}" for fault in error.errors()]
+            faults = [f"{_place(fault)}: {fault['msg']}" for fault in error.errors()]
             hint = f"settings: {', '.join(self.Settings.model_fields)}"
             raise UsageError(f"{self.task}: {'; '.join(faults[:3])}", hint) from None
 
@@ -113,10 +122,11 @@ class Pipeline(ABC):
         batch_size: int,
         done: Done | None = None,
         first: int = 0,
-        single: bool = False,
+        names: Sequence[str] | None = None,
     ) -> list[Any]:
         """Return the answer for each of several texts; ``first`` is the number of the first of them."""
-        rows = [self._rows(item, settings, None if single else first + n) for n, item in enumerate(items)]
+        names = [f"input {first + n + 1}" for n in range(len(items))] if names is None else names
+        rows = [self._rows(item, settings, name) for item, name in zip(items, names, strict=True)]
         flat = [replace(row, number=first + n) for n, some in enumerate(rows) for row in some]
         with nullcontext(done) if done is not None else _shown(self.task) as say, torch.no_grad():
             found = iter(
@@ -130,14 +140,14 @@ class Pipeline(ABC):
         parts = [list(islice(found, len(some))) for some in rows]
         return [self.answer(*one, settings) for one in zip(items, rows, parts, strict=True)]
 
-    def _rows(self, item: Any, settings: Any, number: int | None) -> Sequence[Row]:
+    def _rows(self, item: Any, settings: Any, name: str) -> Sequence[Row]:
         """Return the rows of one text; an error says which of several it is."""
         try:
             return self.rows(item, settings)
         except (UsageError, DataError) as error:
-            if number is None:
+            if not name:
                 raise
-            raise type(error)(f"input {number + 1}: {error.message}", error.hint) from None
+            raise type(error)(f"{name}: {error.message}", error.hint) from None
 
     def _lazily(self, inputs: Iterator[Any], settings: Any, batch_size: int) -> Iterator[Any]:
         """Yield the answers one batch of texts after the other, as they are asked for."""
@@ -145,6 +155,11 @@ class Pipeline(ABC):
         while some := list(islice(inputs, max(1, batch_size))):
             yield from self.answers(some, settings, batch_size, lambda count, total: None, first)
             first += len(some)
+
+
+def _place(fault: Any) -> str:
+    """Return the setting that a fault is about."""
+    return ".".join(map(str, fault["loc"])) or str(fault.get("ctx", {}).get("key", "settings"))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from orrery.language_model.model import LanguageModel
@@ -52,3 +53,9 @@ def streams(lm: LanguageModel, rows: Sequence[Row]) -> list[Tensor]:
     else:
         x_BLD = ask(lm, rows, HIDDEN)[0]
     return [x_LD[:length] for x_LD, length in zip(x_BLD, lengths, strict=True)]
+
+
+def mean_vector(x_LD: Float[Tensor, "L D"], *, normalise: bool = False) -> Float[Tensor, "D"]:
+    """Return ``m = mean_L x``, or ``m / |m|``, in float32 at least; a text of zeros stays one."""
+    mean_D = x_LD.to(torch.promote_types(x_LD.dtype, torch.float32)).mean(0)
+    return mean_D / mean_D.norm().clamp(min=1e-12) if normalise else mean_D

@@ -72,6 +72,10 @@ class QuestionAnswering(Pipeline):
         single = isinstance(inputs, list) and len(inputs) == 1
         return super().__call__(inputs[0] if single else inputs, **settings)
 
+    def several(self, examples: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[Any]:
+        """Return the answers to each of several questions, as a list however many there are."""
+        return self.answers(examples, self.chosen({}), self.batch_size, names=names)
+
     def rows(self, item: Any, settings: QuestionAnsweringSettings) -> Sequence[Row]:
         """Return a row for each window over the context."""
         question, context = self._texts(item)

@@ -58,8 +58,8 @@ class TextClassification(Pipeline):
         _, spec = head_of(self.lm, SequenceHead.Spec, "sequence", settings.head, self.task)
         scores = FUNCTIONS[self._function(spec, settings)](found[0])
         names = names_of(spec)
-        labels = [{"label": names[n], "score": float(score)} for n, score in enumerate(scores)]
-        labels.sort(key=lambda label: -float(label["score"]))
+        order = sorted(range(len(names)), key=lambda number: -float(scores[number]))
+        labels = [{"label": names[number], "score": float(scores[number])} for number in order]
         return labels[0] if settings.top_k == "" else labels[: settings.top_k]
 
     def _function(self, spec: Any, settings: TextClassificationSettings) -> str:

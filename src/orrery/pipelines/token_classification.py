@@ -48,7 +48,9 @@ class TokenClassification(Pipeline):
 
     def __call__(self, inputs: Any, **settings: Any) -> Any:
         """Return the tokens or entities; see ``Pipeline``."""
-        words = self.chosen({k: v for k, v in settings.items() if k not in ("batch_size", "done")}).is_split_into_words
+        words = self.chosen(
+            {k: v for k, v in settings.items() if k not in ("batch_size", "done", "names")}
+        ).is_split_into_words
         single = words and isinstance(inputs, list) and not all(isinstance(item, list) for item in inputs)
         return super().__call__([inputs] if single else inputs, **settings)
 

@@ -34,8 +34,9 @@ class ZeroShotClassification(Pipeline):
 
     def __call__(self, inputs: Any, candidate_labels: list[str] | str | None = None, **settings: Any) -> Any:
         """Return the labels, the most probable first; see ``Pipeline``."""
-        given = {} if candidate_labels is None else {"candidate_labels": candidate_labels}
-        return super().__call__(inputs, **given, **settings)
+        if candidate_labels is not None:
+            settings["candidate_labels"] = candidate_labels
+        return super().__call__(inputs, **settings)
 
     def rows(self, item: Any, settings: ZeroShotClassificationSettings) -> Sequence[Row]:
         """Return a row for each label."""

@@ -135,7 +135,8 @@ class _SentencePiece(Engine):
 
     def word_numbers(self, text: str) -> list[int | None]:
         # Words begin with the mark of a blank, as the library's Metaspace parts them.
-        number, numbers = -1, []
+        numbers: list[int | None] = []
+        number = -1
         for id, _, _ in self._codec.spans(text):
             number += self._pieces[id].text.startswith(BLANK) or number < 0
             numbers.append(number)

@@ -1,0 +1,50 @@
+"""``orrery summarise``: each text said shorter."""
+
+from typing import Annotated
+
+from orrery.cli.numbers import COUNT
+from orrery.cli.texts import READING, Reading, one_line, print_json, read, run
+
+
+def summarise(
+    model: str,
+    /,
+    *texts: str,
+    reading: Reading = READING,
+    max_new_tokens: Annotated[int | None, COUNT] = None,
+    num_beams: Annotated[int | None, COUNT] = None,
+    truncation: bool = False,
+    device: str = "auto",
+    dtype: str = "auto",
+) -> None:
+    """Print the summary of each text, on a line; a line end in it is shown escaped.
+
+    Args:
+        model: A run, a checkpoint or a folder of an encoder-decoder that writes summaries.
+        texts: Texts; without any, those of --file or of standard input.
+        reading: Where texts come from.
+        max_new_tokens: The most tokens of a summary; by default what the model's files say, else 256.
+        num_beams: Hypotheses followed a text; by default what the model's files say, else 4.
+        truncation: Cut texts that are longer than the context.
+        device: auto, cpu or cuda.
+        dtype: auto, stored, float32, bfloat16, float16 or float64.
+    """
+    given = read(texts, reading)
+    from orrery.pipelines import pipeline
+
+    pipe = pipeline(
+        "summarization",
+        model,
+        device=device,
+        dtype=dtype,
+        batch_size=reading.batch_size,
+        max_new_tokens=max_new_tokens,
+        num_beams=num_beams,
+        truncation=truncation,
+    )
+    found = run(lambda items, names: pipe(items, names=names), given, [one.fields[reading.column] for one in given])
+    for one, answer in zip(given, found, strict=True):
+        if reading.json:
+            print_json({**one.fields, "summary": answer["summary_text"]})
+        else:
+            print(one_line(answer["summary_text"]))

@@ -1,0 +1,135 @@
+"""What the verbs of tasks read: texts of the command line, of a file or of a pipe, and how their answers are shown."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Literal, NamedTuple
+
+from cyclopts import Parameter
+
+from orrery.cli.console import printable
+from orrery.cli.numbers import COUNT
+from orrery.errors import DataError, UsageError
+
+Format = Literal["text", "jsonl", "csv", "tsv"]
+_ENDS: Mapping[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv"}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Reading:
+    """Where texts come from, and how many are computed at once."""
+
+    file: Annotated[Path | None, Parameter(help="A file with a text a line, or a row a text: .jsonl, .csv, .tsv.")] = (
+        None
+    )
+    format: Annotated[Format | None, Parameter(help="Of --file or of standard input, beside what the name says.")] = (
+        None
+    )
+    column: Annotated[str, Parameter(help="The column of the texts, where there are rows.")] = "text"
+    batch_size: Annotated[int, COUNT, Parameter(help="Texts computed at once.")] = 8
+    json: Annotated[bool, Parameter(help="Print a JSON object a line.", negative="")] = False
+
+
+READING = Reading()
+"""What is done unless told otherwise."""
+
+
+class Given(NamedTuple):
+    """One input: what errors call it, and its texts by column."""
+
+    where: str
+    fields: dict[str, str]
+
+
+def read(texts: Sequence[str], reading: Reading, columns: Sequence[str] | None = None) -> list[Given]:
+    """Return the inputs of a verb: the texts of its command line, else the lines or rows of a file or of a pipe.
+
+    Args:
+        texts: those of the command line.
+        reading: where the others come from.
+        columns: what a row must have; by default ``reading.column``.
+
+    Raises:
+        UsageError: a file beside texts, or neither.
+        DataError: a bad line, which is named, or none at all.
+    """
+    wanted = tuple(columns or (reading.column,))
+    if unknown := [text for text in texts if text.startswith("--")]:
+        raise UsageError(f"unknown option {unknown[0]}", "see --help of the verb; a text that begins so: --file")
+    if texts:
+        if reading.file is not None:
+            raise UsageError("give either texts or --file, not both", "leave one of them out")
+        return [Given(f"text {number}", {wanted[0]: text}) for number, text in enumerate(texts, start=1)]
+    if reading.file is None and sys.stdin.isatty():
+        raise UsageError("there is no text", "give one, or --file FILE, or lines on standard input")
+    with _source(reading.file) as file:
+        found = list(_rows(file, _format(file, reading.format), wanted))
+    if not found:
+        raise DataError(f"{reading.file or 'standard input'} has no lines", "give it at least one text")
+    return found
+
+
+def run(
+    answer: Callable[[list[Any], list[str]], Iterable[Any]], given: Sequence[Given], inputs: list[Any]
+) -> list[Any]:
+    """Return what a pipeline answers to inputs; its errors name their lines."""
+    from orrery.reports.status import waiting
+
+    with waiting() as line:
+        line.now(f"{len(inputs):,} texts")
+        return list(answer(inputs, [one.where for one in given]))
+
+
+def one_line(text: str) -> str:
+    r"""Return a text on one line, with control characters escaped."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def print_json(record: Mapping[str, Any]) -> None:
+    """Print an object on a line."""
+    import json
+
+    print(json.dumps(record, ensure_ascii=False))
+
+
+def _format(file: Path, asked: Format | None) -> Format:
+    return asked or _ENDS.get(file.suffix.lower(), "text")
+
+
+@contextmanager
+def _source(file: Path | None) -> Iterator[Path]:
+    """Yield the file, or one that holds what comes on standard input; errors then say so."""
+    with TemporaryDirectory() as folder:
+        place = Path(folder) / "input"
+        if file is None:
+            place.write_bytes(sys.stdin.buffer.read())
+        try:
+            yield file or place
+        except DataError as error:
+            hint = "mend the line" if "skip_bad" in error.hint else error.hint
+            raise DataError(error.message.replace(str(place), "standard input"), hint) from None
+
+
+def _rows(file: Path, kind: Format, columns: tuple[str, ...]) -> Iterator[Given]:
+    """Yield the lines or rows of a file."""
+    from orrery.data.files import Faults, read_lines
+    from orrery.data.readers.json_records import read_lines_of_objects
+    from orrery.data.readers.tables import read_csv, read_tsv
+
+    if kind == "text":
+        if len(columns) > 1:
+            hint = f"write {' and '.join(columns)} into the columns of a .jsonl or .csv file"
+            raise DataError(f"{file}: lines of text hold one text each", hint)
+        yield from (Given(line.where, {columns[0]: line.text("error")}) for line in read_lines(file))
+        return
+    reader = {"jsonl": read_lines_of_objects, "csv": read_csv, "tsv": read_tsv}[kind]
+    for number, row in reader(file, columns, Faults()):
+        where = f"{file}:{number}"
+        for column in columns:
+            if not isinstance(row[column], str):
+                raise DataError(f"{where}: {column} is {str(row[column])[:40]!r}, no text", "mend the line")
+        yield Given(where, {column: row[column] for column in columns})

@@ -1,0 +1,102 @@
+"""Writing as the keys of a generation_config.json ask for it, with the meaning that transformers gives them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from orrery.errors import ModelFileError, UsageError
+from orrery.generation.beams import HuggingFacePenalty, RefilledBeam
+from orrery.generation.search import beam_search, refuse_with_beams
+from orrery.language_model.generate import continued
+from orrery.language_model.stored import control_token, device_of, reads_apart, tokenizer_of, wishes, writer
+from orrery.language_model.texts import limits_of
+from orrery.reading.generation_settings import old_keys
+from orrery.reading.read import Stored
+
+USUAL = 20
+"""Tokens of a row where nothing says how many, as in transformers: of the prompt and the answer together."""
+
+
+def answers(
+    stored: Stored,
+    rows: Sequence[Sequence[int]],
+    settings: Mapping[str, Any],
+    seeds: Sequence[int] | None,
+    stop: Sequence[str],
+) -> list[list[list[int]]]:
+    """Return the ids of the answers to each row; see ``LanguageModel.write``."""
+    said = {**said_by_files(stored), **{key: value for key, value in settings.items() if value is not None}}
+    count = said.pop("num_return_sequences", 1) or 1
+    asked = replace(stored, generation={"max_length": USUAL, **said})
+    begun = [list(row) or beginning(stored) for row in rows]
+    longest = [wishes(asked).longest(1 if reads_apart(stored) else len(row), USUAL) for row in begun]
+    found: dict[int, list[list[int]]] = {}
+    for length in sorted(set(longest)):
+        places = [place for place, own in enumerate(longest) if own == length]
+        some = [begun[place] for place in places]
+        own = [0 if seeds is None else seeds[place] for place in places]
+        found.update(zip(places, _of_one_length(asked, some, length, count, own, stop), strict=True))
+    return [found[place] for place in range(len(rows))]
+
+
+def _of_one_length(
+    asked: Stored, rows: list[list[int]], longest: int, count: int, seeds: list[int], stop: Sequence[str]
+) -> list[list[list[int]]]:
+    """Return ``count`` answers to each row, of at most ``longest`` tokens."""
+    want = wishes(asked)
+    limits = limits_of(asked, longest, stop)
+    if want.beams > 1:
+        if want.settings.get("do_sample"):
+            raise UsageError("beams that are drawn are not known", "leave do_sample or num_beams away")
+        refuse_with_beams(repetition_penalty=want.sampling["repetition_penalty"], stop=stop)
+        found = beam_search(
+            writer(asked),
+            rows,
+            limits,
+            want.beams,
+            penalty=HuggingFacePenalty(want.settings.get("length_penalty", 1.0)),
+            answers=count,
+            vocabulary=tokenizer_of(asked).size,
+            device=device_of(asked),
+            beam=partial(RefilledBeam, early_stopping=want.settings.get("early_stopping", False)),
+        )
+        return [[one.ids for one in row] for row in found]
+    if count > 1 and not want.settings.get("do_sample"):
+        raise UsageError(f"{count} answers that are all the most probable one", "set do_sample=True, or num_beams")
+    drawn = [seed + number for seed in seeds for number in range(count)]
+    repeated = [row for row in rows for _ in range(count)]
+    made = continued(asked, lambda: repeated, limits, drawn, None, want.sampling)
+    return [[one.ids for one in made[start : start + count]] for start in range(0, len(made), count)]
+
+
+def said_by_files(stored: Stored) -> dict[str, Any]:
+    """Return the keys of the model's files that say how to write, those that are null left out."""
+    said = stored.generation or old_keys(stored.config or {})
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def task_keys(stored: Stored, task: str) -> dict[str, Any]:
+    """Return the keys that config.json has for one task, and its ``prefix``.
+
+    Raises:
+        ModelFileError: they are no mapping.
+    """
+    config = stored.config or {}
+    found = (config.get("task_specific_params") or {}).get(task) or {}
+    if not isinstance(found, Mapping):
+        raise ModelFileError(f"task_specific_params of {task} is no mapping", "correct config.json")
+    prefix = {} if config.get("prefix") is None else {"prefix": config["prefix"]}
+    return {**prefix, **found}
+
+
+def beginning(stored: Stored) -> list[int]:
+    """Return the token that an empty prompt stands for.
+
+    Raises:
+        UsageError: the tokenizer has none.
+    """
+    for role in ("start", "end"):
+        if (id := control_token(stored, role)) is not None:
+            return [id]
+    raise UsageError("the text is empty", "give at least one character")
