@@ -72,7 +72,7 @@ def find_columns(source: str | Path, asked: Mapping[str, str | None], *, labelle
     Raises:
         DataError: a column is not there, or cannot be told from the names.
     """
-    kind: Kind = next((k for k in ("label", "labels", "number") if asked.get(k)), "label")  # type: ignore[misc]
+    kind: Kind = next((k for k in ("label", "labels", "number") if asked.get(k)), "label")
     text, pair, label = asked.get("text"), asked.get("pair"), asked.get(kind)
     name = str(source).partition("/")[0]
     if name in sets.SETS and not Path(source).exists():

@@ -33,9 +33,9 @@ class Classification(Task):
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
         """Return accuracy, F1 and calibration, the confusions and the worst mistakes; floors by counting words."""
         from orrery.evaluation import calibration, classification
-        from orrery.finetuning.findings import Findings
+        from orrery.finetuning.findings import Findings, label_names
 
-        rows, names = source.held_back, list(lm.model.spec.heads["sequence"].names)
+        rows, names = source.held_back, label_names(lm, "sequence")
         found = probabilities(lm, rows, names, done)
         gold = [str(row.target) for row in rows]
         said = [names[max(range(len(names)), key=each.__getitem__)] for each in found]

@@ -47,7 +47,7 @@ def facts(recipe: Recipe, lm: Any, source: Any, records: list[dict[str, Any]]) -
     parameters = sum(parameter.numel() for parameter in lm.model.parameters())
     steps = records[-1]["step"] if records else 0
     begun = recipe.model.begin or "fresh weights"
-    held_back = recipe.data.val if getattr(recipe.data, "val", None) else "rows of the training data"
+    held_back = getattr(recipe.data, "val", None) or "rows of the training data"
     return [
         ("training data", f"{recipe.data.described}, {len(source.train):,} examples"),
         ("held back", f"{held_back}, {len(source.held_back):,} examples"),

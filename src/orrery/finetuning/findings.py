@@ -3,14 +3,23 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orrery.evaluation.calibration import Bin
 from orrery.evaluation.resampled import Resampled
 from orrery.evaluation.resampling import interval
 
+if TYPE_CHECKING:
+    from orrery.language_model.model import LanguageModel
+
 MANY = 2
 """Examples from which on an interval can be drawn."""
+
+
+def label_names(lm: "LanguageModel", head: str) -> list[str]:
+    """Return the names of a head's labels in the order of their numbers."""
+    spec: Any = lm.model.spec.heads[head]
+    return list(spec.names) or [f"LABEL_{number}" for number in range(spec.labels)]
 
 
 @dataclass(frozen=True)

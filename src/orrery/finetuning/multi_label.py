@@ -40,9 +40,9 @@ class MultiLabel(Task):
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
         """Return F1 and accuracy of the sets of labels whose probability is above one half."""
         from orrery.evaluation import classification
-        from orrery.finetuning.findings import Findings, Mistake
+        from orrery.finetuning.findings import Findings, Mistake, label_names
 
-        rows, names = source.held_back, list(lm.model.spec.heads["sequence"].names)
+        rows, names = source.held_back, label_names(lm, "sequence")
         found = probabilities(lm, rows, names, done)
         gold = [tuple(sorted(row.target or ())) for row in rows]
         said = [tuple(sorted(name for name, p in zip(names, each, strict=True) if p > 0.5)) for each in found]

@@ -83,8 +83,9 @@ def predicted(
     from orrery.data.rows import padded
     from orrery.data.sources.tagged import rows_of
     from orrery.data.words import tokenise_words
+    from orrery.finetuning.findings import label_names
 
-    names = lm.model.spec.heads["token"].names
+    names = label_names(lm, "token")
     found: list[list[str]] = [[] for _ in sentences]
     rows: list[dict[str, Any]] = []
     owners: list[tuple[int, int]] = []

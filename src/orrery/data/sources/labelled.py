@@ -64,7 +64,11 @@ class LabelledSource(Source):
 
         def read(source: str) -> Iterable[Labelled]:
             columns = find_columns(source, asked)
-            how = {"separator": settings.separator, "invalid": settings.invalid, "skip_bad": settings.skip_bad}
+            how: dict[str, Any] = {
+                "separator": settings.separator,
+                "invalid": settings.invalid,
+                "skip_bad": settings.skip_bad,
+            }
             return (renamed(row, settings.names) for row in read_labelled(source, columns, **how))
 
         found = cls(*divided(settings, read))
@@ -114,7 +118,8 @@ def encoded(request: BatchRequest, rows: Sequence[Labelled], what: str) -> "tupl
     tokenizer, numbers = request.required_tokenizer, {name: n for n, name in enumerate(request.labels)}
     firsts = tokenizer.encode_batch([row.text for row in rows])
     seconds = tokenizer.encode_batch([row.pair or "" for row in rows])
-    found, cut = [], 0
+    found: list[Row] = []
+    cut = 0
     for row, first, second in zip(rows, firsts, seconds, strict=True):
         framed, shortened = fitted(tokenizer, first, None if row.pair is None else second, request.length)
         cut += shortened

@@ -99,7 +99,8 @@ def encoded(request: BatchRequest, pairs: Sequence[Pair], what: str) -> "tuple[l
     tokenizer = request.required_tokenizer
     firsts = tokenizer.encode_batch([pair.source for pair in pairs])
     seconds = tokenizer.encode_batch([pair.target for pair in pairs])
-    found, cut = [], 0
+    found: list[Row] = []
+    cut = 0
     for first, second, group in zip(firsts, seconds, groups(pairs), strict=True):
         (one, shortened), (other, too) = (fitted(tokenizer, ids, None, request.length) for ids in (first, second))
         cut += shortened + too

@@ -19,7 +19,7 @@ class SequenceSettings(HeadSettings):
     kind: Literal["sequence"] = "sequence"
     labels: Positive | None = None
     names: tuple[str, ...] = ()
-    problem: str = ""
+    problem: Literal["", "single_label_classification", "multi_label_classification", "regression"] = ""
     pool: Literal["first", "last", "mean"] = "last"
 
 
