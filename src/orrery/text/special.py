@@ -60,7 +60,7 @@ def framed_tokenizer(tokenizer: Tokenizer, frame: Frame) -> Tokenizer:
     rule = _RULES[frame](engine.token_to_id)
     own = content.get("post_processor")
     content["post_processor"] = rule if own is None else {"type": "Sequence", "processors": [own, rule]}
-    return Tokenizer(json.dumps(content, ensure_ascii=False), tokenizer.roles | TOKENS[frame])
+    return Tokenizer(json.dumps(content, ensure_ascii=False), {**tokenizer.roles, **TOKENS[frame]})
 
 
 def train_framed(
