@@ -22,19 +22,18 @@ def both_as_rows(batch: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 class MatchBatches(PureSource):
-    """The batches of pairs of another source, with both texts as rows."""
+    """The batches of pairs of another source, with both texts as rows; there are as many.
+
+    For evaluation the last batch may have fewer, and one pair alone costs nothing.
+    """
 
     def __init__(self, pairs: Any) -> None:
         self.pairs = pairs
         self.tokens_per_step, self.rows_per_epoch = 2 * pairs.tokens_per_step, pairs.rows_per_epoch
 
+    def __len__(self) -> int:
+        return len(self.pairs)
+
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the batch of ``step``."""
         return both_as_rows(self.pairs.batch(step))
-
-
-class SequentialMatches(MatchBatches):
-    """All pairs, for evaluation; the last batch may have fewer, and one pair alone costs nothing."""
-
-    def __len__(self) -> int:
-        return len(self.pairs)

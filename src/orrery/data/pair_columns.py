@@ -25,7 +25,7 @@ def find_pair_columns(
     source: str | Path,
     asked: Mapping[str, str | None],
     known: Sequence[tuple[str, str]] = KNOWN,
-    keys: tuple[str, str] = ("columns.source", "columns.target"),
+    flags: tuple[str, str] = ("--data.columns.source", "--data.columns.target"),
 ) -> tuple[str, str]:
     """Return the two columns of a pair: those asked for, a named set's own, or by their names.
 
@@ -33,14 +33,14 @@ def find_pair_columns(
 
     Args:
         source: a table, JSON lines, Parquet, or a named set.
-        asked: the columns that are named, by the last word of ``keys``.
+        asked: the columns that are named, by the last word of ``flags``.
         known: names of two columns, the likeliest first.
-        keys: the keys of ``data`` that name the columns.
+        flags: those that name the columns.
 
     Raises:
         DataError: a column is not there, or cannot be told from the names.
     """
-    sides = [key.rpartition(".")[2] for key in keys]
+    sides = [flag.rpartition(".")[2] for flag in flags]
     first, second = (asked.get(side) for side in sides)
     own = _own_columns(source)
     if first and second:
@@ -57,7 +57,7 @@ def find_pair_columns(
     if len(names) == 2 and len(rest) == 1:
         return first or rest[0], second or rest[0]
     what = " and ".join(side for side, name in zip(sides, (first, second), strict=True) if not name)
-    hint = f"name them: {' '.join(f'--data.{key} COLUMN' for key in keys)} (1, 2, ... without a line of names)"
+    hint = f"name them: {' '.join(f'{flag} COLUMN' for flag in flags)} (1, 2, ... without a line of names)"
     raise DataError(f"{source}: no columns are known to hold {what} among {', '.join(names)[:200]}", hint)
 
 

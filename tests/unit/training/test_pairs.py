@@ -300,3 +300,11 @@ def test_pairs_are_columns_of_a_table_as_well(files: Any, tmp_path: Path) -> Non
     run(recipe(files, data=named), tmp_path / "table", resume=False, overwrite=False)
     run(recipe(files, data={"kind": "pairs", "pairs": files["pairs"]}), tmp_path / "two", resume=False, overwrite=False)
     assert weights(tmp_path / "table") == weights(tmp_path / "two")
+
+
+def test_pairs_that_are_made_here_are_read_by_name(files: Any) -> None:
+    named = recipe(files, data={"pairs": "unicode-names/train", "val": "unicode-names/val"}, batches__length=32)
+    assembly = assemble(named)
+    assert assembly.parts.source.rows_per_epoch > 20_000
+    assert assembly.parts.validation is not None
+    assert any("left out: longer than" in note for note in assembly.parts.notes)

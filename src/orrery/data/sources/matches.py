@@ -50,7 +50,7 @@ class MatchSource(Source):
 
         def read(source: str) -> Iterable[Pair]:
             asked = {"text": settings.text, "pair": settings.pair}
-            columns = find_pair_columns(source, asked, (*PAIRS, *KNOWN), ("text", "pair"))
+            columns = find_pair_columns(source, asked, (*PAIRS, *KNOWN), ("--data.text", "--data.pair"))
             how: dict[str, Any] = {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
             return read_column_pairs(source, columns, **how)
 
@@ -72,7 +72,7 @@ class MatchSource(Source):
         Raises:
             UsageError: a batch of one pair, which has nothing to tell it from.
         """
-        from orrery.data.match_batches import MatchBatches, SequentialMatches
+        from orrery.data.match_batches import MatchBatches
         from orrery.data.sources._rows import examples_of
 
         if request.size < 2:
@@ -82,7 +82,7 @@ class MatchSource(Source):
         unknown = unknown_share(request.required_tokenizer, [row[side] for row in train for side in ("ids", "second")])
         found = examples_of(request, train, others, (*notes, *more, *unknown))
         seconds = sum(row["second_length"] for row in train)
-        windows = found.held_back and replace(found.held_back, source=SequentialMatches(found.held_back.source))
+        windows = found.held_back and replace(found.held_back, source=MatchBatches(found.held_back.source))
         return replace(
             found,
             train=MatchBatches(found.train),
