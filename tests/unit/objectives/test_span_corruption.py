@@ -1,6 +1,7 @@
 """Span corruption: what is lost, that nothing is lost for good, and the loss beside transformers'."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -35,6 +36,7 @@ def restored(source: list[int], target: list[int]) -> list[int]:
     assert list(spans) == MARKS[: len(spans)]
     assert all(spans.values())
     assert [id for id in source if id in MARKS] == list(spans)
+    assert not any(a in MARKS and b in MARKS for a, b in pairwise(source))  # what is kept lies between any two
     return [whole for id in source[:-1] for whole in spans.get(id, [id])]
 
 

@@ -78,6 +78,32 @@ def test_a_batch_that_cannot_be_learned_from_is_refused(batch, says):
         finished_batch(Broken(lambda x: {}), batch, torch.Generator(), {"ids": Tokens(9)})
 
 
+class Making(Broken):
+    makes = ("source",)
+
+    def prepare(self, batch, rng):
+        return self.terms(batch)
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (lambda batch: batch, "a batch of the objective Making has ids, and no source"),
+        (lambda batch: {"source": TOKENS}, "a batch of the objective Making has source, and no ids"),
+        (lambda batch: {**batch, "source": TOKENS[:1]}, "the objective Making differs in its rows"),
+        (lambda batch: {**batch, "source": TOKENS + 9}, "the objective Making has source from 9 to 9"),
+    ],
+)
+def test_what_an_objective_makes_is_held_to_what_the_model_reads(made, says):
+    inputs = {"source": Tokens(9), "ids": Tokens(9)}
+    with pytest.raises(UsageError, match=says):
+        finished_batch(Making(made), {"ids": TOKENS}, torch.Generator(), inputs)
+    whole = {"source": TOKENS, "ids": TOKENS}
+    assert finished_batch(Making(lambda batch: whole), {"ids": TOKENS}, torch.Generator(), inputs) is whole
+    with pytest.raises(UsageError, match="the data source has source, and no ids"):
+        finished_batch(Making(made), {"source": TOKENS}, torch.Generator(), inputs)
+
+
 def test_a_metric_gives_numbers():
     assert checked_sums("own", torch.tensor([1, 2])).dtype == torch.float64
     assert (checked_value("own", torch.tensor(2.5)), checked_value("own", 3)) == (2.5, 3.0)
