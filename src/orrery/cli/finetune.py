@@ -21,6 +21,8 @@ def finetune(
     label: str | None = None,
     labels: str | None = None,
     number: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
     layer: str | None = None,
     words: str | None = None,
     tags: str | None = None,
@@ -35,8 +37,9 @@ def finetune(
 ) -> int:
     """Fine-tune a model on a task.
 
-    The tasks are classification, multi-label, regression, tagging and question-answering. What is not said is found
-    from the data: columns by their names, labels, length, steps and rate; --print-config shows the recipe.
+    The tasks are classification (of a text or a pair), multi-label, regression, tagging, question-answering,
+    summarisation, translation and embedding. What is not said is found from the data: columns by their names, labels,
+    length, steps and rate; --print-config shows the recipe.
 
     Args:
         task: The name of the task.
@@ -49,6 +52,8 @@ def finetune(
         label: The column of the label.
         labels: The column of several labels.
         number: The column of the number.
+        source: The column of what is read, where a text is written from another.
+        target: The column of what is written.
         layer: The annotation of words in a CoNLL-U file: upos, xpos.
         words: The column with the words of a sentence.
         tags: The column with their labels.
@@ -64,8 +69,8 @@ def finetune(
     from orrery.finetuning.recipe import Request, recipe_for
 
     given = {
-        "text": text, "pair": pair, "label": label, "labels": labels, "number": number, "layer": layer,
-        "words": words, "tags": tags,
+        "text": text, "pair": pair, "label": label, "labels": labels, "number": number, "source": source,
+        "target": target, "layer": layer, "words": words, "tags": tags,
     }  # fmt: skip
     columns = {name: value for name, value in given.items() if value is not None}
     asked = Request(task, model, train, val, columns, mode, blocks, scratch, output.name if output else None)

@@ -24,6 +24,7 @@ class Task(ABC):
         source: the kind of data.
         objective: what is learned from them.
         columns: the settings of the source that name a column or a layer, by the flag that sets each.
+        batches: the kind of batches.
         head: the name of the head that is trained; nothing where it is the model's own.
     """
 
@@ -31,6 +32,7 @@ class Task(ABC):
     source: ClassVar[str]
     objective: ClassVar[str]
     columns: ClassVar[tuple[str, ...]] = ()
+    batches: ClassVar[str] = "padded"
     head: ClassVar[str | None] = None
 
     @classmethod

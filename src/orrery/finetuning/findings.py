@@ -39,6 +39,7 @@ class Findings:
     Attributes:
         scores: the one that counts first.
         floors: what simple methods reach on the same examples, by name, in the same score.
+        others: what they reach in the other scores.
         confusion: the labels, and how often each (row) was called each (column).
         bins: of the calibration.
         mistakes: the worst first.
@@ -49,6 +50,7 @@ class Findings:
     scores: Sequence[Resampled]
     examples: str
     floors: Sequence[tuple[str, Resampled]] = ()
+    others: Sequence[tuple[str, Resampled]] = ()
     confusion: tuple[Sequence[str], Sequence[Sequence[int]]] | None = None
     bins: Sequence[Bin] = ()
     mistakes: Sequence[Mistake] = ()
@@ -64,12 +66,13 @@ class Findings:
         found = [f"{self.examples}: {self.main}"]
         found += [f"  {interval(self.main)}"] if self.main.examples >= MANY else []
         found += [f"  {score}" for score in self.scores[1:]]
-        return found + [f"  floor, {name}: {score.score:.{score.digits}f}" for name, score in self.floors]
+        found += [f"  floor, {name}: {score.score:.{score.digits}f}" for name, score in self.floors]
+        return found + [f"  {score.name} of {name}: {score.score:.{score.digits}f}" for name, score in self.others]
 
     def as_json(self) -> str:
         """Return the scores as JSON."""
         content = {"examples": self.examples, "scores": [_told(score) for score in self.scores]}
-        floors = [{"method": name, **_told(score)} for name, score in self.floors]
+        floors = [{"method": name, **_told(score)} for name, score in (*self.floors, *self.others)]
         return json.dumps({**content, "floors": floors}, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -49,7 +49,10 @@ def scores(found: Findings) -> str:
         bounds = interval(score) if score.examples >= MANY else None
         between = "" if bounds is None else f"{bounds.low:.4f} to {bounds.high:.4f}"
         rows.append((score.name, f"{score.score:.4f}", between, score.signature))
-    rows += [(f"{score.name}, {name}", f"{score.score:.4f}", "", score.signature) for name, score in found.floors]
+    rows += [
+        (f"{score.name}, {name}", f"{score.score:.4f}", "", score.signature)
+        for name, score in (*found.floors, *found.others)
+    ]
     table = rows_table(("score", "value", "95 % interval", "signature"), rows)
     if not found.floors:
         return section("Scores", table)

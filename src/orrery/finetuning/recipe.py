@@ -82,7 +82,7 @@ def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mappi
         **({"tokenizer": {"file": str(_tokenizer_file(base))}} if asked.scratch else {}),
         "data": data,
         "objective": task.objective,
-        **_training(asked, rows, length, base.stored.model.spec.width, chosen, task.metrics(source)),
+        **_training(asked, task, (rows, length, base.stored.model.spec.width), chosen, task.metrics(source)),
     }
     return check_recipe(overridden(values, overrides, environment), asked.train)
 
@@ -142,13 +142,13 @@ def frozen(asked: Request, base: Base) -> list[str]:
 
 def _training(
     asked: Request,
-    rows: int,
-    length: int,
-    width: int,
+    task: type[Task],
+    sizes: tuple[int, int, int],
     chosen: Mapping[str, Any],
     metrics: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Return batches, steps, rate and when to measure; what follows from the steps follows those that are chosen."""
+    rows, length, width = sizes
     size = _number(chosen.get("batches.size")) or (32 if length <= 256 else 16)
     epochs = min(20, max(3, round(ROWS_IN_ALL / rows)))
     steps = _number(chosen.get("training.steps")) or max(60, math.ceil(epochs * rows / size))
@@ -156,7 +156,7 @@ def _training(
     best = {"best": metrics[0]["kind"]} if metrics else {}
     rate = 1e-3 if asked.mode == "frozen" or asked.scratch else min(1e-3, RATE * 768 / width)
     return {
-        "batches": {"kind": "padded", "length": length, "size": size},
+        "batches": {"kind": task.batches, "length": length, "size": size},
         "training": {
             "steps": steps,
             "optimizer": {"kind": "adamw", "rate": float(f"{rate:.1e}"), "betas": [0.9, 0.999], "weight_decay": 0.01},

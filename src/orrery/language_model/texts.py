@@ -40,14 +40,32 @@ def encode(stored: Stored, text: str, truncate: Truncate, keep: int, size: int |
 
 
 def prompt(stored: Stored, text: str, truncate: Truncate, keep: int) -> list[int]:
-    """Return a text's ids, the beginning of a text for an empty one."""
+    """Return a text's ids, the beginning of a text for an empty one.
+
+    A source stands between the special tokens of its family (T5's ends with ``</s>``), as the model learned it.
+    """
     ids = encode(stored, text, truncate, keep)
+    if ids and reads_apart(stored):
+        return source(stored, ids, truncate)
     if ids:
         return ids
     starts = [id for role in ("start", "end") if (id := control_token(stored, role)) is not None]
     if not starts:
         raise UsageError("the text is empty", "give at least one character")
     return starts[:1]
+
+
+def source(stored: Stored, ids: list[int], truncate: Truncate) -> list[int]:
+    """Return the ids of a source with the special tokens of its family, which must fit the context too.
+
+    Raises:
+        UsageError: they do not fit, and nothing is to be cut.
+    """
+    tokenizer, context = tokenizer_of(stored), stored.model.spec.context
+    around = len(tokenizer.around([]).ids)
+    if len(ids) + around > context and truncate is None:
+        raise too_long(len(ids) + around, context)
+    return tokenizer.around(ids[-(context - around) :] if truncate else ids).ids
 
 
 def prompts(stored: Stored, texts: Sequence[str], truncate: Truncate, max_new_tokens: int) -> list[list[int]]:

@@ -2,7 +2,10 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic import model_validator
+from pydantic_core import PydanticCustomError
 
 from orrery.data.sources import BatchRequest, Examples, HeldBack, SourceSettings
 from orrery.errors import DataError
@@ -14,6 +17,9 @@ if TYPE_CHECKING:
 
 NAME = "rows"
 """What the rows are called in metrics and tables."""
+
+
+Record = TypeVar("Record")
 
 
 class EverySettings(Section):
@@ -30,6 +36,12 @@ class RowsSettings(SourceSettings):
     split: EverySettings | None = None
     invalid: Literal["error", "replace"] = "error"
     skip_bad: Count = 0
+
+    @model_validator(mode="after")
+    def _one_validation(self) -> "RowsSettings":
+        if self.val is not None and self.split is not None:
+            raise PydanticCustomError("one_of", "val and split exclude each other")
+        return self
 
     @property
     def described(self) -> str:
@@ -53,17 +65,21 @@ def divided(settings: RowsSettings, read: Any) -> tuple[list[Any], list[Any]]:
     Raises:
         DataError: there is none to train on, or a split or a file for validation holds none.
     """
-    train, held_back = list(read(settings.train)), []
+    train: list[Any] = list(read(settings.train))
+    held_back: list[Any] = []
     if settings.split is not None:
-        every = settings.split.every
-        held_back = train[every - 1 :: every]
-        train = [record for number, record in enumerate(train, start=1) if number % every]
+        train, held_back = every_nth(train, settings.split.every)
     if settings.val is not None:
         held_back += list(read(settings.val))
     for source, records in ((settings.train, train), (settings.val or settings.train, held_back)):
         if not records and (records is train or settings.holds_back):
             raise DataError(f"{source}: 0 rows{'' if records is train else ' held back'}", "give a file that has some")
     return train, held_back
+
+
+def every_nth(records: list[Record], every: int) -> tuple[list[Record], list[Record]]:
+    """Return the records whose number, counted from 1, is no multiple of ``every``, and those of which it is."""
+    return [record for number, record in enumerate(records, start=1) if number % every], records[every - 1 :: every]
 
 
 def fingerprint_of(records: Iterable[Any]) -> str:

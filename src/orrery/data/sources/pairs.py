@@ -11,6 +11,7 @@ from orrery.data.pair_columns import find_pair_columns, read_column_pairs, sprea
 from orrery.data.records import Document, Pair
 from orrery.data.sets import is_parallel
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, SourceSettings, register
+from orrery.data.sources._rows import EverySettings, every_nth
 from orrery.errors import DataError
 from orrery.schema.numbers import Count
 from orrery.schema.section import Section
@@ -37,11 +38,17 @@ class ColumnsSettings(Section):
 
 
 class PairSettings(SourceSettings):
-    """Which pairs: two files, a table, or a named set ("multi30k-en-de/train"), for training and for validation."""
+    """Which pairs: two files, a table, or a named set ("multi30k-en-de/train"), for training and for validation.
+
+    ``split`` holds back each n-th pair where there are none for validation. A pair that is longer than a row is left
+    out, or (``long: cut``) loses the end of its source, as a text does that is summarised.
+    """
 
     kind: Literal["pairs"] = "pairs"
     pairs: FilesSettings | str
     val: FilesSettings | str | None = None
+    split: EverySettings | None = None
+    long: Literal["leave_out", "cut"] = "leave_out"
     columns: ColumnsSettings = Field(default_factory=ColumnsSettings)
     invalid: Literal["error", "replace"] = "error"
     skip_bad: Count = 0
@@ -52,6 +59,12 @@ class PairSettings(SourceSettings):
             raise PydanticCustomError("columns", "columns are those of a table, and pairs are two files")
         return self
 
+    @model_validator(mode="after")
+    def _one_validation(self) -> "PairSettings":
+        if self.val is not None and self.split is not None:
+            raise PydanticCustomError("one_of", "val and split exclude each other")
+        return self
+
     @property
     def described(self) -> str:
         """The pairs in a few words."""
@@ -60,7 +73,7 @@ class PairSettings(SourceSettings):
     @property
     def holds_back(self) -> bool:
         """Whether pairs for validation are named."""
-        return self.val is not None
+        return self.val is not None or self.split is not None
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -79,8 +92,8 @@ class PairSource(Source):
     by_tokens = batch_kinds
     needs_tokenizer = gives_text = True
 
-    def __init__(self, pairs: Sequence[Pair], held_back: Sequence[Pair]) -> None:
-        self.pairs, self.held_back = pairs, held_back
+    def __init__(self, pairs: Sequence[Pair], held_back: Sequence[Pair], cuts: bool = False) -> None:
+        self.pairs, self.held_back, self.cuts = pairs, held_back, cuts
 
     @classmethod
     def read(cls, settings: PairSettings) -> "PairSource":
@@ -89,8 +102,12 @@ class PairSource(Source):
         Raises:
             DataError: there is none, or a row has no source or no target.
         """
-        held_back = [] if settings.val is None else _pairs(settings, settings.val)
-        return cls(spread(_pairs(settings, settings.pairs)), held_back)
+        train = _pairs(settings, settings.pairs)
+        held_back: list[Pair] = []
+        if settings.split is not None:
+            train, held_back = every_nth(train, settings.split.every)
+        held_back += [] if settings.val is None else _pairs(settings, settings.val)
+        return cls(spread(train), held_back, settings.long == "cut")
 
     @property
     def fingerprint(self) -> str:
@@ -107,6 +124,11 @@ class PairSource(Source):
             )
         )
 
+    @property
+    def train(self) -> Sequence[Pair]:
+        """The pairs to train on."""
+        return self.pairs
+
     def texts(self) -> Iterable[str]:
         """Return both sides of the training pairs: one tokenizer reads and writes."""
         return (text for pair in self.pairs for text in (pair.source, pair.target))
@@ -118,8 +140,8 @@ class PairSource(Source):
 
         end = request.required_tokenizer.special("end")
         ends = Ends(end if request.start is None else request.start, end)
-        pairs, notes = short_enough(encode(request.required_tokenizer, self.pairs), request.length, "training")
-        others, more = short_enough(encode(request.required_tokenizer, self.held_back), request.length, "validation")
+        pairs, notes = self._rows(request, self.pairs, "training")
+        others, more = self._rows(request, self.held_back, "validation")
         source = PairBatches(pairs, ends, request.size, request.seed, request.tokens)
         tokens = sum(len(target) + 1 for _, target in pairs)
         windows = SequentialPairs(others, ends, request.size, request.tokens) if others else None
@@ -137,6 +159,34 @@ class PairSource(Source):
                 *unknown_share(request.required_tokenizer, [row for pair in pairs for row in pair]),
             ),
         )
+
+    def _rows(
+        self, request: BatchRequest, pairs: Sequence[Pair], what: str
+    ) -> tuple[list[tuple[list[int], list[int]]], list[str]]:
+        """Return pairs as ids that fit into rows, and what to say."""
+        tokenizer = request.required_tokenizer
+        encoded = encode(tokenizer, pairs)
+        shortened, notes = cut(tokenizer, pairs, encoded, request.length, what) if self.cuts else (encoded, [])
+        kept, more = short_enough(shortened, request.length, what)
+        return kept, [*notes, *more]
+
+
+def cut(
+    tokenizer: "Tokenizer",
+    pairs: Sequence[Pair],
+    encoded: Sequence[tuple[list[int], list[int]]],
+    length: int,
+    what: str,
+) -> tuple[list[tuple[list[int], list[int]]], list[str]]:
+    """Return pairs whose sources have at most ``length`` tokens, and what to say."""
+    from orrery.data.framing import cut_note, fitted
+
+    long = {n for n, (source, _) in enumerate(encoded) if len(source) > length}
+    found = [
+        (fitted(tokenizer, tokenizer.encode(pairs[n].source), None, length)[0].ids if n in long else source, target)
+        for n, (source, target) in enumerate(encoded)
+    ]
+    return found, cut_note(len(long), len(pairs), f"{what} sources", length)
 
 
 def _pairs(settings: PairSettings, pairs: FilesSettings | str) -> list[Pair]:
@@ -157,9 +207,18 @@ def _pairs(settings: PairSettings, pairs: FilesSettings | str) -> list[Pair]:
 
 
 def encode(tokenizer: "Tokenizer", pairs: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:
-    """Return the ids of both sides, without start or end."""
+    """Return the ids of both sides with the special tokens of the family, the targets without start or end."""
     sources = tokenizer.encode_batch([pair.source for pair in pairs])
-    return list(zip(sources, tokenizer.encode_batch([pair.target for pair in pairs]), strict=True))
+    targets = tokenizer.encode_batch([pair.target for pair in pairs])
+    return [
+        (tokenizer.around(source).ids, without_end(tokenizer, tokenizer.around(target).ids))
+        for source, target in zip(sources, targets, strict=True)
+    ]
+
+
+def without_end(tokenizer: "Tokenizer", ids: list[int]) -> list[int]:
+    """Return the ids of a target without the end token, which every target gets, that the family puts behind a text."""
+    return ids[:-1] if ids and ids[-1] == tokenizer.special("end") else ids
 
 
 def short_enough(

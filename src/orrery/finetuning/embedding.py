@@ -1,0 +1,73 @@
+"""Embedding: vectors of texts, near each other where texts belong together."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from orrery.finetuning import Task, register
+
+if TYPE_CHECKING:
+    import torch
+
+    from orrery.finetuning.findings import Findings
+    from orrery.language_model.model import LanguageModel
+
+BATCH = 64
+"""Texts read at once."""
+
+
+@register
+class Embedding(Task):
+    """Vectors of texts that lie near each other where two texts belong together: retrieval, similarity."""
+
+    kind: ClassVar[str] = "embedding"
+    source = "matches"
+    objective = "contrastive"
+    columns = ("text", "pair")
+    batches = "matches"
+
+    @classmethod
+    def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
+        """Return the longer text of each pair."""
+        return ((max(pair.source, pair.target, key=len),) for pair in source.train)
+
+    @classmethod
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+        """Return how often a text finds its own partner among all that are held back; the floor is shared words."""
+        from orrery.evaluation.retrieval import recall_at, reciprocal_rank
+        from orrery.finetuning._counting import features
+        from orrery.finetuning.findings import Findings, Mistake
+
+        pairs = source.held_back
+        partners = list(dict.fromkeys(pair.target for pair in pairs))
+        right = [{other.target for other in pairs if other.source == pair.source} for pair in pairs]
+        near = vectors(lm, [pair.source for pair in pairs], done) @ vectors(lm, partners, done).T
+        ranked = [[partners[place] for place in row] for row in near.argsort(dim=1, descending=True).tolist()]
+        words = [features(partner) for partner in partners]
+        counted = []
+        for pair in pairs:
+            own = features(pair.source)
+            shared = [len(own & other) / max(1, len(own | other)) for other in words]
+            counted.append([partners[place] for place in sorted(range(len(partners)), key=lambda n: -shared[n])])
+        wrong = [n for n in range(len(pairs)) if ranked[n][0] not in right[n]]
+        return Findings(
+            scores=(
+                recall_at(1, ranked, right),
+                recall_at(min(10, len(partners)), ranked, right),
+                reciprocal_rank(ranked, right),
+            ),
+            examples=f"{len(pairs):,} texts held back, among {len(partners):,} partners",
+            floors=[("the share of common words (Jaccard)", recall_at(1, counted, right))],
+            mistakes=[Mistake(pairs[n].source, pairs[n].target, ranked[n][0]) for n in wrong],
+        )
+
+
+def vectors(lm: "LanguageModel", texts: Sequence[str], done: Any = None) -> "torch.Tensor":
+    """Return a vector of length one for each text: the mean of the final stream."""
+    import torch
+
+    from orrery.pipelines import pipeline
+    from orrery.pipelines.feature_extraction import mean_vector
+
+    ask = pipeline("feature-extraction", lm, batch_size=BATCH)
+    found = ask(list(texts), return_tensors=True, truncation=True, done=done)
+    return torch.stack([mean_vector(x_1LD[0], normalise=True) for x_1LD in found])

@@ -1,0 +1,47 @@
+"""Summarisation: a shorter text that says what a longer one says."""
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from orrery.finetuning import register
+from orrery.finetuning._writing import WritesFromSource, answers, longest_target, references
+
+if TYPE_CHECKING:
+    from orrery.finetuning.findings import Findings
+    from orrery.language_model.model import LanguageModel
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
+
+
+@register
+class Summarisation(WritesFromSource):
+    """A shorter text that says what a longer one says."""
+
+    kind: ClassVar[str] = "summarisation"
+    cuts = True
+
+    @classmethod
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+        """Return ROUGE with stemming, of several references the best; the floor is the first sentence (lead-1)."""
+        from orrery.evaluation.rouge import corpus_rouge, rouge
+        from orrery.finetuning.findings import Findings, Mistake
+
+        pairs = source.held_back
+        said, right = answers(lm, pairs, longest_target(lm, source.train), done), references(pairs)
+        scores = corpus_rouge(said, *right, stemmed=True)
+        lead = corpus_rouge([first_sentence(pair.source) for pair in pairs], *right, stemmed=True)
+        each = [max(rouge(said[n], one[n], True)["ROUGE-L"].f1 for one in right) for n in range(len(pairs))]
+        worst = sorted(range(len(pairs)), key=each.__getitem__)
+        kinds = ("ROUGE-L", "ROUGE-1", "ROUGE-2")
+        return Findings(
+            scores=[scores[kind] for kind in kinds],
+            examples=f"{len(pairs):,} texts held back",
+            floors=[("the first sentence (lead-1)", lead["ROUGE-L"])],
+            others=[("the first sentence (lead-1)", lead[kind]) for kind in kinds[1:]],
+            mistakes=[Mistake(pairs[n].source, pairs[n].target, said[n]) for n in worst[:50]],
+        )
+
+
+def first_sentence(text: str) -> str:
+    """Return the text up to the first full stop, question or exclamation mark before a blank, or an empty line."""
+    return _SENTENCE.split(text.strip(), maxsplit=1)[0]
