@@ -73,6 +73,17 @@ def test_the_page_on_scores_shows_what_it_says(examples, tmp_path):
     assert f"{names['score'].score:.4f}" in shown[-1]
 
 
+def test_the_page_on_objectives_shows_each_corruption(examples):
+    _, shown = _walk(examples, "pretraining", ROOT)
+    masked, parts, spans, noises = shown
+    assert masked.count("[MASK]") > 2
+    assert {line.split()[0] for line in parts.splitlines()} <= {"in", "swapped"}
+    assert "<extra_id_0>" in spans
+    assert [line.split()[0] for line in noises.splitlines()] == [
+        "masking", "deletion", "infilling", "permutation", "rotation",
+    ]  # fmt: skip
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["generating", "looking-inside", "own-parts", "pipelines", "tuning", "variants"])
 def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page):
