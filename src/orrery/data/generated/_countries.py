@@ -13,6 +13,7 @@ from orrery.errors import DataError
 NAMES = {
     "cg": "Democratic Republic of the Congo",
     "dr": "Dominican Republic",
+    "fk": "Falkland Islands",
     "gz": "Gaza Strip",
     "sv": "Svalbard",
     "um": "United States Pacific Island Wildlife Refuges",

@@ -90,7 +90,9 @@ def questions(country: Country, label: str, text: str) -> tuple[Question, ...]:
     found = []
     for template in _table()[1].get(label, []):
         span = getattr(_spans, template["find"])(text)
-        if span is not None:
+        # Shares of the parts of a country are no groups of its people.
+        of_parts = span and template["key"] == "ethnic" and _saint(text[slice(*span)]) in _saint(country.name)
+        if span is not None and not of_parts:
             phrasings = template["ask"]
             phrasing = phrasings[_number(country.code, template["key"]) % len(phrasings)]
             found.append(Question(template["key"], phrasing.format(c=country.spoken), span))
@@ -138,6 +140,10 @@ def rows_of(country: Country, number: int, facts: Sequence[Fact]) -> Iterator[di
                 "question": question.text,
                 "answers": {"text": [answer], "answer_start": [start + question.span[0]]},
             }
+
+
+def _saint(name: str) -> str:
+    return name.replace("St.", "Saint").casefold()
 
 
 def _number(*names: str) -> int:
