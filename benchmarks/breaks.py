@@ -427,10 +427,10 @@ METHODS = (
         "logits_BV / self.penalty",
     ),
     Break("min-p without the greatest", "generation/samplers.py", "self.p * mass_BV.amax(-1, keepdim=True)", "self.p"),
-    Break("the length penalty", "generation/search.py", "((5 + length) / 6) ** self.alpha", "length**self.alpha"),
+    Break("the length penalty", "generation/beams.py", "((5 + length) / 6) ** self.alpha", "length**self.alpha"),
     Break(
         "a beam that stops early",
-        "generation/search.py",
+        "generation/beams.py",
         "return sum(found.score >= bound for found in self.ended) >= wanted",
         "return len(self.ended) >= wanted",
     ),

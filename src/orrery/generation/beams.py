@@ -81,6 +81,11 @@ class Beam(ABC):
         """How many continuations of each hypothesis are looked at."""
         return self.width
 
+    @property
+    def longest(self) -> int:
+        """The most tokens that an answer can have."""
+        return min(self.limits.max_new_tokens, self.remaining + 1)
+
     @abstractmethod
     def extend(self, values: list[list[float]], tokens: list[list[int]]) -> list[tuple[int, int]]:
         """Take the best continuations; return the parent and the token of each that grows on."""
@@ -141,8 +146,7 @@ class NarrowingBeam(Beam):
         """Whether nothing that still grows can enter the best ``wanted``: totals only fall, penalties only rise."""
         if not self.growing:
             return True
-        longest = min(self.limits.max_new_tokens, self.remaining + 1)
-        bound = self.growing[0][0] / self.penalty(longest)
+        bound = self.growing[0][0] / self.penalty(self.longest)
         return sum(found.score >= bound for found in self.ended) >= wanted
 
 
@@ -186,5 +190,4 @@ class RefilledBeam(Beam):
     def _bound(self) -> float:
         """Return what the best that grows is measured by."""
         total, ids = self.growing[0]
-        longest = min(self.limits.max_new_tokens, self.remaining + 1)
-        return total / self.penalty(longest if self.early_stopping == "never" else len(ids))
+        return total / self.penalty(self.longest if self.early_stopping == "never" else len(ids))
