@@ -34,6 +34,8 @@ MANY = {
     "data/sources/matches.py": ["train"],
     "data/large_text.py": ["tokenizer train", "data prepare"],
     "exporting/average.py": ["average"],
+    "finetuning/recipe.py": ["finetune"],
+    "finetuning/run.py": ["finetune"],
     "generation/generate.py": ["generate", "chat", "translate", "score"],
     "compare/run.py": ["compare"],
     "compare/plan.py": ["compare"],

@@ -1,13 +1,35 @@
 """``orrery finetune``: a model and labelled data in, a model that answers out."""
 
 import os
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, validators
 
 from orrery.settings import runs_folder
 from orrery.training.recipes import as_yaml
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Columns:
+    """What is taken of the data; what is not named is found by its name."""
+
+    text: Annotated[str | None, Parameter(help="The column of the text.")] = None
+    pair: Annotated[str | None, Parameter(help="The column of a second text.")] = None
+    label: Annotated[str | None, Parameter(help="The column of the label.")] = None
+    labels: Annotated[str | None, Parameter(help="The column of several labels.")] = None
+    number: Annotated[str | None, Parameter(help="The column of the number.")] = None
+    source: Annotated[str | None, Parameter(help="The column of what is read, where a text is written.")] = None
+    target: Annotated[str | None, Parameter(help="The column of what is written.")] = None
+    layer: Annotated[str | None, Parameter(help="The annotation of words in a CoNLL-U file: upos, xpos.")] = None
+    words: Annotated[str | None, Parameter(help="The column with the words of a sentence.")] = None
+    tags: Annotated[str | None, Parameter(help="The column with their labels.")] = None
+
+
+FOUND = Columns()
+"""Nothing is named."""
 
 
 def finetune(
@@ -16,16 +38,7 @@ def finetune(
     model: Annotated[str, Parameter(name="--from")],
     train: str,
     val: str | None = None,
-    text: str | None = None,
-    pair: str | None = None,
-    label: str | None = None,
-    labels: str | None = None,
-    number: str | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    layer: str | None = None,
-    words: str | None = None,
-    tags: str | None = None,
+    columns: Columns = FOUND,
     mode: Literal["full", "frozen", "partial"] = "full",
     blocks: int | None = None,
     scratch: bool = False,
@@ -47,16 +60,7 @@ def finetune(
         model: The model to begin from: a run, a checkpoint, a Hugging Face folder.
         train: The data to learn from: CSV, tab-separated, JSON lines, Parquet, CoNLL-U, BIO, or a named set.
         val: The data to validate on; by default each tenth row of the training data is held back.
-        text: The column of the text.
-        pair: The column of a second text.
-        label: The column of the label.
-        labels: The column of several labels.
-        number: The column of the number.
-        source: The column of what is read, where a text is written from another.
-        target: The column of what is written.
-        layer: The annotation of words in a CoNLL-U file: upos, xpos.
-        words: The column with the words of a sentence.
-        tags: The column with their labels.
+        columns: What is taken of the data.
         mode: What learns: all of the model, its new head alone (frozen), or its last blocks too (partial).
         blocks: How many of the last blocks learn in the mode partial.
         scratch: Begin with fresh weights: only the shape and the tokenizer of the model are taken.
@@ -67,29 +71,16 @@ def finetune(
         output: The run's folder; by default runs/ and the recipe's name.
     """
     from orrery.finetuning.recipe import Request, recipe_for
+    from orrery.finetuning.run import finetune as run
+    from orrery.training.progress import find_reporter
 
-    given = {
-        "text": text, "pair": pair, "label": label, "labels": labels, "number": number, "source": source,
-        "target": target, "layer": layer, "words": words, "tags": tags,
-    }  # fmt: skip
-    columns = {name: value for name, value in given.items() if value is not None}
-    asked = Request(task, model, train, val, columns, mode, blocks, scratch, output.name if output else None)
+    named = {name: value for name, value in asdict(columns).items() if value is not None}
+    asked = Request(task, model, train, val, named, mode, blocks, scratch, output.name if output else None)
     recipe = recipe_for(asked, overrides, os.environ)
     if print_config:
         print(as_yaml(recipe), end="")
         return 0
-    from orrery.finetuning.run import finetune as run
-    from orrery.training.progress import find_reporter
-
-    done = run(
-        task,
-        recipe,
-        output or runs_folder() / recipe.name,
-        find_reporter,
-        print,
-        seeds=seeds,
-        resume=resume,
-        overwrite=overwrite,
-        inputs=[Path(each) for each in (model, train, val) if each is not None],
-    )
+    folder, files = output or runs_folder() / recipe.name, [Path(each) for each in (model, train, val) if each]
+    how: dict[str, Any] = {"seeds": seeds, "resume": resume, "overwrite": overwrite}
+    done = run(task, recipe, folder, find_reporter, print, inputs=files, **how)
     return 128 + done.signal if done.signal else 0

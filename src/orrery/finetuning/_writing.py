@@ -1,5 +1,6 @@
 """What the tasks that write share: pairs of texts, and the answers to the sources held back."""
 
+from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,7 +14,7 @@ BEAMS, BATCH = 4, 32
 """Hypotheses followed a source, and sources answered at once."""
 
 
-class WritesFromSource(Task):
+class WritesFromSource(Task, ABC):
     """A text that is written from another one: an encoder-decoder learns it from pairs."""
 
     source = "pairs"

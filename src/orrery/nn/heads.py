@@ -97,7 +97,7 @@ class TokenHead(nn.Module):
         self.transform = spec.transform.build(width)
         self.labels = nn.Linear(spec.transform.out_width(width), spec.labels, bias=spec.bias)
 
-    def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real = None) -> Float[Tensor, "B L N"]:
+    def forward(self, x_BLD: Float[Tensor, "*B D"], real_BL: Real = None) -> Float[Tensor, "*B N"]:
         """Score the labels of every token."""
         return self.labels(self.transform(x_BLD))
 

@@ -58,11 +58,11 @@ class ReplacedTokenDetection(Objective):
         Raises:
             UsageError: the model is one of these, or the tokenizer has no mask token.
         """
-        from orrery.models.encoder import Encoder
         from orrery.nn.heads import TokenHead
 
         head = spec.heads.get(HEAD)
-        if not isinstance(spec, Encoder.Spec) or not isinstance(head, TokenHead.Spec) or head.labels != 1:
+        reads_alone = not spec.writes and "ids" in spec.inputs
+        if not reads_alone or not isinstance(head, TokenHead.Spec) or head.labels != 1:
             message = (
                 "the objective replaced_token needs an encoder with a head replaced of one label, this model has none"
             )
@@ -70,7 +70,8 @@ class ReplacedTokenDetection(Objective):
                 "model.family: electra with model.config.architectures: [ElectraForPreTraining]; or model.heads with "
             )
             raise UsageError(message, hint + "replaced: {kind: token, labels: 1}")
-        generator_spec(spec, self.fraction)
+        encoder: Any = spec
+        generator_spec(encoder, self.fraction)
         self.masking.bind(tokenizer, "replaced_token")
 
     def heads(self, spec: "ModelSpec") -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """What the sources of labelled rows share: a split by number, and examples made of encoded rows."""
 
 import hashlib
+from abc import ABC
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -28,7 +29,7 @@ class EverySettings(Section):
     every: Several
 
 
-class RowsSettings(SourceSettings):
+class RowsSettings(SourceSettings, ABC):
     """Rows to learn from, and a file of their own or each n-th of them to validate on."""
 
     train: str

@@ -1,0 +1,144 @@
+"""Fine-tuning as a user types it: a tiny model, each task from its file to scores, a report and an answer."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from orrery.cli.program import run
+from orrery.families import load_family
+from orrery.saving.save import save_model
+from orrery.text.special import framed_tokenizer
+from tiny_models import TOKENIZER, randomised
+
+FRAMED = framed_tokenizer(TOKENIZER, "bert")
+BERT = {
+    "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
+    "max_position_embeddings": 64, "vocab_size": FRAMED.size,
+}  # fmt: skip
+ROWS = {
+    "classification": [
+        {"text": f"the {animal} sat {n}", "label": animal} for n in range(15) for animal in ("cat", "dog")
+    ],
+    "multi-label": [{"text": f"the cat {n}", "labels": ["a"] if n % 2 else ["a", "b"]} for n in range(30)],
+    "regression": [{"text": f"the cat {n}", "score": n / 10} for n in range(30)],
+    "tagging": [{"words": ["the", "cat", str(n)], "tags": ["O", "B-animal", "O"]} for n in range(30)],
+    "question-answering": [
+        {"context": f"the {animal} sat on the log", "question": f"who sat {n}", "answer": animal}
+        for n in range(15)
+        for animal in ("cat", "dog")
+    ],
+    "embedding": [{"text": f"the cat {n}", "text_pair": f"the dog {n}"} for n in range(30)],
+}
+MAIN = {
+    "classification": "accuracy",
+    "multi-label": "F1-micro",
+    "regression": "squared-error",
+    "tagging": "entity-F1-micro",
+    "question-answering": "exact-match",
+    "embedding": "recall@1",
+}
+STEPS = ("--training.steps", "4", "--training.precision", "float32")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("base") / "bert"
+    torch.manual_seed(0)
+    save_model(folder, randomised(load_family("bert").spec(BERT).build()), "bert", BERT, FRAMED)
+    return str(folder)
+
+
+def rows(tmp_path, task):
+    path = tmp_path / f"{task}.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS[task]), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("task", ROWS)
+def test_every_task_ends_with_scores_and_a_report(tmp_path, base, task, capsys):
+    out = tmp_path / "run"
+    words = ["finetune", task, "--from", base, "--train", rows(tmp_path, task), "--output", str(out), *STEPS]
+    assert run(words) == 0
+    shown = capsys.readouterr().out
+    assert MAIN[task] in shown
+    assert "report.html shows the mistakes" in shown
+    scores = json.loads((out / "scores.json").read_text(encoding="utf-8"))
+    assert scores["scores"][0]["name"] == MAIN[task]
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "Scores" in page
+    assert str(scores["scores"][0]["signature"]).split("|", maxsplit=1)[0] in page
+
+
+@pytest.mark.parametrize(
+    ("task", "words", "told"),
+    [
+        ("classification", ["classify", "{run}", "the cat sat"], ("cat", "dog")),
+        ("tagging", ["tag", "{run}", "the cat sat"], ("",)),
+        ("question-answering", ["answer", "{run}", "who sat", "--context", "the cat sat on the log"], ("",)),
+    ],
+)
+def test_what_was_trained_answers_on_the_command_line(tmp_path, base, task, words, told, capsys):
+    out = tmp_path / "run"
+    given = ["finetune", task, "--from", base, "--train", rows(tmp_path, task), "--output", str(out), *STEPS]
+    assert run(given) == 0
+    capsys.readouterr()
+    assert run([word.format(run=out) for word in words]) == 0
+    shown = capsys.readouterr().out
+    assert any(word in shown for word in told)
+
+
+def test_several_seeds_have_a_mean_and_a_spread(tmp_path, base, capsys):
+    out = tmp_path / "seeds"
+    words = ["finetune", "classification", "--from", base, "--train", rows(tmp_path, "classification")]
+    assert run([*words, "--output", str(out), "--seeds", "2", *STEPS]) == 0
+    shown = capsys.readouterr().out
+    assert "accuracy of 2 seeds: mean" in shown
+    assert {"seed-1337", "seed-1338"} == {entry.name for entry in out.iterdir()}
+
+
+def test_a_killed_fine_tuning_goes_on_to_the_same_end(tmp_path, base):
+    command = [sys.executable, "-m", "orrery", "finetune", "classification", "--from", base]
+    command += [
+        "--train",
+        rows(tmp_path, "classification"),
+        "--training.steps",
+        "12",
+        "--training.precision",
+        "float32",
+    ]
+    command += ["--checkpoints.every", "2"]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run([*command, "--output", str(whole)], check=True, capture_output=True)
+    with subprocess.Popen([*command, "--output", str(killed)], stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if line.startswith("step 5/"):
+                process.kill()
+    subprocess.run([*command, "--output", str(killed), "--resume"], check=True, capture_output=True)
+    for name in ("final/model.safetensors", "scores.json"):
+        assert (whole / name).read_bytes() == (killed / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("task", "content", "told"),
+    [
+        ("classification", '{"text": "a", "label": "x"}\n' * 20, "every row is labelled 'x'"),
+        ("classification", '{"text": "a", "label": "x"}\n{"text": "", "label": "y"}\n', ":2: column 'text' is empty"),
+        ("regression", '{"text": "a", "score": NaN}\n' * 20, "no number to learn"),
+        ("tagging", '{"words": ["a", "b"], "tags": ["O"]}\n' * 20, ":1: 2 words in 'words', 1 labels in 'tags'"),
+        ("question-answering", '{"context": "a b", "question": "c", "answer": "d"}\n', "does not stand in the context"),
+        ("classification", "", "0 rows"),
+    ],
+)
+def test_bad_data_are_named_before_anything_is_trained(tmp_path, base, task, content, told, capsys):
+    path = tmp_path / "bad.jsonl"
+    path.write_text(content, encoding="utf-8")
+    out = tmp_path / "run"
+    code = run(["finetune", task, "--from", base, "--train", str(path), "--output", str(out), *STEPS])
+    said = capsys.readouterr().err
+    assert code == 3
+    assert told in said
+    assert "hint:" in said
+    assert not out.exists()
