@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 # Name -> the module that holds it; a module of this package stands for itself.
 _ATTRIBUTES = {
     "average": "orrery.exporting.average",
+    "finetune": "orrery.finetuning.finetune",
     "load": "orrery.language_model.load",
     "pipeline": "orrery.pipelines",
     "train": "orrery.runs.train",

@@ -35,7 +35,7 @@ MANY = {
     "data/large_text.py": ["tokenizer train", "data prepare"],
     "exporting/average.py": ["average"],
     "finetuning/recipe.py": ["finetune"],
-    "finetuning/run.py": ["finetune"],
+    "finetuning/seeds.py": ["finetune"],
     "generation/generate.py": ["generate", "chat", "translate", "score"],
     "compare/run.py": ["compare"],
     "compare/plan.py": ["compare"],

@@ -71,7 +71,7 @@ def finetune(
         output: The run's folder; by default runs/ and the recipe's name.
     """
     from orrery.finetuning.recipe import Request, recipe_for
-    from orrery.finetuning.run import finetune as run
+    from orrery.finetuning.seeds import with_seeds
     from orrery.training.progress import find_reporter
 
     named = {name: value for name, value in asdict(columns).items() if value is not None}
@@ -82,5 +82,5 @@ def finetune(
         return 0
     folder, files = output or runs_folder() / recipe.name, [Path(each) for each in (model, train, val) if each]
     how: dict[str, Any] = {"seeds": seeds, "resume": resume, "overwrite": overwrite}
-    done = run(task, recipe, folder, find_reporter, print, inputs=files, **how)
+    done = with_seeds(task, recipe, folder, find_reporter, print, inputs=files, **how)
     return 128 + done.signal if done.signal else 0

@@ -1,8 +1,9 @@
-"""``orrery.finetune``: a model and labelled data in, a model that answers and its scores out."""
+"""A fine-tuning with one seed or several: each trained, each scored, their mean and spread."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from orrery.errors import UsageError
 from orrery.finetuning import TASKS
@@ -12,17 +13,34 @@ from orrery.runs.execute import execute
 from orrery.training.config import Recipe
 from orrery.training.progress import Reporter
 
+if TYPE_CHECKING:
+    from orrery.language_model.model import LanguageModel
+
 
 @dataclass(frozen=True)
 class Finetuned:
-    """What became of a fine-tuning: its folder, the findings of each seed, and the signal that stopped it, if any."""
+    """What became of a fine-tuning.
+
+    Attributes:
+        folder: where it lies.
+        findings: of each seed.
+        signal: the signal that stopped it, if one did.
+        runs: the folder of each seed that was finished.
+    """
 
     folder: Path
     findings: tuple[Findings, ...]
     signal: int | None = None
+    runs: tuple[Path, ...] = ()
+
+    def load(self, **how: Any) -> "LanguageModel":
+        """Return the model, of several seeds the first; arguments as in ``orrery.load``."""
+        from orrery.language_model.load import load
+
+        return load(self.runs[0], **how)
 
 
-def finetune(
+def with_seeds(
     task: str,
     recipe: Recipe,
     folder: Path,
@@ -54,15 +72,17 @@ def finetune(
     if not recipe.data.holds_back:
         raise UsageError("nothing is held back to score the model on", "give --val FILE, or leave data.split in")
     found: list[Findings] = []
+    places: list[Path] = []
     files = list(inputs)
     for number in range(seeds):
         one = recipe.model_copy(update={"seed": recipe.seed + number})
         place = folder if seeds == 1 else folder / f"seed-{one.seed}"
         outcome = execute(one, place, reporter(), resume=resume, overwrite=overwrite, inputs=files)
         if outcome.signal:
-            return Finetuned(folder, tuple(found), outcome.signal)
+            return Finetuned(folder, tuple(found), outcome.signal, tuple(places))
         found.append(conclude(kind, one, place, say))
+        places.append(place)
     if seeds > 1:
         numbers = [recipe.seed + number for number in range(seeds)]
         say(str(Several(found[0].main.name, [each.main.score for each in found], numbers)))
-    return Finetuned(folder, tuple(found))
+    return Finetuned(folder, tuple(found), None, tuple(places))

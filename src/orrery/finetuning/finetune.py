@@ -1,0 +1,82 @@
+"""``orrery.finetune``: what the verb does, from Python."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from orrery.finetuning.recipe import Mode, Request, recipe_for
+from orrery.finetuning.seeds import Finetuned, with_seeds
+from orrery.settings import runs_folder
+from orrery.training.progress import Reporter, Silent, find_reporter
+from orrery.training.recipes import flatten
+from orrery.training.signals import pass_on
+
+
+def finetune(
+    task: str,
+    model: str | Path,
+    train: str | Path,
+    val: str | Path | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    mode: Mode = "full",
+    blocks: int | None = None,
+    scratch: bool = False,
+    recipe: Mapping[str, Any] | None = None,
+    seeds: int = 1,
+    output: str | Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> Finetuned:
+    """Fine-tune a model on a task, score it, and write its report: the same as ``orrery finetune``.
+
+    Args:
+        task: its name: classification, multi-label, regression, tagging, question-answering, summarisation,
+            translation, embedding, or one that a program has registered.
+        model: where it begins: a run, a checkpoint, a Hugging Face folder.
+        train: the data to learn from: a file or a named set.
+        val: the data to validate on; by default each tenth row is held back.
+        columns: columns of the data, as the verb's flags name them; the others are found by their names.
+        mode: what learns: the whole model, its head alone (``frozen``), or its last blocks too (``partial``).
+        blocks: how many of the last blocks learn in the mode ``partial``.
+        scratch: begin with fresh weights: only the shape and the tokenizer of the model are taken.
+        recipe: keys of the recipe with new values, nested as in a file.
+        seeds: train so many times with different seeds.
+        output: the run's folder; by default ``runs/`` and a name after task and data.
+        resume: continue from the newest sound checkpoint of the folder.
+        overwrite: replace the run that is in the folder.
+        quiet: show nothing.
+
+    Raises:
+        UsageError: the task, the model and the data do not fit together.
+        DataError: the data cannot be read.
+        ModelFileError: there is no model.
+    """
+    sources = [str(train), None if val is None else str(val)]
+    folder = None if output is None else Path(output)
+    asked = Request(
+        task, str(model), str(sources[0]), sources[1], dict(columns or {}), mode, blocks, scratch,
+        None if folder is None else folder.name,
+    )  # fmt: skip
+    words = [f"--{key}={json.dumps(value)}" for key, value in flatten(dict(recipe or {})).items()]
+    chosen = recipe_for(asked, words, os.environ)
+
+    def reporter() -> Reporter:
+        return Silent() if quiet else find_reporter()
+
+    done = with_seeds(
+        task,
+        chosen,
+        folder or runs_folder() / chosen.name,
+        reporter,
+        (lambda line: None) if quiet else print,
+        seeds=seeds,
+        resume=resume,
+        overwrite=overwrite,
+        inputs=[Path(each) for each in (str(model), *sources) if each],
+    )
+    pass_on(done.signal)
+    return done
