@@ -43,22 +43,21 @@ def summary(title: str, found: Findings) -> str:
 
 
 def scores(found: Findings) -> str:
-    """Return all scores and floors as a table, the main one beside its floors as bars."""
+    """Return all scores with their intervals, what simple methods reach beside them, and how each was computed."""
     rows = []
     for score in found.scores:
         bounds = interval(score) if score.examples >= MANY else None
         between = "" if bounds is None else f"{bounds.low:.4f} to {bounds.high:.4f}"
-        rows.append((score.name, f"{score.score:.4f}", between, score.signature))
-    rows += [
-        (f"{score.name}, {name}", f"{score.score:.4f}", "", score.signature)
-        for name, score in (*found.floors, *found.others)
-    ]
-    table = rows_table(("score", "value", "95 % interval", "signature"), rows)
-    if not found.floors:
-        return section("Scores", table)
-    bars = {"this model": found.main.score, **{name: score.score for name, score in found.floors}}
-    chart = bar_chart(bars, title=f"{found.main.name}, beside simple methods", x_label=found.main.name)
-    return section("Scores", figure(chart, "On the same examples, none of which was trained on.") + table)
+        rows.append((score.name, f"{score.score:.4f}", between))
+    body = rows_table(("score", "value", "95 % interval"), rows)
+    if found.floors:
+        bars = {"this model": found.main.score, **{name: score.score for name, score in found.floors}}
+        chart = bar_chart(bars, title=f"{found.main.name}, beside simple methods", x_label=found.main.name)
+        counted = [(score.name, f"{score.score:.4f}", name) for name, score in (*found.floors, *found.others)]
+        body = figure(chart, "On the same examples, none of which was trained on.") + body
+        body += rows_table(("score", "value", "of a simple method"), counted)
+    signatures = rows_table(("score", "signature"), [(score.name, score.signature) for score in found.scores])
+    return section("Scores", body) + section("How they are computed", signatures)
 
 
 def learning(records: Sequence[dict[str, Any]]) -> str:
@@ -116,7 +115,7 @@ def mistakes(found: Findings) -> str:
     if not found.mistakes:
         return ""
     rows = [
-        (each.text[:LONGEST], each.right, each.said, "" if each.confidence is None else f"{each.confidence:.3f}")
+        ("" if each.confidence is None else f"{each.confidence:.3f}", each.right, each.said, each.text[:LONGEST])
         for each in found.mistakes[:SHOWN]
     ]
-    return section("The worst mistakes", rows_table(("text", "right", "said", "confidence"), rows))
+    return section("The worst mistakes", rows_table(("sure", "right", "said", "text"), rows))

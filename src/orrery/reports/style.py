@@ -25,7 +25,7 @@ pre{margin:1rem 0;padding:.75rem 1rem;background:var(--panel);overflow-x:auto;fo
 table{width:100%;border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 th,td{padding:.4rem .75rem .4rem 0;border-bottom:1px solid var(--line);text-align:left;vertical-align:top;
 overflow-wrap:anywhere}
-th{color:var(--soft);font-weight:500}
+th{color:var(--soft);font-weight:500;overflow-wrap:normal}
 td:first-child{white-space:nowrap;overflow-wrap:normal}
 """.strip()
 """Plain CSS; the figures bring their own and follow the same scheme."""
