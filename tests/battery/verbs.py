@@ -15,6 +15,8 @@ from orrery.cli.evaluate.app import tasks
 
 BASES: dict[str, list[str]] = {
     "train": ["recipe.yaml"],
+    "finetune": ["classification", "--from=classes", "--train=labelled.csv", "--val=labelled.csv", "--output=new",
+                 "--training.steps=2"],
     "generate": ["llama", "the cat", "--max-new-tokens=2"],
     "chat": ["llama", "--template=plain.jinja", "--max-new-tokens=2"],
     "score": ["llama", "the cat"],
@@ -96,7 +98,9 @@ def flags(function: Any) -> Iterator[tuple[str, bool, set[Any]]]:
             inner = inspect.get_annotations(shared[0], eval_str=True)
             yield from ((_dashed(name), True, values.kinds(one)) for name, one in inner.items())
         else:
-            name = {"named": "set", "count": "examples", "reader": "with", "everything": "all"}.get(parameter.name)
+            name = {"named": "set", "count": "examples", "reader": "with", "everything": "all", "base": "from"}.get(
+                parameter.name
+            )
             yield name or _dashed(parameter.name), parameter.kind is parameter.KEYWORD_ONLY, kind
 
 

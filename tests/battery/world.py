@@ -78,6 +78,8 @@ def write_texts(folder: Path) -> None:
     rows = [json.dumps({"text": line}) for line in TEXT.splitlines()]
     (folder / "rows.jsonl").write_text("\n".join(rows) + "\n")
     (folder / "table.csv").write_text("text,label\n" + "".join(f'"{line}",1\n' for line in TEXT.splitlines()))
+    rows_of_two = "".join(f"{line.replace(',', '')},{n % 2}\n" for n, line in enumerate(TEXT.splitlines()) if line)
+    (folder / "labelled.csv").write_text("text,label\n" + rows_of_two)
     (folder / "source.txt").write_text(TEXT)
     (folder / "target.txt").write_text(TEXT.lower())
     (folder / "talk.json").write_text(json.dumps(TALK))

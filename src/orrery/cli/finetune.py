@@ -35,7 +35,7 @@ FOUND = Columns()
 def finetune(
     task: str,
     *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    model: Annotated[str, Parameter(name="--from")],
+    base: Annotated[str, Parameter(name="--from")],
     train: str,
     val: str | None = None,
     columns: Columns = FOUND,
@@ -57,7 +57,7 @@ def finetune(
     Args:
         task: The name of the task.
         overrides: Keys of the recipe with new values, such as --training.steps 500.
-        model: The model to begin from: a run, a checkpoint, a Hugging Face folder.
+        base: The model to begin from: a run, a checkpoint, a Hugging Face folder.
         train: The data to learn from: CSV, tab-separated, JSON lines, Parquet, CoNLL-U, BIO, or a named set.
         val: The data to validate on; by default each tenth row of the training data is held back.
         columns: What is taken of the data.
@@ -75,12 +75,12 @@ def finetune(
     from orrery.training.progress import find_reporter
 
     named = {name: value for name, value in asdict(columns).items() if value is not None}
-    asked = Request(task, model, train, val, named, mode, blocks, scratch, output.name if output else None)
+    asked = Request(task, base, train, val, named, mode, blocks, scratch, output.name if output else None)
     recipe = recipe_for(asked, overrides, os.environ)
     if print_config:
         print(as_yaml(recipe), end="")
         return 0
-    folder, files = output or runs_folder() / recipe.name, [Path(each) for each in (model, train, val) if each]
+    folder, files = output or runs_folder() / recipe.name, [Path(each) for each in (base, train, val) if each]
     how: dict[str, Any] = {"seeds": seeds, "resume": resume, "overwrite": overwrite}
     done = with_seeds(task, recipe, folder, find_reporter, print, inputs=files, **how)
     return 128 + done.signal if done.signal else 0
