@@ -392,8 +392,8 @@ METHODS = (
     Break(
         "weight decay on vectors",
         "training/optimizers.py",
-        '{"params": vectors, "weight_decay": 0.0}',
-        '{"params": vectors, "weight_decay": decay}',
+        '"weight_decay": decay if matrix else 0.0',
+        '"weight_decay": decay',
     ),
     Break("Noam's warm-up", "training/schedules.py", "update * warmup**-1.5)", "update / warmup)"),
     Break(

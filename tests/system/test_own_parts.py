@@ -17,25 +17,34 @@ import pytest
 import torch
 import yaml
 
+from orrery.data.sources import SOURCES
 from orrery.errors import UsageError
 from orrery.families import load_family
+from orrery.metrics import METRICS
 from orrery.objectives import OBJECTIVES
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.saving.save import save_model
+from orrery.schema.registry import Registry
 from orrery.schema.section import Section
 
 PROGRAM = Path(__file__).parents[1] / "own_parts.py"
 LEARNED = ("model.safetensors", "objective.safetensors", "optimizer.safetensors", "spec.json")
 
+
+def _known(registry: Registry, own: str) -> str:
+    """Return what is said of a kind that there is not, given that the program has one of its own."""
+    return f"kind must be one of {', '.join(sorted({*registry.names(), own}))}"
+
+
 REFUSED = {
-    "kind must be one of causal, seq2seq, verdicts": {"objective": "{kind: verdict, head: odd}"},
+    _known(OBJECTIVES, "verdicts"): {"objective": "{kind: verdict, head: odd}"},
     "the model has no head even": {"objective.head": "even"},
     "did you mean 'near'": {"objective.nearer": "1"},
     "needs targets, and data of kind coins give ids, labels": {"objective": "causal"},
     "data.rows": {"data.rows": "0"},
-    "kind must be one of coins, pairs, shards, text": {"data": "{kind: coin}"},
+    _known(SOURCES, "coins"): {"data": "{kind: coin}"},
     "known: loss, hits": {"evaluation.best": "misses"},
-    "kind must be one of accuracy, bpb, hits, loss, perplexity": {"evaluation.metrics": "[miss]"},
+    _known(METRICS, "hits"): {"evaluation.metrics": "[miss]"},
     "model.heads.odd.labels": {"model.heads.odd.labels": "none"},
 }
 """What is said, and the keys that a command line changes."""

@@ -76,16 +76,16 @@ def test_the_old_run_goes_with_the_first_checkpoint(here: Path) -> None:
 
 
 def test_what_a_killed_training_decided_is_ended_when_the_run_is_read(here: Path) -> None:
-    shutil.copytree("old", "other")
+    shutil.copytree("old", "third")
     assert run(["train", "train.yaml", "--output", "new", "--training.steps", "3"]) == 0
-    shutil.copytree("new", succession.begin(Path("other")), dirs_exist_ok=True)
-    (here / "other" / succession.NEW / succession.REPLACES).write_text(
+    shutil.copytree("new", succession.begin(Path("third")), dirs_exist_ok=True)
+    (here / "third" / succession.NEW / succession.REPLACES).write_text(
         '{"names": ["checkpoints", "final", "config.yaml"]}'
     )
-    (here / "other" / succession.NEW).rename(here / "other" / succession.DECIDED)
-    load("other")
-    assert (here / "other/final/model.safetensors").read_bytes() == (here / "new/final/model.safetensors").read_bytes()
-    assert not list((here / "other").glob(".orrery*"))
+    (here / "third" / succession.NEW).rename(here / "third" / succession.DECIDED)
+    load("third")
+    assert (here / "third/final/model.safetensors").read_bytes() == (here / "new/final/model.safetensors").read_bytes()
+    assert not list((here / "third").glob(".orrery*"))
 
 
 def test_the_recipes_own_folder_and_inputs_inside_the_run_are_refused(here: Path) -> None:

@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter, validators
+from cyclopts import Parameter
 
+from orrery.cli.numbers import COUNT, COUNT_OR_NONE
 from orrery.settings import runs_folder
 from orrery.training.recipes import as_yaml
 
@@ -40,9 +41,9 @@ def finetune(
     val: str | None = None,
     columns: Columns = FOUND,
     mode: Literal["full", "frozen", "partial"] = "full",
-    blocks: int | None = None,
+    blocks: Annotated[int | None, COUNT_OR_NONE] = None,
     scratch: bool = False,
-    seeds: Annotated[int, Parameter(validator=validators.Number(gte=1))] = 1,
+    seeds: Annotated[int, COUNT] = 1,
     resume: bool = False,
     overwrite: bool = False,
     print_config: bool = False,
