@@ -5,8 +5,11 @@ import random
 import sys
 from pathlib import Path
 
-from countries import COUNTRIES
-
+FACTS = (
+    ("Austria", "Vienna", "German"), ("Brazil", "Brasilia", "Portuguese"), ("England", "London", "English"),
+    ("France", "Paris", "French"), ("Greece", "Athens", "Greek"), ("Italy", "Rome", "Italian"),
+    ("Japan", "Tokyo", "Japanese"), ("Norway", "Oslo", "Norwegian"), ("Sweden", "Stockholm", "Swedish"),
+)  # fmt: skip
 TOPICS = {
     "capital": ("The capital of {country} is {capital} .", "{capital} is the capital of {country} ."),
     "language": ("The language of {country} is {language} .", "People in {capital} speak {language} ."),
@@ -16,11 +19,10 @@ TOPICS = {
 def rows(count: int, seed: int) -> tuple[list[dict[str, str]], list[dict[str, list[str]]]]:
     """Return sentences with their topics, and sentences with a tag for each word."""
     rng = random.Random(seed)
-    facts = [line.split() for line in COUNTRIES.split("\n") if line]
     topics, tags = [], []
     for _ in range(count):
         topic = rng.choice(sorted(TOPICS))
-        country, capital, language = rng.choice(facts)
+        country, capital, language = rng.choice(FACTS)
         text = rng.choice(TOPICS[topic]).format(country=country, capital=capital, language=language)
         names = {country: "B-country", capital: "B-city"}
         topics.append({"text": text, "label": topic})
