@@ -85,7 +85,9 @@ def test_the_page_on_objectives_shows_each_corruption(examples):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["generating", "looking-inside", "own-parts", "pipelines", "tuning", "variants"])
+@pytest.mark.parametrize(
+    "page", ["finetuning", "generating", "looking-inside", "own-parts", "pipelines", "tuning", "variants"]
+)
 def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page):
     names, shown = _walk(examples, page, folder)
     printed = "\n".join(shown)
@@ -97,7 +99,10 @@ def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page)
     elif page == "own-parts":
         assert [record["val/exact"] > 0.9 for record in names["run"].records()[-1:]] == [True]
         assert len(re.findall(r"(\d+) of \1 checks hold", printed)) == 7
-        assert "kind must be one of causal, classification, count_error, denoising" in printed
+        assert "kind must be one of causal, classification, contrastive, count_error, denoising" in printed
+    elif page == "finetuning":
+        assert "20 texts held back: accuracy" in printed
+        assert "B-city Paris" in printed
     elif page == "pipelines":
         assert "True" in printed
         assert re.search(r"score .*\n-\d.* France\n", printed)
