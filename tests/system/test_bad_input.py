@@ -16,7 +16,7 @@ GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
     "models": spoilt.of_models,
     "places": places.cases,
 }
-PARTS, OFTEN = 8, 2
+PARTS, OFTEN = 8, 1
 """How many parts the battery falls into, and how many of them the slow tier tries; the long one tries all."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
