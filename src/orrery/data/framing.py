@@ -18,12 +18,17 @@ def fitted(
     """
     around = len(tokenizer.around([], None if second is None else []).ids)
     room = max(2 if second is not None else 1, length - around)
-    sizes = [len(first), 0 if second is None else len(second)]
-    cut = sum(sizes) > room
-    if cut:
-        shorter = min(sizes[0], sizes[1], room // 2)
-        sizes = [shorter, room - shorter] if sizes[0] <= sizes[1] else [room - shorter, shorter]
-    return tokenizer.around(first[: sizes[0]], None if second is None else second[: sizes[1]]), cut
+    sizes = (len(first), 0 if second is None else len(second))
+    kept = longest_first(*sizes, room)
+    return tokenizer.around(first[: kept[0]], None if second is None else second[: kept[1]]), kept != sizes
+
+
+def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
+    """Return how many tokens of two texts stay: the longer is cut down to the shorter, then both to a half each."""
+    if first + second <= room:
+        return first, second
+    shorter = min(first, second, room // 2)
+    return (shorter, room - shorter) if first <= second else (room - shorter, shorter)
 
 
 def cut_note(cut: int, of: int, what: str, length: int) -> list[str]:

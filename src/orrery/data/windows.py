@@ -1,6 +1,6 @@
 """A long text beside a question, read in windows that overlap."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,11 +48,23 @@ def windows_of(
     if room <= stride and len(context) > room:
         message = f"a row of {length:,} tokens has room for {max(0, room):,} of the context beside its question"
         raise UsageError(message, f"neighbouring windows share {stride:,}: raise the length or lower the stride")
-    found, begin = [], 0
+    return [
+        Window(tokenizer.around(question, context[begin:end]), offset, range(begin, end))
+        for begin, end in windows(len(context), room, min(stride, room - 1))
+    ]
+
+
+def windows(tokens: int, size: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Yield where windows of ``size`` tokens begin and end, each with so many tokens of the one before it.
+
+    Raises:
+        UsageError: the overlap fills a window.
+    """
+    if overlap >= size:
+        raise UsageError(f"windows of {size:,} tokens cannot share {overlap:,}", "choose a smaller stride")
+    start = 0
     while True:
-        piece = range(begin, min(begin + room, len(context)))
-        framed = tokenizer.around(question, context[piece.start : piece.stop])
-        found.append(Window(framed, offset, piece))
-        if piece.stop >= len(context):
-            return found
-        begin += room - stride
+        yield start, min(start + size, tokens)
+        if start + size >= tokens:
+            return
+        start += size - overlap

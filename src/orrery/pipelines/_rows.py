@@ -1,6 +1,6 @@
 """Texts as rows of ids: the special tokens around them, what is cut, windows over long texts, and padded batches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from orrery.data.framing import longest_first
 from orrery.errors import DataError, UsageError
 from orrery.language_model.model import LanguageModel
 from orrery.nn.embeddings import SegmentedEmbedding, check_ids
@@ -62,17 +63,6 @@ def whole(lm: LanguageModel, text: str, pair: str | None = None, *, truncation: 
     return row(lm, first[:keep], second[:keep_second])
 
 
-def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
-    """Return how many tokens of two texts stay: the longer is cut down to the shorter, then both to a half each."""
-    if first + second <= room:
-        return first, second
-    short = min(first, second)
-    kept = short if short > room else max(short, room - short)
-    if short + kept > room:
-        short, kept = room // 2, room // 2 + room % 2
-    return (short, kept) if first <= second else (kept, short)
-
-
 def room_of(lm: LanguageModel, *, paired: bool, length: int | None = None) -> int:
     """Return how many tokens of texts fit into rows of ``length``, by default the context, beside the special ones.
 
@@ -84,22 +74,6 @@ def room_of(lm: LanguageModel, *, paired: bool, length: int | None = None) -> in
     if room < 1:
         raise UsageError(f"rows of {size:,} tokens have no room beside the special tokens", "choose a longer row")
     return room
-
-
-def windows(tokens: int, size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Yield where windows of ``size`` tokens begin and end, each with so many tokens of the one before it.
-
-    Raises:
-        UsageError: the overlap fills a window.
-    """
-    if overlap >= size:
-        raise UsageError(f"windows of {size:,} tokens cannot share {overlap:,}", "choose a smaller stride")
-    start = 0
-    while True:
-        yield start, min(start + size, tokens)
-        if start + size >= tokens:
-            return
-        start += size - overlap
 
 
 def too_long(tokens: int, context: int, more: str = "") -> UsageError:

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from orrery.data.windows import windows
 from orrery.errors import UsageError
 from orrery.nn.heads import TokenHead
 from orrery.pipelines._heads import Scores, head_of, wide
 from orrery.pipelines._pipeline import Pipeline, PipelineSettings, field_of, refuse_other_fields, register
-from orrery.pipelines._rows import Row, ask, room_of, row, windows
+from orrery.pipelines._rows import Row, ask, room_of, row
 from orrery.pipelines._spans import FoundSpan, best_spans, ends_of
 from orrery.schema.numbers import Count, Positive
 

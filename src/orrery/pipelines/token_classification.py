@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
+from orrery.data.windows import windows
 from orrery.errors import UsageError
 from orrery.nn.heads import TokenHead
 from orrery.pipelines._entities import Entity, Grouping, Strategy, Token, without_overlaps
 from orrery.pipelines._heads import Scores, head_of, names_of, softmax, wide
 from orrery.pipelines._pipeline import Pipeline, PipelineSettings, register, text_of
-from orrery.pipelines._rows import Row, ask, room_of, row, too_long, windows
+from orrery.pipelines._rows import Row, ask, room_of, row, too_long
 from orrery.schema.numbers import Count
 from orrery.text.engine import Span
 

@@ -8,11 +8,12 @@ import pytest
 import torch
 
 import orrery
+from orrery.data.framing import longest_first
+from orrery.data.windows import windows
 from orrery.errors import ModelFileError, UsageError
 from orrery.models.decoder import Decoder
 from orrery.nn.heads import Last, Pooler, SequenceHead
 from orrery.pipelines import PIPELINES, Pipeline, PipelineSettings, Row, register
-from orrery.pipelines._rows import longest_first, windows
 from orrery.pipelines._spans import best_spans, ends_of
 from orrery.saving.own import save_own
 from tiny_models import TOKENIZER, randomised, saved, tiny
