@@ -1,12 +1,7 @@
 """The head that an objective trains, as it asks for it: the model's own, or a new one."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-from orrery.errors import UsageError
-
-if TYPE_CHECKING:
-    from orrery.models.model import ModelSpec
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -26,14 +21,3 @@ class NeededHead:
     labels: int
     names: tuple[str, ...] = ()
     problem: str = ""
-
-
-def refuse_headless(spec: "ModelSpec", name: str, objective: str) -> None:
-    """Refuse a model without the head that an objective trains.
-
-    Raises:
-        UsageError: it has none of this name.
-    """
-    if name not in spec.head_names:
-        known = ", ".join(spec.head_names) or "none"
-        raise UsageError(f"the objective {objective} trains the head {name}, the model has {known}", "name one it has")

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from orrery.objectives import NeededHead, Objective, Term, register
-from orrery.objectives._heads import refuse_headless
+from orrery.objectives import NeededHead, Term, register
+from orrery.objectives._on_head import OnHead
 from orrery.schema.numbers import Fraction
 from orrery.schema.section import Section
 
@@ -19,7 +19,7 @@ TERM = "label"
 
 
 @register
-class Classification(Objective):
+class Classification(OnHead):
     """``-w_y log p(y | x)`` in nats, summed over rows; ``p = softmax(head(x))``.
 
     The weights ``w`` are 1, or with ``balanced`` those of King and Zeng 2001, ``rows / (labels * rows of the label)``,
@@ -62,16 +62,12 @@ class Classification(Objective):
         Raises:
             UsageError: the model lacks the head.
         """
-        refuse_headless(spec, self.head, "classification")
+        super().bind(spec, tokenizer)
         if self.class_weights is not None:
             own: Any = spec
             rows = sum(self.label_counts.values())
             counts = [self.label_counts.get(name, 0) for name in own.heads[self.head].names]
             self.weights = tuple(rows / (len(counts) * count) if count else 0.0 for count in counts)
-
-    def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
-        """Return the head."""
-        return (self.head,)
 
     def counts(self, batch: "Batch") -> dict[str, int]:
         """Count the rows."""

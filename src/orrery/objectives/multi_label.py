@@ -3,22 +3,20 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from orrery.objectives import NeededHead, Objective, Term, register
-from orrery.objectives._heads import refuse_headless
+from orrery.objectives import NeededHead, Term, register
+from orrery.objectives._on_head import OnHead
 from orrery.schema.section import Section
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from orrery.models.inputs import Batch
-    from orrery.models.model import ModelSpec
-    from orrery.text.tokenizer import Tokenizer
 
 TERM = "labels"
 
 
 @register
-class MultiLabel(Objective):
+class MultiLabel(OnHead):
     """``-(y log s(z) + (1 - y) log(1 - s(z)))`` in nats, the mean over rows and labels; ``s`` is the logistic function.
 
     A batch has what the model reads, and ``labels`` [B, N] of zeros and ones.
@@ -38,18 +36,6 @@ class MultiLabel(Objective):
     def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
         """Return a head with one number for each label that occurs."""
         return NeededHead(self.head, "sequence", len(labels), tuple(labels), "multi_label_classification")
-
-    def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
-        """Refuse a model without the head.
-
-        Raises:
-            UsageError: it has none of this name.
-        """
-        refuse_headless(spec, self.head, "multi_label")
-
-    def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
-        """Return the head."""
-        return (self.head,)
 
     def counts(self, batch: "Batch") -> dict[str, int]:
         """Count the questions: rows times labels."""

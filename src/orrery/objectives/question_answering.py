@@ -3,22 +3,20 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from orrery.objectives import NeededHead, Objective, Term, register
-from orrery.objectives._heads import refuse_headless
+from orrery.objectives import NeededHead, Term, register
+from orrery.objectives._on_head import OnHead
 from orrery.schema.section import Section
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from orrery.models.inputs import Batch
-    from orrery.models.model import ModelSpec
-    from orrery.text.tokenizer import Tokenizer
 
 TERMS = ("start", "end")
 
 
 @register
-class QuestionAnswering(Objective):
+class QuestionAnswering(OnHead):
     """``-(log p(start | x) + log p(end | x)) / 2`` in nats; Devlin et al. 2019, section 4.2.
 
     Each is a softmax over the tokens of the row. A text without the answer has both at its first token. A batch has
@@ -39,18 +37,6 @@ class QuestionAnswering(Objective):
     def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
         """Return a head with two numbers for every token."""
         return NeededHead(self.head, "span", 2)
-
-    def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
-        """Refuse a model without the head.
-
-        Raises:
-            UsageError: it has none of this name.
-        """
-        refuse_headless(spec, self.head, "question_answering")
-
-    def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
-        """Return the head."""
-        return (self.head,)
 
     def counts(self, batch: "Batch") -> dict[str, int]:
         """Count the rows, once for each end."""

@@ -3,22 +3,20 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from orrery.objectives import NeededHead, Objective, Term, register
-from orrery.objectives._heads import refuse_headless
+from orrery.objectives import NeededHead, Term, register
+from orrery.objectives._on_head import OnHead
 from orrery.schema.section import Section
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from orrery.models.inputs import Batch
-    from orrery.models.model import ModelSpec
-    from orrery.text.tokenizer import Tokenizer
 
 TERM = "squared_error"
 
 
 @register
-class Regression(Objective):
+class Regression(OnHead):
     """``(y - head(x))^2``, the mean over rows. A batch has what the model reads, and ``labels`` [B], numbers."""
 
     class Settings(Section):
@@ -35,18 +33,6 @@ class Regression(Objective):
     def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
         """Return a head with one number."""
         return NeededHead(self.head, "sequence", 1, (), "regression")
-
-    def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
-        """Refuse a model without the head.
-
-        Raises:
-            UsageError: it has none of this name.
-        """
-        refuse_headless(spec, self.head, "regression")
-
-    def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
-        """Return the head."""
-        return (self.head,)
 
     def counts(self, batch: "Batch") -> dict[str, int]:
         """Count the rows."""

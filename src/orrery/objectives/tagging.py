@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from orrery.objectives import NeededHead, Objective, Term, register
-from orrery.objectives._heads import refuse_headless
+from orrery.objectives import NeededHead, Term, register
+from orrery.objectives._on_head import OnHead
 from orrery.schema.numbers import Fraction
 from orrery.schema.section import Section
 
@@ -12,14 +12,12 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from orrery.models.inputs import Batch
-    from orrery.models.model import ModelSpec
-    from orrery.text.tokenizer import Tokenizer
 
 TERM = "tag"
 
 
 @register
-class Tagging(Objective):
+class Tagging(OnHead):
     """``-log p(y_t | x)`` in nats, summed over the tokens whose target is not -100.
 
     The source puts a word's label on the word's first token; its other tokens have none. A batch has what the model
@@ -46,18 +44,6 @@ class Tagging(Objective):
     def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
         """Return a head with one label for each that occurs."""
         return NeededHead(self.head, "token", len(labels), tuple(labels))
-
-    def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
-        """Refuse a model without the head.
-
-        Raises:
-            UsageError: it has none of this name.
-        """
-        refuse_headless(spec, self.head, "tagging")
-
-    def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
-        """Return the head."""
-        return (self.head,)
 
     def counts(self, batch: "Batch") -> dict[str, int]:
         """Count the words."""
