@@ -5,6 +5,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from orrery.checkpoints.disk import machine_errors, write_text
 from orrery.finetuning import Task
 from orrery.finetuning.findings import Findings
 from orrery.finetuning.page import page
@@ -35,9 +36,9 @@ def conclude(task: type[Task], recipe: Recipe, folder: Path, say: Callable[[str]
     for line in found.lines():
         say(line)
     records = RunFolder(folder).records()
-    (folder / SCORES).write_text(found.as_json(), encoding="utf-8")
-    text = page(recipe.name, found, records, facts(recipe, lm, source, records))
-    (folder / REPORT).write_text(text, encoding="utf-8")
+    with machine_errors(folder):
+        write_text(folder / SCORES, found.as_json())
+        write_text(folder / REPORT, page(recipe.name, found, records, facts(recipe, lm, source, records)))
     say(f"scored in {perf_counter() - began:.1f} s; {folder / REPORT} shows the mistakes")
     return found
 

@@ -29,30 +29,36 @@ class EverySettings(Section):
     every: Several
 
 
-class RowsSettings(SourceSettings, ABC):
-    """Rows to learn from, and a file of their own or each n-th of them to validate on."""
+class HeldBackSettings(SourceSettings, ABC):
+    """Examples of their own to validate on, or each n-th of those to learn from."""
 
-    train: str
-    val: str | None = None
+    val: Any = None
     split: EverySettings | None = None
     invalid: Literal["error", "replace"] = "error"
     skip_bad: Count = 0
 
     @model_validator(mode="after")
-    def _one_validation(self) -> "RowsSettings":
+    def _one_validation(self) -> "HeldBackSettings":
         if self.val is not None and self.split is not None:
             raise PydanticCustomError("one_of", "val and split exclude each other")
         return self
 
     @property
+    def holds_back(self) -> bool:
+        """Whether examples for validation are named."""
+        return self.val is not None or self.split is not None
+
+
+class RowsSettings(HeldBackSettings, ABC):
+    """Rows to learn from, and a file of their own or each n-th of them to validate on."""
+
+    train: str
+    val: str | None = None
+
+    @property
     def described(self) -> str:
         """The name of the file or set."""
         return self.train
-
-    @property
-    def holds_back(self) -> bool:
-        """Whether rows for validation are named."""
-        return self.val is not None or self.split is not None
 
     @property
     def counted(self) -> tuple[str, ...]:

@@ -10,10 +10,9 @@ from orrery.data.documents import unknown_share
 from orrery.data.pair_columns import find_pair_columns, read_column_pairs, spread
 from orrery.data.records import Document, Pair
 from orrery.data.sets import is_parallel
-from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, SourceSettings, register
-from orrery.data.sources._rows import EverySettings, every_nth
+from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
+from orrery.data.sources._rows import HeldBackSettings, every_nth
 from orrery.errors import DataError
-from orrery.schema.numbers import Count
 from orrery.schema.section import Section
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class ColumnsSettings(Section):
     target: str | None = None
 
 
-class PairSettings(SourceSettings):
+class PairSettings(HeldBackSettings):
     """Which pairs: two files, a table, or a named set ("multi30k-en-de/train"), for training and for validation.
 
     ``split`` holds back each n-th pair where there are none for validation. A pair that is longer than a row is left
@@ -47,11 +46,8 @@ class PairSettings(SourceSettings):
     kind: Literal["pairs"] = "pairs"
     pairs: FilesSettings | str
     val: FilesSettings | str | None = None
-    split: EverySettings | None = None
     long: Literal["leave_out", "cut"] = "leave_out"
     columns: ColumnsSettings = Field(default_factory=ColumnsSettings)
-    invalid: Literal["error", "replace"] = "error"
-    skip_bad: Count = 0
 
     @model_validator(mode="after")
     def _columns_of_a_table(self) -> "PairSettings":
@@ -59,21 +55,10 @@ class PairSettings(SourceSettings):
             raise PydanticCustomError("columns", "columns are those of a table, and pairs are two files")
         return self
 
-    @model_validator(mode="after")
-    def _one_validation(self) -> "PairSettings":
-        if self.val is not None and self.split is not None:
-            raise PydanticCustomError("one_of", "val and split exclude each other")
-        return self
-
     @property
     def described(self) -> str:
         """The pairs in a few words."""
         return self.pairs if isinstance(self.pairs, str) else f"{self.pairs.source} and {self.pairs.target}"
-
-    @property
-    def holds_back(self) -> bool:
-        """Whether pairs for validation are named."""
-        return self.val is not None or self.split is not None
 
     @property
     def counted(self) -> tuple[str, ...]:
