@@ -9,6 +9,7 @@ import torch
 
 from orrery.cli.program import run
 from orrery.families import load_family
+from orrery.finetuning.tasks import TASKS
 from orrery.saving.save import save_model
 from orrery.text.special import framed_tokenizer
 from tiny_models import TOKENIZER, randomised
@@ -40,6 +41,16 @@ MAIN = {
     "question-answering": "exact-match",
     "embedding": "recall@1",
 }
+WRITTEN = {"summarisation": "ROUGE-L", "translation": "BLEU"}
+T5 = {
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 32,
+    "num_layers": 1,
+    "num_heads": 2,
+    "n_positions": 64,
+    "decoder_start_token_id": 0,
+}
 STEPS = ("--training.steps", "4", "--training.precision", "float32")
 
 
@@ -70,6 +81,29 @@ def test_every_task_ends_with_scores_and_a_report(tmp_path, base, task, capsys):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Scores" in page
     assert str(scores["scores"][0]["signature"]).split("|", maxsplit=1)[0] in page
+
+
+@pytest.mark.parametrize("task", WRITTEN)
+def test_what_writes_is_scored_too(tmp_path, task, capsys):
+    framed = framed_tokenizer(TOKENIZER, "t5")
+    config = {**T5, "vocab_size": framed.size, "decoder_start_token_id": framed.special("pad")}
+    model = load_family("t5").spec(config).build()
+    save_model(tmp_path / "t5", randomised(model), "t5", config, framed)
+    path = tmp_path / "pairs.jsonl"
+    lines = [json.dumps({"source": f"the cat sat on {n}", "target": f"the cat {n}"}) for n in range(20)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    out = tmp_path / "run"
+    words = ["finetune", task, "--from", str(tmp_path / "t5"), "--train", str(path), "--output", str(out), *STEPS]
+    code = run(words)
+    shown = capsys.readouterr()
+    assert code == 0, shown.err
+    assert f"2 {'texts' if task == 'summarisation' else 'pairs'} held back: {WRITTEN[task]}" in shown.out
+
+
+def test_the_tasks_are_all_that_can_be_named(base, tmp_path, capsys):
+    assert TASKS.names() == sorted(name.replace("-", "_") for name in (*ROWS, *WRITTEN))
+    assert run(["finetune", "recipe", "--from", base, "--train", rows(tmp_path, "classification")]) == 2
+    assert "there is no task called 'recipe'; known: classification, embedding" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

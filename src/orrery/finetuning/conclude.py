@@ -6,9 +6,9 @@ from time import perf_counter
 from typing import Any
 
 from orrery.checkpoints.disk import machine_errors, write_text
-from orrery.finetuning import Task
 from orrery.finetuning.findings import Findings
 from orrery.finetuning.page import page
+from orrery.finetuning.tasks import Task
 from orrery.language_model.load import load
 from orrery.training.config import Recipe
 from orrery.training.folder import RunFolder

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from orrery.data.sources import SOURCES
 from orrery.errors import UsageError
-from orrery.finetuning import TASKS, Task
+from orrery.finetuning.tasks import TASKS, Task
 from orrery.schema.registry import settings_of
 from orrery.text.tokenizer import Tokenizer
 from orrery.training.begin import Base, base_of

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orrery.errors import UsageError
-from orrery.finetuning import TASKS
 from orrery.finetuning.conclude import conclude
 from orrery.finetuning.findings import Findings, Several
+from orrery.finetuning.tasks import TASKS
 from orrery.runs.execute import execute
 from orrery.training.config import Recipe
 from orrery.training.progress import Reporter

@@ -44,11 +44,11 @@ class FromSource(Objective, ABC):
         if tokenizer is None:
             return
         allowed = {tokenizer.special(role): role for role in ("start", "end") if role in tokenizer.roles}
-        if spec.first_token not in allowed:
+        # T5 and Marian begin with the padding token, mBART with that of a language: any control token may be meant.
+        if spec.first_token not in {*allowed, *tokenizer.control}:
             known = ", ".join(f"{id} ({role})" for id, role in allowed.items())
-            message = (
-                f"the model's targets begin with token {spec.first_token}, which is no start or end of the tokenizer"
-            )
+            message = f"the model's targets begin with token {spec.first_token}, which is no start or end or other "
+            message += "control token of the tokenizer"
             raise UsageError(message, f"leave model.config.decoder_start_token_id out, or give {known}")
 
     def counts(self, batch: "Batch") -> dict[str, int]:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from orrery.finetuning._counting import MostFrequentTag, NaiveBayes, features, most_frequent
+from orrery.finetuning.tasks._counting import MostFrequentTag, NaiveBayes, features, most_frequent
 
 
 def test_the_most_frequent_value_is_found():

@@ -7,7 +7,7 @@ import pytest
 from orrery.evaluation.classification import accuracy
 from orrery.finetuning.findings import Findings, Mistake, Several
 from orrery.finetuning.page import page
-from orrery.finetuning.tagging import are_entities
+from orrery.finetuning.tasks.tagging import are_entities
 
 
 def findings(**more):

@@ -6,8 +6,8 @@ import pytest
 
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family
-from orrery.finetuning import TASKS
 from orrery.finetuning.recipe import Request, recipe_for
+from orrery.finetuning.tasks import TASKS
 from orrery.saving.save import save_model
 from orrery.text.special import framed_tokenizer
 from tiny_models import TOKENIZER, randomised, saved

@@ -80,7 +80,8 @@ def divided(settings: RowsSettings, read: Any) -> tuple[list[Any], list[Any]]:
         held_back += list(read(settings.val))
     for source, records in ((settings.train, train), (settings.val or settings.train, held_back)):
         if not records and (records is train or settings.holds_back):
-            raise DataError(f"{source}: 0 rows{'' if records is train else ' held back'}", "give a file that has some")
+            hint = "give a file that has some, or hold back fewer (data.split.every, data.val)"
+            raise DataError(f"{source}: 0 rows{' to train on' if records is train else ' held back'}", hint)
     return train, held_back
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orrery.finetuning import Task, register
+from orrery.finetuning.tasks import Task, register
 
 if TYPE_CHECKING:
     import torch
@@ -34,8 +34,8 @@ class Embedding(Task):
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
         """Return how often a text finds its own partner among all that are held back; the floor is shared words."""
         from orrery.evaluation.retrieval import recall_at, reciprocal_rank
-        from orrery.finetuning._counting import features
         from orrery.finetuning.findings import Findings, Mistake
+        from orrery.finetuning.tasks._counting import features
 
         pairs = source.held_back
         partners = list(dict.fromkeys(pair.target for pair in pairs))

@@ -4,7 +4,7 @@ from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orrery.finetuning import Task
+from orrery.finetuning.tasks import Task
 
 if TYPE_CHECKING:
     from orrery.data.records import Pair

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orrery.finetuning import Task, register
+from orrery.finetuning.tasks import Task, register
 
 if TYPE_CHECKING:
     from orrery.data.labelled import Labelled
@@ -81,7 +81,7 @@ def probabilities(
 def floors(train: "Sequence[Labelled]", rows: "Sequence[Labelled]", gold: Sequence[str]) -> list[tuple[str, Any]]:
     """Return the accuracy of the most frequent label and of words counted."""
     from orrery.evaluation.classification import accuracy
-    from orrery.finetuning._counting import NaiveBayes, most_frequent
+    from orrery.finetuning.tasks._counting import NaiveBayes, most_frequent
 
     labels = [str(row.target) for row in train]
     counting = NaiveBayes([_joined(row) for row in train], labels)

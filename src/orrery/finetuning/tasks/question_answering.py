@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orrery.finetuning import Task, register
+from orrery.finetuning.tasks import Task, register
 
 if TYPE_CHECKING:
     from orrery.finetuning.findings import Findings

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orrery.finetuning import Task, register
-from orrery.finetuning.classification import Classification, probabilities
+from orrery.finetuning.tasks import Task, register
+from orrery.finetuning.tasks.classification import Classification, probabilities
 
 if TYPE_CHECKING:
     from orrery.finetuning.findings import Findings

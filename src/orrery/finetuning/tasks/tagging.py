@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orrery.finetuning import Task, register
+from orrery.finetuning.tasks import Task, register
 
 if TYPE_CHECKING:
     from orrery.data.tagged import Tagged
@@ -38,8 +38,8 @@ class Tagging(Task):
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
         """Return accuracy over words, and entity F1 where the labels are those of entities."""
         from orrery.evaluation import classification, entities
-        from orrery.finetuning._counting import MostFrequentTag
         from orrery.finetuning.findings import Findings
+        from orrery.finetuning.tasks._counting import MostFrequentTag
 
         rows: Sequence[Tagged] = source.held_back
         gold, said = [row.tags for row in rows], predicted(lm, [row.words for row in rows], length, done)

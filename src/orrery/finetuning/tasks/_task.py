@@ -17,7 +17,7 @@ Done = Callable[[int, int], None]
 class Task(ABC):
     """A kind of labelled data that a model is fine-tuned on.
 
-    One file each, ``finetuning/NAME.py``; a program defines its own and makes it known with ``register``.
+    One file each, ``finetuning/tasks/NAME.py``; a program defines its own and makes it known with ``register``.
 
     Attributes:
         kind: its name.
@@ -64,5 +64,5 @@ class Task(ABC):
         """
 
 
-TASKS: Registry[Task] = Registry("task", "orrery.finetuning")
+TASKS: Registry[Task] = Registry("task", "orrery.finetuning.tasks")
 register = TASKS.register

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orrery.finetuning import register
-from orrery.finetuning._writing import WritesFromSource, answers, longest_target, references
+from orrery.finetuning.tasks import register
+from orrery.finetuning.tasks._writing import WritesFromSource, answers, longest_target, references
 
 if TYPE_CHECKING:
     from orrery.finetuning.findings import Findings
