@@ -107,6 +107,10 @@ class Objective(ABC):
     def counts(self, batch: "Batch") -> dict[str, int]:
         """Count what each term will sum, before any forward pass, so that micro-batches share one denominator."""
 
+    def tokens_of(self, batch: "Batch", counts: Mapping[str, int]) -> int:
+        """Return how many tokens a batch is, for speeds: the most that a term counts, since most terms count tokens."""
+        return max(counts.values())
+
     @abstractmethod
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the terms of the loss of ``model`` on a prepared batch."""

@@ -1,6 +1,7 @@
 """What the objectives that train one head share: its name, and the refusal of a model without it."""
 
 from abc import ABC
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from orrery.errors import UsageError
@@ -8,6 +9,7 @@ from orrery.objectives import Objective
 from orrery.schema.registry import label_of
 
 if TYPE_CHECKING:
+    from orrery.models.inputs import Batch
     from orrery.models.model import ModelSpec
     from orrery.text.tokenizer import Tokenizer
 
@@ -27,6 +29,10 @@ class OnHead(Objective, ABC):
             known = ", ".join(spec.head_names) or "none"
             message = f"the objective {label_of(type(self))} trains the head {self.head}, the model has {known}"
             raise UsageError(message, "name one it has")
+
+    def tokens_of(self, batch: "Batch", counts: Mapping[str, int]) -> int:
+        """Return the tokens that the model reads: the terms count rows, or words."""
+        return int(batch["real"].sum()) if "real" in batch else batch["ids"].numel()
 
     def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
         """Return the head."""

@@ -223,7 +223,7 @@ class Trainer:
             self.optimizer.step()
             self.progress.norm = norm
             self.progress.window.append(loss.loss)
-            self.progress.tokens += max(loss.counts.values())
+            self.progress.tokens += loss.tokens
         else:
             self._not_finite(loss, norm, rows_of(batch))
 

@@ -17,11 +17,12 @@ from orrery.training.precision import Precision
 
 @dataclass(frozen=True)
 class StepLoss:
-    """What a step's forward passes gave: loss, terms, counts, and rows whose loss is not finite."""
+    """What a step's forward passes gave: loss, terms, counts, tokens, and rows whose loss is not finite."""
 
     loss: float
     terms: dict[str, float]
     counts: dict[str, int]
+    tokens: int
     bad_rows: list[range]
 
 
@@ -86,7 +87,7 @@ def accumulate(
     values = total_terms(sums, counts, ranks)
     piece_losses = torch.stack(losses).tolist() if losses else []
     bad = [rows for rows, value in zip(own, piece_losses, strict=True) if not abs(value) < float("inf")]
-    return StepLoss(sum(values.values()), values, counts, bad)
+    return StepLoss(sum(values.values()), values, counts, objective.tokens_of(batch, counts), bad)
 
 
 def share(term: Term, count: int) -> Tensor:
