@@ -15,7 +15,7 @@ from orrery.cli.program import VERBS, build
 
 SOURCE = Path(orrery.__file__).parent
 FLAG = re.compile(r"(?:orrery (?P<verb>[a-z]+) )?(?P<flag>(?<![\w-])--[a-z][a-z-]*(?:\.[a-z_]+)*)")
-RECIPES = {"train", "demo", "compare"}
+RECIPES = {"train", "demo", "compare", "finetune"}
 """Verbs that take a recipe's keys as flags with a dot."""
 
 EVERYWHERE = {"--help", "--debug"}

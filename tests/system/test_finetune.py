@@ -7,7 +7,9 @@ import sys
 import pytest
 import torch
 
+import orrery
 from orrery.cli.program import run
+from orrery.errors import UsageError
 from orrery.families import load_family
 from orrery.finetuning.tasks import TASKS
 from orrery.saving.save import save_model
@@ -153,6 +155,60 @@ def test_a_killed_fine_tuning_goes_on_to_the_same_end(tmp_path, base):
     subprocess.run([*command, "--output", str(killed), "--resume"], check=True, capture_output=True)
     for name in ("final/model.safetensors", "scores.json"):
         assert (whole / name).read_bytes() == (killed / name).read_bytes()
+
+
+@pytest.mark.parametrize("task", ROWS)
+def test_stopped_and_resumed_is_the_uninterrupted_run(tmp_path, base, task):
+    words = ["finetune", task, "--from", base, "--train", rows(tmp_path, task), "--training.precision", "float32"]
+    words += ["--training.schedule.kind", "constant", "--training.schedule.warmup", "0", "--checkpoints.every", "2"]
+    words += ["--training.final", "last", *(["--objective.word_dropout", "0.3"] if task != "embedding" else [])]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run([*words, "--output", str(whole), "--training.steps", "4"]) == 0
+    assert run([*words, "--output", str(parts), "--training.steps", "2"]) == 0
+    assert run([*words, "--output", str(parts), "--training.steps", "4", "--resume"]) == 0
+    for name in ("final/model.safetensors", "scores.json"):
+        assert (whole / name).read_bytes() == (parts / name).read_bytes()
+
+
+def recipe_of(tmp_path, base, capsys, *changes):
+    words = ["finetune", "classification", "--from", base, "--train", rows(tmp_path, "classification"), *STEPS]
+    assert run([*words, "--print-config"]) == 0
+    path = tmp_path / "recipe.yaml"
+    printed = capsys.readouterr().out
+    for old, new in changes:
+        assert old in printed
+        printed = printed.replace(old, new)
+    path.write_text(printed, encoding="utf-8")
+    return str(path)
+
+
+def test_a_recipe_that_names_its_task_is_trained_and_scored(tmp_path, base, capsys):
+    path = recipe_of(tmp_path, base, capsys)
+    assert run(["finetune", path, "--output", str(tmp_path / "run"), "--training.steps", "2"]) == 0
+    assert "3 texts held back: accuracy" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="is not empty"):
+        orrery.finetune(path, output=tmp_path / "run", quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "told"),
+    [
+        (("task: classification\n", ""), [], "names no task"),
+        (("task: classification", "task: tagging"), [], "the task tagging has data of kind tagged"),
+        (("task: classification", "task: nothing"), [], "there is no task called 'nothing'"),
+        (("seed: 1337", "seed: 1337"), ["--from", "x"], "--from has no place beside it"),
+        (("seed: 1337", "seed: 1337"), ["--text", "x"], "columns have no place beside it"),
+    ],
+)
+def test_a_recipe_that_does_not_fit_is_named(tmp_path, base, capsys, change, words, told):
+    path = recipe_of(tmp_path, base, capsys, change)
+    assert run(["finetune", path, "--output", str(tmp_path / "run"), *words]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_task_without_a_model_asks_for_one(capsys):
+    assert run(["finetune", "tagging"]) == 2
+    assert "give --from MODEL --train FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ FOUND = Columns()
 def finetune(
     task: str,
     *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    base: Annotated[str, Parameter(name="--from")],
-    train: str,
+    base: Annotated[str | None, Parameter(name="--from")] = None,
+    train: str | None = None,
     val: str | None = None,
     columns: Columns = FOUND,
     mode: Literal["full", "frozen", "partial"] = "full",
@@ -49,14 +49,14 @@ def finetune(
     print_config: bool = False,
     output: Path | None = None,
 ) -> int:
-    """Fine-tune a model on a task.
+    """Fine-tune a model on a task, or train a recipe that names one, and score it.
 
     The tasks are classification (of a text or a pair), multi-label, regression, tagging, question-answering,
     summarisation, translation and embedding. What is not said is found from the data: columns by their names, labels,
     length, steps and rate; --print-config shows the recipe.
 
     Args:
-        task: The name of the task.
+        task: The name of the task, or a recipe with the key task, which says all the rest.
         overrides: Keys of the recipe with new values, such as --training.steps 500.
         base: The model to begin from: a run, a checkpoint, a Hugging Face folder.
         train: The data to learn from: CSV, tab-separated, JSON lines, Parquet, CoNLL-U, BIO, or a named set.
@@ -81,7 +81,7 @@ def finetune(
     if print_config:
         print(as_yaml(recipe), end="")
         return 0
-    folder, files = output or runs_folder() / recipe.name, [Path(each) for each in (base, train, val) if each]
+    folder, files = output or runs_folder() / recipe.name, [Path(each) for each in (task, base, train, val) if each]
     how: dict[str, Any] = {"seeds": seeds, "resume": resume, "overwrite": overwrite}
-    done = with_seeds(task, recipe, folder, find_reporter, print, inputs=files, **how)
+    done = with_seeds(recipe, folder, find_reporter, print, inputs=files, **how)
     return 128 + done.signal if done.signal else 0

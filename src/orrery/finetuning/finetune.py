@@ -16,8 +16,8 @@ from orrery.training.signals import pass_on
 
 def finetune(
     task: str,
-    model: str | Path,
-    train: str | Path,
+    model: str | Path | None = None,
+    train: str | Path | None = None,
     val: str | Path | None = None,
     *,
     columns: Mapping[str, str] | None = None,
@@ -35,7 +35,8 @@ def finetune(
 
     Args:
         task: its name: classification, multi-label, regression, tagging, question-answering, summarisation,
-            translation, embedding, or one that a program has registered.
+            translation, embedding, or one that a program has registered; or a recipe file with the key ``task``,
+            which says all the rest.
         model: where it begins: a run, a checkpoint, a Hugging Face folder.
         train: the data to learn from: a file or a named set.
         val: the data to validate on; by default each tenth row is held back.
@@ -55,12 +56,10 @@ def finetune(
         DataError: the data cannot be read.
         ModelFileError: there is no model.
     """
-    sources = [str(train), None if val is None else str(val)]
+    begin, learned, held_back = (None if each is None else str(each) for each in (model, train, val))
     folder = None if output is None else Path(output)
-    asked = Request(
-        task, str(model), str(sources[0]), sources[1], dict(columns or {}), mode, blocks, scratch,
-        None if folder is None else folder.name,
-    )  # fmt: skip
+    name = None if folder is None else folder.name
+    asked = Request(task, begin, learned, held_back, dict(columns or {}), mode, blocks, scratch, name)
     words = [f"--{key}={json.dumps(value)}" for key, value in flatten(dict(recipe or {})).items()]
     chosen = recipe_for(asked, words, os.environ)
 
@@ -68,7 +67,6 @@ def finetune(
         return Silent() if quiet else find_reporter()
 
     done = with_seeds(
-        task,
         chosen,
         folder or runs_folder() / chosen.name,
         reporter,
@@ -76,7 +74,7 @@ def finetune(
         seeds=seeds,
         resume=resume,
         overwrite=overwrite,
-        inputs=[Path(each) for each in (str(model), *sources) if each],
+        inputs=[Path(each) for each in (task, begin, learned, held_back) if each],
     )
     pass_on(done.signal)
     return done

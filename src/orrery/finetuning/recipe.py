@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from orrery.schema.registry import settings_of
 from orrery.text.tokenizer import Tokenizer
 from orrery.training.begin import Base, base_of
 from orrery.training.config import ModelSettings, Recipe
-from orrery.training.recipes import check_recipe, flatten, overridden
+from orrery.training.recipes import check_recipe, flatten, load_recipe, overridden
 
 Mode = Literal["full", "frozen", "partial"]
 
@@ -36,7 +36,7 @@ class Request:
     """What is asked of a fine-tuning.
 
     Attributes:
-        task: its name.
+        task: its name, or a recipe file whose key ``task`` names it and which says all the rest.
         model: where it begins: a run, a checkpoint, a folder.
         train: the file or named set to learn from.
         val: the file or named set to validate on; without one each tenth row is held back.
@@ -48,25 +48,34 @@ class Request:
     """
 
     task: str
-    model: str
-    train: str
+    model: str | None = None
+    train: str | None = None
     val: str | None = None
-    columns: Mapping[str, str] = ()  # type: ignore[assignment]
+    columns: Mapping[str, str] = field(default_factory=dict)
     mode: Mode = "full"
     blocks: int | None = None
     scratch: bool = False
     name: str | None = None
 
+    @property
+    def file(self) -> Path | None:
+        """The recipe file, where one is asked for."""
+        return Path(self.task) if self.task.endswith((".yaml", ".yml")) else None
+
 
 def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Recipe:
-    """Return the recipe that fits data and model, with what the environment and the flags change.
+    """Return the recipe that fits data and model, or that of a file, with what the environment and the flags change.
 
     Raises:
         UsageError: there is no such task, or the model cannot learn it.
         DataError: the data cannot be read.
         ModelFileError: there is no model.
     """
+    if asked.file is not None:
+        return _read(asked, asked.file, overrides, environment)
     task = TASKS.find(asked.task.replace("-", "_"))
+    if asked.model is None or asked.train is None:
+        raise UsageError(f"{asked.task}: from which model, with which data?", "give --from MODEL --train FILE")
     base = base_of(ModelSettings.model_validate({"from": asked.model}))
     assert base is not None
     data = task.data(asked.train, asked.val, dict(asked.columns))
@@ -78,13 +87,35 @@ def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mappi
     rows, length = measured(task, source, tokenizer, base.stored.model.spec.context)
     values = {
         "name": asked.name or f"{asked.task}-{_short(asked.train)}",
+        "task": task.kind,
         "model": model_section(asked, base, task),
         **({"tokenizer": {"file": str(_tokenizer_file(base))}} if asked.scratch else {}),
         "data": data,
-        "objective": task.objective,
+        "objective": {"kind": task.objective},
         **_training(asked, task, (rows, length, base.stored.model.spec.width), chosen, task.metrics(source)),
     }
     return check_recipe(overridden(values, overrides, environment), asked.train)
+
+
+def _read(asked: Request, file: Path, overrides: Sequence[str], environment: Mapping[str, str] | None = None) -> Recipe:
+    """Return the recipe of a file, which nothing but its own keys may change."""
+    usual = Request(asked.task)
+    for name in ("model", "train", "val", "columns", "mode", "blocks", "scratch"):
+        if getattr(asked, name) != getattr(usual, name):
+            what = {"model": "--from has", "columns": "columns have"}.get(name, f"--{name} has")
+            message = f"{file} says what is learned, {what} no place beside it"
+            raise UsageError(message, "change keys of the recipe: --data.train FILE")
+    recipe = load_recipe(file, overrides, environment)
+    if recipe.task is None:
+        raise UsageError(
+            f"{file} names no task, so nothing is known to score", "write task: and its name, or orrery train"
+        )
+    task = TASKS.find(recipe.task.replace("-", "_"))
+    found = (recipe.data.kind, getattr(recipe.objective, "kind", ""))
+    if found != (task.source, task.objective):
+        message = f"{file}: the task {task.kind} has data of kind {task.source} and the objective {task.objective}"
+        raise UsageError(f"{message}, the recipe {found[0]} and {found[1]}", "change the one or the other")
+    return recipe
 
 
 def measured(task: type[Task], source: Any, tokenizer: Tokenizer, context: int) -> tuple[int, int]:

@@ -41,7 +41,6 @@ class Finetuned:
 
 
 def with_seeds(
-    task: str,
     recipe: Recipe,
     folder: Path,
     reporter: Callable[[], Reporter],
@@ -55,8 +54,7 @@ def with_seeds(
     """Train a recipe with one seed or several, score each model, and say their mean and spread.
 
     Args:
-        task: its name.
-        recipe: what is trained; further seeds are the next numbers.
+        recipe: what is trained, with its task; further seeds are the next numbers.
         folder: of the run; of several, ``seed-N`` in it each.
         reporter: makes what shows the progress of one run.
         say: told the scores.
@@ -68,7 +66,7 @@ def with_seeds(
     Raises:
         UsageError: there is nothing held back to score on.
     """
-    kind = TASKS.find(task.replace("-", "_"))
+    kind = TASKS.find((recipe.task or "").replace("-", "_"))
     if not recipe.data.holds_back:
         raise UsageError("nothing is held back to score the model on", "give --val FILE, or leave data.split in")
     found: list[Findings] = []

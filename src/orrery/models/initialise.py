@@ -9,9 +9,12 @@ from orrery.nn.initialisation import Draw, ReadsWords, SelfInitialised
 from orrery.nn.residual import Scale
 from orrery.nn.stack import Stack
 
+STD = 0.02
+"""Of a matrix, unless a recipe says otherwise: that of GPT-2 and BERT, whose width is 768."""
+
 
 @torch.no_grad()
-def initialise(model: nn.Module, depth: int, seed: int, std: float = 0.02) -> None:
+def initialise(model: nn.Module, depth: int, seed: int, std: float = STD) -> None:
     """Draw the weights as GPT-2 does (Radford et al. 2019, 2.3), but for what a module draws in its own way.
 
     ``Draw.usual`` says how; norms keep a gain of one. Words that a mixer wants larger are so, and those too that an

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.objectives import NeededHead, Term, register
-from orrery.objectives._on_head import OnHead
+from orrery.objectives._on_head import OnHead, OnHeadSettings
 from orrery.schema.numbers import Fraction
-from orrery.schema.section import Section
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -29,7 +28,7 @@ class Classification(OnHead):
     the gradient of a batch is the same however it is split.
     """
 
-    class Settings(Section):
+    class Settings(OnHeadSettings):
         """``head`` is trained; ``class_weights: balanced`` lets each label count alike, however often it occurs."""
 
         kind: Literal["classification"] = "classification"
@@ -40,9 +39,14 @@ class Classification(OnHead):
     needs = ("ids", "labels")
 
     def __init__(
-        self, head: str = "sequence", label_smoothing: float = 0.0, class_weights: Literal["balanced"] | None = None
+        self,
+        head: str = "sequence",
+        label_smoothing: float = 0.0,
+        class_weights: Literal["balanced"] | None = None,
+        word_dropout: float = 0.0,
     ) -> None:
-        self.head, self.label_smoothing, self.class_weights = head, label_smoothing, class_weights
+        super().__init__(head, word_dropout)
+        self.label_smoothing, self.class_weights = label_smoothing, class_weights
         self.label_counts: Mapping[str, int] = {}
         self.weights: tuple[float, ...] | None = None
 

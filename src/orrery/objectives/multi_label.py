@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.objectives import NeededHead, Term, register
-from orrery.objectives._on_head import OnHead
-from orrery.schema.section import Section
+from orrery.objectives._on_head import OnHead, OnHeadSettings
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -22,7 +21,7 @@ class MultiLabel(OnHead):
     A batch has what the model reads, and ``labels`` [B, N] of zeros and ones.
     """
 
-    class Settings(Section):
+    class Settings(OnHeadSettings):
         """``head`` is trained."""
 
         kind: Literal["multi_label"] = "multi_label"
@@ -30,8 +29,8 @@ class MultiLabel(OnHead):
 
     needs = ("ids", "labels")
 
-    def __init__(self, head: str = "sequence") -> None:
-        self.head = head
+    def __init__(self, head: str = "sequence", word_dropout: float = 0.0) -> None:
+        super().__init__(head, word_dropout)
 
     def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
         """Return a head with one number for each label that occurs."""

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.objectives import NeededHead, Term, register
-from orrery.objectives._on_head import OnHead
-from orrery.schema.section import Section
+from orrery.objectives._on_head import OnHead, OnHeadSettings
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -23,7 +22,7 @@ class QuestionAnswering(OnHead):
     what the model reads, ``starts`` and ``ends`` [B].
     """
 
-    class Settings(Section):
+    class Settings(OnHeadSettings):
         """``head`` is trained."""
 
         kind: Literal["question_answering"] = "question_answering"
@@ -31,8 +30,8 @@ class QuestionAnswering(OnHead):
 
     needs = ("ids", "starts", "ends")
 
-    def __init__(self, head: str = "span") -> None:
-        self.head = head
+    def __init__(self, head: str = "span", word_dropout: float = 0.0) -> None:
+        super().__init__(head, word_dropout)
 
     def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
         """Return a head with two numbers for every token."""

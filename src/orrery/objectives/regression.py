@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.objectives import NeededHead, Term, register
-from orrery.objectives._on_head import OnHead
-from orrery.schema.section import Section
+from orrery.objectives._on_head import OnHead, OnHeadSettings
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -19,7 +18,7 @@ TERM = "squared_error"
 class Regression(OnHead):
     """``(y - head(x))^2``, the mean over rows. A batch has what the model reads, and ``labels`` [B], numbers."""
 
-    class Settings(Section):
+    class Settings(OnHeadSettings):
         """``head`` is trained."""
 
         kind: Literal["regression"] = "regression"
@@ -27,8 +26,8 @@ class Regression(OnHead):
 
     needs = ("ids", "labels")
 
-    def __init__(self, head: str = "sequence") -> None:
-        self.head = head
+    def __init__(self, head: str = "sequence", word_dropout: float = 0.0) -> None:
+        super().__init__(head, word_dropout)
 
     def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
         """Return a head with one number."""

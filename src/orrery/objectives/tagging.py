@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.objectives import NeededHead, Term, register
-from orrery.objectives._on_head import OnHead
+from orrery.objectives._on_head import OnHead, OnHeadSettings
 from orrery.schema.numbers import Fraction
-from orrery.schema.section import Section
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -24,7 +23,7 @@ class Tagging(OnHead):
     reads, and ``targets`` [B, L].
     """
 
-    class Settings(Section):
+    class Settings(OnHeadSettings):
         """``head`` is trained."""
 
         kind: Literal["tagging"] = "tagging"
@@ -33,8 +32,9 @@ class Tagging(OnHead):
 
     needs = ("ids", "targets")
 
-    def __init__(self, head: str = "token", label_smoothing: float = 0.0) -> None:
-        self.head, self.label_smoothing = head, label_smoothing
+    def __init__(self, head: str = "token", label_smoothing: float = 0.0, word_dropout: float = 0.0) -> None:
+        super().__init__(head, word_dropout)
+        self.label_smoothing = label_smoothing
 
     @classmethod
     def measured(cls, settings: Any) -> tuple[Mapping[str, Any], ...]:

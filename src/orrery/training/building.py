@@ -10,7 +10,7 @@ from orrery.errors import DataError, UsageError
 from orrery.families import load_family, spec_of
 from orrery.models.dropout import pattern_dropout, with_dropout
 from orrery.models.heads import HeadSettings
-from orrery.models.initialise import initialise
+from orrery.models.initialise import STD, initialise
 from orrery.models.kernel_choice import default_kernel, keeps_pattern
 from orrery.models.limits import check_memory, check_numbers
 from orrery.models.model import Model, ModelSpec
@@ -166,7 +166,7 @@ def prepared(
     Fresh weights depend on the seed alone; over them come word vectors, or the weights of the base but those whose
     names begin with one of ``anew``; then an adapter, beside which ``heads`` learn.
     """
-    initialise(model, len(model.stack.blocks), derive_seed(recipe.seed, "weights"))
+    initialise(model, len(model.stack.blocks), derive_seed(recipe.seed, "weights"), deviation(recipe.model))
     if recipe.model.embeddings is not None:
         if tokenizer is None:
             raise UsageError("model.embeddings are vectors of words, and the data are none", "leave it out")
@@ -183,6 +183,19 @@ def prepared(
     device = find_device(recipe.training.device)
     model.kernel = training_kernel(model.spec, device)
     return model, notes
+
+
+def deviation(settings: ModelSettings) -> float:
+    """Return the standard deviation of new matrices: ``model.config.initializer_range``, in Hugging Face's name.
+
+    Raises:
+        UsageError: it is no number above 0.
+    """
+    found = settings.config.get("initializer_range", STD)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < float("inf"):
+        message = f"model.config.initializer_range is {found!r}"
+        raise UsageError(message, "give a number above 0, such as 0.02; narrower models learn faster with more")
+    return float(found)
 
 
 def training_kernel(spec: ModelSpec, device: str) -> Kernel:

@@ -306,9 +306,10 @@ def _causal() -> Section:
 
 
 class Recipe(Section):
-    """One run, from data to a trained model."""
+    """One run, from data to a trained model; ``task`` names what ``orrery finetune`` scores it in at the end."""
 
     name: RunName
+    task: str | None = None
     seed: Seed = 1337
     model: ModelSettings
     tokenizer: TokenizerSettings | None = None

@@ -26,6 +26,7 @@ FREE_ON_RESUME = (
     "logging.",
     "expect",
     "name",
+    "task",
     "model.from",
 )
 

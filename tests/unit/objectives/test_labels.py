@@ -1,13 +1,16 @@
 """Objectives over labels: the loss of transformers' classes, whatever the padding and the split of a batch."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from objectives_toy import generator, text_rows, tokenizer_of
 from orrery.errors import UsageError
 from orrery.families import answering, load_family
 from orrery.objectives import OBJECTIVES, NeededHead
+from orrery.text.word_starts import word_starts
 from orrery.training.distributed import Alone
 from orrery.training.precision import Precision
 from orrery.training.step import accumulate
@@ -162,3 +165,29 @@ def test_the_head_is_found_from_the_labels(name):
     found = needed(OBJECTIVES.find(name)())
     assert isinstance(found, NeededHead)
     assert (found.labels, found.problem) == (CASES[name][2], CASES[name][1])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_word_dropout_hides_whole_words_in_training_alone(name):
+    tokenizer = tokenizer_of("bert")
+    objective = OBJECTIVES.find(name)(word_dropout=0.5)
+    objective.bind(SimpleNamespace(head_names=(objective.head,)), tokenizer)
+    batch = batch_of(name) | {"ids": text_rows(tokenizer, ROWS, LENGTH, 3)}
+    hidden = objective.prepare(batch, generator())
+    mask = tokenizer.special("mask")
+    changed = hidden["ids"] != batch["ids"]
+    assert changed.any()
+    assert (hidden["ids"][changed] == mask).all()
+    assert not changed[~batch["real"]].any()
+    begins = torch.tensor(word_starts(tokenizer))[batch["ids"]]
+    inside = ~begins[:, 1:] & batch["real"][:, 1:]
+    assert (changed[:, 1:] == changed[:, :-1])[inside].all(), "a word is hidden whole or not at all"
+    assert all(torch.equal(hidden[key], batch[key]) for key in batch if key != "ids")
+    assert objective.evaluated().prepare(batch, generator()) is batch
+
+
+def test_word_dropout_needs_a_mask_token():
+    _, model, _ = built("classification")
+    dropping = OBJECTIVES.find("classification")(word_dropout=0.1)
+    with pytest.raises(UsageError, match="classification with word_dropout needs a mask token"):
+        dropping.bind(model.spec, None)

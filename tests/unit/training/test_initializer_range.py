@@ -1,0 +1,37 @@
+"""How wide new weights are drawn: GPT-2's deviation, or what the configuration says."""
+
+import pytest
+
+from orrery.errors import UsageError
+from orrery.training.assemble import assemble
+from orrery.training.recipes import check_recipe
+from tiny_models import TEXT
+
+
+def model(tmp_path, **config):
+    (tmp_path / "notes.txt").write_text(TEXT * 20, encoding="utf-8")
+    shape = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    values = {
+        "name": "wide",
+        "model": {"family": "llama", "config": {**shape, "max_position_embeddings": 16, **config}},
+        "tokenizer": {"kind": "byte_bpe", "vocabulary": 280},
+        "data": {"train": str(tmp_path / "notes.txt"), "split": {"tail": 0.2}},
+        "batches": {"length": 16, "size": 2},
+        "training": {"steps": 3, "optimizer": {"rate": 0.01}},
+    }
+    return assemble(check_recipe(values, "a test")).parts.model
+
+
+@pytest.mark.parametrize(("config", "std"), [({}, 0.02), ({"initializer_range": 0.1}, 0.1)])
+def test_matrices_are_as_wide_as_asked(tmp_path, config, std):
+    weights = dict(model(tmp_path, **config).named_parameters())
+    gate = next(weight for name, weight in weights.items() if name.endswith("gate.weight"))
+    down = next(weight for name, weight in weights.items() if name.endswith("down.weight"))
+    assert gate.std().item() == pytest.approx(std, rel=0.05)
+    assert down.std().item() == pytest.approx(std / 2, rel=0.05), "what adds to the stream is drawn for its depth"
+
+
+@pytest.mark.parametrize("value", [0, -0.02, True, "wide", None, float("nan"), float("inf")])
+def test_what_is_no_deviation_is_refused(tmp_path, value):
+    with pytest.raises(UsageError, match=r"model\.config\.initializer_range is"):
+        model(tmp_path, initializer_range=value)
