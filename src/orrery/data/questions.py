@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orrery.data.corpora import locate, read_placed_rows
+from orrery.data.corpora import is_made, locate, read_placed_rows
 from orrery.data.files import Invalid, bad_record, open_text
 from orrery.data.readers.columns import text_of
 from orrery.errors import DataError
@@ -45,7 +45,7 @@ def read_questions(source: str | Path, *, invalid: Invalid = "error", skip_bad: 
     Raises:
         DataError: a column is not there, or an answer does not stand where it is said to; its place is named.
     """
-    _, files, _ = locate(source)
+    files = [] if is_made(source) else locate(source)[1]
     left = skip_bad
     for where, row in _rows(source, files, invalid, skip_bad):
         try:

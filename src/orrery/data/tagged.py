@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orrery.data.corpora import locate, read_placed_rows, read_sentences
+from orrery.data.corpora import is_made, locate, read_placed_rows, read_sentences
 from orrery.data.files import Invalid, bad_record
 from orrery.data.formats import SENTENCES, format_of
 from orrery.data.records import Sentence
@@ -50,8 +50,7 @@ def read_tagged(
     Raises:
         DataError: a file without the layer or the columns, or words and labels of different number.
     """
-    _, files, _ = locate(source)
-    if any(format_of(file) in SENTENCES for file in files):
+    if is_made(source) or any(format_of(file) in SENTENCES for file in locate(source)[1]):
         for sentence in read_sentences(source, invalid=invalid, skip_bad=skip_bad):
             yield _of_sentence(str(source), sentence, layer)
         return

@@ -108,8 +108,8 @@ class Objective(ABC):
         """Count what each term will sum, before any forward pass, so that micro-batches share one denominator."""
 
     def tokens_of(self, batch: "Batch", counts: Mapping[str, int]) -> int:
-        """Return how many tokens a batch is, for speeds: the most that a term counts, since most terms count tokens."""
-        return max(counts.values())
+        """Return how many tokens a prepared batch is, for speeds: those that are read, or those that a term counts."""
+        return max(int(batch["real"].sum()) if "real" in batch else 0, *counts.values())
 
     @abstractmethod
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:

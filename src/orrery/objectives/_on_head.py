@@ -1,7 +1,6 @@
 """What the objectives that train one head share: its name, the refusal of a model without it, and word dropout."""
 
 from abc import ABC
-from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -63,10 +62,6 @@ class OnHead(Objective, ABC):
         plain = copy(self)
         plain.word_dropout = 0.0
         return plain
-
-    def tokens_of(self, batch: "Batch", counts: Mapping[str, int]) -> int:
-        """Return the tokens that the model reads: the terms count rows, or words."""
-        return int(batch["real"].sum()) if "real" in batch else batch["ids"].numel()
 
     def heads(self, spec: "ModelSpec") -> tuple[str, ...]:
         """Return the head."""

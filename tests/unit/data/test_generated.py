@@ -26,8 +26,9 @@ from orrery.data.generated.python_tokens import lines_of
 from orrery.data.labelled import find_columns
 from orrery.data.large_text import Reading, read_texts
 from orrery.data.overview import overview
+from orrery.data.sources import SOURCES
 from orrery.errors import DataError
-from orrery.schema.registry import name_of
+from orrery.schema.registry import name_of, settings_of
 
 NAMES = [
     "docstring-modules",
@@ -324,3 +325,25 @@ def test_the_questions_about_real_countries(data_set):
         "N'Djamena",
         "Santo Domingo",
     )
+
+
+READERS = {
+    "docstring-modules": "labelled",
+    "docstring-summaries": "pairs",
+    "factbook-questions": "questions",
+    "python-tokens": "tagged",
+    "unicode-characters": "pairs",
+    "unicode-names": "pairs",
+}
+"""The kind of data that each set is read as to train on it."""
+
+
+@pytest.mark.parametrize("name", generated.names())
+def test_every_set_is_read_to_train_on(name, data_set):
+    if name == "factbook-questions":
+        data_set("factbook")
+    kind = SOURCES.find(READERS[name])
+    named = "pairs" if READERS[name] == "pairs" else "train"
+    values = {"kind": READERS[name], named: f"{name}/train", "val": f"{name}/val"}
+    source = kind.read(settings_of(kind).model_validate(values))
+    assert len(source.train) > len(source.held_back) > 100

@@ -191,3 +191,11 @@ def test_word_dropout_needs_a_mask_token():
     dropping = OBJECTIVES.find("classification")(word_dropout=0.1)
     with pytest.raises(UsageError, match="classification with word_dropout needs a mask token"):
         dropping.bind(model.spec, None)
+
+
+def test_speeds_count_tokens_and_not_rows():
+    objective, _, _ = built("classification")
+    batch = batch_of("classification")
+    assert objective.tokens_of(batch, objective.counts(batch)) == int(batch["real"].sum()) > ROWS
+    without = {"ids": batch["ids"], "labels": batch["labels"]}
+    assert objective.tokens_of(without, objective.counts(without)) == ROWS
