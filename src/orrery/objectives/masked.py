@@ -1,5 +1,6 @@
 """Masked language modelling: hidden tokens from those on both sides."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.objectives import Objective, Term, register
@@ -67,6 +68,10 @@ class MaskedLanguageModel(Objective):
         from orrery.nn.cross_entropy import IGNORED
 
         return {TERM: int((batch["targets"] != IGNORED).sum())}
+
+    def tokens_of(self, batch: "Batch", counts: Mapping[str, int]) -> int:
+        """Return the tokens that are read: of rows without padding all."""
+        return super().tokens_of(batch, counts) if "real" in batch else batch["ids"].numel()
 
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the summed cross entropy of the chosen tokens."""

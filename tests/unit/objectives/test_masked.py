@@ -154,3 +154,13 @@ def test_ids_beyond_the_vocabulary_are_refused_before_they_are_looked_up():
     objective = bound("masked", model, BERT)
     with pytest.raises(UsageError, match="the data source has ids"):
         finished_batch(objective, {"ids": torch.full((2, 3), BERT.size)}, generator(), model.spec.inputs)
+
+
+def test_speeds_count_what_is_read_and_not_what_is_chosen():
+    objective = bound("masked", tiny("bert", BERT), BERT)
+    ids = text_rows(BERT, 4, 20)
+    whole = objective.prepare({"ids": ids}, generator())
+    assert objective.tokens_of(whole, objective.counts(whole)) == ids.numel()
+    real = torch.arange(20) < torch.tensor([20, 11, 7, 16])[:, None]
+    padded = objective.prepare({"ids": ids, "real": real}, generator())
+    assert objective.tokens_of(padded, objective.counts(padded)) == int(real.sum())
