@@ -141,6 +141,19 @@ def test_what_is_written_here_gives_our_logits_in_peft(base, tmp_path):
     assert files[0] == files[1]
 
 
+def test_merged_is_applied_and_is_pefts_in_single_precision(base, tmp_path):
+    written_by_peft(base, tmp_path / "adapter")
+    stored = read(base)
+    stored.model.float()
+    load_adapter(stored, tmp_path / "adapter")
+    theirs = peft.PeftModel.from_pretrained(theirs_of(base, torch.float32), tmp_path / "adapter").float().eval()
+    expected, applied = both(theirs, stored.model)
+    merged = both(theirs, merge(stored.model))[1]
+    assert applied.dtype == expected.dtype == torch.float32
+    assert apart(merged, applied) < 1e-5
+    assert apart(applied, expected) < 1e-5
+
+
 # The details, on one family each ------------------------------------------------------------------------------------
 
 
