@@ -16,7 +16,9 @@ from orrery.training.folder import RunFolder
 REPORT, SCORES = "report.html", "scores.json"
 
 
-def conclude(task: type[Task], recipe: Recipe, folder: Path, say: Callable[[str], None]) -> Findings:
+def conclude(
+    task: type[Task], recipe: Recipe, folder: Path, say: Callable[[str], None], trained: float | None = None
+) -> Findings:
     """Score the model of a finished run on the examples held back, and write the report beside it.
 
     Args:
@@ -24,6 +26,7 @@ def conclude(task: type[Task], recipe: Recipe, folder: Path, say: Callable[[str]
         recipe: of the run.
         folder: of the run; ``report.html`` and ``scores.json`` are written into it.
         say: told the scores and where the report is.
+        trained: seconds that the run took, where all of it is known.
 
     Raises:
         DataError: the data cannot be read any more.
@@ -33,6 +36,8 @@ def conclude(task: type[Task], recipe: Recipe, folder: Path, say: Callable[[str]
     source = recipe.source_class.read(recipe.data)
     lm = load(folder, device=recipe.training.device, say=lambda line: None)
     found = task.findings(lm, source, recipe.batches.length)
+    took = "" if trained is None else f" in {trained / 60:.1f} minutes"
+    say(f"{held_back(recipe)}, seed {recipe.seed}, {recipe.training.steps:,} steps{took}")
     for line in found.lines():
         say(line)
     records = RunFolder(folder).records()
@@ -43,15 +48,21 @@ def conclude(task: type[Task], recipe: Recipe, folder: Path, say: Callable[[str]
     return found
 
 
+def held_back(recipe: Recipe) -> str:
+    """Say what the model is scored on."""
+    every = getattr(getattr(recipe.data, "split", None), "every", None)
+    rows = f"one row in {every} of" if every else "rows of"
+    return getattr(recipe.data, "val", None) or f"{rows} {recipe.data.described}"
+
+
 def facts(recipe: Recipe, lm: Any, source: Any, records: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """Return what the run was: data, model, steps, seed."""
     parameters = sum(parameter.numel() for parameter in lm.model.parameters())
     steps = records[-1]["step"] if records else 0
     begun = recipe.model.begin or "fresh weights"
-    held_back = getattr(recipe.data, "val", None) or "rows of the training data"
     return [
         ("training data", f"{recipe.data.described}, {len(source.train):,} examples"),
-        ("held back", f"{held_back}, {len(source.held_back):,} examples"),
+        ("held back", f"{held_back(recipe)}, {len(source.held_back):,} examples"),
         ("begun from", str(begun)),
         ("parameters", f"{parameters:,}"),
         ("objective", str(getattr(recipe.objective, "kind", ""))),

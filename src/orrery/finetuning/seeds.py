@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from orrery.errors import UsageError
@@ -75,10 +76,11 @@ def with_seeds(
     for number in range(seeds):
         one = recipe.model_copy(update={"seed": recipe.seed + number})
         place = folder if seeds == 1 else folder / f"seed-{one.seed}"
+        began = perf_counter()
         outcome = execute(one, place, reporter(), resume=resume, overwrite=overwrite, inputs=files)
         if outcome.signal:
             return Finetuned(folder, tuple(found), outcome.signal, tuple(places))
-        found.append(conclude(kind, one, place, say))
+        found.append(conclude(kind, one, place, say, None if resume else perf_counter() - began))
         places.append(place)
     if seeds > 1:
         numbers = [recipe.seed + number for number in range(seeds)]
