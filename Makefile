@@ -23,9 +23,13 @@ EXAMPLES ?= 20
 PYTEST = OMP_NUM_THREADS=1 ORRERY_TEST_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q
 tier = $(PYTEST) $(1) || test $$? -eq 5
 tier_in = $(if $(wildcard $(1)),$(call tier,$(2) $(1)))
-# Compiled graphs hold no runtime type checks, so what compiles runs in a process without them.
+# Types are checked at run time in the tests of single parts and of the program. Compiled graphs hold no such checks,
+# and comparisons of numbers would take twice as long with them.
 UNTYPED := export JAXTYPING_DISABLE=1;
-TYPED := tests --ignore=tests/compile
+NUMBERS := $(wildcard tests/parity tests/gradients tests/learning)
+PROPERTIES := tests/properties
+TYPED = tests --ignore=tests/compile $(NUMBERS:%=--ignore=%)
+FAST = $(TYPED) $(if $(PROPERTIES),,--ignore=tests/properties)
 
 .PHONY: help demo test quick test-slow test-long mutants checks docs clean
 .DEFAULT_GOAL := help
@@ -49,21 +53,24 @@ quick: $(TEST)
 	$(call tier,-n $(WORKERS) -m "not slow and not long and not alone" $(wildcard tests/unit tests/architecture tests/properties))
 
 test: $(TEST)
-	$(call tier,-n $(WORKERS) -m "not slow and not long and not alone" $(TYPED))
-	$(call tier,-m "not slow and not long and alone" $(TYPED))
+	$(call tier,-n $(WORKERS) -m "not slow and not long and not alone" $(FAST))
+	$(UNTYPED) $(call tier,-n $(WORKERS) -m "not slow and not long and not alone" $(NUMBERS))
+	$(call tier,-m "not slow and not long and alone" tests --ignore=tests/compile)
 	$(UNTYPED) $(call tier_in,tests/compile,-m "not slow")
 
 test-slow: EXAMPLES := 60
 test-slow: $(TEST)
 	$(call tier,-n $(WORKERS) -m "slow and not long and not alone" $(TYPED))
-	$(call tier,-m "slow and not long and alone" $(TYPED))
+	$(UNTYPED) $(call tier,-n $(WORKERS) -m "slow and not long and not alone" $(NUMBERS))
+	$(call tier,-m "slow and not long and alone" tests --ignore=tests/compile)
 	$(UNTYPED) $(call tier_in,tests/compile,-m slow)
 	$(call tier_in,tests/properties,-n $(WORKERS) -m "not slow and not long and not alone")
 
 test-long: EXAMPLES := 200
 test-long: $(TEST)
 	$(call tier,-n $(WORKERS) -m "long and not alone" $(TYPED))
-	$(call tier,-m "long and alone" $(TYPED))
+	$(UNTYPED) $(call tier,-n $(WORKERS) -m "long and not alone" $(NUMBERS))
+	$(call tier,-m "long and alone" tests --ignore=tests/compile)
 	$(call tier_in,tests/properties,-n $(WORKERS) -m "not slow and not alone")
 
 mutants: $(TEST)

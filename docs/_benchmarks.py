@@ -109,9 +109,29 @@ def packed_rows(found: dict[str, Any]) -> str:
     return table(("", *(f"{length:,} tokens" for length in lengths)), rows)
 
 
+def finetuning(found: dict[str, Any]) -> str:
+    """Return a row for each contender: steps a second, what ours are to them, and the padding."""
+    rows = []
+    for task in ("bert on sst2", "t5 on multi30k"):
+        for name, rate in found[task]["steps per second"].items():
+            ratio = found[task]["ratios"].get(f"orrery / {name}")
+            padding = f"{found[task]['padding'][name]:.1%}"
+            rows.append((task, name, f"{rate:.1f}", "" if ratio is None else f"{ratio:.2f}", padding))
+    return table(("", "contender", "steps/s", "orrery / it", "padding"), rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     function.__name__: function
-    for function in (training, tokenizer_speed, word2vec, memory, sentencepiece_speed, trace_memory, packed_rows)
+    for function in (
+        training,
+        tokenizer_speed,
+        word2vec,
+        memory,
+        sentencepiece_speed,
+        trace_memory,
+        packed_rows,
+        finetuning,
+    )
 }
 
 

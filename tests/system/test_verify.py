@@ -9,14 +9,8 @@ import sys
 import pytest
 
 from orrery.cli.program import run
-from orrery.families import names
 from orrery.laws import cache, registry
 from orrery.laws.evidence import Evidence
-
-
-@pytest.mark.parametrize("family", names())
-def test_every_family_keeps_every_law(family):
-    assert [evidence for evidence in registry.verify(family).checks if not evidence.passed] == []
 
 
 def test_everything_passes_and_the_evidence_has_its_shape(tmp_path, capsys, monkeypatch):
