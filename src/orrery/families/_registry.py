@@ -29,11 +29,13 @@ class Family(Protocol):
             where it does not tell enough, which values the key may have (``families/_keys.py``).
         TINY: a configuration of a few thousand parameters, on which the laws and the documentation run.
 
-    Three more are optional, and read with ``current_names``, ``model_type`` and ``library_of``:
+    Four more are optional, and read with ``current_names``, ``initial_stds``, ``model_type`` and ``library_of``:
 
     - ``LEGACY_NAMES``: what earlier files call their tensors, or a function from a configuration to it: a mapping
       from a regular expression, searched in the name, to what takes its place, or to ``None`` for a tensor that no
       forward pass reads (a buffer; a head that the configuration does not name). They are applied in their order.
+    - ``INITIAL_STD``: a function from a configuration to the deviations of new matrices, where the family draws them
+      otherwise than GPT-2: a mapping from a regular expression, searched in the path of a module, to a number.
     - ``MODEL_TYPE``: the family's name in ``config.json``, where no file of Python may be called so.
     - ``LIBRARY``: who reads its files, where it is not transformers.
     """
@@ -102,6 +104,12 @@ def _current(name: str, old: Mapping[str, str | None]) -> str | None:
 def defaults_of(family: Family) -> dict[str, Any]:
     """Return what an absent key of ``config.json`` means, for every key that the family uses."""
     return plain(family.DEFAULTS)
+
+
+def initial_stds(family: Family, config: Mapping[str, Any]) -> Mapping[str, float]:
+    """Return how a family draws new matrices, by a regular expression over paths; nothing where as GPT-2 does."""
+    found: Callable[[Mapping[str, Any]], Mapping[str, float]] | None = getattr(family, "INITIAL_STD", None)
+    return {} if found is None else found(config)
 
 
 def model_type(name: str) -> str:

@@ -33,9 +33,18 @@ TINY = {**t5.TINY, "num_layers": 2, "num_decoder_layers": 2}
 
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
+    return t5.assemble(_config(config))
+
+
+def _config(config: Mapping[str, Any]) -> Config:
     fixed = {**t5.FIXED, "scale_decoder_outputs": False}
     config = t5.settled(config, DEFAULTS["feed_forward_proj"])
-    return t5.assemble(Config("mt5", config, DEFAULTS, fixed=fixed, ignored=t5.IGNORED, aliases=t5.ALIASES))
+    return Config("mt5", config, DEFAULTS, fixed=fixed, ignored=t5.IGNORED, aliases=t5.ALIASES)
+
+
+def INITIAL_STD(config: Mapping[str, Any]) -> Mapping[str, float]:  # noqa: N802 - how a family draws new matrices
+    """Return what new matrices are drawn with, which is as T5's."""
+    return t5.drawn(_config(config), config.get(t5.FACTOR, 1.0))
 
 
 def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the name of a family's rules

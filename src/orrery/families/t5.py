@@ -58,8 +58,10 @@ TINY = {
     "vocab_size": 61, "d_model": 24, "d_kv": 6, "d_ff": 40, "num_layers": 2, "num_decoder_layers": 3, "num_heads": 3,
     "relative_attention_num_buckets": 8, "relative_attention_max_distance": 12,
 }  # fmt: skip
+FACTOR = "initializer_factor"
+"""Of all deviations of new matrices; no forward pass reads it."""
 FIXED = {"is_decoder": False, "is_encoder_decoder": True}
-IGNORED = ("classifier_dropout", "initializer_factor")
+IGNORED = ("classifier_dropout", FACTOR)
 ALIASES = {
     "hidden_size": "d_model",
     "num_attention_heads": "num_heads",
@@ -70,10 +72,41 @@ ALIASES = {
 
 def spec(config: Mapping[str, Any]) -> EncoderDecoder.Spec:
     """Return the architecture that a ``config.json`` describes."""
+    return assemble(_config(config))
+
+
+def _config(config: Mapping[str, Any]) -> Config:
     config = settled(config, DEFAULTS["feed_forward_proj"])
     # v1.1 unties the head and drops its scale; newer files tell the two apart.
     config = {"scale_decoder_outputs": config.get("tie_word_embeddings") is not False, **config}
-    return assemble(Config("t5", config, DEFAULTS, fixed=FIXED, ignored=IGNORED, aliases=ALIASES))
+    return Config("t5", config, DEFAULTS, fixed=FIXED, ignored=IGNORED, aliases=ALIASES)
+
+
+def INITIAL_STD(config: Mapping[str, Any]) -> Mapping[str, float]:  # noqa: N802 - how a family draws new matrices
+    """Return what new matrices are drawn with."""
+    return drawn(_config(config), config.get(FACTOR, 1.0))
+
+
+def drawn(c: Config, factor: float) -> Mapping[str, float]:
+    """Return T5's deviations: ``1 / sqrt(inputs)``, for words 1, for queries less; all times ``initializer_factor``.
+
+    Its attention does not divide by ``sqrt(d_kv)``, so its queries are drawn that much narrower; its tied head divides
+    by ``sqrt(d_model)``, so its words are not. As in the code of Raffel et al. 2020. Differs from transformers: a head
+    that scales nothing (v1.1, mT5) is drawn with ``1 / sqrt(d_model)``, as in t5x, where transformers has 1, and with
+    it logits ``sqrt(d_model)`` times as wide.
+    """
+    width, inner = c["d_model"], c["num_heads"] * c["d_kv"]
+    tied, scaled = c["tie_word_embeddings"], c["scale_decoder_outputs"]
+    words = 1.0 if scaled or not tied else width**-0.5
+    found = {
+        r"\bembed\.token$": words,
+        r"\bvocabulary$": words if tied else width**-0.5,
+        r"\bq$": (width * c["d_kv"]) ** -0.5,
+        r"\bbranch\.out$": inner**-0.5,
+        r"\bdown$": c["d_ff"] ** -0.5,
+        r"\b(k|v|up|gate|relative\.table)$": width**-0.5,
+    }
+    return {pattern: factor * deviation for pattern, deviation in found.items()}
 
 
 def assemble(c: Config) -> EncoderDecoder.Spec:

@@ -1,5 +1,8 @@
 """Initial weights: one seed for a whole model, whose parts draw their own."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import torch
 from torch import nn
 
@@ -14,13 +17,20 @@ STD = 0.02
 
 
 @torch.no_grad()
-def initialise(model: nn.Module, depth: int, seed: int, std: float = STD) -> None:
+def initialise(
+    model: nn.Module,
+    depth: int,
+    seed: int,
+    std: float = STD,
+    named: Mapping[str, float] = MappingProxyType({}),
+) -> None:
     """Draw the weights as GPT-2 does (Radford et al. 2019, 2.3), but for what a module draws in its own way.
 
     ``Draw.usual`` says how; norms keep a gain of one. Words that a mixer wants larger are so, and those too that an
-    encoder-decoder scales before it adds positions.
+    encoder-decoder scales before it adds positions. ``named`` has the deviations of matrices that a family draws
+    otherwise, by a regular expression that is searched in the path of their module.
     """
-    draw = Draw(torch.Generator().manual_seed(seed), std, depth, _wanted(model) | _scaled(model))
+    draw = Draw(torch.Generator().manual_seed(seed), std, depth, _wanted(model) | _scaled(model), named)
     drawn: set[int] = set()
     for name, module in model.named_modules():
         if id(module) in drawn:

@@ -1,7 +1,8 @@
 """How new weights are drawn: the usual way, and the call that a module answers which has a way of its own."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -20,12 +21,14 @@ class Draw:
         std: the deviation of a matrix.
         depth: the number of blocks.
         tables: deviations of embeddings, by the identity of their weights, where they are others.
+        named: deviations by a regular expression that is searched in a module's path; the first that is found counts.
     """
 
     rng: torch.Generator
     std: float
     depth: int
     tables: Mapping[int, float]
+    named: Mapping[str, float] = field(default_factory=dict)
 
     def usual(self, module: nn.Module, name: str) -> None:
         """Draw what a single module of torch holds itself, as GPT-2 does; anything else is left as it was built.
@@ -35,14 +38,20 @@ class Draw:
         ``1 / sqrt(D)``, as in torch. ``name`` is the module's path.
         """
         if isinstance(module, nn.Linear | nn.Embedding | nn.Conv1d):
-            inward = name.rpartition(".")[2] in _INTO_THE_STREAM
-            deviation = self.std / (2 * self.depth) ** 0.5 if inward else self.std
-            self.normal(module.weight, self.tables.get(id(module.weight), deviation))
+            self.normal(module.weight, self.tables.get(id(module.weight), self._deviation(name)))
         if isinstance(module, nn.Linear | nn.Conv1d) and module.bias is not None:
             module.bias.zero_()
         if isinstance(module, nn.RNNBase):
             for parameter in module.parameters():
                 self.uniform(parameter, module.hidden_size**-0.5)
+
+    def _deviation(self, name: str) -> float:
+        """Return the deviation of the matrix of a module."""
+        for pattern, deviation in self.named.items():
+            if re.search(pattern, name):
+                return deviation
+        inward = name.rpartition(".")[2] in _INTO_THE_STREAM
+        return self.std / (2 * self.depth) ** 0.5 if inward else self.std
 
     def normal(self, parameter: Tensor, deviation: float) -> None:
         """Draw from a normal distribution around zero."""

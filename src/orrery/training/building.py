@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from orrery.checkpoints.json_file import read_json
+from orrery.data.corpora import read_corpus
 from orrery.data.seeds import derive_seed
 from orrery.errors import DataError, UsageError
-from orrery.families import load_family, spec_of
+from orrery.families import initial_stds, load_family, spec_of
 from orrery.models.dropout import pattern_dropout, with_dropout
 from orrery.models.heads import HeadSettings
 from orrery.models.initialise import STD, initialise
@@ -32,6 +33,8 @@ from orrery.training.config import ModelSettings, Recipe, TokenizerSettings
 from orrery.training.loop import Parts
 from orrery.training.precision import find_device
 
+DEVIATION = ("initializer_range", "init_std")
+"""What ``config.json`` calls the standard deviation of new matrices."""
 Found = TypeVar("Found", bound=ModelSpec)
 
 
@@ -71,7 +74,9 @@ class Assembled:
 
 
 def make_tokenizer(settings: TokenizerSettings | None, texts: Iterable[str], base: Base | None = None) -> Tokenizer:
-    """Load the tokenizer from its file, or train it on the training texts alone; without settings it is the base's.
+    """Load the tokenizer from its file, or train it on training texts alone or what ``train`` names.
+
+    Without settings it is the base's.
 
     Raises:
         DataError: the texts cannot fill the vocabulary that the recipe asks for.
@@ -85,10 +90,12 @@ def make_tokenizer(settings: TokenizerSettings | None, texts: Iterable[str], bas
     if settings.file is not None:
         return load_tokenizer(settings.file)
     assert settings.kind is not None
+    if settings.train is not None:
+        texts = (document.text for document in read_corpus(settings.train))
     trained = train_framed(settings.kind, texts, settings.vocabulary, settings.frame, lowercase=settings.lowercase)
     if settings.vocabulary is not None and trained.size < settings.vocabulary:
         raise DataError(
-            f"the training text gives a {settings.kind} tokenizer {trained.size:,} ids, "
+            f"{settings.train or 'the training text'} gives a {settings.kind} tokenizer {trained.size:,} ids, "
             f"and tokenizer.vocabulary asks for {settings.vocabulary:,}",
             f"lower tokenizer.vocabulary to {trained.size}, leave it out, or give more text",
         )
@@ -166,7 +173,8 @@ def prepared(
     Fresh weights depend on the seed alone; over them come word vectors, or the weights of the base but those whose
     names begin with one of ``anew``; then an adapter, beside which ``heads`` learn.
     """
-    initialise(model, len(model.stack.blocks), derive_seed(recipe.seed, "weights"), deviation(recipe.model))
+    seed = derive_seed(recipe.seed, "weights")
+    initialise(model, len(model.stack.blocks), seed, deviation(recipe.model), family_stds(recipe.model))
     if recipe.model.embeddings is not None:
         if tokenizer is None:
             raise UsageError("model.embeddings are vectors of words, and the data are none", "leave it out")
@@ -186,15 +194,32 @@ def prepared(
 
 
 def deviation(settings: ModelSettings) -> float:
-    """Return the standard deviation of new matrices: ``model.config.initializer_range``, in Hugging Face's name.
+    """Return the standard deviation of new matrices: ``model.config.initializer_range``, or BART's and OPT's word.
 
     Raises:
         UsageError: it is no number above 0.
     """
-    found = settings.config.get("initializer_range", STD)
+    key = next((key for key in DEVIATION if key in settings.config), DEVIATION[0])
+    return _above_zero(settings, key, STD)
+
+
+def family_stds(settings: ModelSettings) -> Mapping[str, float]:
+    """Return the deviations of the matrices that the family draws otherwise; none where the recipe gives one for all.
+
+    Raises:
+        UsageError: ``model.config.initializer_factor`` is no number above 0.
+    """
+    if settings.family is None or any(key in settings.config for key in DEVIATION):
+        return {}
+    _above_zero(settings, "initializer_factor", 1.0)
+    return initial_stds(load_family(settings.family), settings.config)
+
+
+def _above_zero(settings: ModelSettings, key: str, usual: float) -> float:
+    found = settings.config.get(key, usual)
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < float("inf"):
-        message = f"model.config.initializer_range is {found!r}"
-        raise UsageError(message, "give a number above 0, such as 0.02; narrower models learn faster with more")
+        hint = f"give a number above 0, such as {usual}; narrower models learn faster with more"
+        raise UsageError(f"model.config.{key} is {found!r}", hint)
     return float(found)
 
 

@@ -91,7 +91,7 @@ class ModelSettings(Section):
 
 
 class TokenizerSettings(Section):
-    """Which tokenizer: one trained on the training text, or a file.
+    """Which tokenizer: one trained on the training text or on that of ``train``, a file or named set; or a file.
 
     ``frame`` gives a trained one the special tokens of a family, which ``vocabulary`` counts too: ``bert`` ([CLS] A
     [SEP] B [SEP], [MASK]), ``roberta`` or ``t5`` (A </s>, sentinels).
@@ -101,6 +101,7 @@ class TokenizerSettings(Section):
     vocabulary: Several | None = None
     lowercase: bool = False
     frame: Frame | None = None
+    train: str | None = None
     file: Path | None = None
 
     @model_validator(mode="after")
@@ -111,6 +112,8 @@ class TokenizerSettings(Section):
             raise PydanticCustomError("one_of", "a tokenizer from a file has its own vocabulary")
         if self.file is not None and self.frame is not None:
             raise PydanticCustomError("one_of", "a tokenizer from a file has its own special tokens")
+        if self.file is not None and self.train is not None:
+            raise PydanticCustomError("one_of", "a tokenizer from a file is trained already")
         if self.lowercase and self.kind in (None, "byte_bpe"):
             reason = "a tokenizer from a file decides that itself" if self.file else "byte_bpe gives back every byte"
             raise PydanticCustomError("lowercase", "lowercase cannot be: {reason}", {"reason": reason})
@@ -380,8 +383,9 @@ class Recipe(Section):
     def _tokenizer_fits(self) -> "Recipe":
         if self.tokenizer is None and self.model.begin is None and self.source_class.needs_tokenizer:
             raise PydanticCustomError("tokenizer", "tokenizer is missing: only model.from brings one")
-        if self.tokenizer is not None and self.tokenizer.file is None and not self.source_class.gives_text:
-            message = "data of kind {data} give no text to train a tokenizer on: name tokenizer.file"
+        named = self.tokenizer is None or self.tokenizer.file is not None or self.tokenizer.train is not None
+        if not named and not self.source_class.gives_text:
+            message = "data of kind {data} give no text to train a tokenizer on: name tokenizer.train or tokenizer.file"
             raise PydanticCustomError("kinds", message, {"data": self.data.kind})
         return self
 
