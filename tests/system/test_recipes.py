@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -38,21 +39,34 @@ def test_a_recipe_of_given_files_is_planned_for_any_two(recipe: Path, tmp_path: 
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("recipe", sorted({*RECIPES} - {*WORD_VECTORS, *GIVEN}), ids=lambda path: path.stem)
-def test_five_steps(recipe: Path, data_set: Callable[[str], Path], tmp_path: Path) -> None:
-    data = yaml.safe_load(recipe.read_text())["data"]
-    named = (data.get("train") or data["pairs"]).partition("/")[0]
-    if named not in ("python-docs", *generated.names()):
-        data_set(named)
-    elif named == "factbook-questions":
-        data_set("factbook")
+def sets_of(data: dict[str, Any]) -> set[str]:
+    """Return the named sets that a recipe reads."""
+    sources = [data.get("train"), data.get("pairs"), *(each["train"] for each in data.get("mixture", []))]
+    names = {source.partition("/")[0] for source in sources if source}
+    if "factbook-questions" in names:
+        names.add("factbook")
+    return names - {"python-docs", *generated.names()}
+
+
+def five_steps(recipe: Path, folder: Path, data_set: Callable[[str], Path]) -> Path:
+    """Train five steps, before it those of the recipe that it begins from, and return the run."""
+    values = yaml.safe_load(recipe.read_text())
+    for name in sets_of(values["data"]):
+        data_set(name)
     few = ["--training.steps", "5", "--training.schedule.warmup", "2", "--evaluation.batches", "1"]
-    few += ["--output", str(tmp_path / "run")]
+    if begin := values["model"].get("from"):
+        few += ["--model.from", str(five_steps(recipe.with_name(f"{Path(begin).name}.yaml"), folder, data_set))]
+    few += ["--output", str(folder / recipe.stem)]
     command = [sys.executable, "-m", "orrery", "train", str(recipe), *few]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
-    model = load(tmp_path / "run")
+    return folder / recipe.stem
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", sorted({*RECIPES} - {*WORD_VECTORS, *GIVEN}), ids=lambda path: path.stem)
+def test_five_steps(recipe: Path, data_set: Callable[[str], Path], tmp_path: Path) -> None:
+    model = load(five_steps(recipe, tmp_path, data_set))
     if not model.model.spec.writes:
         return
     found = model.search(["The"], num_beams=2, max_new_tokens=3)

@@ -99,10 +99,11 @@ def test_the_alignment_of_a_sentence_is_drawn_and_that_of_a_set_measured(model: 
 
 def test_a_test_set_is_scored_and_its_translations_are_kept(model: str, capsys) -> None:
     flags = ["--source", "test.en", "--target", "test.de", "--num-beams", "2", "--output", "written.txt"]
-    assert run(["evaluate", model, "translation", *flags]) == 0
+    assert run(["evaluate", model, "translation", *flags, "--confidence", "--samples", "50"]) == 0
     told = capsys.readouterr().out
     assert re.search(r"^BLEU \d+\.\d\d \(.*tok:13a.*version:", told, re.M)
     assert re.search(r"^chrF2 (100|[5-9]\d)\.\d\d \(", told, re.M), told
+    assert len(re.findall(r"^  95 % interval \d+\.\d+ to \d+", told, re.M)) == 2, told
     assert re.search(r"^60 sentences, [\d,.]+ a second, 2 beams$", told, re.M)
     assert "1-10 words, 60 pairs: BLEU" in told
     written = Path("written.txt").read_text().split("\n")

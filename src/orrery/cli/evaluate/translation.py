@@ -2,7 +2,8 @@
 
 BLEU with its signature, chrF, sentences a second, BLEU by the length of the source.
 --source FILE --target FILE, or --set NAME (multi30k-en-de/test_2016_flickr); --num-beams, --length-penalty,
---max-new-tokens, --batch-size; --output FILE for the translations, --overwrite to replace it; --device, --dtype.
+--max-new-tokens, --batch-size; --output FILE for the translations, --overwrite to replace it; --confidence, --samples,
+--seed; --device, --dtype.
 """
 
 from dataclasses import asdict
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from orrery.cli.beam_options import BEAMS, Search
+from orrery.cli.evaluate._trust import PLAIN, Trust, print_scores
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ def translation(
     search: Search = BEAMS,
     output: Path | None = None,
     overwrite: bool = False,
+    trust: Trust = PLAIN,
     device: str = "auto",
     dtype: str = "auto",
 ) -> None:
@@ -41,6 +44,7 @@ def translation(
         search: How translations are searched for.
         output: A file for the translations, one a line.
         overwrite: Replace the file of --output.
+        trust: How far the scores can be trusted.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
@@ -63,8 +67,7 @@ def translation(
         )
     if answers is not None:
         answers.write("".join(one_line(answer) + "\n" for answer in found.hypotheses))
-    print(found.bleu)
-    print(found.chrf)
+    print_scores([found.bleu, found.chrf], None, trust)
     print(f"{len(pairs):,} sentences, {found.sentences_per_second:,.1f} a second, {search.num_beams} beams")
     for bucket in found.buckets:
         print(bucket)

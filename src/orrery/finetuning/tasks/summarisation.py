@@ -4,6 +4,7 @@ import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from orrery.finetuning.tasks import register
+from orrery.finetuning.tasks._counting import MostSimilar
 from orrery.finetuning.tasks._writing import WritesFromSource, answers, longest_target, references
 
 if TYPE_CHECKING:
@@ -22,24 +23,38 @@ class Summarisation(WritesFromSource):
 
     @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
-        """Return ROUGE with stemming, of several references the best; the floor is the first sentence (lead-1)."""
+        """Return ROUGE with stemming, of several references the best.
+
+        Floors: the first sentence (lead-1), and the summary of the most similar text that it learned from.
+        """
         from orrery.evaluation.rouge import corpus_rouge, rouge
         from orrery.finetuning.findings import Findings, Mistake
 
         pairs = source.held_back
         said, right = answers(lm, pairs, longest_target(lm, source.train), done), references(pairs)
         scores = corpus_rouge(said, *right, stemmed=True)
-        lead = corpus_rouge([first_sentence(pair.source) for pair in pairs], *right, stemmed=True)
+        floors = {name: corpus_rouge(texts, *right, stemmed=True) for name, texts in plain_summaries(source).items()}
         each = [max(rouge(said[n], one[n], True)["ROUGE-L"].f1 for one in right) for n in range(len(pairs))]
         worst = sorted(range(len(pairs)), key=each.__getitem__)
         kinds = ("ROUGE-L", "ROUGE-1", "ROUGE-2")
         return Findings(
             scores=[scores[kind] for kind in kinds],
             examples=f"{len(pairs):,} texts held back",
-            floors=[("the first sentence (lead-1)", lead["ROUGE-L"])],
-            others=[("the first sentence (lead-1)", lead[kind]) for kind in kinds[1:]],
+            floors=[(name, found["ROUGE-L"]) for name, found in floors.items()],
+            others=[(name, found[kind]) for name, found in floors.items() for kind in kinds[1:]],
             mistakes=[Mistake(pairs[n].source, pairs[n].target, said[n]) for n in worst[:50]],
         )
+
+
+def plain_summaries(source: Any) -> dict[str, list[str]]:
+    """Return what is written without a model for each source held back, by the name of the method."""
+    nearest = MostSimilar([pair.source for pair in source.train])
+    return {
+        "the first sentence (lead-1)": [first_sentence(pair.source) for pair in source.held_back],
+        "the summary of the most similar text": [
+            source.train[nearest.find(pair.source)].target for pair in source.held_back
+        ],
+    }
 
 
 def first_sentence(text: str) -> str:
