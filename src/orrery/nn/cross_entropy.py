@@ -27,10 +27,15 @@ def head_cross_entropy(
     return total
 
 
-def summed_cross_entropy(logits_NV: Tensor, targets_N: Tensor, label_smoothing: float) -> Tensor:
+def summed_cross_entropy(
+    logits_NV: Tensor, targets_N: Tensor, label_smoothing: float, weights_V: Tensor | None = None
+) -> Tensor:
     """Return the summed cross entropy in float32 or, for float64 logits, in float64."""
     wide_NV = logits_NV if logits_NV.dtype == torch.float64 else logits_NV.float()
-    return F.cross_entropy(wide_NV, targets_N, reduction="sum", ignore_index=IGNORED, label_smoothing=label_smoothing)
+    weights_V = None if weights_V is None else weights_V.to(wide_NV)
+    return F.cross_entropy(
+        wide_NV, targets_N, weights_V, reduction="sum", ignore_index=IGNORED, label_smoothing=label_smoothing
+    )
 
 
 class HeadCrossEntropy(torch.autograd.Function):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.objectives import NeededHead, Term, register
+from orrery.objectives._class_weights import ClassWeights, Kind
 from orrery.objectives._on_head import OnHead, OnHeadSettings
 from orrery.schema.numbers import Fraction
 
@@ -21,20 +22,19 @@ TERM = "label"
 class Classification(OnHead):
     """``-w_y log p(y | x)`` in nats, summed over rows; ``p = softmax(head(x))``.
 
-    The weights ``w`` are 1, or with ``balanced`` those of King and Zeng 2001, ``rows / (labels * rows of the label)``,
-    whose mean over the training rows is 1. A batch has what the model reads, and ``labels`` [B].
+    The weights ``w`` are 1 or those of ``ClassWeights``. A batch has what the model reads, and ``labels`` [B].
 
     Differs from torch's cross entropy with weights, which divides by the weights of the batch and not by its rows: here
     the gradient of a batch is the same however it is split.
     """
 
     class Settings(OnHeadSettings):
-        """``head`` is trained; ``class_weights: balanced`` lets each label count alike, however often it occurs."""
+        """``head`` is trained; ``class_weights``, balanced or sqrt, lets rare labels count as much or nearly so."""
 
         kind: Literal["classification"] = "classification"
         head: str = "sequence"
         label_smoothing: Fraction = 0.0
-        class_weights: Literal["balanced"] | None = None
+        class_weights: Kind | None = None
 
     needs = ("ids", "labels")
 
@@ -42,13 +42,11 @@ class Classification(OnHead):
         self,
         head: str = "sequence",
         label_smoothing: float = 0.0,
-        class_weights: Literal["balanced"] | None = None,
+        class_weights: Kind | None = None,
         word_dropout: float = 0.0,
     ) -> None:
         super().__init__(head, word_dropout)
-        self.label_smoothing, self.class_weights = label_smoothing, class_weights
-        self.label_counts: Mapping[str, int] = {}
-        self.weights: tuple[float, ...] | None = None
+        self.label_smoothing, self.weights = label_smoothing, ClassWeights(class_weights)
 
     @classmethod
     def measured(cls, settings: Any) -> tuple[Mapping[str, Any], ...]:
@@ -57,7 +55,7 @@ class Classification(OnHead):
 
     def needed_head(self, labels: Mapping[str, int]) -> NeededHead | None:
         """Return a head with one label for each that occurs."""
-        self.label_counts = labels
+        self.weights.counts = labels
         return NeededHead(self.head, "sequence", len(labels), tuple(labels), "single_label_classification")
 
     def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
@@ -67,11 +65,9 @@ class Classification(OnHead):
             UsageError: the model lacks the head.
         """
         super().bind(spec, tokenizer)
-        if self.class_weights is not None:
+        if self.weights.kind is not None:
             own: Any = spec
-            rows = sum(self.label_counts.values())
-            counts = [self.label_counts.get(name, 0) for name in own.heads[self.head].names]
-            self.weights = tuple(rows / (len(counts) * count) if count else 0.0 for count in counts)
+            self.weights.bind(own.heads[self.head].names)
 
     def counts(self, batch: "Batch") -> dict[str, int]:
         """Count the rows."""
@@ -79,21 +75,13 @@ class Classification(OnHead):
 
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the summed cross entropy of the rows."""
-        import torch
+        from orrery.nn.cross_entropy import summed_cross_entropy
 
         labels_B = batch["labels"]
-        weight = None if self.weights is None else torch.tensor(self.weights, dtype=torch.float64)
 
         def summed(head: "nn.Module", x_BLD: "Tensor", real_BL: "Tensor | None") -> "Tensor":
             logits_BN = head(x_BLD, real_BL)
-            wide_BN = logits_BN if logits_BN.dtype == torch.float64 else logits_BN.float()
-            return torch.nn.functional.cross_entropy(
-                wide_BN,
-                labels_B,
-                weight=None if weight is None else weight.to(wide_BN),
-                reduction="sum",
-                label_smoothing=self.label_smoothing,
-            )
+            return summed_cross_entropy(logits_BN, labels_B, self.label_smoothing, self.weights.on(logits_BN.device))
 
         (total,) = model(batch, {self.head: summed}).values()
         return {TERM: Term(total, len(labels_B))}
