@@ -4,7 +4,7 @@ import ast
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
 from docutils import nodes
@@ -120,6 +120,18 @@ def finetuning(found: dict[str, Any]) -> str:
     return table(("", "contender", "steps/s", "orrery / it", "padding"), rows)
 
 
+def pretraining_gain(found: dict[str, Any]) -> str:
+    """Return a row for each number of labels: mean and spread over the seeds of both ways, and the gain."""
+    rows = []
+    for labels in dict.fromkeys(run["labels"] for run in found["runs"]):
+        runs = [run for run in found["runs"] if run["labels"] == labels]
+        scores = {way: [run["accuracy"] for run in runs if run["way"] == way] for way in found["ways"]}
+        told = [f"{mean(each):.1%} (spread {stdev(each):.1%})" for each in scores.values()]
+        first, second = map(mean, scores.values())
+        rows.append((f"{labels:,}", str(runs[0]["steps"]), *told, f"{100 * (first - second):+.1f} points"))
+    return table(("labels", "steps", *found["ways"], "gain"), rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     function.__name__: function
     for function in (
@@ -131,6 +143,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         trace_memory,
         packed_rows,
         finetuning,
+        pretraining_gain,
     )
 }
 
