@@ -1,0 +1,106 @@
+"""What is pre-training worth? An encoder from its pre-trained and from fresh weights, by the number of labels.
+
+    orrery train recipes/pretrain-sst2.yaml
+    .venv/bin/python benchmarks/pretraining_gain.py runs/pretrain-sst2 --json benchmarks/pretraining_gain.json
+
+Both contenders have the same shape and the same pieces, learn from the same rows of SST-2 for as many steps in the same
+order, and are scored on its dev set after the last step. Only the rate differs: each has what ``orrery finetune`` finds
+for it. A seed draws the rows, the fresh weights and the order. ``--figure`` draws the means.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orrery
+from orrery.data.corpora import read_rows
+from orrery.reports.figures import line_chart
+
+TRAIN, DEV = "sst2/train", "sst2/dev"
+STEPS = {100: 200, 1000: 500, None: 1500}
+"""By the number of labels; None stands for all of them."""
+WAYS = {"pre-trained": False, "from fresh weights": True}
+REGULAR = {"model": {"dropout": 0.3}, "objective": {"word_dropout": 0.2, "label_smoothing": 0.1}}
+"""Against learning the few rows by heart; the same for both."""
+
+
+def rows(count: int | None, seed: int, folder: Path) -> tuple[Path, int]:
+    """Write so many rows of the training set, drawn with the seed, and return the file and their number."""
+    found = [{"text": str(row["1"]), "label": str(row["2"])} for row in read_rows(TRAIN, ["1", "2"])]
+    random.Random(seed).shuffle(found)
+    chosen = found[:count]
+    file = folder / f"{len(chosen)}-{seed}.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in chosen), encoding="utf-8")
+    return file, len(chosen)
+
+
+def held_back(folder: Path) -> Path:
+    """Write the dev set with the same columns."""
+    file = folder / "dev.jsonl"
+    lines = ({"text": str(row["1"]), "label": str(row["2"])} for row in read_rows(DEV, ["1", "2"]))
+    file.write_text("".join(json.dumps(row) + "\n" for row in lines), encoding="utf-8")
+    return file
+
+
+def measured(model: Path, seeds: Iterable[int]) -> Iterable[dict[str, Any]]:
+    """Yield the accuracy of each way, for each number of labels and each seed."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        dev = held_back(folder)
+        for steps_of, seed in ((item, seed) for item in STEPS.items() for seed in seeds):
+            file, labels = rows(steps_of[0], seed, folder)
+            for way, scratch in WAYS.items():
+                recipe = {
+                    "seed": seed,
+                    **REGULAR,
+                    "training": {"steps": steps_of[1], "final": "last"},
+                    "evaluation": {"every": steps_of[1]},
+                    "checkpoints": {"every": steps_of[1]},
+                }
+                done = orrery.finetune(
+                    "classification", model, file, dev, scratch=scratch, recipe=recipe, output=folder / "run",
+                    overwrite=True, quiet=True,
+                )  # fmt: skip
+                score = done.findings[0].main.score
+                print(f"{labels:,} labels, seed {seed}, {way}: {score:.4f}", flush=True)
+                yield {"labels": labels, "steps": steps_of[1], "seed": seed, "way": way, "accuracy": score}
+
+
+def drawn(found: Iterable[Mapping[str, Any]]) -> str:
+    """Return the means over the seeds as a figure."""
+    runs = list(found)
+    curves = {
+        way: [
+            (labels, statistics.mean(run["accuracy"] for run in runs if (run["labels"], run["way"]) == (labels, way)))
+            for labels in sorted({run["labels"] for run in runs})
+        ]
+        for way in WAYS
+    }
+    return line_chart(
+        curves, title="What pre-training is worth on SST-2", x_label="labelled sentences", y_label="accuracy",
+        log_x=True,
+    )  # fmt: skip
+
+
+def main() -> None:
+    """Measure, print, and keep."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path, help="the run of the pre-trained encoder")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--figure", type=Path, help="an SVG file")
+    options = parser.parse_args()
+    found = list(measured(options.model, options.seeds))
+    if options.json:
+        options.json.write_text(json.dumps({"ways": list(WAYS), "runs": found}, indent=1) + "\n", encoding="utf-8")
+    if options.figure:
+        options.figure.write_text(drawn(found) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
