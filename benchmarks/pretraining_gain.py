@@ -1,6 +1,6 @@
 """What is pre-training worth? An encoder from its pre-trained and from fresh weights, by the number of labels.
 
-    orrery train recipes/pretrain-sst2.yaml
+    OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 -m orrery train recipes/pretrain-sst2.yaml
     .venv/bin/python benchmarks/pretraining_gain.py runs/pretrain-sst2 --json benchmarks/pretraining_gain.json
 
 Both contenders have the same shape and the same pieces, learn from the same rows of SST-2 for as many steps in the same
@@ -9,11 +9,12 @@ for it. A seed draws the rows, the fresh weights and the order. ``--figure`` dra
 """
 
 import argparse
+import itertools
 import json
 import random
 import statistics
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,38 +30,32 @@ REGULAR = {"model": {"dropout": 0.3}, "objective": {"word_dropout": 0.2, "label_
 """Against learning the few rows by heart; the same for both."""
 
 
-def rows(count: int | None, seed: int, folder: Path) -> tuple[Path, int]:
-    """Write so many rows of the training set, drawn with the seed, and return the file and their number."""
-    found = [{"text": str(row["1"]), "label": str(row["2"])} for row in read_rows(TRAIN, ["1", "2"])]
-    random.Random(seed).shuffle(found)
-    chosen = found[:count]
-    file = folder / f"{len(chosen)}-{seed}.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in chosen), encoding="utf-8")
-    return file, len(chosen)
+def sentences(named: str) -> list[dict[str, str]]:
+    """Return the rows of a part of SST-2, which has no line of names."""
+    return [{"text": str(row["1"]), "label": str(row["2"])} for row in read_rows(named, ["1", "2"])]
 
 
-def held_back(folder: Path) -> Path:
-    """Write the dev set with the same columns."""
-    file = folder / "dev.jsonl"
-    lines = ({"text": str(row["1"]), "label": str(row["2"])} for row in read_rows(DEV, ["1", "2"]))
-    file.write_text("".join(json.dumps(row) + "\n" for row in lines), encoding="utf-8")
+def written(rows: Iterable[Mapping[str, str]], file: Path) -> Path:
+    """Write rows as JSON lines."""
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return file
 
 
-def measured(model: Path, seeds: Iterable[int]) -> Iterable[dict[str, Any]]:
+def measured(model: Path, seeds: Sequence[int]) -> Iterable[dict[str, Any]]:
     """Yield the accuracy of each way, for each number of labels and each seed."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        dev = held_back(folder)
-        for steps_of, seed in ((item, seed) for item in STEPS.items() for seed in seeds):
-            file, labels = rows(steps_of[0], seed, folder)
+        train, dev = sentences(TRAIN), written(sentences(DEV), folder / "dev.jsonl")
+        for (count, steps), seed in itertools.product(STEPS.items(), seeds):
+            chosen = random.Random(seed).sample(train, count or len(train))
+            file, labels = written(chosen, folder / "train.jsonl"), len(chosen)
             for way, scratch in WAYS.items():
                 recipe = {
                     "seed": seed,
                     **REGULAR,
-                    "training": {"steps": steps_of[1], "final": "last"},
-                    "evaluation": {"every": steps_of[1]},
-                    "checkpoints": {"every": steps_of[1]},
+                    "training": {"steps": steps, "final": "last"},
+                    "evaluation": {"every": steps},
+                    "checkpoints": {"every": steps},
                 }
                 done = orrery.finetune(
                     "classification", model, file, dev, scratch=scratch, recipe=recipe, output=folder / "run",
@@ -68,7 +63,7 @@ def measured(model: Path, seeds: Iterable[int]) -> Iterable[dict[str, Any]]:
                 )  # fmt: skip
                 score = done.findings[0].main.score
                 print(f"{labels:,} labels, seed {seed}, {way}: {score:.4f}", flush=True)
-                yield {"labels": labels, "steps": steps_of[1], "seed": seed, "way": way, "accuracy": score}
+                yield {"labels": labels, "steps": steps, "seed": seed, "way": way, "accuracy": score}
 
 
 def drawn(found: Iterable[Mapping[str, Any]]) -> str:

@@ -55,6 +55,11 @@ def test_no_file_names_a_place_of_one_machine() -> None:
     assert found == []
 
 
+def test_the_first_folder_holds_only_what_belongs_there() -> None:
+    expected = {".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"}
+    assert {path.name for path in _tracked() if path.parent == ROOT} == expected | {"constraints.txt", "pyproject.toml"}
+
+
 @pytest.mark.parametrize("place", ["work/x", "root", "tmp/run.txt", "home/me"])
 def test_a_machine_path_is_recognised(place: str) -> None:
     assert MACHINE_PATH.search(f"open('/{place}')")

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from orrery.finetuning.tasks._counting import MostFrequentTag, MostSimilar, NaiveBayes, features, most_frequent
+from orrery.finetuning.tasks._counting import MostFrequentTag, MostSimilar, NaiveBayes, features, most_frequent, words
 
 
 def test_the_most_frequent_value_is_found():
@@ -40,13 +40,13 @@ def test_the_most_similar_text_is_that_with_the_highest_cosine():
     rng = random.Random(2)
     draw = lambda: " ".join(rng.choices("return the name of a file or open path to list".split(), k=rng.randint(3, 9)))  # noqa: E731, SIM905
     texts = list(dict.fromkeys(draw() for _ in range(40)))
-    found = [features(text) for text in texts]
+    found = [words(text) for text in texts]
     vocabulary = sorted(set().union(*found))
     weights = {word: math.log(len(texts) / sum(word in each for each in found)) for word in vocabulary}
     vectors = [[weights[word] * (word in each) for word in vocabulary] for each in found]
     similar = MostSimilar(texts)
     for text in [draw() for _ in range(40)]:
-        asked = [weights[word] * (word in features(text)) for word in vocabulary]
+        asked = [weights[word] * (word in words(text)) for word in vocabulary]
         cosines = [sum(map(operator.mul, asked, one)) / (math.hypot(*one) or 1) for one in vectors]
         assert cosines[similar.find(text)] == pytest.approx(max(cosines))
 

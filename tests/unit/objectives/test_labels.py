@@ -133,14 +133,12 @@ def test_balanced_weights_let_each_label_count_alike():
     _, model, _ = built("classification")
     spec = model.spec
     objective.bind(replace(spec, heads={"sequence": replace(spec.heads["sequence"], names=("c", "a", "b"))}), None)
-    assert objective.weights.weights == pytest.approx((100 / 30, 100 / 180, 100 / 90))
+    assert objective.weights == pytest.approx((100 / 30, 100 / 180, 100 / 90))
     batch = batch_of("classification")
     losses = torch.nn.functional.cross_entropy(
         model.logits(batch["ids"], real=batch["real"]), batch["labels"], reduction="none"
     )
-    weighted = (
-        losses.detach() * torch.tensor(objective.weights.weights, dtype=torch.float64)[batch["labels"]]
-    ).sum() / ROWS
+    weighted = (losses.detach() * torch.tensor(objective.weights, dtype=torch.float64)[batch["labels"]]).sum() / ROWS
     assert abs(float(total(objective, model, batch) - weighted)) < 1e-9
     plain = total(objective.evaluated(), model, batch)
     assert abs(float(plain - losses.detach().mean())) < 1e-9
@@ -154,12 +152,12 @@ def test_a_tagger_lets_rare_labels_count_more_by_the_root_of_their_number():
         replace(model.spec, heads={"token": replace(model.spec.heads["token"], names=("B", "O", "I"))}), None
     )
     scale = 100 / (81**0.5 + 16**0.5 + 3**0.5)
-    assert objective.weights.weights == pytest.approx([scale / 4, scale / 9, scale * 3**-0.5])
+    assert objective.weights == pytest.approx([scale / 4, scale / 9, scale * 3**-0.5])
     batch = batch_of("tagging")
     real, targets = batch["targets"] != -100, batch["targets"]
     logits = model.logits(batch["ids"], real=batch["real"])[real].detach()
     losses = torch.nn.functional.cross_entropy(logits, targets[real], reduction="none")
-    chosen = torch.tensor(objective.weights.weights, dtype=torch.float64)[targets[real]]
+    chosen = torch.tensor(objective.weights, dtype=torch.float64)[targets[real]]
     assert abs(float(total(objective, model, batch) - (losses * chosen).mean())) < 1e-9
     assert abs(float(total(objective.evaluated(), model, batch) - losses.mean())) < 1e-9
 

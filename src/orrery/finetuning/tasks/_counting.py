@@ -48,8 +48,13 @@ class NaiveBayes:
 
 def features(text: str) -> set[str]:
     """Return the words of a text in small letters, and the pairs of neighbours."""
-    words = _WORD.findall(text.lower())
-    return {*words, *(f"{one} {other}" for one, other in pairwise(words))}
+    found = _WORD.findall(text.lower())
+    return {*found, *(f"{one} {other}" for one, other in pairwise(found))}
+
+
+def words(text: str) -> set[str]:
+    """Return the words of a text in small letters."""
+    return set(_WORD.findall(text.lower()))
 
 
 class MostFrequentTag:
@@ -57,45 +62,44 @@ class MostFrequentTag:
 
     def __init__(self, sentences: Iterable[tuple[Sequence[str], Sequence[str]]]) -> None:
         counts: dict[str, Counter[str]] = {}
-        for words, tags in sentences:
-            for word, tag in zip(words, tags, strict=True):
+        for sentence, tags in sentences:
+            for word, tag in zip(sentence, tags, strict=True):
                 counts.setdefault(word, Counter())[tag] += 1
         self.tags = {word: most_frequent(count.elements()) for word, count in counts.items()}
         rare = [tag for count in counts.values() if count.total() == 1 for tag in count]
         self.usual = most_frequent(rare or list(self.tags.values()))
 
-    def predict(self, words: Iterable[str]) -> list[str]:
-        """Return the tags of a sentence."""
-        return [self.tags.get(word, self.usual) for word in words]
+    def predict(self, sentence: Iterable[str]) -> list[str]:
+        """Return the tags of the words of a sentence."""
+        return [self.tags.get(word, self.usual) for word in sentence]
 
 
 class MostSimilar:
-    """The text that shares most with another one: the cosine of TF-IDF vectors of words and pairs of neighbours.
+    """The text that shares most with another one: the cosine of TF-IDF vectors of words.
 
-    A feature of a text counts once and weighs ``log(N / n)``, ``n`` being the number of the ``N`` texts that have it
-    (Sparck Jones 1972). Of a question only the ``RAREST`` features are looked up, so that common words cost nothing.
+    A word of a text counts once and weighs ``log(N / n)``, ``n`` being the number of the ``N`` texts that have it
+    (Sparck Jones 1972). Of a question only the ``RAREST`` words are looked up, so that common ones cost nothing.
     """
 
     RAREST = 64
 
     def __init__(self, texts: Sequence[str]) -> None:
-        found = [features(text) for text in texts]
-        counts = Counter(feature for each in found for feature in each)
-        self.weights = {feature: math.log(len(texts) / count) for feature, count in counts.items()}
-        self.lengths = [self._length(each) for each in found]
         self.places: dict[str, list[int]] = {}
-        for number, each in enumerate(found):
-            for feature in each:
-                self.places.setdefault(feature, []).append(number)
-
-    def _length(self, known: Iterable[str]) -> float:
-        return math.sqrt(sum(self.weights[feature] ** 2 for feature in known)) or 1.0
+        for number, text in enumerate(texts):
+            for word in words(text):
+                self.places.setdefault(word, []).append(number)
+        self.weights = {word: math.log(len(texts) / len(places)) for word, places in self.places.items()}
+        squares = [0.0] * len(texts)
+        for word, places in self.places.items():
+            for number in places:
+                squares[number] += self.weights[word] ** 2
+        self.lengths = [math.sqrt(square) or 1.0 for square in squares]
 
     def find(self, text: str) -> int:
         """Return the number of the most similar text; of several, and where nothing is shared, the first."""
-        known = sorted(features(text) & self.weights.keys(), key=lambda feature: (-self.weights[feature], feature))
+        known = sorted(words(text) & self.weights.keys(), key=lambda word: (-self.weights[word], word))
         shared: defaultdict[int, float] = defaultdict(float)
-        for feature in known[: self.RAREST]:
-            for number in self.places[feature]:
-                shared[number] += self.weights[feature] ** 2 / self.lengths[number]
+        for word in known[: self.RAREST]:
+            for number in self.places[word]:
+                shared[number] += self.weights[word] ** 2 / self.lengths[number]
         return min(shared, key=lambda number: (-shared[number], number), default=0)
