@@ -128,12 +128,14 @@ def test_the_run_says_a_sample_and_its_epochs(model: str) -> None:
         (["evaluate", "MODEL", "juggling"], "unknown task 'juggling'", 2),
         (["evaluate", "MODEL", "translation"], "give --source and --target, or --set", 2),
         (["evaluate", "MODEL", "translation", "--source", "test.en"], "give --source and --target, or --set", 2),
+        (["evaluate", "MODEL", "translation", "--source", "one.en", "--target", "one.en", "--confidence"], "1 exam", 3),
         (["evaluate", "MODEL", "translation", "--sauce", "test.en"], "--sauce", 2),
         (["evaluate", "MODEL", "perplexity", "--file", "test.en"], "only a decoder", 2),
         (["evaluate", "MODEL", "perplexity"], "give either --file or --set", 2),
     ],
 )
 def test_refusals(flags: list[str], words: str, code: int, model: str, capsys) -> None:
+    Path("one.en").write_text("abc\n", encoding="utf-8")
     assert run([model if flag == "MODEL" else flag for flag in flags]) == code
     assert words in capsys.readouterr().err
 

@@ -115,9 +115,14 @@ def _p_value(sizes: Floats, found: float) -> float:
     return (1 + int((sizes > found).sum())) / (1 + len(sizes))
 
 
-def _drawn(examples: int, samples: int, seed: int) -> Iterator[np.ndarray]:
+def refuse_one(examples: int) -> None:
+    """Raise `DataError` where there is one example only, of which nothing can be drawn anew."""
     if examples < 2:
         raise DataError(f"{examples} example cannot be drawn anew", "give two or more")
+
+
+def _drawn(examples: int, samples: int, seed: int) -> Iterator[np.ndarray]:
+    refuse_one(examples)
     rng = np.random.default_rng(seed)
     for count in _portions(examples, samples):
         yield rng.integers(examples, size=(count, examples))

@@ -113,13 +113,18 @@ def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> 
     store = CheckpointStore(folder / CHECKPOINTS if (folder / CHECKPOINTS).is_dir() else folder)
     best, steps = store.best(), store.steps()
     if not steps:
-        raise ModelFileError(
-            f"{folder} has neither config.json nor checkpoints",
-            "give a run, a checkpoint or a Hugging Face folder",
-        )
+        raise ModelFileError(f"{folder} has neither config.json nor checkpoints", _one_of_several(folder))
     step, kind = (best, "best") if best in steps else (steps[0], "newest")
     say(f"{folder}: the {kind} checkpoint, step {step}")
     return store.path(step)
+
+
+def _one_of_several(folder: Path) -> str:
+    """Return a hint that names the first run of a folder with the runs of several seeds."""
+    runs = [run for run in sorted(folder.glob("*/")) if _has_model(run) or _has_model(run / FINAL)]
+    if runs:
+        return f"it holds runs, such as {runs[0]}: name one of them"
+    return "give a run, a checkpoint or a Hugging Face folder"
 
 
 def _has_model(folder: Path) -> bool:

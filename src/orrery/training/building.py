@@ -1,6 +1,6 @@
 """From a recipe's model and tokenizer settings to a tokenizer, a spec that fits it, and a model with fresh weights."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -91,7 +91,7 @@ def make_tokenizer(settings: TokenizerSettings | None, texts: Iterable[str], bas
         return load_tokenizer(settings.file)
     assert settings.kind is not None
     if settings.train is not None:
-        texts = (document.text for document in read_corpus(settings.train))
+        texts = _texts(settings.train)
     trained = train_framed(settings.kind, texts, settings.vocabulary, settings.frame, lowercase=settings.lowercase)
     if settings.vocabulary is not None and trained.size < settings.vocabulary:
         raise DataError(
@@ -100,6 +100,16 @@ def make_tokenizer(settings: TokenizerSettings | None, texts: Iterable[str], bas
             f"lower tokenizer.vocabulary to {trained.size}, leave it out, or give more text",
         )
     return trained
+
+
+def _texts(named: str) -> Iterator[str]:
+    """Yield the texts of a file or a named set; what holds none is refused by its name."""
+    found = False
+    for document in read_corpus(named):
+        found = found or bool(document.text.strip())
+        yield document.text
+    if not found:
+        raise DataError(f"tokenizer.train: {named} is empty or only whitespace", "name a file or a set with text")
 
 
 def family_config(settings: ModelSettings, base: Base | None = None, **known: Any) -> dict[str, Any]:

@@ -125,6 +125,14 @@ def test_damaged_folders_are_refused_by_name(tmp_path, damage, says):
         read(tmp_path)
 
 
+def test_a_folder_with_the_runs_of_several_seeds_says_how_to_name_one(tmp_path):
+    saved(tmp_path / "seed-1" / "final", "gpt2")
+    (tmp_path / "seed-2").mkdir()
+    with pytest.raises(ModelFileError, match=r"neither config\.json nor checkpoints") as error:
+        read(tmp_path)
+    assert error.value.hint == f"it holds runs, such as {tmp_path / 'seed-1'}: name one of them"
+
+
 def test_a_second_copy_of_a_tied_tensor_is_no_fault(tmp_path):
     folder = saved(tmp_path, "gpt2")
     change(folder, lambda tensors: tensors.update({"lm_head.weight": tensors[WTE].clone()}))

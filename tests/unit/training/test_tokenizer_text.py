@@ -33,6 +33,12 @@ def test_a_text_that_is_missing_is_named(tmp_path):
         make_tokenizer(TokenizerSettings(kind="wordpiece", train=str(tmp_path / "none.txt")), [NOVELS])
 
 
+def test_a_text_without_words_is_named(tmp_path):
+    (tmp_path / "blank.txt").write_text(" \n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"tokenizer\.train: .*blank\.txt is empty"):
+        make_tokenizer(TokenizerSettings(kind="wordpiece", train=str(tmp_path / "blank.txt")), [NOVELS])
+
+
 def test_a_file_is_trained_already(films):
     with pytest.raises(ValueError, match="trained already"):
         TokenizerSettings(file="tokenizer.json", train=films)

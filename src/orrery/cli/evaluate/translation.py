@@ -50,6 +50,7 @@ def translation(
     """
     from orrery.checkpoints.outputs import OutputFile
     from orrery.cli.translate import counting, one_line
+    from orrery.evaluation.resampling import refuse_one
     from orrery.language_model.load import load
     from orrery.reports.status import waiting
     from orrery.tasks.translation import evaluate_translation
@@ -57,6 +58,8 @@ def translation(
     inputs = [model, source, target]
     answers = OutputFile(output, inputs=inputs, overwrite=overwrite) if output is not None else None
     pairs = named_pairs(source, target, named)
+    if trust.confidence:
+        refuse_one(len(pairs))
     lm = load(model, device, dtype)
     with waiting() as line:
         found = evaluate_translation(
