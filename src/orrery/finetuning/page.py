@@ -70,7 +70,11 @@ def learning(records: Sequence[dict[str, Any]]) -> str:
     if not series:
         return ""
     chart = line_chart(series, title="Loss by step", x_label="step", y_label="loss")
-    return section("How it learned", figure(chart, "Where the two part, the model learns its examples by heart."))
+    note = (
+        "Where held back rises while training falls, the model learns its examples by heart. Training has the "
+        "smoothing, the weights of labels and the hidden words that the recipe asks for, held back has none of them."
+    )
+    return section("How it learned", figure(chart, note))
 
 
 def confusion(found: Findings) -> str:
@@ -114,8 +118,10 @@ def mistakes(found: Findings) -> str:
     """Return the worst mistakes with their texts."""
     if not found.mistakes:
         return ""
-    rows = [
-        ("" if each.confidence is None else f"{each.confidence:.3f}", each.right, each.said, each.text[:LONGEST])
-        for each in found.mistakes[:SHOWN]
-    ]
-    return section("The worst mistakes", rows_table(("sure", "right", "said", "text"), rows))
+    heads: tuple[str, ...] = ("right", "said", "text")
+    rows: list[tuple[str, ...]] = [(each.right, each.said, each.text[:LONGEST]) for each in found.mistakes[:SHOWN]]
+    sure = [each.confidence for each in found.mistakes[:SHOWN]]
+    if any(confidence is not None for confidence in sure):
+        told = ["" if confidence is None else f"{confidence:.3f}" for confidence in sure]
+        heads, rows = ("sure", *heads), [(one, *row) for one, row in zip(told, rows, strict=True)]
+    return section("The worst mistakes", rows_table(heads, rows))

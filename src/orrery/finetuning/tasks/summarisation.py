@@ -27,7 +27,7 @@ class Summarisation(WritesFromSource):
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
         """Return ROUGE with stemming, of several references the best.
 
-        Floors: the first sentence (lead-1), and the summary of the most similar text that it learned from.
+        Floors: the first sentence (lead-1), and the summary of the training text that is nearest by TF-IDF.
         """
         from orrery.evaluation.rouge import corpus_rouge, rouge
         from orrery.finetuning.findings import Findings, Mistake
@@ -54,7 +54,7 @@ def plain_summaries(source: Any) -> dict[str, list[str]]:
     nearest = MostSimilar([pair.source for pair in known])
     return {
         "the first sentence (lead-1)": [first_sentence(pair.source) for pair in source.held_back],
-        "the summary of the most similar text": [known[nearest.find(pair.source)].target for pair in source.held_back],
+        "the nearest text's summary": [known[nearest.find(pair.source)].target for pair in source.held_back],
     }
 
 
