@@ -373,8 +373,8 @@ METHODS = (
     Break(
         "label smoothing",
         "nn/cross_entropy.py",
-        "ignore_index=IGNORED, label_smoothing=label_smoothing)",
-        "ignore_index=IGNORED, label_smoothing=label_smoothing / 2)",
+        "ignore_index=IGNORED, label_smoothing=label_smoothing\n",
+        "ignore_index=IGNORED, label_smoothing=label_smoothing / 2\n",
     ),
     Break(
         "a micro-batch's own denominator",
