@@ -44,6 +44,16 @@ def test_trains_resumes_and_leaves_a_model(recipe: str) -> None:
     assert {"model.safetensors", "config.json", "tokenizer.json"} <= names
 
 
+def test_names_no_share_of_the_peak_where_the_head_works_at_masked_tokens_only(recipe: str) -> None:
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    bert = {"family": "bert", "config": {**sizes, "max_position_embeddings": 32}}
+    flags = ["--model", json.dumps(bert), "--tokenizer", "{kind: wordpiece, vocabulary: 30, frame: bert}"]
+    assert run(["train", recipe, *flags, "--objective", "{kind: masked}"]) == 0
+    last = json.loads(Path("runs/small/metrics.jsonl").read_text().splitlines()[-1])
+    assert last["tokens_per_second"] > 0
+    assert "mfu" not in last
+
+
 @pytest.mark.parametrize("flags", [["--tokenizer.kind", "unigram"], ["--tokenizer", "{kind: word, lowercase: true}"]])
 def test_trains_on_any_kind_of_tokenizer(flags: list[str], recipe: str) -> None:
     assert run(["train", recipe, *flags]) == 0

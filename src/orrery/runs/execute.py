@@ -10,6 +10,7 @@ import torch
 from orrery.accounting.flops import matmul_parameters, matmul_rate, training_operations_per_token
 from orrery.checkpoints.succession import NEW
 from orrery.models.model import ModelSpec
+from orrery.objectives.causal import CausalLanguageModel
 from orrery.runs.conclusion import conclusion, epochs
 from orrery.saving.final import sample_writer, writer
 from orrery.training.assemble import assemble
@@ -86,9 +87,12 @@ def make_parts(recipe: Recipe) -> Parts:
 
 
 def speed(recipe: Recipe, assembled: Assembled) -> Callable[[Precision], Speed] | None:
-    """Return what measures the machine against the cost of a token; None where a token's cost depends on its source."""
+    """Return what measures the machine against the cost of a token; None where tokens cost differently.
+
+    They do where a source is read beside them, and where the head works at some positions only, as at masked tokens.
+    """
     spec = assembled.spec
-    if spec.reads_source:
+    if spec.reads_source or recipe.objective.kind != CausalLanguageModel.Settings().kind:
         return None
     weights = matmul_parameters(assembled.parts.model)
     cost = training_operations_per_token(weights, len(spec.answering.blocks), spec.width, recipe.batches.length)

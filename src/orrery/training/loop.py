@@ -48,7 +48,7 @@ from orrery.tuning import refuse_untrainable
 
 @dataclass(frozen=True)
 class Speed:
-    """What a token costs in floating-point operations, and what the machine does a second: the MFU."""
+    """What a token costs in floating-point operations, and what one process can do a second: the MFU."""
 
     operations_per_token: float
     operations_per_second: float
@@ -304,7 +304,8 @@ class Trainer:
             "memory": peak_gigabytes(self.precision.device),
         }
         if self.speed is not None:
-            measures["mfu"] = speed * self.speed.operations_per_token / self.speed.operations_per_second
+            possible = self.speed.operations_per_second * self.ranks.world
+            measures["mfu"] = speed * self.speed.operations_per_token / possible
         if self.parts.epochs is not None:
             measures |= {f"epochs/{name}": count for name, count in self.parts.epochs(self.progress.step).items()}
         return measures
