@@ -6,12 +6,14 @@ import sys
 
 import pytest
 import torch
+from transformers import AutoModelForSeq2SeqLM
 
 import orrery
 from orrery.cli.program import run
 from orrery.errors import UsageError
 from orrery.families import load_family
 from orrery.finetuning.tasks import TASKS
+from orrery.language_model.load import load
 from orrery.saving.save import save_model
 from orrery.text.special import framed_tokenizer
 from tiny_models import TOKENIZER, randomised
@@ -85,8 +87,8 @@ def test_every_task_ends_with_scores_and_a_report(tmp_path, base, task, capsys):
     assert str(scores["scores"][0]["signature"]).split("|", maxsplit=1)[0] in page
 
 
-@pytest.mark.parametrize("task", WRITTEN)
-def test_what_writes_is_scored_too(tmp_path, task, capsys):
+def writing(tmp_path, task, *more):
+    """Return the words that fine-tune a small T5 on twenty pairs, and the run's folder."""
     framed = framed_tokenizer(TOKENIZER, "t5")
     config = {**T5, "vocab_size": framed.size, "decoder_start_token_id": framed.special("pad")}
     model = load_family("t5").spec(config).build()
@@ -95,11 +97,51 @@ def test_what_writes_is_scored_too(tmp_path, task, capsys):
     lines = [json.dumps({"source": f"the cat sat on {n}", "target": f"the cat {n}"}) for n in range(20)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     out = tmp_path / "run"
-    words = ["finetune", task, "--from", str(tmp_path / "t5"), "--train", str(path), "--output", str(out), *STEPS]
+    base = str(tmp_path / "t5")
+    return ["finetune", task, "--from", base, "--train", str(path), "--output", str(out), *STEPS, *more], out
+
+
+@pytest.mark.parametrize("task", WRITTEN)
+def test_what_writes_is_scored_too(tmp_path, task, capsys):
+    words, _ = writing(tmp_path, task)
     code = run(words)
     shown = capsys.readouterr()
     assert code == 0, shown.err
     assert f"2 {'texts' if task == 'summarisation' else 'pairs'} held back: {WRITTEN[task]}" in shown.out
+
+
+def test_a_model_writes_as_its_recipe_says(tmp_path, capsys):
+    said = {"num_beams": 2, "min_new_tokens": 7, "max_new_tokens": 7}
+    words, out = writing(tmp_path, "summarisation", "--generation", json.dumps(said))
+    assert run(words) == 0
+    written = json.loads((out / "final" / "generation_config.json").read_text(encoding="utf-8"))
+    assert said.items() <= written.items()
+    assert {"eos_token_id", "pad_token_id"} <= set(written)
+    lm, theirs = load(out), AutoModelForSeq2SeqLM.from_pretrained(out / "final")
+    for row in lm.tokenizer.encode_batch(["the cat", "on the log"]):
+        (answer,) = lm.write([row])[0]
+        assert len(answer) == 7
+        assert [lm.model.first_token, *answer] == theirs.generate(torch.tensor([row]))[0].tolist()
+    capsys.readouterr()
+
+
+def test_a_model_that_writes_nothing_is_not_told_how_to(tmp_path, base, capsys):
+    words = ["finetune", "classification", "--from", base, "--train", rows(tmp_path, "classification"), *STEPS]
+    assert run([*words, "--output", str(tmp_path / "run"), "--generation.num_beams", "2"]) == 2
+    assert "generation.num_beams says how to write, and this model writes nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"num_beams": 2, "do_sample": True}, "goes with neither do_sample nor repetition_penalty"),
+        ({"min_new_tokens": 3, "max_new_tokens": 2}, "min_new_tokens is more than max_new_tokens"),
+    ],
+)
+def test_settings_of_writing_that_cannot_go_together(tmp_path, said, told, capsys):
+    words, _ = writing(tmp_path, "summarisation", "--generation", json.dumps(said))
+    assert run(words) in (2, 3)
+    assert told in capsys.readouterr().err
 
 
 def test_the_tasks_are_all_that_can_be_named(base, tmp_path, capsys):

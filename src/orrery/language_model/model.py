@@ -214,8 +214,8 @@ class LanguageModel:
         self,
         texts: Sequence[str],
         *,
-        num_beams: int = 4,
-        length_penalty: float | int = 0.6,
+        num_beams: int | None = None,
+        length_penalty: float | int | None = None,
         max_new_tokens: int = 128,
         batch_size: int = 64,
         beyond_source: int | None = None,
@@ -227,8 +227,9 @@ class LanguageModel:
 
         Args:
             texts: sentences of the source language.
-            num_beams: hypotheses followed a text; 1 is greedy.
-            length_penalty: 0 favours short answers, see ``LengthPenalty``.
+            num_beams: hypotheses followed a text; 1 is greedy; by default what the model's files say, else 4.
+            length_penalty: 0 favours short answers, see ``LengthPenalty``; by default what the files say, in Hugging
+                Face's form, else 0.6.
             max_new_tokens: the most tokens of an answer.
             batch_size: texts searched at once.
             beyond_source: how many tokens an answer may have more than its source, where that is fewer; the

@@ -10,6 +10,9 @@ from orrery.language_model.stored import device_of, tokenizer_of, wishes, writer
 from orrery.language_model.texts import Truncate, limits_of, line, prompts, spell_answer
 from orrery.reading.read import Stored
 
+USUAL_BEAMS = 4
+"""Hypotheses followed a text to translate, where neither the caller nor the model's files name a number."""
+
 
 @dataclass(frozen=True)
 class Found:
@@ -41,8 +44,8 @@ def translate(
     stored: Stored,
     texts: Sequence[str],
     *,
-    num_beams: int,
-    length_penalty: float | int,
+    num_beams: int | None,
+    length_penalty: float | int | None,
     max_new_tokens: int,
     batch_size: int,
     beyond_source: int | None,
@@ -51,10 +54,13 @@ def translate(
     """Return the translation of each text; see ``LanguageModel.translate``."""
     if not stored.model.spec.reads_source:
         raise UsageError("only an encoder-decoder translates", "train one on pairs, or use generate")
-    refuse_with_beams(repetition_penalty=wishes(stored).sampling["repetition_penalty"])
+    files = wishes(stored)
+    refuse_with_beams(repetition_penalty=files.sampling["repetition_penalty"])
     places = [place for place, text in enumerate(texts) if text.strip()]
     rows = [line(stored, texts[place], place) for place in places]
-    limits, penalty = limits_of(stored, max_new_tokens), LengthPenalty(length_penalty)
+    limits = limits_of(stored, max_new_tokens)
+    penalty = files.penalty if length_penalty is None else LengthPenalty(length_penalty)
+    beams = files.settings.get("num_beams", USUAL_BEAMS) if num_beams is None else num_beams
     size, device = tokenizer_of(stored).size, device_of(stored)
 
     def answer(numbers: list[int]) -> list[str]:
@@ -63,7 +69,7 @@ def translate(
             writer(stored),
             sources,
             limits,
-            num_beams,
+            beams,
             penalty=penalty,
             vocabulary=size,
             device=device,

@@ -56,20 +56,22 @@ def execute(
                 reporter.line(line)
             if not outcome.signal:
                 spec: Any = parts.model.spec
-                reporter.line(used(spec, folder))
+                reporter.line(used(spec, folder, recipe.task))
         finally:
             reporter.close()
     return outcome
 
 
-def used(spec: ModelSpec, folder: Path) -> str:
-    """Say which command uses a trained model: that of its first head whose answers have one."""
+def used(spec: ModelSpec, folder: Path, task: str | None = None) -> str:
+    """Say which command uses a trained model: that of its task, or of its first head whose answers have one."""
     verbs = {"sequence": "classify", "token": "tag"}
     for name, verb in verbs.items():
         if name in spec.heads:
             return f"orrery {verb} {folder} TEXT uses the model"
     if "span" in spec.heads:
         return f"orrery answer {folder} QUESTION uses the model; --help says where the text comes from"
+    if task == "summarisation":
+        return f"orrery summarise {folder} TEXT uses the model"
     if spec.reads_source:
         return f"orrery translate {folder} SENTENCE ... uses the model"
     return f"orrery generate {folder} PROMPT uses the model" if spec.writes else f"orrery show {folder} lists its parts"
@@ -92,7 +94,7 @@ def speed(recipe: Recipe, assembled: Assembled) -> Callable[[Precision], Speed] 
     They do where a source is read beside them, and where the head works at some positions only, as at masked tokens.
     """
     spec = assembled.spec
-    if spec.reads_source or recipe.objective.kind != CausalLanguageModel.Settings().kind:
+    if spec.reads_source or recipe.objective_class is not CausalLanguageModel:
         return None
     weights = matmul_parameters(assembled.parts.model)
     cost = training_operations_per_token(weights, len(spec.answering.blocks), spec.width, recipe.batches.length)

@@ -15,19 +15,27 @@ from orrery.training.config import Recipe
 def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
     """Return what writes the final model: the Hugging Face layout for a family, our own for a spec or an adapter."""
     base = None if assembly.base is None else assembly.base.stored
+    said = {**(base.generation if base else {}), **recipe.generation.said}
+    chat = base.chat if base else None
 
     def layout(model: Any, folder: Path) -> None:
         tokens = recipe.training.steps * assembly.batch_tokens
         card = {"name": recipe.name, "data": recipe.data.described, "tokens": tokens}
-        beside = () if base is None else (base.generation or None, base.chat)
-        save_model(folder, model, str(assembly.family), assembly.config, assembly.required_tokenizer, card, *beside)
+        save_model(folder, model, str(assembly.family), assembly.config, assembly.required_tokenizer, card, said, chat)
 
     def own(model: Any, folder: Path) -> None:
-        save_own(folder, model, assembly.tokenizer)
+        save_own(folder, model, assembly.tokenizer, generation=said)
 
     def adapted(model: Any, folder: Path) -> None:
-        beside = {} if base is None else {"generation": base.generation, "chat": base.chat}
-        save_own(folder, model, assembly.tokenizer, family=assembly.family, config=assembly.config, **beside)
+        save_own(
+            folder,
+            model,
+            assembly.tokenizer,
+            family=assembly.family,
+            config=assembly.config,
+            generation=said,
+            chat=chat,
+        )
 
     if recipe.model.adapter is not None:
         return adapted

@@ -65,7 +65,8 @@ def save_model(
         config: the family's configuration, in Hugging Face's names.
         tokenizer: written beside the weights.
         card: facts for README.md, see ``model_card``.
-        generation: the content of generation_config.json; by default the ids of the tokenizer's control tokens.
+        generation: the content of generation_config.json; the ids of the control tokens stand there where it names
+            none.
         chat: chat templates by name; ``default`` becomes chat_template.jinja.
 
     Raises:
@@ -90,7 +91,8 @@ def save_model(
         "model_type": model_type(family),
         **_dtype(config, ours),
     }
-    tokens = {key: id for key, id in control.items() if id is not None} if generation is None else dict(generation)
+    starts = {**control, "decoder_start_token_id": model.first_token}
+    tokens = {**{key: id for key, id in starts.items() if id is not None}, **(generation or {})}
     theirs = to_theirs(ours, rules_of(rules, config))
     needed = sum(tensor.nbytes for tensor in theirs.values())
     with machine_errors(folder, needed):

@@ -49,6 +49,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed)
     objective.bind(spec, tokenizer)
     refuse_missing(spec, recipe, objective)
+    refuse_unwritten(spec, recipe)
     if tokenizer is not None:
         fitting(spec, tokenizer.size, recipe.batches.length, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer, settled.names))
@@ -123,6 +124,17 @@ def refuse_missing(spec: ModelSpec, recipe: Recipe, objective: Objective) -> Non
         kind = name_of(recipe.source_class)
         message = f"the model reads {' and '.join(missing)}, and data of kind {kind} give {', '.join(gives)}"
         raise UsageError(message, "name a family that reads what the data give, or other data")
+
+
+def refuse_unwritten(spec: ModelSpec, recipe: Recipe) -> None:
+    """Refuse settings of writing for a model that does not write.
+
+    Raises:
+        UsageError: there are some.
+    """
+    if recipe.generation.said and not spec.writes:
+        first = next(iter(recipe.generation.said))
+        raise UsageError(f"generation.{first} says how to write, and this model writes nothing", "leave it out")
 
 
 def validation(

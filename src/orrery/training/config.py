@@ -25,6 +25,7 @@ from orrery.schema.numbers import (
 )
 from orrery.schema.section import Section, kind_or
 from orrery.text.kinds import Frame, Kind
+from orrery.training.generation import GenerationSettings
 
 RunName = Annotated[str, Field(pattern=r"^[\w][\w.-]*$", max_length=100)]
 MEASURES = (
@@ -320,6 +321,7 @@ class Recipe(Section):
     batches: BatchSettings
     objective: ObjectiveSection = Field(default_factory=_causal)
     training: TrainingSettings
+    generation: GenerationSettings = GenerationSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
     checkpoints: CheckpointSettings = CheckpointSettings()
     logging: LoggingSettings = LoggingSettings()

@@ -256,13 +256,17 @@ READ_BY_THE_ARCHITECTURE = {
 @pytest.mark.parametrize("family", names())
 def test_saving_invents_no_control_token(tmp_path, family):
     rules = load_family(family)
-    save_model(tmp_path, randomised(rules.spec(rules.TINY).build(0)), family, rules.TINY)
+    model = randomised(rules.spec(rules.TINY).build(0))
+    save_model(tmp_path, model, family, rules.TINY)
     written = json.loads((tmp_path / "config.json").read_text())
     keys = ("bos_token_id", "eos_token_id", "pad_token_id")
     expected = {key: rules.TINY.get(key) for key in keys} | READ_BY_THE_ARCHITECTURE.get(family, {})
     assert {key: written[key] for key in keys} == expected
     stated = {key: id for key, id in expected.items() if id is not None}
-    assert json.loads((tmp_path / "generation_config.json").read_text()) == stated
+    generation = json.loads((tmp_path / "generation_config.json").read_text())
+    # Without it transformers does not generate.
+    assert generation.pop("decoder_start_token_id", None) == model.first_token
+    assert generation == stated
 
 
 def test_a_control_token_that_a_target_begins_with_is_written(tmp_path):

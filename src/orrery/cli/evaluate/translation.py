@@ -52,6 +52,7 @@ def translation(
     from orrery.cli.translate import counting, one_line
     from orrery.evaluation.resampling import refuse_one
     from orrery.language_model.load import load
+    from orrery.language_model.search import USUAL_BEAMS
     from orrery.reports.status import waiting
     from orrery.tasks.translation import evaluate_translation
 
@@ -70,8 +71,9 @@ def translation(
         )
     if answers is not None:
         answers.write("".join(one_line(answer) + "\n" for answer in found.hypotheses))
+    beams = lm.writing.get("num_beams", USUAL_BEAMS) if search.num_beams is None else search.num_beams
     print_scores([found.bleu, found.chrf], None, trust)
-    print(f"{len(pairs):,} sentences, {found.sentences_per_second:,.1f} a second, {search.num_beams} beams")
+    print(f"{len(pairs):,} sentences, {found.sentences_per_second:,.1f} a second, {beams} beams")
     for bucket in found.buckets:
         print(bucket)
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from orrery.data.records import Pair
     from orrery.language_model.model import LanguageModel
 
-BEAMS, BATCH = 4, 32
-"""Hypotheses followed a source, and sources answered at once."""
+BATCH = 32
+"""Sources answered at once."""
 
 
 class WritesFromSource(Task, ABC):
@@ -37,11 +37,15 @@ class WritesFromSource(Task, ABC):
 
 
 def answers(lm: "LanguageModel", pairs: "Sequence[Pair]", longest: int, done: Any = None) -> list[str]:
-    """Return what the model writes for each source, cut where it is longer than the context."""
+    """Return what the model writes for each source, cut where it is longer than the context.
+
+    Four beams and ``longest`` tokens are what holds where the model's generation_config.json says nothing.
+    """
     from orrery.pipelines import pipeline
 
     ask = pipeline("text2text-generation", lm, batch_size=BATCH)
-    settings: dict[str, Any] = {"num_beams": BEAMS, "max_new_tokens": longest, "truncation": True, "do_sample": False}
+    limit = {} if "max_new_tokens" in lm.writing else {"max_new_tokens": longest}
+    settings: dict[str, Any] = {"truncation": True, "do_sample": False, **limit}
     found = ask([pair.source for pair in pairs], done=done, **settings)
     return [each[0]["generated_text"] if isinstance(each, list) else each["generated_text"] for each in found]
 
