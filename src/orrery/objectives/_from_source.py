@@ -26,10 +26,15 @@ class FromSource(Objective, ABC):
     label_smoothing: float = 0.0
 
     def config(self, tokenizer: "Tokenizer | None") -> dict[str, Any]:
-        """Return what a target begins with: the tokenizer's start token, or its end token where it has none."""
+        """Return what a target begins with: the start token, or the end token where the former is none or framed.
+
+        A frame that opens every text with the start token (RoBERTa's) would have it twice, and a model that has learnt
+        that one follows the other may write nothing else. BART begins with the end token for that reason.
+        """
         if tokenizer is None:
             return {}
-        return {"decoder_start_token_id": tokenizer.special("start" if "start" in tokenizer.roles else "end")}
+        usual = "start" in tokenizer.roles and tokenizer.special("start") not in tokenizer.around([]).ids
+        return {"decoder_start_token_id": tokenizer.special("start" if usual else "end")}
 
     def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
         """Refuse what is no encoder-decoder over tokens, or begins its targets with another token than the tokenizer.

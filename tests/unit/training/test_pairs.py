@@ -191,6 +191,14 @@ def test_targets_begin_with_the_start_or_the_end_of_the_tokenizer(files: Any, tm
     assert again.spec == assembly.spec
 
 
+def test_a_target_that_its_frame_opens_with_the_start_token_has_it_once(files: Any) -> None:
+    framed = {"kind": "byte_bpe", "vocabulary": 261, "frame": "roberta"}
+    assembly = assemble(recipe(files, tokenizer=framed))
+    end, start = (assembly.tokenizer.special(role) for role in ("end", "start"))
+    ids = assembly.parts.source.batch(0)["ids"]
+    assert ids[:, :2].tolist() == [[end, start]] * len(ids)
+
+
 def test_a_checkpoint_is_saved_and_loaded_without_what_the_recipe_left_out(files: Any, tmp_path: Path) -> None:
     run(recipe(files), tmp_path / "run", resume=False, overwrite=False)
     final, checkpoint = (
