@@ -111,10 +111,11 @@ def test_answer(models, tmp_path, capsys):
 
 
 def test_summarise(models, capsys):
-    pipe = orrery.pipeline("summarization", models["writes"], device="cpu", max_new_tokens=5, num_beams=2)
-    expected = [one["summary_text"] for one in pipe(TEXTS)]
-    words = ["summarise", models["writes"], *TEXTS, "--max-new-tokens", "5", "--num-beams", "2"]
-    assert [one["summary"] for one in objects(capsys, *words)] == expected
+    how = {"max_new_tokens": 9, "num_beams": 2, "min_new_tokens": 7, "length_penalty": 2.0, "no_repeat_ngram_size": 2}
+    pipe = orrery.pipeline("summarization", models["writes"], device="cpu")
+    flags = [word for key, value in how.items() for word in ("--" + key.replace("_", "-"), str(value))]
+    words = ["summarise", models["writes"], *TEXTS, *flags]
+    assert [one["summary"] for one in objects(capsys, *words)] == [one["summary_text"] for one in pipe(TEXTS, **how)]
     assert len(lines(capsys, *words)) == 3
 
 

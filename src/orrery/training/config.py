@@ -185,6 +185,21 @@ class AdamWSettings(Section):
     layer_decay: Factor = 1.0
 
 
+class MuonSettings(Section):
+    """Muon (Jordan et al. 2024) for the matrices inside the blocks, AdamW with ``betas`` and ``eps`` for the rest.
+
+    ``rate`` and ``weight_decay`` serve both (Liu et al. 2025); see `AdamSettings` for ``layer_decay``.
+    """
+
+    kind: Literal["muon"] = "muon"
+    rate: AboveZero
+    momentum: Fraction = 0.95
+    betas: tuple[Fraction, Fraction] = (0.9, 0.95)
+    eps: AboveZero = 1e-8
+    weight_decay: NotNegative = 0.1
+    layer_decay: Factor = 1.0
+
+
 class ConstantSettings(Section):
     """A constant rate after ``warmup`` steps."""
 
@@ -226,8 +241,11 @@ class NoamSettings(Section):
 
 
 Optimizer = Annotated[
-    Annotated[SgdSettings, Tag("sgd")] | Annotated[AdamSettings, Tag("adam")] | Annotated[AdamWSettings, Tag("adamw")],
-    kind_or("adamw", "adam", "sgd"),
+    Annotated[SgdSettings, Tag("sgd")]
+    | Annotated[AdamSettings, Tag("adam")]
+    | Annotated[AdamWSettings, Tag("adamw")]
+    | Annotated[MuonSettings, Tag("muon")],
+    kind_or("adamw", "adam", "sgd", "muon"),
 ]
 Schedule = Annotated[
     Annotated[ConstantSettings, Tag("constant")]

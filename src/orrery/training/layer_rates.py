@@ -32,6 +32,11 @@ def layer_scales(names: Iterable[str], decay: float) -> dict[str, float]:
     return {name: decay ** _depth(name, heights) for name in names}
 
 
+def inside_blocks(name: str) -> bool:
+    """Say whether a parameter is one of a block's, and no embedding, head or final norm."""
+    return not name.startswith(f"{OBJECTIVE}.") and _BLOCK.match(name) is not None
+
+
 def _heights(names: Iterable[str]) -> dict[str, int]:
     """Return the number of blocks of each stack, by what its blocks' names begin with."""
     heights: dict[str, int] = {}

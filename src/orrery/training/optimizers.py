@@ -6,13 +6,14 @@ import torch
 from torch import Tensor, nn
 
 from orrery.errors import ModelFileError
-from orrery.training.layer_rates import layer_scales
+from orrery.training.layer_rates import inside_blocks, layer_scales
+from orrery.training.muon import Muon
 
-KINDS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+KINDS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "muon": Muon}
 
 
 def build_optimizer(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
-    """Return the optimizer that ``training.optimizer`` names; weight decay reaches matrices only.
+    """Return the optimizer that ``training.optimizer`` names; weight decay reaches matrices only, Muon those of blocks.
 
     Norms' scales and biases are vectors: pulling them to zero would change what the layer means, not its
     size. Parameters of one ``scale`` of the rate are a group. The fused form is used: one kernel over all tensors,
@@ -22,20 +23,15 @@ def build_optimizer(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
     decay = getattr(settings, "weight_decay", 0.0)
     parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     scales = layer_scales(parameters, getattr(settings, "layer_decay", 1.0))
-    groups = [
-        {
-            "params": [
-                found for name, found in parameters.items() if (found.ndim >= 2, scales[name]) == (matrix, scale)
-            ],
-            "weight_decay": decay if matrix else 0.0,
-            "lr": settings.rate * scale,
-            "scale": scale,
-        }
-        for scale in sorted(set(scales.values()), reverse=True)
-        for matrix in (True, False)
-    ]
-    full = [group for group in groups if group["params"]]
-    return KINDS[settings.kind](full, lr=settings.rate, fused=True, **numbers)
+    groups: dict[tuple[float, bool, bool], dict[str, Any]] = {}
+    for name, parameter in sorted(parameters.items(), key=lambda item: -scales[item[0]]):
+        scale, matrix = scales[name], parameter.ndim >= 2
+        orthogonal = settings.kind == "muon" and parameter.ndim == 2 and inside_blocks(name)
+        first = {"params": [], "weight_decay": decay if matrix else 0.0, "lr": settings.rate * scale, "scale": scale}
+        if orthogonal:
+            first["orthogonal"] = True
+        groups.setdefault((scale, matrix, orthogonal), first)["params"].append(parameter)
+    return KINDS[settings.kind](list(groups.values()), lr=settings.rate, fused=True, **numbers)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
