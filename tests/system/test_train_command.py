@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from orrery.cli.program import run
+from orrery.training.optimizers import KINDS
 
 RECIPE = {
     "name": "small",
@@ -59,6 +60,14 @@ def test_trains_on_any_kind_of_tokenizer(flags: list[str], recipe: str) -> None:
     assert run(["train", recipe, *flags]) == 0
     assert steps("runs/small") == [1, 2, 3, 4]
     assert json.loads(Path("runs/small/metrics.jsonl").read_text().splitlines()[-1])["val/bpb"] > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trains_and_resumes_with_every_optimizer(kind: str, recipe: str) -> None:
+    flags = ["--training.optimizer", f"{{kind: {kind}, rate: 0.01}}"]
+    assert run(["train", recipe, *flags, "--training.steps", "2"]) == 0
+    assert run(["train", recipe, *flags, "--resume"]) == 0
+    assert steps("runs/small") == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("kind", ["packed", "padded"])

@@ -10,7 +10,7 @@ from torch import nn
 from orrery.errors import RunError
 
 # Bytes kept per byte of a weight: the weight, its gradient and the optimizer's tensors.
-STATES = {"sgd": 1, "adam": 2, "adamw": 2}
+STATES = {"sgd": 1, "adam": 2, "adamw": 2, "muon": 2}
 
 
 def peak_gigabytes(device: str) -> float:
