@@ -1,6 +1,6 @@
 """Batches of pairs, source and target, each padded on the right to its longest."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,19 +43,29 @@ def lengths_of(pairs: Sequence[Pair]) -> Numbers:
 class PairBatches(PureSource):
     """Every epoch visits each pair once, in batches of pairs of like length, of ``size`` pairs or ``tokens`` a side.
 
+    ``redraw`` gives the ids of a pair for a step in the place of its own, by whose lengths batches are made.
     Raises `DataError` where there is no pair, or one has an empty side.
     """
 
-    def __init__(self, pairs: Sequence[Pair], ends: Ends, size: int, seed: int, tokens: int | None = None) -> None:
+    def __init__(
+        self,
+        pairs: Sequence[Pair],
+        ends: Ends,
+        size: int,
+        seed: int,
+        tokens: int | None = None,
+        redraw: Callable[[int, int], Pair] | None = None,
+    ) -> None:
         _check(pairs)
         self.pairs, self.ends, self.lengths = pairs, ends, lengths_of(pairs)
+        self.redraw = redraw or (lambda number, step: self.pairs[number])
         self.batches = row_batches(self.lengths, size, tokens, seed)
         self.tokens_per_step = tokens or size * int(self.lengths[:, 1].max())
         self.rows_per_epoch = len(pairs)
 
     def batch(self, step: int) -> dict[str, Tensor]:
         """Return the batch of ``step``."""
-        return pair_batch([self.pairs[number] for number in self.batches.rows(step)], self.ends)
+        return pair_batch([self.redraw(int(number), step) for number in self.batches.rows(step)], self.ends)
 
 
 class SequentialPairs(PureSource):

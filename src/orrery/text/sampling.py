@@ -29,7 +29,15 @@ class Sampler:
 
     def encode(self, text: str, rng: Random) -> list[int]:
         """Return the ids of one random cut of ``text``."""
-        return [id for word in self._stages.words(text) for id in self._spell(self._draw(word, rng))]
+        return [id for word in self.words(text) for id in self.cut(word, rng)]
+
+    def words(self, text: str) -> list[str]:
+        """Return the pieces of a text that no token crosses, as `Stages.words` does."""
+        return self._stages.words(text)
+
+    def cut(self, word: str, rng: Random) -> list[int]:
+        """Return the ids of one random cut of one of the `words` of a text."""
+        return self._spell(self._draw(word, rng))
 
 
 def bpe_dropout(tokenizer: Tokenizer, probability: float = 0.1) -> Sampler:

@@ -1,6 +1,6 @@
 """Pairs: each target beside the source that it is written from."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
@@ -13,11 +13,14 @@ from orrery.data.sets import is_parallel
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
 from orrery.data.sources._rows import HeldBackSettings, every_nth
 from orrery.errors import DataError
+from orrery.schema.numbers import Fraction
 from orrery.schema.section import Section
 
 if TYPE_CHECKING:
     from orrery.text.tokenizer import Tokenizer
 
+Ids = tuple[list[int], list[int]]
+"""The token numbers of a source and its target."""
 NAME = "pairs"
 """What the pairs are called in metrics and tables."""
 
@@ -40,7 +43,8 @@ class PairSettings(HeldBackSettings):
     """Which pairs: two files, a table, or a named set ("multi30k-en-de/train"), for training and for validation.
 
     ``split`` holds back each n-th pair where there are none for validation. A pair that is longer than a row is left
-    out, or (``long: cut``) loses the end of its source, as a text does that is summarised.
+    out, or (``long: cut``) loses the end of its source, as a text does that is summarised. ``bpe_dropout`` leaves out
+    that share of a BPE's merges, others each time a pair is trained on (Provilkov et al. 2020).
     """
 
     kind: Literal["pairs"] = "pairs"
@@ -48,6 +52,7 @@ class PairSettings(HeldBackSettings):
     val: FilesSettings | str | None = None
     long: Literal["leave_out", "cut"] = "leave_out"
     columns: ColumnsSettings = Field(default_factory=ColumnsSettings)
+    bpe_dropout: Fraction = 0.0
 
     @model_validator(mode="after")
     def _columns_of_a_table(self) -> "PairSettings":
@@ -77,8 +82,10 @@ class PairSource(Source):
     by_tokens = batch_kinds
     needs_tokenizer = gives_text = True
 
-    def __init__(self, pairs: Sequence[Pair], held_back: Sequence[Pair], cuts: bool = False) -> None:
-        self.pairs, self.held_back, self.cuts = pairs, held_back, cuts
+    def __init__(
+        self, pairs: Sequence[Pair], held_back: Sequence[Pair], cuts: bool = False, bpe_dropout: float = 0.0
+    ) -> None:
+        self.pairs, self.held_back, self.cuts, self.bpe_dropout = pairs, held_back, cuts, bpe_dropout
 
     @classmethod
     def read(cls, settings: PairSettings) -> "PairSource":
@@ -92,7 +99,7 @@ class PairSource(Source):
         if settings.split is not None:
             train, held_back = every_nth(train, settings.split.every)
         held_back += [] if settings.val is None else _pairs(settings, settings.val)
-        return cls(spread(train), held_back, settings.long == "cut")
+        return cls(spread(train), held_back, settings.long == "cut", settings.bpe_dropout)
 
     @property
     def fingerprint(self) -> str:
@@ -125,9 +132,10 @@ class PairSource(Source):
 
         end = request.required_tokenizer.special("end")
         ends = Ends(end if request.start is None else request.start, end)
-        pairs, notes = self._rows(request, self.pairs, "training")
-        others, more = self._rows(request, self.held_back, "validation")
-        source = PairBatches(pairs, ends, request.size, request.seed, request.tokens)
+        pairs, places, notes = self._rows(request, self.pairs, "training")
+        others, _, more = self._rows(request, self.held_back, "validation")
+        redraw = self._redraw(request, pairs, places) if self.bpe_dropout else None
+        source = PairBatches(pairs, ends, request.size, request.seed, request.tokens, redraw)
         tokens = sum(len(target) + 1 for _, target in pairs)
         windows = SequentialPairs(others, ends, request.size, request.tokens) if others else None
         padding = f"padding: {padding_share(source.lengths, source.batches):.1%} of the positions of the first epoch"
@@ -147,13 +155,31 @@ class PairSource(Source):
 
     def _rows(
         self, request: BatchRequest, pairs: Sequence[Pair], what: str
-    ) -> tuple[list[tuple[list[int], list[int]]], list[str]]:
-        """Return pairs as ids that fit into rows, and what to say."""
+    ) -> tuple[list[Ids], list[int], list[str]]:
+        """Return pairs as ids that fit into rows, their numbers among all pairs, and what to say."""
         tokenizer = request.required_tokenizer
         encoded = encode(tokenizer, pairs)
         shortened, notes = cut(tokenizer, pairs, encoded, request.length, what) if self.cuts else (encoded, [])
-        kept, more = short_enough(shortened, request.length, what)
-        return kept, [*notes, *more]
+        places, more = short_enough(shortened, request.length, what)
+        return [shortened[place] for place in places], places, [*notes, *more]
+
+    def _redraw(
+        self, request: BatchRequest, pairs: Sequence[Ids], places: Sequence[int]
+    ) -> Callable[[int, int], Ids]:
+        """Return what cuts a pair anew for a step; one that would not fit into a row then stays as it is."""
+        from orrery.data.recutting import Recutter, with_dropout
+
+        tokenizer, length = request.required_tokenizer, request.length
+        sampler = with_dropout(tokenizer, self.bpe_dropout, "data.bpe_dropout")
+        sources = Recutter(sampler, [self.pairs[place].source for place in places], request.seed)
+        targets = Recutter(sampler, [self.pairs[place].target for place in places], request.seed + 1)
+
+        def redraw(number: int, step: int) -> Ids:
+            source = tokenizer.around(sources.ids(number, step)).ids
+            target = without_end(tokenizer, tokenizer.around(targets.ids(number, step)).ids)
+            return (source, target) if fits((source, target), length) else pairs[number]
+
+        return redraw
 
 
 def cut(
@@ -206,15 +232,19 @@ def without_end(tokenizer: "Tokenizer", ids: list[int]) -> list[int]:
     return ids[:-1] if ids and ids[-1] == tokenizer.special("end") else ids
 
 
-def short_enough(
-    pairs: Sequence[tuple[list[int], list[int]]], length: int, what: str
-) -> tuple[list[tuple[list[int], list[int]]], list[str]]:
-    """Return the pairs whose source, and target with its end token, have at most ``length`` tokens, and what to say.
+def fits(pair: Ids, length: int) -> bool:
+    """Whether a source, and a target with its end token, have at most ``length`` tokens."""
+    source, target = pair
+    return len(source) <= length and len(target) < length
+
+
+def short_enough(pairs: Sequence[Ids], length: int, what: str) -> tuple[list[int], list[str]]:
+    """Return the numbers of the pairs that fit into rows of ``length`` tokens, and what to say.
 
     Raises:
         DataError: there were pairs, and none is left.
     """
-    kept = [(source, target) for source, target in pairs if len(source) <= length and len(target) < length]
+    kept = [number for number, pair in enumerate(pairs) if fits(pair, length)]
     out = len(pairs) - len(kept)
     if pairs and not kept:
         raise DataError(f"every {what} pair is longer than {length:,} tokens", "raise batches.length")
