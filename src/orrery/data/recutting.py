@@ -9,36 +9,32 @@ from orrery.text.sampling import Sampler, bpe_dropout
 from orrery.text.tokenizer import Tokenizer
 
 CUTS = 32
-"""Random cuts kept of each word: drawing one anew each time takes longer than small models take to learn from it."""
+"""Random cuts of a word, each drawn once: drawing all anew takes longer than small models take to learn from them."""
 
 
 @final
 class Recutter:
     """Ids of a text whose words are cut at random; a draw follows from the seed, the text's number and the step.
 
-    Paper: Provilkov et al. 2020. Differs in that the cuts of a word are drawn among `CUTS` that were drawn once.
+    Paper: Provilkov et al. 2020. Differs in that a word has `CUTS` random cuts, of which each reading takes one.
     """
 
     def __init__(self, sampler: Sampler, texts: Sequence[str], seed: int) -> None:
         self.sampler, self.texts, self.seed = sampler, texts, seed
-        self._cuts: dict[str, list[list[int]]] = {}
         self._words: dict[int, list[str]] = {}
+        self._cuts: dict[tuple[str, int], list[int]] = {}
 
     def ids(self, number: int, step: int) -> list[int]:
         """Return the ids of a text as they are cut in a step."""
-        rng = Random(f"{self.seed} {number} {step}")
-        return [id for word in self._words_of(number) for id in rng.choice(self._cuts_of(word))]
-
-    def _words_of(self, number: int) -> list[str]:
         if number not in self._words:
             self._words[number] = self.sampler.words(self.texts[number])
-        return self._words[number]
+        rng = Random(f"{self.seed} {number} {step}")
+        return [id for word in self._words[number] for id in self._cut(word, rng.randrange(CUTS))]
 
-    def _cuts_of(self, word: str) -> list[list[int]]:
-        if word not in self._cuts:
-            rng = Random(f"{self.seed} {word}")
-            self._cuts[word] = [self.sampler.cut(word, rng) for _ in range(CUTS)]
-        return self._cuts[word]
+    def _cut(self, word: str, which: int) -> list[int]:
+        if (word, which) not in self._cuts:
+            self._cuts[word, which] = self.sampler.cut(word, Random(f"{self.seed} {which} {word}"))
+        return self._cuts[word, which]
 
 
 def with_dropout(tokenizer: Tokenizer, probability: float, key: str) -> Sampler:

@@ -18,10 +18,11 @@ from orrery.training.building import Assembled
 from orrery.training.config import Recipe
 from orrery.training.distributed import find_ranks
 from orrery.training.folder import RunFolder, open_run_folder
-from orrery.training.loop import Outcome, Parts, Speed, Trainer
+from orrery.training.loop import Outcome, Parts, Trainer
 from orrery.training.precision import Precision
 from orrery.training.progress import Reporter
 from orrery.training.recipes import words_of
+from orrery.training.speed import Speed
 
 
 def execute(

@@ -32,6 +32,7 @@ from orrery.training.randomness import restore_rng, rng_state
 from orrery.training.recipes import as_yaml, config_hash, plain, refuse_changes
 from orrery.training.schedules import build_schedule
 from orrery.training.signals import StopSignals
+from orrery.training.speed import Speed
 from orrery.training.state import (
     Learner,
     Progress,
@@ -44,14 +45,6 @@ from orrery.training.state import (
 )
 from orrery.training.step import StepLoss, accumulate, rows_of
 from orrery.tuning import refuse_untrainable
-
-
-@dataclass(frozen=True)
-class Speed:
-    """What a token costs in floating-point operations, and what one process can do a second: the MFU."""
-
-    operations_per_token: float
-    operations_per_second: float
 
 
 @dataclass(frozen=True)
@@ -304,8 +297,7 @@ class Trainer:
             "memory": peak_gigabytes(self.precision.device),
         }
         if self.speed is not None:
-            possible = self.speed.operations_per_second * self.ranks.world
-            measures["mfu"] = speed * self.speed.operations_per_token / possible
+            measures["mfu"] = speed / self.ranks.world / self.speed.tokens_per_second
         if self.parts.epochs is not None:
             measures |= {f"epochs/{name}": count for name, count in self.parts.epochs(self.progress.step).items()}
         return measures

@@ -11,7 +11,7 @@ from orrery.data.sources.pairs import PairSettings, PairSource
 from orrery.errors import UsageError
 from orrery.text.special import train_framed
 
-WORDS = "lower lowest newer newest wider widest the a of streets houses".split()
+WORDS = ["lower", "lowest", "newer", "newest", "wider", "widest", "the", "a", "of", "streets", "houses"]
 TEXTS = [" ".join(Random(n).choices(WORDS, k=3 + n % 6)) for n in range(60)]
 
 

@@ -63,12 +63,7 @@ def translation(
         refuse_one(len(pairs))
     lm = load(model, device, dtype)
     with waiting() as line:
-        found = evaluate_translation(
-            lm,
-            pairs,
-            done=counting(line.now, len(pairs)),
-            **asdict(search),
-        )
+        found = evaluate_translation(lm, pairs, done=counting(line.now, len(pairs)), **asdict(search))
     if answers is not None:
         answers.write("".join(one_line(answer) + "\n" for answer in found.hypotheses))
     beams = lm.writing.get("num_beams", USUAL_BEAMS) if search.num_beams is None else search.num_beams

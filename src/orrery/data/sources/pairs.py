@@ -153,9 +153,7 @@ class PairSource(Source):
             ),
         )
 
-    def _rows(
-        self, request: BatchRequest, pairs: Sequence[Pair], what: str
-    ) -> tuple[list[Ids], list[int], list[str]]:
+    def _rows(self, request: BatchRequest, pairs: Sequence[Pair], what: str) -> tuple[list[Ids], list[int], list[str]]:
         """Return pairs as ids that fit into rows, their numbers among all pairs, and what to say."""
         tokenizer = request.required_tokenizer
         encoded = encode(tokenizer, pairs)
@@ -163,9 +161,7 @@ class PairSource(Source):
         places, more = short_enough(shortened, request.length, what)
         return [shortened[place] for place in places], places, [*notes, *more]
 
-    def _redraw(
-        self, request: BatchRequest, pairs: Sequence[Ids], places: Sequence[int]
-    ) -> Callable[[int, int], Ids]:
+    def _redraw(self, request: BatchRequest, pairs: Sequence[Ids], places: Sequence[int]) -> Callable[[int, int], Ids]:
         """Return what cuts a pair anew for a step; one that would not fit into a row then stays as it is."""
         from orrery.data.recutting import Recutter, with_dropout
 
