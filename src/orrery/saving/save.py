@@ -91,8 +91,7 @@ def save_model(
         "model_type": model_type(family),
         **_dtype(config, ours),
     }
-    starts = {**control, "decoder_start_token_id": model.first_token}
-    tokens = {**{key: id for key, id in starts.items() if id is not None}, **(generation or {})}
+    tokens = _present({**control, "decoder_start_token_id": model.first_token}) | dict(generation or {})
     theirs = to_theirs(ours, rules_of(rules, config))
     needed = sum(tensor.nbytes for tensor in theirs.values())
     with machine_errors(folder, needed):
@@ -150,6 +149,11 @@ def _read_control(rules: Family, config: Mapping[str, Any]) -> dict[str, int]:
         key: id for key, id in defaults_of(rules).items() if key in _CONTROL and key not in config and id is not None
     }
     return {key: id for key, id in left.items() if rules.spec({**config, key: id + 1}) != spec}
+
+
+def _present(ids: Mapping[str, int | None]) -> dict[str, Any]:
+    """Return the ids that there are."""
+    return {key: id for key, id in ids.items() if id is not None}
 
 
 def _control_tokens(config: Mapping[str, Any], tokenizer: SavesItself | None) -> dict[str, Any]:
