@@ -25,7 +25,6 @@ class GenerationSettings(Section):
     temperature: NotNegative | None = None
     top_k: Count | None = None
     top_p: Share | None = None
-    min_p: Share | None = None
 
     @property
     def said(self) -> dict[str, Any]:
