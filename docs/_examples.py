@@ -28,6 +28,8 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 DOCS = Path(__file__).parent
 HOME = DOCS / "_build" / "examples"
+ALONE = DOCS / "_build" / "pages"
+"""Where pages run that do not use the model: what they write stays out of the checkout."""
 RUN = ("python docs/examples/countries.py countries.txt", "orrery train docs/examples/countries.yaml")
 """The commands that make the model of the pages; they are shown there, and run once for all pages."""
 
@@ -173,7 +175,8 @@ def page_of(document: nodes.document) -> Page:
     """Return the page that is read now."""
     if document not in _PAGES:
         text = Path(document["source"]).read_text(encoding="utf-8")
-        _PAGES[document] = Page(prepared() if needs_model(text) else DOCS.parent)
+        ALONE.mkdir(parents=True, exist_ok=True)
+        _PAGES[document] = Page(prepared() if needs_model(text) else ALONE)
     return _PAGES[document]
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -68,6 +69,22 @@ def test_trains_and_resumes_with_every_optimizer(kind: str, recipe: str) -> None
     assert run(["train", recipe, *flags, "--training.steps", "2"]) == 0
     assert run(["train", recipe, *flags, "--resume"]) == 0
     assert steps("runs/small") == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (
+            ["--training.optimizer", "{kind: muon, rate: 0.01}", "--model.freeze", "['*.blocks.*']"],
+            "no block has a matrix",
+        ),
+        (["--model.freeze", "['*']"], "freeze"),
+    ],
+)
+def test_what_cannot_be_trained_leaves_no_folder(flags: list[str], told: str, recipe: str, capsys: Any) -> None:
+    assert run(["train", recipe, *flags]) == 2
+    assert told in capsys.readouterr().err
+    assert not Path("runs/small").exists()
 
 
 @pytest.mark.parametrize("kind", ["packed", "padded"])

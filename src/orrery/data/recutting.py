@@ -1,6 +1,7 @@
 """Texts cut into pieces anew each time they are read, so that a model meets many cuts of one word (BPE-dropout)."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from random import Random
 from typing import final
 
@@ -10,6 +11,9 @@ from orrery.text.tokenizer import Tokenizer
 
 CUTS = 32
 """Random cuts of a word, each drawn once: drawing all anew takes longer than small models take to learn from them."""
+
+KEPT = 2**19
+"""Cuts kept in memory, about 100 MB: those of the words of a small corpus, of a large one those of frequent words."""
 
 
 @final
@@ -21,20 +25,16 @@ class Recutter:
 
     def __init__(self, sampler: Sampler, texts: Sequence[str], seed: int) -> None:
         self.sampler, self.texts, self.seed = sampler, texts, seed
-        self._words: dict[int, list[str]] = {}
-        self._cuts: dict[tuple[str, int], list[int]] = {}
+        self._cut = lru_cache(maxsize=KEPT)(self._drawn)
 
     def ids(self, number: int, step: int) -> list[int]:
         """Return the ids of a text as they are cut in a step."""
-        if number not in self._words:
-            self._words[number] = self.sampler.words(self.texts[number])
         rng = Random(f"{self.seed} {number} {step}")
-        return [id for word in self._words[number] for id in self._cut(word, rng.randrange(CUTS))]
+        words = self.sampler.words(self.texts[number])
+        return [id for word in words for id in self._cut(word, rng.randrange(CUTS))]
 
-    def _cut(self, word: str, which: int) -> list[int]:
-        if (word, which) not in self._cuts:
-            self._cuts[word, which] = self.sampler.cut(word, Random(f"{self.seed} {which} {word}"))
-        return self._cuts[word, which]
+    def _drawn(self, word: str, which: int) -> list[int]:
+        return self.sampler.cut(word, Random(f"{self.seed} {which} {word}"))
 
 
 def with_dropout(tokenizer: Tokenizer, probability: float, key: str) -> Sampler:
@@ -46,4 +46,4 @@ def with_dropout(tokenizer: Tokenizer, probability: float, key: str) -> Sampler:
     try:
         return bpe_dropout(tokenizer, probability)
     except UsageError as error:
-        raise UsageError(f"{key}: {error}", "name a tokenizer of kind byte_bpe, or leave the key out") from error
+        raise UsageError(f"{key}: {error.message}", f"name a tokenizer of kind byte_bpe, or leave {key} out") from error

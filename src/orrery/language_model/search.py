@@ -1,7 +1,8 @@
 """Searching for the answers of the greatest score, over several texts as one batch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from orrery.errors import UsageError
 from orrery.generation.batched import in_batches
@@ -11,7 +12,11 @@ from orrery.language_model.texts import Truncate, limits_of, line, prompts, spel
 from orrery.reading.read import Stored
 
 USUAL_BEAMS = 4
-"""Hypotheses followed a text to translate, where neither the caller nor the model's files name a number."""
+
+
+def beams_for(said: Mapping[str, Any], asked: int | None) -> int:
+    """Return how many hypotheses to follow: as many as asked for, or as the model's files say, or four."""
+    return int(said.get("num_beams", USUAL_BEAMS)) if asked is None else asked
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ def translate(
     rows = [line(stored, texts[place], place) for place in places]
     limits = limits_of(stored, max_new_tokens)
     penalty = files.penalty if length_penalty is None else LengthPenalty(length_penalty)
-    beams = files.settings.get("num_beams", USUAL_BEAMS) if num_beams is None else num_beams
+    beams = beams_for(files.settings, num_beams)
     size, device = tokenizer_of(stored).size, device_of(stored)
 
     def answer(numbers: list[int]) -> list[str]:

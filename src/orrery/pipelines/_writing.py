@@ -10,7 +10,8 @@ from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
 from orrery.pipelines._pipeline import Pipeline, PipelineSettings, text_of
 from orrery.pipelines._rows import Row, whole
-from orrery.schema.numbers import AboveZero, Count, NotNegative, Positive, Seed, Share
+from orrery.schema.generation import GenerationKeys
+from orrery.schema.numbers import Count, Positive, Seed, Share
 
 KEYS = (
     "bad_words_ids", "do_sample", "early_stopping", "forced_bos_token_id", "forced_eos_token_id", "length_penalty",
@@ -20,29 +21,19 @@ KEYS = (
 """The settings that are keys of a generation_config.json; what is not given is as the model's files say."""
 
 
-class WritingSettings(PipelineSettings, ABC):
+class WritingSettings(PipelineSettings, GenerationKeys, ABC):
     """The keys of a generation_config.json, with the meaning that transformers gives them, and ``seed`` of draws."""
 
     bad_words_ids: list[list[int]] | None = None
-    do_sample: bool | None = None
     early_stopping: bool | Literal["never"] | None = None
     eos_token_id: int | list[int] | None = None
     forced_bos_token_id: int | None = None
     forced_eos_token_id: int | list[int] | None = None
-    length_penalty: NotNegative | None = None
     max_length: Positive | None = None
-    max_new_tokens: Positive | None = None
     min_length: Count | None = None
-    min_new_tokens: Count | None = None
     min_p: Share | None = None
-    no_repeat_ngram_size: Count | None = None
-    num_beams: Positive | None = None
     num_return_sequences: Positive | None = None
-    repetition_penalty: AboveZero | None = None
     suppress_tokens: list[int] | None = None
-    temperature: NotNegative | None = None
-    top_k: Count | None = None
-    top_p: Share | None = None
     return_tensors: bool = False
     prefix: str | None = None
     seed: Seed = 1337

@@ -65,14 +65,12 @@ def execute(
 
 def used(spec: ModelSpec, folder: Path, task: str | None = None) -> str:
     """Say which command uses a trained model: that of its task, or of its first head whose answers have one."""
-    verbs = {"sequence": "classify", "token": "tag"}
+    verbs = {"summarisation": "summarise", "sequence": "classify", "token": "tag"}
     for name, verb in verbs.items():
-        if name in spec.heads:
+        if name == task or name in spec.heads:
             return f"orrery {verb} {folder} TEXT uses the model"
     if "span" in spec.heads:
         return f"orrery answer {folder} QUESTION uses the model; --help says where the text comes from"
-    if task == "summarisation":
-        return f"orrery summarise {folder} TEXT uses the model"
     if spec.reads_source:
         return f"orrery translate {folder} SENTENCE ... uses the model"
     return f"orrery generate {folder} PROMPT uses the model" if spec.writes else f"orrery show {folder} lists its parts"

@@ -5,26 +5,14 @@ from typing import Any
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
-from orrery.schema.numbers import AboveZero, Count, NotNegative, Positive, Share
-from orrery.schema.section import Section
+from orrery.schema.generation import GenerationKeys
 
 
-class GenerationSettings(Section):
-    """Keys of ``generation_config.json``, with the meaning that transformers gives them; what is left out is as usual.
+class GenerationSettings(GenerationKeys):
+    """Keys of ``generation_config.json`` that are written beside the model: verbs, pipelines, transformers follow them.
 
-    They are written beside the model: its evaluation, the verbs and the pipelines follow them, as transformers does.
+    So does the evaluation after ``orrery finetune``, which draws nothing, whatever ``do_sample`` says.
     """
-
-    num_beams: Positive | None = None
-    length_penalty: NotNegative | None = None
-    max_new_tokens: Positive | None = None
-    min_new_tokens: Count | None = None
-    no_repeat_ngram_size: Count | None = None
-    repetition_penalty: AboveZero | None = None
-    do_sample: bool | None = None
-    temperature: NotNegative | None = None
-    top_k: Count | None = None
-    top_p: Share | None = None
 
     @property
     def said(self) -> dict[str, Any]:

@@ -130,25 +130,26 @@ class Trainer:
 
     def _start(self) -> None:
         """Restore the newest checkpoint or begin anew, and refuse early what would fail late."""
-        if self.ranks.rank == 0:
-            self.store.open()
-        saved = self.store.newest(self._say)
-        if saved is not None:
-            refuse_changes(saved.state["config"], self.recipe)
-            refuse_other_facts(saved.state.get("facts", {}), self.parts.facts)
         device = find_device(self.settings.device)
-        self.precision = (
-            resumed_precision(saved.state["precision"], device)
-            if saved
-            else choose_precision(self.settings.precision, device, this_processor(), torch.get_num_threads())
-        )
-        torch.set_num_threads(self.precision.threads)
         self.model = self.parts.model.to(device).train()
         self._description()
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
         self.learner = Learner(self.model, self.owned) if self.owned else self.model
         refuse_untrainable(self.learner)
         self.optimizer = build_optimizer(self.learner, self.settings.optimizer)
+        # What cannot be trained has left nothing behind so far.
+        if self.ranks.rank == 0:
+            self.store.open()
+        saved = self.store.newest(self._say)
+        if saved is not None:
+            refuse_changes(saved.state["config"], self.recipe)
+            refuse_other_facts(saved.state.get("facts", {}), self.parts.facts)
+        self.precision = (
+            resumed_precision(saved.state["precision"], device)
+            if saved
+            else choose_precision(self.settings.precision, device, this_processor(), torch.get_num_threads())
+        )
+        torch.set_num_threads(self.precision.threads)
         if saved is not None:
             self._restore(saved)
         if self.ranks.rank == 0:

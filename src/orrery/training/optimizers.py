@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orrery.errors import ModelFileError
+from orrery.errors import ModelFileError, UsageError
 from orrery.training.layer_rates import inside_blocks, layer_scales
 from orrery.training.muon import Muon
 
@@ -18,6 +18,9 @@ def build_optimizer(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
     Norms' scales and biases are vectors: pulling them to zero would change what the layer means, not its
     size. Parameters of one ``scale`` of the rate are a group. The fused form is used: one kernel over all tensors,
     on the CPU as on a GPU.
+
+    Raises:
+        UsageError: Muon has nothing to do.
     """
     numbers = settings.model_dump(exclude={"kind", "rate", "weight_decay", "layer_decay"})
     decay = getattr(settings, "weight_decay", 0.0)
@@ -31,6 +34,9 @@ def build_optimizer(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
         if orthogonal:
             first["orthogonal"] = True
         groups.setdefault((scale, matrix, orthogonal), first)["params"].append(parameter)
+    if settings.kind == "muon" and not any(orthogonal for _, _, orthogonal in groups):
+        hint = "choose adamw, which Muon leaves all other parameters to"
+        raise UsageError("training.optimizer muon: no block has a matrix to learn", hint)
     return KINDS[settings.kind](list(groups.values()), lr=settings.rate, fused=True, **numbers)
 
 

@@ -3,10 +3,11 @@
 import pytest
 import torch
 
+from orrery.errors import UsageError
 from orrery.training.muon import Muon, orthogonal
 from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer
 from tiny_models import tiny
-from training_toy import toy_recipe
+from training_toy import toy_model, toy_recipe
 
 
 def settings(kind="muon"):
@@ -70,6 +71,11 @@ def test_only_matrices_of_blocks_are_made_orthogonal_and_the_rest_is_adamw_to_th
         adamw.step()
     for (name, one), other in zip(ours.named_parameters(), theirs.parameters(), strict=True):
         assert torch.equal(one, other) == (name not in names)
+
+
+def test_a_model_without_blocks_is_refused():
+    with pytest.raises(UsageError, match="muon: no block has a matrix to learn"):
+        build_optimizer(toy_model(), settings())
 
 
 def test_it_goes_on_byte_for_byte_from_its_saved_state():

@@ -52,7 +52,7 @@ def translation(
     from orrery.cli.translate import counting, one_line
     from orrery.evaluation.resampling import refuse_one
     from orrery.language_model.load import load
-    from orrery.language_model.search import USUAL_BEAMS
+    from orrery.language_model.search import beams_for
     from orrery.reports.status import waiting
     from orrery.tasks.translation import evaluate_translation
 
@@ -66,8 +66,8 @@ def translation(
         found = evaluate_translation(lm, pairs, done=counting(line.now, len(pairs)), **asdict(search))
     if answers is not None:
         answers.write("".join(one_line(answer) + "\n" for answer in found.hypotheses))
-    beams = lm.writing.get("num_beams", USUAL_BEAMS) if search.num_beams is None else search.num_beams
     print_scores([found.bleu, found.chrf], None, trust)
+    beams = beams_for(lm.writing, search.num_beams)
     print(f"{len(pairs):,} sentences, {found.sentences_per_second:,.1f} a second, {beams} beams")
     for bucket in found.buckets:
         print(bucket)
