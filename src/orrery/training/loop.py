@@ -40,6 +40,7 @@ from orrery.training.state import (
     first_bad_tensor,
     load_model_tensors,
     model_tensors,
+    refuse_another_model,
     refuse_bad_weights,
     refuse_other_facts,
 )
@@ -132,7 +133,7 @@ class Trainer:
         """Restore the newest checkpoint or begin anew, and refuse early what would fail late."""
         device = find_device(self.settings.device)
         self.model = self.parts.model.to(device).train()
-        self._description()
+        description = self._description()
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
         self.learner = Learner(self.model, self.owned) if self.owned else self.model
         refuse_untrainable(self.learner)
@@ -144,6 +145,7 @@ class Trainer:
         if saved is not None:
             refuse_changes(saved.state["config"], self.recipe)
             refuse_other_facts(saved.state.get("facts", {}), self.parts.facts)
+            refuse_another_model(saved.spec, description)
         self.precision = (
             resumed_precision(saved.state["precision"], device)
             if saved

@@ -8,6 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from orrery.errors import DataError, ModelFileError, RunError
+from orrery.nn.spec import from_json, to_json
+from orrery.reading.architecture import CONFIGURATION, FAMILY
+from orrery.tuning import TRANSFORMS
 
 OBJECTIVE = "objective"
 """What the names of an objective's own tensors begin with, among those of the optimizer."""
@@ -118,3 +121,23 @@ def refuse_other_facts(saved: Mapping[str, str], found: Mapping[str, str]) -> No
                 f"the {name} is not the one this run was started with ({value[:12]})",
                 f"bring the old {name} back, or start a new run with another --output",
             )
+
+
+def refuse_another_model(saved: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Raise ``DataError`` where the recipe now describes another architecture than that of the checkpoint.
+
+    A version of the program may read a recipe otherwise than the one that began the run. What the files call by older
+    names is the same.
+    """
+    if saved == found:
+        return
+    beside = (TRANSFORMS, FAMILY, CONFIGURATION)
+    before, now = (from_json({key: of[key] for key in of if key not in beside}) for of in (saved, found))
+    if before == now:
+        return
+    old, new = (to_json(each) for each in (before, now))
+    keys = ", ".join(key for key in old if old.get(key) != new.get(key)) or "its kind"
+    raise DataError(
+        f"the recipe describes another model than the checkpoint holds ({keys}): another version began it",
+        "finish the run with that version, or start a new run with another --output",
+    )

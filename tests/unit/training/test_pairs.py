@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from orrery.models.dropout import with_dropout
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.nn.residual import Dropout
 from orrery.nn.spec import to_json, traverse
+from orrery.objectives._from_source import FromSource
 from orrery.training.assemble import assemble
 from orrery.training.config import Recipe
 from orrery.training.recipes import as_yaml, check_recipe, load_recipe, set_dotted
@@ -197,6 +199,16 @@ def test_a_target_that_its_frame_opens_with_the_start_token_has_it_once(files: A
     end, start = (assembly.tokenizer.special(role) for role in ("end", "start"))
     ids = assembly.parts.source.batch(0)["ids"]
     assert ids[:, :2].tolist() == [[end, start]] * len(ids)
+
+
+def test_a_run_that_another_version_began_with_another_start_is_not_gone_on_with(files: Any, tmp_path: Path) -> None:
+    run(recipe(files, training__steps=3), tmp_path / "run", resume=False, overwrite=False)
+    with (
+        patch.object(FromSource, "config", lambda self, tokenizer: {"decoder_start_token_id": 1}),
+        patch.object(FromSource, "bind", lambda self, spec, tokenizer: None),
+        pytest.raises(DataError, match=r"another model than the checkpoint holds \(start\)"),
+    ):
+        run(recipe(files), tmp_path / "run", resume=True, overwrite=False)
 
 
 def test_a_checkpoint_is_saved_and_loaded_without_what_the_recipe_left_out(files: Any, tmp_path: Path) -> None:
