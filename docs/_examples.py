@@ -108,10 +108,15 @@ def needs_model(text: str) -> bool:
 
 def prepare(folder: Path) -> Path:
     """Make the folder of the reader: the checkout's ``docs/examples``, and the model of the pages by their commands."""
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(DOCS / "examples", folder / "docs" / "examples", dirs_exist_ok=True)
+    with_examples(folder)
     for line in RUN:
         command(line, folder)
+    return folder
+
+
+def with_examples(folder: Path) -> Path:
+    """Make a folder with the checkout's ``docs/examples``."""
+    shutil.copytree(DOCS / "examples", folder / "docs" / "examples", dirs_exist_ok=True)
     return folder
 
 
@@ -175,8 +180,7 @@ def page_of(document: nodes.document) -> Page:
     """Return the page that is read now."""
     if document not in _PAGES:
         text = Path(document["source"]).read_text(encoding="utf-8")
-        ALONE.mkdir(parents=True, exist_ok=True)
-        _PAGES[document] = Page(prepared() if needs_model(text) else ALONE)
+        _PAGES[document] = Page(prepared() if needs_model(text) else with_examples(ALONE))
     return _PAGES[document]
 
 
