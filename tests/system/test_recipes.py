@@ -48,8 +48,16 @@ def sets_of(data: dict[str, Any]) -> set[str]:
     return names - {"python-docs", *generated.names()}
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of runs, so that what several recipes begin from is trained once."""
+    return tmp_path_factory.mktemp("runs")
+
+
 def five_steps(recipe: Path, folder: Path, data_set: Callable[[str], Path]) -> Path:
     """Train five steps, before it those of the recipe that it begins from, and return the run."""
+    if (folder / recipe.stem).is_dir():
+        return folder / recipe.stem
     values = yaml.safe_load(recipe.read_text())
     for name in sets_of(values["data"]):
         data_set(name)
@@ -65,8 +73,8 @@ def five_steps(recipe: Path, folder: Path, data_set: Callable[[str], Path]) -> P
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", sorted({*RECIPES} - {*WORD_VECTORS, *GIVEN}), ids=lambda path: path.stem)
-def test_five_steps(recipe: Path, data_set: Callable[[str], Path], tmp_path: Path) -> None:
-    model = load(five_steps(recipe, tmp_path, data_set))
+def test_five_steps(recipe: Path, data_set: Callable[[str], Path], runs: Path) -> None:
+    model = load(five_steps(recipe, runs, data_set))
     if not model.model.spec.writes:
         return
     found = model.search(["The"], num_beams=2, max_new_tokens=3)
