@@ -15,7 +15,7 @@ class Run:
     """A run's folder: ``run.load()`` is its model, ``run.records()`` its metrics.
 
     Attributes:
-        folder: where it lies.
+        folder: where it lies, absolute: a program may change its working folder.
         step: how many steps were done.
         best: the best value of the metric that decides, where one was measured: of the loss held back, unless the
             recipe names another.

@@ -45,7 +45,7 @@ def train(
     reporter = Silent() if quiet else find_reporter()
     outcome = execute(found, folder, reporter, resume=resume, overwrite=overwrite, inputs=inputs)
     pass_on(outcome.signal)
-    return Run(folder, outcome.step, outcome.best)
+    return Run(folder.absolute(), outcome.step, outcome.best)
 
 
 def _recipe(recipe: Recipe | Mapping[str, Any] | str | Path) -> Recipe:

@@ -103,7 +103,9 @@ def test_a_text_and_a_model_to_begin_from(tmp_path):
 def test_python_does_what_the_verb_does(tmp_path, monkeypatch):
     monkeypatch.setenv("ORRERY_TRAINING__STEPS", "2")
     text = notes(tmp_path / "notes", 5_000)
-    run = orrery.train(text, tmp_path / "run", quiet=True)
+    monkeypatch.chdir(tmp_path)
+    run = orrery.train(text, "run", quiet=True)
+    monkeypatch.chdir(tmp_path.parent)  # the run is found again wherever the program goes
     assert isinstance(run, Run)
     assert (run.step, run.folder) == (2, tmp_path / "run")
     assert run.records()[-1]["step"] == 2
