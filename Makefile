@@ -97,7 +97,7 @@ $(CORE): pyproject.toml $(PIN) | $(BIN)/python
 	@touch $@
 
 $(TEST): $(CORE)
-	$(PIP) -e ".[fast,eval,oracle,dev]"
+	$(PIP) -e ".[fast,eval,oracle,serve,dev]"
 	@touch $@
 
 $(BIN)/python:

@@ -416,17 +416,17 @@ METHODS = (
     ),
     Break(
         "the nucleus without the token that fills it",
-        "generation/samplers.py",
-        "mass_BV.cumsum(-1) - mass_BV >= self.p",
-        "mass_BV.cumsum(-1) >= self.p",
+        "generation/filters.py",
+        "mass_BV.cumsum(-1) - mass_BV >= p",
+        "mass_BV.cumsum(-1) >= p",
     ),
     Break(
         "the repetition penalty of negative logits",
-        "generation/samplers.py",
+        "generation/filters.py",
         "torch.where(logits_BV > 0, logits_BV / self.penalty, logits_BV * self.penalty)",
         "logits_BV / self.penalty",
     ),
-    Break("min-p without the greatest", "generation/samplers.py", "self.p * mass_BV.amax(-1, keepdim=True)", "self.p"),
+    Break("min-p without the greatest", "generation/filters.py", "self.p * mass_BV.amax(-1, keepdim=True)", "self.p"),
     Break("the length penalty", "generation/beams.py", "((5 + length) / 6) ** self.alpha", "length**self.alpha"),
     Break(
         "a beam that stops early",

@@ -47,9 +47,15 @@ def tiny(family: str, dtype: torch.dtype = torch.float64, **config) -> Decoder:
     return randomised(load_family(family).spec({**ALL[family], **config}).build(0).to(dtype).eval())
 
 
-def randomised(model: Model) -> Model:
+def smallest(family: str, dtype: torch.dtype = torch.float64, seed: int = 0) -> Model:
+    """Return the smallest model of any family that the laws know, random in every parameter, in eval mode."""
+    rules = load_family(family)
+    return randomised(rules.spec(rules.TINY).build(0).to(dtype).eval(), seed)
+
+
+def randomised(model: Model, seed: int = 0) -> Model:
     """Return the model with every parameter drawn anew."""
-    rng = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=rng, dtype=torch.float64) * 0.3)

@@ -24,6 +24,8 @@ NO_FLAG = {"reports/style.py", "demo/page.py"}
 
 MANY = {
     "checkpoints/gguf.py": ["export"],
+    "cli/beam_options.py": ["generate"],
+    "cli/writing_options.py": ["generate", "chat"],
     "checkpoints/lock.py": ["train", "demo", "compare", "data prepare"],
     "checkpoints/outputs.py": [
         "tokenizer train", "tokenizer compare", "data clean", "evaluate translation", "translate", "neighbours",

@@ -18,6 +18,7 @@ BASES: dict[str, list[str]] = {
     "finetune": ["classification", "--from=classes", "--train=labelled.csv", "--val=labelled.csv", "--output=new",
                  "--training.steps=2"],
     "generate": ["llama", "the cat", "--max-new-tokens=2"],
+    "tree": ["llama", "the cat", "--max-new-tokens=2"],
     "chat": ["llama", "--template=plain.jinja", "--max-new-tokens=2"],
     "score": ["llama", "the cat"],
     "translate": ["rnnsearch", "the cat", "--max-new-tokens=2"],
@@ -60,13 +61,14 @@ BASES: dict[str, list[str]] = {
 """A command line of each that works in the small world."""
 SURE_TO_FAIL = {"data fetch", "verify", "evaluate word-vectors", "demo"}
 """These need data that is not there, a long time, or a model that has learnt something."""
-OUTPUTS = {"output", "out", "json", "map", "report", "alignment"}
+OUTPUTS = {"output", "out", "json", "map", "report", "alignment", "picture"}
 MAY_BE_ZERO = {"seed", "seeds", "skip-bad", "examples", "sentences", "length-penalty", "temperature", "top-p", "min-p",
-               "top-k", "near"}  # fmt: skip
-MAY_BE_NEGATIVE = {"length-penalty"}
+               "top-k", "near", "samples", "presence-penalty", "frequency-penalty", "diversity-penalty",
+               "coverage-penalty", "penalty-alpha"}  # fmt: skip
+MAY_BE_NEGATIVE = {"length-penalty", "presence-penalty", "frequency-penalty"}
 OPEN_TEXTS = {"prompt", "text", "texts", "system", "stop", "words", "overrides", "settings", "name", "drop-matching",
               "other", "similarity", "analogy", "column", "concordance", "filters", "question", "context", "labels",
-              "candidates"}  # fmt: skip
+              "candidates", "bad-word", "regex"}  # fmt: skip
 """Where any words may be right, or where a wrong one is only not found."""
 
 

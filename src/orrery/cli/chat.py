@@ -3,13 +3,12 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Annotated
 
 from orrery.cli.console import printable, report
-from orrery.cli.numbers import ABOVE_ZERO, COUNT, NOT_NEGATIVE, SEED, SHARE
+from orrery.cli.numbers import COUNT, SEED
 from orrery.cli.stopping import dealt_with
+from orrery.cli.writing_options import CHOOSING, FREE, Answer, Drawing
 from orrery.errors import DataError, OrreryError, UsageError
 
 if TYPE_CHECKING:
@@ -25,12 +24,8 @@ def chat(
     template: str | None = None,
     system: str | None = None,
     max_new_tokens: Annotated[int, COUNT] = 256,
-    temperature: Annotated[float, NOT_NEGATIVE] = 0.8,
-    top_k: Annotated[int | None, COUNT] = None,
-    top_p: Annotated[float | None, SHARE] = None,
-    min_p: Annotated[float | None, SHARE] = None,
-    repetition_penalty: Annotated[float | None, ABOVE_ZERO] = None,
-    stop: Annotated[list[str] | None, Parameter(negative=())] = None,
+    drawing: Drawing = CHOOSING,
+    answer: Answer = FREE,
     seed: Annotated[int, SEED] = 1337,
     device: str = "auto",
     dtype: str = "auto",
@@ -45,12 +40,8 @@ def chat(
         template: chatml, gemma, llama-2, llama-3, mistral, zephyr, or a Jinja file; where not given, the model's own.
         system: What the model is told before the first turn.
         max_new_tokens: The most tokens of an answer.
-        temperature: Divides the logits; 0 always takes the most probable token.
-        top_k: How many tokens stay possible.
-        top_p: The probability mass that stays possible.
-        min_p: The least probability, as a share of the greatest.
-        repetition_penalty: Above 1 discourages tokens that the text holds already.
-        stop: A string that ends an answer; may be given several times.
+        drawing: How a token is chosen.
+        answer: What each answer must be, and where it ends.
         seed: Of the draws; the number of the turn is added.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
@@ -60,17 +51,15 @@ def chat(
 
     lm = load(model, device, dtype)
     form = lm.chat_template(template)
-    sampling: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+    settings = {**drawing.settings(0.8), **answer.settings()}
     talk = Conversation(
         lambda messages, show: lm.reply(
             messages,
             template=form,
             max_new_tokens=max_new_tokens,
-            stop=stop or [],
             seed=seed + sum(message["role"] == "assistant" for message in messages),
             stream=show,
-            repetition_penalty=repetition_penalty,
-            **sampling,
+            **settings,
         ),
         system,
     )

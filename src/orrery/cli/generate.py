@@ -4,12 +4,14 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter
-
+from orrery.cli.beam_options import ONE, Beams
 from orrery.cli.console import printable
-from orrery.cli.numbers import ABOVE_ZERO, COUNT, NOT_NEGATIVE, NUMBER, SEED, SHARE
+from orrery.cli.numbers import COUNT, SEED, SHARE
+from orrery.cli.writing_options import CHOOSING, FREE, Answer, Drawing
+from orrery.errors import UsageError
 
 if TYPE_CHECKING:
+    from orrery.generation.row import Generation
     from orrery.language_model.model import LanguageModel
 
 _WHY = {
@@ -26,14 +28,11 @@ def generate(
     /,
     *,
     max_new_tokens: Annotated[int, COUNT] = 64,
-    temperature: Annotated[float | None, NOT_NEGATIVE] = None,
-    top_k: Annotated[int | None, COUNT] = None,
-    top_p: Annotated[float | None, SHARE] = None,
-    min_p: Annotated[float | None, SHARE] = None,
-    repetition_penalty: Annotated[float | None, ABOVE_ZERO] = None,
-    num_beams: Annotated[int, COUNT] = 1,
-    length_penalty: Annotated[float, NUMBER] = 0.6,
-    stop: Annotated[list[str] | None, Parameter(negative=())] = None,
+    drawing: Drawing = CHOOSING,
+    beams: Beams = ONE,
+    penalty_alpha: Annotated[float | None, SHARE] = None,
+    answer: Answer = FREE,
+    draft: str | None = None,
     truncate: Literal["left"] | None = None,
     seed: Annotated[int, SEED] = 1337,
     device: str = "auto",
@@ -48,14 +47,12 @@ def generate(
         model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
         prompt: The text to continue; an empty one stands for the beginning of a text.
         max_new_tokens: The most tokens of the answer.
-        temperature: Divides the logits, 0.8 by default; 0 always takes the most probable token.
-        top_k: How many tokens stay possible.
-        top_p: The probability mass that stays possible.
-        min_p: The least probability, as a share of the greatest.
-        repetition_penalty: Above 1 discourages tokens that the text holds already.
-        num_beams: Above 1 searches for the answer of the greatest score instead of drawing tokens.
-        length_penalty: Of beams; 0 favours short answers, the Transformer's paper used 0.6.
-        stop: A string that ends the answer; may be given several times.
+        drawing: How a token is chosen.
+        beams: How answers are searched for.
+        penalty_alpha: Contrastive search: the share of likeness to what stands already, among --top-k candidates (4).
+        answer: What the answer must be, and where it ends.
+        draft: A smaller model of the same vocabulary that guesses tokens ahead, or lookup, which guesses what followed
+            the last tokens before; the answer stays the same and comes sooner where guesses hold.
         truncate: left cuts the beginning of a prompt that does not fit the context.
         seed: Of the draws.
         device: auto, cpu or cuda.
@@ -64,16 +61,23 @@ def generate(
     from orrery.generation.search import refuse_with_beams
     from orrery.language_model.load import load
 
-    drawing = {"top_k": top_k, "top_p": top_p, "min_p": min_p, "repetition_penalty": repetition_penalty, "stop": stop}
     limits = {"max_new_tokens": max_new_tokens, "truncate": truncate}
-    if num_beams > 1:
-        refuse_with_beams(temperature=temperature, **drawing)
+    demands = answer.settings()
+    beams.refuse_without_beams()
+    if beams.num_beams > 1:
+        refuse_with_beams(**drawing.settings(None), **demands, draft=draft, penalty_alpha=penalty_alpha)
+    elif penalty_alpha is not None:
+        _refuse_with_contrast(drawing, draft)
     lm = load(model, device, dtype)
-    if num_beams > 1:
-        _search(lm, prompt, {"num_beams": num_beams, "length_penalty": length_penalty, **limits})
+    if beams.num_beams > 1:
+        _search(lm, prompt, {**vars(beams), **limits})
+    elif penalty_alpha is not None:
+        _contrast(lm, prompt, {"top_k": drawing.top_k or 4, "penalty_alpha": penalty_alpha, **demands, **limits})
+    elif draft is not None:
+        guess: LanguageModel | Literal["lookup"] = "lookup" if draft == "lookup" else load(draft, device, dtype)
+        _speculate(lm, prompt, guess, {**drawing.settings(0.8), **demands, "seed": seed, **limits})
     else:
-        chosen = 0.8 if temperature is None else temperature
-        _draw(lm, prompt, {**drawing, "stop": stop or [], "temperature": chosen, "seed": seed, **limits})
+        _draw(lm, prompt, {**drawing.settings(0.8), **demands, "seed": seed, **limits})
 
 
 def _draw(lm: "LanguageModel", prompt: str, settings: Mapping[str, Any]) -> None:
@@ -84,20 +88,54 @@ def _draw(lm: "LanguageModel", prompt: str, settings: Mapping[str, Any]) -> None
 
     answer = lm.generations([prompt], stream=show, **settings)[0]
     print(flush=True)
+    print(_summary(answer, settings), file=sys.stderr)
+
+
+def _speculate(
+    lm: "LanguageModel", prompt: str, draft: "LanguageModel | Literal['lookup']", settings: Mapping[str, Any]
+) -> None:
+    """Print an answer as it comes, and what the guesses were worth."""
+    found = lm.speculate(prompt, draft, stream=lambda piece: print(printable(piece), end="", flush=True), **settings)
+    print(flush=True)
     print(
+        f"{_summary(found.answer, settings)}; {found.steps} steps of the model, "
+        f"{found.accepted} of {found.proposed} guesses held",
+        file=sys.stderr,
+    )
+
+
+def _summary(answer: "Generation", settings: Mapping[str, Any]) -> str:
+    return (
         f"{len(answer.ids)} tokens, {answer.tokens_per_second:,.1f} tokens/s, seed {settings['seed']}, "
-        f"ended by {_WHY[answer.finish_reason]}",
+        f"ended by {_WHY[answer.finish_reason]}"
+    )
+
+
+def _refuse_with_contrast(drawing: Drawing, draft: str | None) -> None:
+    settings = {**drawing.settings(None), "top_k": None, "draft": draft}
+    given = [f"--{name.replace('_', '-')}" for name, value in settings.items() if value is not None]
+    if given:
+        raise UsageError(f"{', '.join(given)} cannot be used with --penalty-alpha", "contrastive search draws nothing")
+
+
+def _contrast(lm: "LanguageModel", prompt: str, settings: Mapping[str, Any]) -> None:
+    """Print an answer of contrastive search as it comes."""
+    answer = lm.contrastive_search(prompt, stream=lambda piece: print(printable(piece), end="", flush=True), **settings)
+    print(flush=True)
+    print(
+        f"{len(answer.ids)} tokens, {answer.tokens_per_second:,.1f} tokens/s, alpha {settings['penalty_alpha']:g}, "
+        f"{settings['top_k']} candidates, ended by {_WHY[answer.finish_reason]}",
         file=sys.stderr,
     )
 
 
 def _search(lm: "LanguageModel", prompt: str, settings: Mapping[str, Any]) -> None:
-    """Print the best answer of a beam search."""
-    found = lm.search([prompt], **settings)[0][0]
-    print(printable(found.text), flush=True)
-    one = found.hypothesis
-    print(
-        f"{len(one.ids)} tokens, {settings['num_beams']} beams, log probability {one.log_probability:.3f}, "
-        f"score {one.score:.3f}, ended by {_WHY[one.finish_reason]}",
-        file=sys.stderr,
-    )
+    """Print the best answers of a beam search, a line each."""
+    for found in lm.search([prompt], **settings)[0]:
+        print(printable(found.text), flush=True)
+        one = found.hypothesis
+        print(
+            f"{len(one.ids)} tokens, {settings['num_beams']} beams, log probability {one.log_probability:.3f}, "
+            f"score {one.score:.3f}, ended by {_WHY[one.finish_reason]}",
+            file=sys.stderr,
+        )

@@ -7,7 +7,7 @@ from typing import Literal
 
 from orrery.errors import UsageError
 from orrery.generation.constraints import Place
-from orrery.generation.generate import FinishReason, Limits
+from orrery.generation.row import FinishReason, Limits
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,8 @@ class Beam(ABC):
     remaining: int
     growing: list[tuple[float, list[int]]] = field(default_factory=lambda: [(0.0, [])])
     ended: list[Hypothesis] = field(default_factory=list)
+    added: list[float] | None = None
+    """What is added to the score of each hypothesis that ends now, at most 0; see ``Coverage``."""
 
     @property
     def reach(self) -> int:
@@ -104,9 +106,10 @@ class Beam(ABC):
         ]
         return sorted(found, key=lambda one: -one[0])
 
-    def hypothesis(self, total: float, ids: list[int], reason: FinishReason) -> Hypothesis:
+    def hypothesis(self, total: float, ids: list[int], reason: FinishReason, parent: int) -> Hypothesis:
         """Return an answer that has ended."""
-        return Hypothesis(ids, total, total / self.penalty(len(ids)), reason)
+        score = total / self.penalty(len(ids)) + (0.0 if self.added is None else self.added[parent])
+        return Hypothesis(ids, total, score, reason)
 
     def places(self, before: Sequence[int]) -> list[Place]:
         """Return where each hypothesis goes on."""
@@ -139,7 +142,7 @@ class NarrowingBeam(Beam):
                 self.growing.append((total, ids))
                 kept.append((parent, token))
             else:
-                self.ended.append(self.hypothesis(total, ids, reason))
+                self.ended.append(self.hypothesis(total, ids, reason, parent))
         return kept
 
     def settled(self, wanted: int) -> bool:
@@ -178,7 +181,7 @@ class RefilledBeam(Beam):
                 self.growing.append((total, ids))
                 kept.append((parent, token))
             elif reason is not None and rank < self.width:
-                self.ended.append(self.hypothesis(total, ids, reason))
+                self.ended.append(self.hypothesis(total, ids, reason, parent))
         self.ended = self.best(self.width)
         self.improvable = bool(self.growing) and (len(self.ended) < self.width or self._bound() > self.ended[-1].score)
         return kept

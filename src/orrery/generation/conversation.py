@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from orrery.errors import MachineError, UsageError
-from orrery.generation.generate import Generation
+from orrery.generation.row import Generation
 from orrery.text.chat.messages import Message
 
 Reply = Callable[[Sequence[Message], Callable[[str], None]], Generation]

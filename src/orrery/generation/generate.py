@@ -1,93 +1,20 @@
 """The decoding loop: prompts in, answers out, over ``start`` and ``step`` alone."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from orrery.errors import RunError, UsageError
 from orrery.generation.answer_text import AnswerText
-from orrery.generation.constraints import FREE, Constraints, Place
+from orrery.generation.constraints import Place
+from orrery.generation.filters import History
+from orrery.generation.row import Generation, Limits, Row
 from orrery.generation.samplers import GREEDY, Sampler
 from orrery.models.protocols import DecodingModel
 from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer
-
-FinishReason = Literal["end", "stop", "length", "context"]
-"""The end token came; a stop string came; ``max_new_tokens`` are written; the context is full."""
-
-
-@dataclass(frozen=True)
-class Generation:
-    """One answer.
-
-    Attributes:
-        ids: every token drawn, the end token and those of a stop string among them.
-        text: what they say, without the end token, and up to the first stop string.
-        finish_reason: why it ended.
-        tokens_per_second: its tokens over the time from the call to its last one, the prompt's reading included.
-    """
-
-    ids: list[int]
-    text: str
-    finish_reason: FinishReason
-    tokens_per_second: float
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When an answer ends.
-
-    Attributes:
-        max_new_tokens: the most tokens of one answer.
-        context: the most tokens that the model reads in one row, prompt and answer together.
-        end: the ids that end a text.
-        stop: the strings that end an answer and do not belong to it.
-        constraints: which tokens may be chosen at all.
-    """
-
-    max_new_tokens: int
-    context: int
-    end: Collection[int] = ()
-    stop: Sequence[str] = ()
-    constraints: Constraints = FREE
-
-
-class _Row:
-    """One answer while it grows."""
-
-    def __init__(self, remaining: int, writer: AnswerText, limits: Limits, began: float) -> None:
-        self.remaining = remaining
-        self.writer = writer
-        self.limits = limits
-        self.ids: list[int] = []
-        self.finish_reason: FinishReason | None = None
-        self.began = began
-        self.seconds = 0.0
-
-    def take(self, token: int) -> bool:
-        """Add a token; return whether the answer goes on."""
-        self.ids.append(token)
-        if token in self.limits.end:
-            self.finish_reason = "end"
-        elif self.writer.push(token):
-            self.finish_reason = "stop"
-        elif len(self.ids) >= self.limits.max_new_tokens:
-            self.finish_reason = "length"
-        elif len(self.ids) > self.remaining:  # this token itself can no longer be read
-            self.finish_reason = "context"
-        if self.finish_reason in ("end", "length", "context") and self.writer.finish():
-            self.finish_reason = "stop"
-        self.seconds = perf_counter() - self.began
-        return self.finish_reason is None
-
-    def result(self) -> Generation:
-        assert self.finish_reason is not None
-        rate = len(self.ids) / max(self.seconds, 1e-9)
-        return Generation(self.ids, self.writer.text, self.finish_reason, rate)
 
 
 @torch.no_grad()
@@ -122,28 +49,30 @@ def generate(
     """
     check_prompts(prompts, limits)
     began = perf_counter()
-    generators = [torch.Generator().manual_seed(number) for number in _seeds(seed, len(prompts))]
+    draws = generators(seed, len(prompts))
     ids_BL, lengths = padded(prompts, device)
     logits_BV, session = model.start(ids_BL, limits.context, lengths)
     texts = (AnswerText(StreamDecoder(tokenizer), limits.stop, _bound(show, row)) for row in range(len(prompts)))
     taken = session.lengths  # a decoder's row begins with the prompt, an encoder-decoder's with one token
-    rows = [_Row(limits.context - n, text, limits, began) for n, text in zip(taken, texts, strict=True)]
+    rows = [Row(limits.context - n, text, limits, began) for n, text in zip(taken, texts, strict=True)]
     begun = beginnings(model, prompts)
-    seen_BV = _seen(begun, logits_BV)
+    history = History.of(begun, logits_BV)
     live = list(range(len(rows)))
     while True:
         check_logits(logits_BV)
         places = [Place(begun[row], rows[row].ids, limits.max_new_tokens) for row in live]
         logits_BV = limits.constraints(logits_BV, places)
-        tokens_B = sampler(logits_BV, seen_BV, [generators[row] for row in live])
+        if limits.guides:
+            logits_BV = torch.stack([rows[row].guided(own_V) for row, own_V in zip(live, logits_BV, strict=True)])
+        tokens_B = sampler(logits_BV, history, [draws[row] for row in live])
         tokens = tokens_B.tolist()
         going = [place for place, row in enumerate(live) if rows[row].take(tokens[place])]
         if not going:
             return [row.result() for row in rows]
-        seen_BV[torch.arange(len(live), device=seen_BV.device), tokens_B] = True
+        history.add(tokens_B)
         if len(going) < len(live):
             kept = torch.tensor(going, device=tokens_B.device)
-            tokens_B, seen_BV, session = tokens_B[kept], seen_BV[kept], session.select(going)
+            tokens_B, history, session = tokens_B[kept], history.select(going), session.select(going)
             live = [live[place] for place in going]
         logits_BV = model.step(tokens_B[:, None], session)[:, -1]
 
@@ -178,13 +107,18 @@ def too_long(tokens: int, context: int) -> UsageError:
     )
 
 
-def _seeds(seed: int | Sequence[int], rows: int) -> list[int]:
+def generators(seed: int | Sequence[int], rows: int) -> list[torch.Generator]:
+    """Return each row's own source of random numbers.
+
+    Raises:
+        UsageError: a number of seeds that does not fit, or one that is none.
+    """
     seeds = [seed + row for row in range(rows)] if isinstance(seed, int) else list(seed)
     if len(seeds) != rows:
         raise UsageError(f"{len(seeds)} seeds for {rows} prompts", "give one number, or one for each prompt")
     if not all(type(seed) is int and 0 <= seed < 2**63 for seed in seeds):
         raise UsageError(f"seed = {str(seed)[:60]} is not possible", "it must be at least 0 and below 2**63")
-    return seeds
+    return [torch.Generator().manual_seed(number) for number in seeds]
 
 
 def padded(prompts: Sequence[Sequence[int]], device: torch.device | None) -> tuple[Tensor, list[int] | None]:
@@ -195,14 +129,6 @@ def padded(prompts: Sequence[Sequence[int]], device: torch.device | None) -> tup
         ids_BL[row, : len(prompt)] = torch.tensor(prompt)
     ragged = min(lengths) < max(lengths)
     return ids_BL.to(device), lengths if ragged else None
-
-
-def _seen(rows: Sequence[Sequence[int]], logits_BV: Tensor) -> Tensor:
-    """Return which tokens each row holds; what is read apart is no part of it, and may have another vocabulary."""
-    seen_BV = torch.zeros(logits_BV.shape, dtype=torch.bool)
-    for row, ids in enumerate(rows):
-        seen_BV[row, torch.tensor(ids)] = True
-    return seen_BV.to(logits_BV.device)
 
 
 def _bound(show: Callable[[int, str], None] | None, row: int) -> Callable[[str], None] | None:

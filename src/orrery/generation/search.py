@@ -10,8 +10,10 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.generation.beams import Beam, HuggingFacePenalty, Hypothesis, LengthPenalty, NarrowingBeam, Penalty
 from orrery.generation.constraints import Constraints, Place
-from orrery.generation.generate import Limits, beginnings, check_logits, check_prompts, padded
-from orrery.generation.samplers import VocabularyLimit
+from orrery.generation.coverage import Coverage, Unwatched
+from orrery.generation.filters import VocabularyLimit
+from orrery.generation.generate import beginnings, check_logits, check_prompts, padded
+from orrery.generation.row import Limits
 from orrery.models.protocols import DecodingModel
 
 __all__ = [
@@ -44,6 +46,7 @@ def beam_search(
     device: torch.device | None = None,
     beyond_source: int | None = None,
     beam: Callable[..., Beam] = NarrowingBeam,
+    coverage_penalty: float = 0.0,
 ) -> list[list[Hypothesis]]:
     """Return the best ``answers`` of every prompt, following ``width`` hypotheses of each at once.
 
@@ -61,15 +64,15 @@ def beam_search(
         device: where the model is.
         beyond_source: how many tokens an answer may have more than its prompt; the Transformer had 50.
         beam: how hypotheses end.
+        coverage_penalty: beta of ``Coverage``: answers that leave a part of the source out rank lower.
 
     Raises:
         UsageError: an empty prompt or one longer than the context, a width below 1, more answers than the width.
         RunError: the model's logits are not numbers.
     """
-    check_prompts(prompts, limits)
-    if not 1 <= answers <= width:
-        raise UsageError(f"{answers} answers of {width} beams", "num_beams must be at least 1, and no less than these")
-    logits_NV, session = model.start(*_start(prompts, limits, device))
+    _check(prompts, limits, answers, width)
+    watch = Coverage(model, coverage_penalty, list(map(len, prompts))) if coverage_penalty else Unwatched(model)
+    logits_NV, session = watch.start(*_start(prompts, limits, device))
     each = [_within(limits, len(prompt), beyond_source) for prompt in prompts]
     beams = [beam(own, penalty, width, own.context - taken) for own, taken in zip(each, session.lengths, strict=True)]
     live, begun = list(range(len(beams))), beginnings(model, prompts)
@@ -81,6 +84,7 @@ def beam_search(
         )
         for source in live:
             one, rows = beams[source], slice(row, row + len(beams[source].growing))
+            one.added = watch.added(source, rows)
             kept = one.extend(values[rows], ids[rows])
             if not one.settled(answers):
                 parents += [row + parent for parent, _ in kept]
@@ -90,7 +94,7 @@ def beam_search(
         if not going:
             return [one.best(answers) for one in beams]
         live, session = going, session.select(parents)
-        logits_NV = model.step(torch.tensor(tokens, device=logits_NV.device), session)[:, -1]
+        logits_NV = watch.step(torch.tensor(tokens, device=logits_NV.device), session, parents)[:, -1]
 
 
 def exhaustive(
@@ -125,6 +129,12 @@ def refuse_with_beams(**settings: Any) -> None:
         raise UsageError(f"{', '.join(given)} cannot be used with num_beams", "search with beams, or draw tokens")
 
 
+def _check(prompts: Sequence[Sequence[int]], limits: Limits, answers: int, width: int) -> None:
+    check_prompts(prompts, limits)
+    if not 1 <= answers <= width:
+        raise UsageError(f"{answers} answers of {width} beams", "num_beams must be at least 1, and no less than these")
+
+
 def _within(limits: Limits, length: int, beyond: int | None) -> Limits:
     """Return the limits of the answer to a prompt of so many tokens."""
     if beyond is None:
@@ -139,14 +149,21 @@ def _start(
     return ids_BL, limits.context, lengths
 
 
+def log_probabilities(
+    logits_NV: Tensor, vocabulary: int | None, constraints: Constraints, places: Sequence[Place]
+) -> Tensor:
+    """Return the log probability of each token where it may be chosen, in float32 at least."""
+    if vocabulary is not None:
+        logits_NV = VocabularyLimit(vocabulary)(logits_NV)
+    logp_NV = logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32)).log_softmax(-1)
+    return constraints(logp_NV, places)
+
+
 def _best(
     logits_NV: Tensor, width: int, vocabulary: int | None, constraints: Constraints, places: Sequence[Place]
 ) -> tuple[list[list[float]], list[list[int]]]:
     """Return the log probabilities and ids of each row's best tokens: no source needs more than ``width`` of a row."""
     check_logits(logits_NV)
-    if vocabulary is not None:
-        logits_NV = VocabularyLimit(vocabulary)(logits_NV, torch.zeros_like(logits_NV, dtype=torch.bool))
-    logp_NV = logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32)).log_softmax(-1)
-    logp_NV = constraints(logp_NV, places)
+    logp_NV = log_probabilities(logits_NV, vocabulary, constraints, places)
     best = logp_NV.topk(min(width, logp_NV.shape[-1]))
     return best.values.tolist(), best.indices.tolist()

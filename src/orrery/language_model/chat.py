@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from orrery.errors import UsageError
-from orrery.generation.generate import Generation
+from orrery.generation.row import Generation
 from orrery.language_model.arguments import strings_of
 from orrery.language_model.generate import continued
+from orrery.language_model.guides import Demands
 from orrery.language_model.stored import tokenizer_of
 from orrery.language_model.texts import limits_of
 from orrery.reading.read import Stored
@@ -42,6 +43,7 @@ def reply(
             f"the conversation of {len(ids):,} tokens is longer than this model's context of {context:,}",
             "leave out its earliest messages (/reset in orrery chat)",
         )
-    limits = limits_of(stored, max_new_tokens, strings_of(stop), chat.end)
+    demands, drawing = Demands.taken_from(sampling)
+    limits = limits_of(stored, max_new_tokens, strings_of(stop), chat.end, demands)
     show = None if stream is None else lambda row, piece: stream(piece)
-    return continued(stored, lambda: [ids], limits, seed, show, sampling)[0]
+    return continued(stored, lambda: [ids], limits, seed, show, drawing)[0]

@@ -1,17 +1,21 @@
 """Continuing texts: drawing tokens one after another, with what the model's files say where the caller says nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from orrery.errors import UsageError
-from orrery.generation.generate import Generation, Limits
+from orrery.generation.contrastive import contrastive_search
+from orrery.generation.drafts import Draft, DraftModel, PromptLookup
 from orrery.generation.generate import generate as write_tokens
-from orrery.generation.samplers import sampler
+from orrery.generation.row import Generation, Limits
+from orrery.generation.samplers import Sampler, sampler
 from orrery.generation.search import LengthPenalty, refuse_with_beams
+from orrery.generation.speculative import Speculation, speculate
 from orrery.language_model.arguments import strings_of
-from orrery.language_model.search import search
+from orrery.language_model.guides import NO_DEMANDS, Demands
+from orrery.language_model.search import Beams, search
 from orrery.language_model.stored import device_of, reads_apart, tokenizer_of, vocabulary, wishes, writer
 from orrery.language_model.texts import Truncate, limits_of, prompts
 from orrery.nn.embeddings import check_ids
@@ -24,7 +28,8 @@ LONGEST_ANSWER = 64
 def generate(
     stored: Stored,
     text: str,
-    drawing: Mapping[str, float | int | None],
+    drawing: Mapping[str, Any],
+    demands: Demands,
     *,
     max_new_tokens: int | None,
     num_beams: int | None,
@@ -37,18 +42,19 @@ def generate(
     """Return a continuation of ``text``; ``drawing`` has the settings of drawing, see ``LanguageModel.generate``."""
     given = {key: value for key, value in drawing.items() if value is not None}
     files = wishes(stored)
-    beams = (1 if given or stop or stream else files.beams) if num_beams is None else num_beams
+    plain = not (given or stop or stream or demands != NO_DEMANDS)
+    beams = (files.beams if plain else 1) if num_beams is None else num_beams
     if beams < 1:
         raise UsageError(f"num_beams = {beams} is not possible", "it must be at least 1, which is no search")
     longest = _longest(stored, text) if max_new_tokens is None else max_new_tokens
     if beams > 1:
         drawn = files.sampling["temperature"] if num_beams is None else 0
-        refuse_with_beams(**given, stop=stop, stream=stream, do_sample=drawn)
+        refuse_with_beams(**given, stop=stop, stream=stream, do_sample=drawn, **demands.given)
         penalty = files.penalty if length_penalty is None else LengthPenalty(length_penalty)
-        return search(stored, [text], beams, penalty, 1, longest, truncate)[0][0].text
+        return search(stored, [text], Beams(beams, penalty), longest, truncate)[0][0].text
     usual = files.sampling if drawing["temperature"] is None else {"temperature": 0}
     show = None if stream is None else lambda row, piece: stream(piece)
-    limits = limits_of(stored, longest, strings_of(stop))
+    limits = limits_of(stored, longest, strings_of(stop), demands=demands)
     return continued(
         stored, lambda: prompts(stored, [text], truncate, longest), limits, seed, show, {**usual, **given}
     )[0].text
@@ -63,13 +69,86 @@ def continued(
     sampling: Mapping[str, Any],
 ) -> list[Generation]:
     """Continue rows of ids, which are made only once the model and the settings are known to serve."""
-    if sampling.get("repetition_penalty") is None:
-        sampling = {**sampling, "repetition_penalty": wishes(stored).sampling["repetition_penalty"]}
-    model, tokenizer = writer(stored), tokenizer_of(stored)
-    chosen = sampler(vocabulary=tokenizer.size, **sampling)
+    model, tokenizer, chosen = writer(stored), tokenizer_of(stored), sampler_of(stored, sampling)
     rows = rows_of()
     check_ids(torch.tensor([id for row in rows for id in row], dtype=torch.long), vocabulary(stored))
     return write_tokens(model, rows, tokenizer, limits, sampler=chosen, seed=seed, show=show, device=device_of(stored))
+
+
+def contrasted(
+    stored: Stored,
+    text: str,
+    limits: Limits,
+    *,
+    top_k: int,
+    penalty_alpha: float | int,
+    stream: Callable[[str], None] | None,
+    truncate: Truncate,
+) -> Generation:
+    """Continue one text by contrastive search; see ``LanguageModel.contrastive_search``."""
+    return contrastive_search(
+        writer(stored),
+        prompts(stored, [text], truncate, limits.max_new_tokens)[0],
+        tokenizer_of(stored),
+        limits,
+        top_k=top_k,
+        alpha=float(penalty_alpha),
+        show=stream,
+        device=device_of(stored),
+    )
+
+
+def speculated(
+    stored: Stored,
+    text: str,
+    draft: Draft,
+    limits: Limits,
+    *,
+    count: int,
+    seed: int,
+    stream: Callable[[str], None] | None,
+    truncate: Truncate,
+    sampling: Mapping[str, Any],
+) -> Speculation:
+    """Continue one text with guesses; see ``LanguageModel.speculate``."""
+    row = prompts(stored, [text], truncate, limits.max_new_tokens)[0]
+    return speculate(
+        writer(stored),
+        row,
+        tokenizer_of(stored),
+        limits,
+        draft,
+        count=count,
+        sampler=sampler_of(stored, sampling),
+        seed=seed,
+        show=stream,
+        device=device_of(stored),
+    )
+
+
+def draft_of(stored: Stored, guesser: Stored | Literal["lookup"]) -> Draft:
+    """Return what guesses for a model.
+
+    Raises:
+        UsageError: the other model has another vocabulary, or reads in another way.
+    """
+    if guesser == "lookup":
+        return PromptLookup()
+    if tokenizer_of(guesser).fingerprint != tokenizer_of(stored).fingerprint:
+        raise UsageError(
+            f"{guesser.folder} has another tokenizer than {stored.folder}",
+            "a draft guesses ids: take a smaller model of the same vocabulary, or lookup",
+        )
+    if reads_apart(guesser) != reads_apart(stored):
+        raise UsageError("an encoder-decoder and a decoder cannot guess for each other", "take lookup")
+    return DraftModel(writer(guesser), guesser.model.spec.context, device_of(guesser))
+
+
+def sampler_of(stored: Stored, sampling: Mapping[str, Any]) -> Sampler:
+    """Return the sampler of these settings; the penalty of repetitions is the files' where none is given."""
+    if sampling.get("repetition_penalty") is None:
+        sampling = {**sampling, "repetition_penalty": wishes(stored).sampling["repetition_penalty"]}
+    return sampler(vocabulary=tokenizer_of(stored).size, **sampling)
 
 
 def _longest(stored: Stored, text: str) -> int:

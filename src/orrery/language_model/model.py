@@ -8,17 +8,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orrery.generation.generate import Generation
+from orrery.generation.row import Generation
 from orrery.generation.scoring import Score
 from orrery.generation.search import LengthPenalty
+from orrery.generation.speculative import Speculation
 from orrery.inspection.alignment import Alignment, align
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
-from orrery.language_model import chat, cloze, generate, outputs, save, search, stored, trace, written
+from orrery.language_model import chat, cloze, generate, outputs, save, search, stored, trace, tree, written
 from orrery.language_model.arguments import Ids, strings_of
 from orrery.language_model.cloze import Filled
-from orrery.language_model.search import Found
+from orrery.language_model.guides import Demands
+from orrery.language_model.search import Beams, Found
 from orrery.language_model.texts import Truncate, limits_of, prompts
+from orrery.language_model.tree import DecodingTree
 from orrery.models.model import Model
 from orrery.reading.read import Stored
 from orrery.text import Tokenizer
@@ -93,6 +96,7 @@ class LanguageModel:
         seed: int = 1337,
         stream: Callable[[str], None] | None = None,
         truncate: Truncate = None,
+        **others: Any,
     ) -> str:
         """Return a continuation of ``text``; ``generations`` tells why it ended, and takes several texts.
 
@@ -113,15 +117,22 @@ class LanguageModel:
             seed: of the draws.
             stream: called with each piece as soon as it is certain; the pieces joined are the answer.
             truncate: ``left`` cuts the beginning of the prompt so that it and the answer fit the context.
+            others: ``typical_p``, the mass of the most typical tokens that stays possible; ``presence_penalty``, taken
+                from the logit of each token of the answer, and ``frequency_penalty``, for each time it was written;
+                ``logit_bias``, a number by id that is added to logits; ``bad_words``, strings that never stand in the
+                answer; and what all of it must be: ``regex``, ``json_schema`` (a mapping; ``{}`` for any object) or
+                ``grammar`` (context-free, in the notation of Lark).
 
         Raises:
             UsageError: a prompt longer than the context, or a setting outside its range.
         """
+        demands, more = Demands.taken_from(others)
         drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
         return generate.generate(
             self._stored,
             text,
-            {**drawing, "repetition_penalty": repetition_penalty},
+            {**drawing, "repetition_penalty": repetition_penalty, **more},
+            demands,
             max_new_tokens=max_new_tokens,
             num_beams=num_beams,
             length_penalty=length_penalty,
@@ -147,9 +158,92 @@ class LanguageModel:
         Arguments are those of ``generate``; ``seed`` is one number, to which a row's number is added, or one a row;
         ``stream`` is called with the row's number and the piece.
         """
-        limits = limits_of(self._stored, max_new_tokens, strings_of(stop))
+        demands, drawing = Demands.taken_from(sampling)
+        limits = limits_of(self._stored, max_new_tokens, strings_of(stop), demands=demands)
         return generate.continued(
-            self._stored, lambda: prompts(self._stored, texts, truncate, max_new_tokens), limits, seed, stream, sampling
+            self._stored, lambda: prompts(self._stored, texts, truncate, max_new_tokens), limits, seed, stream, drawing
+        )
+
+    def speculate(
+        self,
+        text: str,
+        draft: "LanguageModel | Literal['lookup']",
+        *,
+        guesses: int = 5,
+        max_new_tokens: int = 64,
+        stop: str | Sequence[str] = (),
+        seed: int = 1337,
+        stream: Callable[[str], None] | None = None,
+        truncate: Truncate = None,
+        **sampling: Any,
+    ) -> Speculation:
+        """Continue one text with guesses: the answer of ``generations`` for the same seed, in fewer steps.
+
+        Args:
+            text: the prompt.
+            draft: a smaller model of the same vocabulary, or ``lookup``: what followed the last tokens before.
+            guesses: tokens guessed a step.
+            max_new_tokens: the most tokens of the answer.
+            stop: strings that end the answer.
+            seed: of the draws.
+            stream: called with each piece.
+            truncate: as in ``generate``.
+            sampling: the other arguments of ``generate``.
+
+        Raises:
+            UsageError: as in ``generate``, or a draft of another vocabulary.
+        """
+        demands, drawing = Demands.taken_from(sampling)
+        return generate.speculated(
+            self._stored,
+            text,
+            generate.draft_of(self._stored, draft if isinstance(draft, str) else draft._stored),
+            limits_of(self._stored, max_new_tokens, strings_of(stop), demands=demands),
+            count=guesses,
+            seed=seed,
+            stream=stream,
+            truncate=truncate,
+            sampling=drawing,
+        )
+
+    def contrastive_search(
+        self,
+        text: str,
+        *,
+        top_k: int = 4,
+        penalty_alpha: float | int = 0.6,
+        max_new_tokens: int = 64,
+        stop: str | Sequence[str] = (),
+        stream: Callable[[str], None] | None = None,
+        truncate: Truncate = None,
+        **demands: Any,
+    ) -> Generation:
+        """Continue one text by tokens that are probable and unlike what stands already (Su et al. 2022).
+
+        Args:
+            text: the prompt.
+            top_k: candidates a step.
+            penalty_alpha: the share of likeness in their ranking; 0 is greedy.
+            max_new_tokens: the most tokens of the answer.
+            stop: strings that end it.
+            stream: called with each piece.
+            truncate: as in ``generate``.
+            demands: ``bad_words``, ``regex``, ``json_schema`` or ``grammar``, as in ``generate``.
+
+        Raises:
+            UsageError: as in ``generate``.
+        """
+        made, others = Demands.taken_from(demands)
+        if others:
+            raise TypeError(f"contrastive_search() has no {', '.join(others)}")
+        return generate.contrasted(
+            self._stored,
+            text,
+            limits_of(self._stored, max_new_tokens, strings_of(stop), demands=made),
+            top_k=top_k,
+            penalty_alpha=penalty_alpha,
+            stream=stream,
+            truncate=truncate,
         )
 
     def search(
@@ -158,6 +252,9 @@ class LanguageModel:
         *,
         num_beams: int = 4,
         length_penalty: float | int = 0.6,
+        num_beam_groups: int = 1,
+        diversity_penalty: float | int = 0.5,
+        coverage_penalty: float | int = 0.0,
         answers: int = 1,
         max_new_tokens: int = 64,
         truncate: Truncate = None,
@@ -168,6 +265,10 @@ class LanguageModel:
             texts: prompts, or the sources of an encoder-decoder.
             num_beams: hypotheses followed a text.
             length_penalty: 0 favours short answers, see ``LengthPenalty``.
+            num_beam_groups: above 1, groups of beams that avoid each other's choices; the best of each comes first.
+            diversity_penalty: what a choice of an earlier group costs a later one, in nats.
+            coverage_penalty: of encoder-decoders with attention: how much an answer that leaves a part of its source
+                out ranks lower, see ``Coverage``.
             answers: at most the beams.
             max_new_tokens: the most tokens of an answer.
             truncate: as in ``generate``.
@@ -175,8 +276,49 @@ class LanguageModel:
         Raises:
             UsageError: as in ``generate``.
         """
-        penalty = LengthPenalty(length_penalty)
-        return search.search(self._stored, texts, num_beams, penalty, answers, max_new_tokens, truncate)
+        beams = Beams(
+            num_beams, LengthPenalty(length_penalty), answers, num_beam_groups, diversity_penalty, coverage_penalty
+        )
+        return search.search(self._stored, texts, beams, max_new_tokens, truncate)
+
+    def tree(
+        self,
+        text: str,
+        *,
+        max_new_tokens: int = 4,
+        num_beams: int = 3,
+        length_penalty: float | int = 0.6,
+        samples: int = 0,
+        seed: int = 1337,
+        truncate: Truncate = None,
+        **sampling: Any,
+    ) -> DecodingTree:
+        """Return the decoding tree behind a text: what greedy decoding, beams and samples followed, and at what cost.
+
+        Args:
+            text: the prompt, or the source of an encoder-decoder.
+            max_new_tokens: the depth of the tree.
+            num_beams: ways that the beam search follows at each depth; what it drops is marked.
+            length_penalty: of beams.
+            samples: answers drawn besides.
+            seed: of the first of them; the others count on.
+            truncate: as in ``generate``.
+            sampling: how samples are drawn, as in ``generate``.
+
+        Raises:
+            UsageError: as in ``generate``.
+        """
+        return tree.grown(
+            self._stored,
+            text,
+            max_new_tokens=max_new_tokens,
+            num_beams=num_beams,
+            length_penalty=length_penalty,
+            samples=samples,
+            seed=seed,
+            truncate=truncate,
+            sampling=sampling,
+        )
 
     def write(
         self,
@@ -219,6 +361,7 @@ class LanguageModel:
         max_new_tokens: int = 128,
         batch_size: int = 64,
         beyond_source: int | None = None,
+        coverage_penalty: float | int = 0.0,
         done: Callable[[int], None] | None = None,
     ) -> list[str]:
         """Return the translation of each text, as an encoder-decoder that was trained on pairs writes it.
@@ -234,6 +377,7 @@ class LanguageModel:
             batch_size: texts searched at once.
             beyond_source: how many tokens an answer may have more than its source, where that is fewer; the
                 Transformer's paper had 50.
+            coverage_penalty: how much a translation that leaves a part of its source out ranks lower, see ``Coverage``.
             done: told after each batch how many texts are translated.
 
         Raises:
@@ -247,6 +391,7 @@ class LanguageModel:
             max_new_tokens=max_new_tokens,
             batch_size=batch_size,
             beyond_source=beyond_source,
+            coverage_penalty=coverage_penalty,
             done=done,
         )
 

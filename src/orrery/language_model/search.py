@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from orrery.errors import UsageError
 from orrery.generation.batched import in_batches
+from orrery.generation.diverse import diverse_beam_search
+from orrery.generation.row import Limits
 from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_search, refuse_with_beams
 from orrery.language_model.stored import device_of, tokenizer_of, wishes, writer
 from orrery.language_model.texts import Truncate, limits_of, line, prompts, spell_answer
@@ -27,22 +30,62 @@ class Found:
     hypothesis: Hypothesis
 
 
-def search(
-    stored: Stored, texts: Sequence[str], beams: int, penalty: Penalty, answers: int, longest: int, truncate: Truncate
-) -> list[list[Found]]:
+@dataclass(frozen=True)
+class Beams:
+    """How answers are searched for.
+
+    Attributes:
+        width: hypotheses followed a text.
+        penalty: of lengths.
+        answers: how many are returned.
+        groups: above 1, groups that avoid each other's choices.
+        diversity: what a repeated choice costs then, in nats.
+        coverage: beta of the coverage penalty, for encoder-decoders with attention.
+    """
+
+    width: int
+    penalty: Penalty
+    answers: int = 1
+    groups: int = 1
+    diversity: float = 0.5
+    coverage: float = 0.0
+
+
+def search(stored: Stored, texts: Sequence[str], beams: Beams, longest: int, truncate: Truncate) -> list[list[Found]]:
     """Return what ``LanguageModel.search`` does, ranked by any penalty."""
     refuse_with_beams(repetition_penalty=wishes(stored).sampling["repetition_penalty"])
-    found = beam_search(
-        writer(stored),
-        prompts(stored, texts, truncate, longest),
-        limits_of(stored, longest),
-        beams,
-        penalty=penalty,
-        answers=answers,
-        vocabulary=tokenizer_of(stored).size,
-        device=device_of(stored),
-    )
+    rows, limits = prompts(stored, texts, truncate, longest), limits_of(stored, longest)
+    settings: dict[str, Any] = {
+        "penalty": beams.penalty, "vocabulary": tokenizer_of(stored).size, "device": device_of(stored)
+    }  # fmt: skip
+    if beams.groups > 1:
+        if beams.coverage:
+            raise UsageError("groups of beams have no coverage penalty", "give one of the two")
+        found = [_of_groups(stored, row, limits, beams, settings) for row in rows]
+    else:
+        found = beam_search(
+            writer(stored),
+            rows,
+            limits,
+            beams.width,
+            answers=beams.answers,
+            coverage_penalty=beams.coverage,
+            **settings,
+        )
     return [[Found(spell_answer(stored, one.ids), one) for one in row] for row in found]
+
+
+def _of_groups(
+    stored: Stored, row: list[int], limits: Limits, beams: Beams, settings: Mapping[str, Any]
+) -> list[Hypothesis]:
+    """Return the best answer of each group, then the second ones, as many as are wanted."""
+    if not 1 <= beams.answers <= beams.width:
+        raise UsageError(f"{beams.answers} answers of {beams.width} beams", "ask for no more answers than beams")
+    found = diverse_beam_search(
+        writer(stored), row, limits, beams.width, beams.groups, diversity=beams.diversity, **settings
+    )
+    ranked = [one for rank in zip_longest(*found) for one in rank if one is not None]
+    return ranked[: beams.answers]
 
 
 def translate(
@@ -54,6 +97,7 @@ def translate(
     max_new_tokens: int,
     batch_size: int,
     beyond_source: int | None,
+    coverage_penalty: float | int,
     done: Callable[[int], None] | None,
 ) -> list[str]:
     """Return the translation of each text; see ``LanguageModel.translate``."""
@@ -79,6 +123,7 @@ def translate(
             vocabulary=size,
             device=device,
             beyond_source=beyond_source,
+            coverage_penalty=coverage_penalty,
         )
         return [spell_answer(stored, row[0].ids) for row in found]
 

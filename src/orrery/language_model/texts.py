@@ -6,7 +6,9 @@ from typing import Literal
 import torch
 
 from orrery.errors import UsageError
-from orrery.generation.generate import Limits, too_long
+from orrery.generation.generate import too_long
+from orrery.generation.row import Limits
+from orrery.language_model.guides import NO_DEMANDS, Demands, guides_of
 from orrery.language_model.stored import control_token, ends_of, reads_apart, tokenizer_of, vocabulary, wishes
 from orrery.nn.embeddings import check_ids
 from orrery.reading.read import Stored
@@ -83,10 +85,17 @@ def line(stored: Stored, text: str, place: int) -> list[int]:
         raise UsageError(f"text {place + 1}: {error.message}", error.hint) from None
 
 
-def limits_of(stored: Stored, longest: int, stop: Sequence[str] = (), end: frozenset[int] = frozenset()) -> Limits:
+def limits_of(
+    stored: Stored,
+    longest: int,
+    stop: Sequence[str] = (),
+    end: frozenset[int] = frozenset(),
+    demands: Demands = NO_DEMANDS,
+) -> Limits:
     """Return when an answer ends, and which tokens it may hold."""
     ends = ends_of(stored) | end
-    return Limits(longest, stored.model.spec.context, ends, stop, wishes(stored).constraints(ends))
+    guides = guides_of(tokenizer_of(stored), ends, demands)
+    return Limits(longest, stored.model.spec.context, ends, stop, wishes(stored).constraints(ends), guides)
 
 
 def spell(stored: Stored, id: int) -> str:

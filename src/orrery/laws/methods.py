@@ -15,6 +15,7 @@ from torch import Tensor
 from orrery.accounting import presets
 from orrery.checkpoints.rules import to_theirs
 from orrery.families import load_family, rules_of
+from orrery.generation.filters import History
 from orrery.generation.samplers import draw, sampler
 from orrery.generation.search import LengthPenalty, beam_search, exhaustive
 from orrery.laws import questions
@@ -120,9 +121,10 @@ class Lessons:
 def sampled() -> Iterator[Evidence]:
     """Compare the probabilities that each setting leaves, and how often each token is drawn."""
     logits, seen = questions.scores()
+    history = History(seen, torch.zeros_like(seen, dtype=torch.int32))
     for case in golden("sampling"):
         chosen = sampler(**case["settings"])
-        found = chosen.filtered(logits, seen).softmax(-1)
+        found = chosen.filtered(logits, history).softmax(-1)
         value = apart(found.flatten().tolist(), case["found"])
         yield within(f"{case['name']}: probabilities == {case['by']}", "outputs", "", value, FLOAT64)
     rows = logits[:1].expand(DRAWS, -1)
@@ -165,7 +167,7 @@ class Lengths:
 
 def searched() -> Iterator[Evidence]:
     """Compare the best answers, with their scores, of exhaustive and of beam search."""
-    from orrery.generation.generate import Limits
+    from orrery.generation.row import Limits
 
     evidence = partial(within, law="outputs", family="", bound=FLOAT64)
     model: Any = Bigram(questions.table())

@@ -41,6 +41,10 @@ class Session(Protocol):
         """Return the session with everything beyond ``lengths`` forgotten (speculation, edits)."""
         ...
 
+    def can_take_back(self, tokens: int) -> bool:
+        """Return whether so many tokens more could be written into each row and then be forgotten again."""
+        ...
+
     def fork(self: Memory) -> Memory:
         """Return an independent session of the same rows."""
         ...

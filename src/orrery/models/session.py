@@ -154,6 +154,13 @@ class DecodingSession:
             cache.truncate(kept)
             return DecodingSession(cache, self._read, self._prefix)
 
+    def can_take_back(self, tokens: int) -> bool:
+        """Return whether so many tokens more could be written into each row and then be forgotten again.
+
+        A recurrence cannot go back, nor can a window that has slid; then a ``fork()`` before keeps the old state.
+        """
+        return self.cache.can_take_back(tokens)
+
     def fork(self) -> "DecodingSession":
         """Return an independent session of the same rows; this one can go on too.
 

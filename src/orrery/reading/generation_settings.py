@@ -13,6 +13,7 @@ LEGACY_KEYS = (
     "encoder_repetition_penalty", "exponential_decay_length_penalty", "forced_bos_token_id", "forced_eos_token_id",
     "length_penalty", "max_length", "max_new_tokens", "min_length", "min_new_tokens", "min_p",
     "no_repeat_ngram_size", "num_beams", "repetition_penalty", "suppress_tokens", "temperature", "top_k", "top_p",
+    "typical_p",
 )  # fmt: skip
 """The keys that old configurations have beside those of the architecture."""
 
@@ -46,6 +47,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "temperature": (int, float),
     "top_k": (int,),
     "top_p": (int, float),
+    "typical_p": (int, float),
 }
 
 
@@ -82,7 +84,7 @@ class Wishes:
         if not self.settings.get("do_sample"):
             return {"temperature": 0, **penalty}
         limits = {"top_k": self.settings.get("top_k", 50) or None}
-        limits |= {key: self.settings.get(key) for key in ("top_p", "min_p")}
+        limits |= {key: self.settings.get(key) for key in ("top_p", "min_p", "typical_p")}
         return {"temperature": self.settings.get("temperature", 1.0), **limits, **penalty}
 
     def longest(self, before: int, usual: int) -> int:

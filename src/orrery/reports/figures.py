@@ -66,7 +66,7 @@ def line_chart(
         hue = number % len(_HUES)
         parts += [f'<polyline class="l s{hue}" points="{path}"/>' for path in _unbroken(curve, across, upward)]
     legend, below = _legend(list(series))
-    return _svg(WIDTH, HEIGHT + below, title, [*parts, legend])
+    return svg(WIDTH, HEIGHT + below, title, [*parts, legend])
 
 
 def bar_chart(values: Mapping[str, Number], *, title: str, x_label: str) -> str:
@@ -84,11 +84,11 @@ def bar_chart(values: Mapping[str, Number], *, title: str, x_label: str) -> str:
     for row, (name, value) in enumerate(values.items()):
         y = _TOP + 26 * row
         start, end = sorted((axis.at(0.0), axis.at(value)))
-        parts.append(_text(left - 8, y + 14, _short(name, 28), "end"))
-        parts.append(f'<rect class="f0" x="{_n(start)}" y="{y}" width="{_n(end - start)}" height="18" rx="2"/>')
+        parts.append(_text(left - 8, y + 14, short(name, 28), "end"))
+        parts.append(f'<rect class="f0" x="{px(start)}" y="{y}" width="{px(end - start)}" height="18" rx="2"/>')
         parts.append(_text(end + 6, y + 14, f"{value:.4g}"))
     parts.append(_text((left + WIDTH - 80) / 2, height - 12, x_label, "middle"))
-    return _svg(WIDTH, height, title, parts)
+    return svg(WIDTH, height, title, parts)
 
 
 def heat_map(
@@ -121,11 +121,11 @@ def heat_map(
     cell = max(8, min(24, 560 // max(len(rows), len(columns))))
     left, above = 12 + 7 * _longest(rows), _TOP + 8 + 7 * _longest(columns)
     parts = [_shades(row, top, left, above + cell * i, cell) for i, row in enumerate(matrix)]
-    parts += [_text(left - 6, above + cell * (i + 0.5) + 4, _short(name, 14), "end") for i, name in enumerate(rows)]
-    parts += [_upright(left + cell * (j + 0.5) + 4, above - 6, _short(name, 14)) for j, name in enumerate(columns)]
+    parts += [_text(left - 6, above + cell * (i + 0.5) + 4, short(name, 14), "end") for i, name in enumerate(rows)]
+    parts += [_upright(left + cell * (j + 0.5) + 4, above - 6, short(name, 14)) for j, name in enumerate(columns)]
     width, height = cell * len(columns), cell * len(rows)
     parts.append(f'<rect class="a" fill="none" x="{left}" y="{above}" width="{width}" height="{height}"/>')
-    return _svg(max(left + width + 16, 24 + 8 * len(title)), above + height + 16, title, parts)
+    return svg(max(left + width + 16, 24 + 8 * len(title)), above + height + 16, title, parts)
 
 
 def scatter(
@@ -153,10 +153,10 @@ def scatter(
     boxes = [(x - 3, y - 3, x + 3, y + 3) for x, y in places]
     named = [(number, label) for number, group in enumerate(groups.values()) for label in group]
     for (number, label), (x, y) in zip(named, places, strict=True):
-        parts.append(f'<circle class="f{number % len(_HUES)}" r="3" cx="{_n(x)}" cy="{_n(y)}"/>')
-        parts.append(_label(_short(label, 20), x, y, boxes))
+        parts.append(f'<circle class="f{number % len(_HUES)}" r="3" cx="{px(x)}" cy="{px(y)}"/>')
+        parts.append(_label(short(label, 20), x, y, boxes))
     legend, below = _legend(list(groups))
-    return _svg(WIDTH, HEIGHT + below, title, [*parts, legend])
+    return svg(WIDTH, HEIGHT + below, title, [*parts, legend])
 
 
 class _Axis:
@@ -206,17 +206,17 @@ def _frame(across: _Axis, upward: _Axis, x_label: str, y_label: str) -> str:
     bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
     parts = []
     for tick in across.ticks:
-        x = _n(across.at(tick))
+        x = px(across.at(tick))
         parts.append(f'<line class="g" x1="{x}" x2="{x}" y1="{_TOP}" y2="{bottom}"/>')
         parts.append(_text(across.at(tick), bottom + 16, _number(tick), "middle"))
     for tick in upward.ticks:
-        y = _n(upward.at(tick))
+        y = px(upward.at(tick))
         parts.append(f'<line class="g" x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}"/>')
         parts.append(_text(_LEFT - 6, upward.at(tick) + 4, _number(tick), "end"))
     parts.append(f'<path class="a" fill="none" d="M{_LEFT} {_TOP}V{bottom}H{right}"/>')
     parts.append(_text((_LEFT + right) / 2, HEIGHT - 10, x_label, "middle"))
-    middle = _n((_TOP + bottom) / 2)
-    parts.append(f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{_sound(y_label)}</text>')
+    middle = px((_TOP + bottom) / 2)
+    parts.append(f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{escaped(y_label)}</text>')
     return "".join(parts)
 
 
@@ -225,7 +225,7 @@ def _unbroken(curve: Sequence[tuple[Number, Number]], across: _Axis, upward: _Ax
     stretches: list[list[str]] = [[]]
     for x, y in curve:
         if math.isfinite(x) and math.isfinite(y):
-            stretches[-1].append(f"{_n(across.at(x))},{_n(upward.at(y))}")
+            stretches[-1].append(f"{px(across.at(x))},{px(upward.at(y))}")
         else:
             stretches.append([])
     return [" ".join(points) for points in stretches if points]
@@ -243,7 +243,7 @@ def _legend(names: Sequence[str]) -> tuple[str, int]:
         x, y = _LEFT + column * each, HEIGHT + 12 + 18 * row
         hue = number % len(_HUES)
         parts.append(f'<line class="l s{hue}" x1="{x}" x2="{x + 20}" y1="{y - 4}" y2="{y - 4}"/>')
-        parts.append(_text(x + 26, y, _short(name, 28)))
+        parts.append(_text(x + 26, y, short(name, 28)))
     return "".join(parts), 18 * -(-len(names) // columns) + 8
 
 
@@ -280,8 +280,9 @@ def _shades(row: Sequence[Number], top: Number, left: int, y: int, cell: int) ->
     return "".join(parts)
 
 
-def _svg(width: Number, height: Number, title: str, parts: Sequence[str]) -> str:
-    name = _sound(title)
+def svg(width: Number, height: Number, title: str, parts: Sequence[str]) -> str:
+    """Return an SVG element of these parts, its title above them."""
+    name = escaped(title)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="of" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label="{name}" style="max-width:100%;height:auto;color-scheme:light dark">'
@@ -290,25 +291,26 @@ def _svg(width: Number, height: Number, title: str, parts: Sequence[str]) -> str
 
 
 def _text(x: Number, y: Number, text: str, anchor: str = "start") -> str:
-    return f'<text x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}" xml:space="preserve">{_sound(text)}</text>'
+    return f'<text x="{px(x)}" y="{px(y)}" text-anchor="{anchor}" xml:space="preserve">{escaped(text)}</text>'
 
 
 def _upright(x: Number, y: Number, text: str) -> str:
-    return f'<text transform="translate({_n(x)} {_n(y)}) rotate(-90)" xml:space="preserve">{_sound(text)}</text>'
+    return f'<text transform="translate({px(x)} {px(y)}) rotate(-90)" xml:space="preserve">{escaped(text)}</text>'
 
 
-def _sound(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape a text and show what XML cannot hold or a reader cannot see."""
     visible = text.replace("\n", "\u21b5").replace("\t", "\u21e5")
     return escape("".join(c if c.isprintable() or c == " " else "\ufffd" for c in visible))
 
 
-def _short(text: str, most: int) -> str:
+def short(text: str, most: int) -> str:
+    """Return a text of at most so many letters, the last one an ellipsis where it is cut."""
     return text if len(text) <= most else text[: most - 1] + "\u2026"
 
 
 def _longest(texts: Sequence[str], most: int = 14) -> int:
-    return max(len(_short(text, most)) for text in texts)
+    return max(len(short(text, most)) for text in texts)
 
 
 def _number(value: Number) -> str:
@@ -319,6 +321,6 @@ def _number(value: Number) -> str:
     return f"{value:g}"
 
 
-def _n(value: Number) -> str:
+def px(value: Number) -> str:
     """Return a coordinate with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")

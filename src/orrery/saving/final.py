@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from orrery.generation.generate import Limits, generate
+from orrery.generation.generate import generate
+from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
 from orrery.saving.own import save_own
 from orrery.saving.save import save_model

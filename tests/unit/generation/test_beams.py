@@ -8,7 +8,7 @@ import transformers
 from tests.parity.pipelines import folder
 
 from orrery.generation.beams import HuggingFacePenalty, RefilledBeam
-from orrery.generation.generate import Limits
+from orrery.generation.row import Limits
 from orrery.generation.search import beam_search
 from orrery.language_model.load import load
 

@@ -3,7 +3,7 @@
 import pytest
 
 from orrery.generation.conversation import Conversation
-from orrery.generation.generate import Generation
+from orrery.generation.row import Generation
 
 SYSTEM, ASKED = {"role": "system", "content": "Be short."}, {"role": "user", "content": "Why?"}
 

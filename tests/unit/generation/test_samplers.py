@@ -8,22 +8,26 @@ from transformers import (
     TemperatureLogitsWarper,
     TopKLogitsWarper,
     TopPLogitsWarper,
+    TypicalLogitsWarper,
 )
 
 from orrery.errors import UsageError
-from orrery.generation.samplers import (
-    GREEDY,
+from orrery.generation.filters import (
+    FrequencyPenalty,
+    History,
+    LogitBias,
     MinP,
+    PresencePenalty,
     RepetitionPenalty,
     Temperature,
     TopK,
     TopP,
+    TypicalP,
     VocabularyLimit,
-    draw,
-    sampler,
 )
+from orrery.generation.samplers import GREEDY, draw, sampler
 
-NOTHING = torch.zeros(6, 50, dtype=torch.bool)
+NOTHING = History.of([[]] * 6, torch.zeros(6, 50))
 
 
 def logits(seed=0):
@@ -52,6 +56,9 @@ def test_temperature_is_that_of_transformers(value):
         (TopP(0.95), TopPLogitsWarper(0.95)),
         (MinP(0.02), MinPLogitsWarper(0.02)),
         (MinP(1.0), MinPLogitsWarper(1.0)),
+        (TypicalP(1e-9), TypicalLogitsWarper(1e-9)),
+        (TypicalP(0.2), TypicalLogitsWarper(0.2)),
+        (TypicalP(0.9), TypicalLogitsWarper(0.9)),
     ],
     ids=lambda filter: type(filter).__name__,
 )
@@ -61,7 +68,7 @@ def test_filters_are_those_of_transformers(ours, theirs, seed):
 
 def test_repetition_penalty_is_that_of_transformers():
     ids = torch.randint(0, 50, (6, 9), generator=torch.Generator().manual_seed(1))
-    seen = NOTHING.scatter(1, ids, True)
+    seen = History.of(ids.tolist(), logits())
     theirs = RepetitionPenaltyLogitsProcessor(1.3)(ids, logits())
     assert torch.equal(RepetitionPenalty(1.3)(logits(), seen), theirs)
 
@@ -78,9 +85,48 @@ def test_the_whole_chain_in_the_order_of_transformers():
     ):
         expected = part(ids, expected)
     chain = sampler(temperature=1.7, top_k=30, top_p=0.9, min_p=0.05, repetition_penalty=1.3)
-    found = chain.filtered(logits(), NOTHING.scatter(1, ids, True))
+    found = chain.filtered(logits(), History.of(ids.tolist(), logits()))
     torch.testing.assert_close(found.softmax(-1), expected.softmax(-1))
     assert torch.equal(found.isinf(), expected.isinf())
+
+
+def test_penalties_count_the_answer_and_not_the_prompt():
+    history = History.of([[1, 2, 2]] * 6, logits())
+    for token in (3, 4, 4, 4):
+        history.add(torch.full((6,), token))
+    presence = PresencePenalty(0.5)(logits(), history) - logits()
+    frequency = FrequencyPenalty(-0.25)(logits(), history) - logits()
+    torch.testing.assert_close(presence[0, :6], torch.tensor([0, 0, 0, -0.5, -0.5, 0], dtype=torch.float64))
+    torch.testing.assert_close(frequency[0, :6], torch.tensor([0, 0, 0, 0.25, 0.75, 0], dtype=torch.float64))
+    assert history.seen[0].nonzero()[:, 0].tolist() == [1, 2, 3, 4]
+
+
+def test_a_history_follows_its_rows():
+    history = History.of([[1], [2], [3]], torch.zeros(3, 6))
+    history.add(torch.tensor([4, 4, 5]))
+    assert torch.equal(history.select([2, 0]).written_BV, history.written_BV[[2, 0]])
+    joined = history.select([1]).join(history.select([0, 2]))
+    assert torch.equal(joined.seen, history.seen[[1, 0, 2]])
+    joined.add(torch.tensor([0, 0, 0]))  # a selection counts on its own
+    assert int(history.written_BV[:, 0].sum()) == 0
+
+
+def test_a_bias_is_added_to_its_token():
+    z = LogitBias.of({7: 2.5, 3: -1.0})(logits(), NOTHING) - logits()
+    assert z[:, 7].tolist() == pytest.approx([2.5] * 6)
+    assert z[:, 3].tolist() == pytest.approx([-1.0] * 6)
+    assert int((z != 0).sum()) == 12
+    always = sampler(logit_bias={9: 1000.0})(logits(), NOTHING, [])
+    assert always.tolist() == [9] * 6
+
+
+def test_a_token_that_is_impossible_is_never_typical():
+    z = logits()
+    z[:, 10:] = float("-inf")
+    found = TypicalP(0.99)(z, NOTHING)
+    assert bool(found[:, 10:].isinf().all())
+    assert not bool(found.isnan().any())
+    assert bool(found.isfinite().any(-1).all())
 
 
 @given(st.integers(0, 1000), st.floats(0.01, 0.99))
@@ -132,6 +178,12 @@ def test_ids_without_a_spelling_are_never_chosen():
         {"top_p": 1.1},
         {"min_p": -0.1},
         {"repetition_penalty": 0.0},
+        {"typical_p": 0.0},
+        {"presence_penalty": float("nan")},
+        {"frequency_penalty": float("inf")},
+        {"logit_bias": {-1: 1.0}},
+        {"logit_bias": {7: float("nan")}},
+        {"logit_bias": {7: 1.0}, "vocabulary": 7},
     ],
     ids=str,
 )

@@ -7,7 +7,8 @@ import torch
 
 from orrery.errors import RunError, UsageError
 from orrery.families import load_family
-from orrery.generation.generate import Limits, generate
+from orrery.generation.generate import generate
+from orrery.generation.row import Limits
 from orrery.generation.search import LengthPenalty, beam_search, exhaustive, refuse_with_beams
 from tiny_models import TOKENIZER, tiny
 

@@ -10,7 +10,8 @@ import orrery
 from orrery import tuning
 from orrery.cli.program import run as main
 from orrery.errors import UsageError
-from orrery.generation.generate import Limits, generate
+from orrery.generation.generate import generate
+from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
 from orrery.inspection.trace import trace
 from orrery.reading.read import read

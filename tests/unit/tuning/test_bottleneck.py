@@ -7,7 +7,8 @@ from torch.nn import functional as F
 from orrery import tuning
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family
-from orrery.generation.generate import Limits, generate
+from orrery.generation.generate import generate
+from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.reading.read import read

@@ -164,6 +164,16 @@ class RowCache(Cache):
             store.refuse_to_forget(self.lengths, after)
         return after
 
+    def can_take_back(self, tokens: int) -> bool:
+        """Return whether so many tokens more could be written into each row and then be forgotten again."""
+        later = tuple(length + tokens for length in self.lengths)
+        try:
+            for store in self.stores.values():
+                store.refuse_to_forget(later, self.lengths)
+        except UsageError:
+            return False
+        return True
+
     def copy(self) -> "RowCache":
         """Return a cache of the same content, into which other tokens can be written.
 

@@ -1,0 +1,112 @@
+"""Drafts: what guesses the next tokens of an answer before the model judges them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import final
+
+import torch
+
+from orrery.errors import UsageError
+from orrery.generation.filters import History
+from orrery.generation.reading import Reading
+from orrery.generation.samplers import Sampler
+from orrery.models.protocols import DecodingModel
+
+
+class Draft(ABC):
+    """What guesses the tokens that come next in one row."""
+
+    @abstractmethod
+    def propose(
+        self, prompt: Sequence[int], answer: Sequence[int], count: int, sampler: Sampler, draws: torch.Generator
+    ) -> list[int]:
+        """Return at most ``count`` tokens that may follow the answer.
+
+        ``draws`` has the state of the generator from which the model's own tokens will be drawn.
+        """
+
+
+@final
+class PromptLookup(Draft):
+    """What followed the last tokens where they stood before in the row (prompt lookup decoding, Saxena 2023).
+
+    Serves where answers repeat their prompt: summaries, edits of code, answers from a document.
+
+    Args:
+        longest: tokens of the run that is looked for first; shorter ones are tried after it.
+    """
+
+    def __init__(self, longest: int = 3) -> None:
+        if longest < 1:
+            raise UsageError(f"a run of {longest} tokens cannot be looked up", "it must be at least 1")
+        self.longest = longest
+
+    def propose(
+        self, prompt: Sequence[int], answer: Sequence[int], count: int, sampler: Sampler, draws: torch.Generator
+    ) -> list[int]:
+        """Return what followed the newest earlier place of the longest run."""
+        row = [*prompt, *answer]
+        for length in range(min(self.longest, len(row) - 1), 0, -1):
+            tail = row[-length:]
+            for start in range(len(row) - length - 1, -1, -1):
+                if row[start : start + length] == tail:
+                    return row[start + length : start + length + count]
+        return []
+
+
+@final
+class DraftModel(Draft):
+    """A smaller model of the same vocabulary, which draws with the numbers that the model will draw with.
+
+    Where both say the same, both take the same token, since one number chooses it; the more alike the two
+    distributions, the more guesses hold.
+
+    Args:
+        model: what guesses.
+        context: the most tokens that it reads in one row.
+        device: where it is.
+    """
+
+    def __init__(self, model: DecodingModel, context: int, device: torch.device | None = None) -> None:
+        self._model, self._context, self._device = model, context, device
+        self._prompt: list[int] | None = None
+        self._reading: Reading | None = None
+
+    def propose(
+        self, prompt: Sequence[int], answer: Sequence[int], count: int, sampler: Sampler, draws: torch.Generator
+    ) -> list[int]:
+        """Return what the draft model writes next; nothing once its context is full."""
+        reading = self._reading_of(list(prompt))
+        if reading is None:
+            return []
+        reading.go_back(_common(reading.answer, answer))
+        new = answer[len(reading.answer) :]
+        count = min(count, reading.room - len(new) + 1)  # the last guess is not read
+        if count < 1:
+            return []
+        logits_V = reading.read(new)[-1] if new else reading.logits_V
+        reading.mark(count)
+        begun = prompt if self._model.first_token is None else [self._model.first_token]
+        history = History.of([begun], logits_V[None], [answer])
+        found: list[int] = []
+        while True:
+            token_1 = sampler(logits_V[None], history, [draws])
+            found.append(int(token_1))
+            if len(found) == count:
+                return found
+            history.add(token_1)
+            logits_V = reading.read(found[-1:])[-1]
+
+    def _reading_of(self, prompt: list[int]) -> Reading | None:
+        """Return the reading of this prompt, which goes on from guess to guess."""
+        if self._prompt != prompt:
+            self._prompt = prompt
+            fits = self._model.first_token is not None or len(prompt) <= self._context
+            self._reading = Reading(self._model, prompt, self._context, self._device) if fits else None
+        return self._reading
+
+
+def _common(some: Sequence[int], other: Sequence[int]) -> int:
+    """Return how many tokens both begin with."""
+    same = zip(some, other, strict=False)
+    return next((place for place, (a, b) in enumerate(same) if a != b), min(len(some), len(other)))

@@ -1,0 +1,198 @@
+"""Filters: what becomes of the logits of the next token before one is chosen."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class History:
+    """Which tokens each row holds when its next one is chosen.
+
+    Attributes:
+        prompt_BV: whether a token stands in what the row began with.
+        written_BV: how many times the answer holds it.
+    """
+
+    prompt_BV: Bool[Tensor, "B V"]
+    written_BV: Int[Tensor, "B V"]
+
+    @staticmethod
+    def of(
+        rows: Sequence[Sequence[int]], like_BV: Float[Tensor, "B V"], answers: Sequence[Sequence[int]] = ()
+    ) -> "History":
+        """Return the history of rows, and of their answers so far, for logits like these."""
+        prompt_BV = torch.zeros(like_BV.shape, dtype=torch.bool)
+        written_BV = torch.zeros(like_BV.shape, dtype=torch.int32)
+        for row, ids in enumerate(rows):
+            prompt_BV[row, torch.tensor(ids, dtype=torch.long)] = True
+        for row, ids in enumerate(answers):
+            written_BV[row] = torch.bincount(torch.tensor(ids, dtype=torch.long), minlength=like_BV.shape[1])
+        return History(prompt_BV.to(like_BV.device), written_BV.to(like_BV.device))
+
+    @property
+    def seen(self) -> Bool[Tensor, "B V"]:
+        """Return whether a row holds a token at all."""
+        return self.prompt_BV | (self.written_BV > 0)
+
+    def add(self, tokens_B: Int[Tensor, "B"]) -> None:
+        """Count one more token in each row, in place."""
+        self.written_BV.scatter_add_(1, tokens_B[:, None], torch.ones_like(self.written_BV[:, :1]))
+
+    def select(self, rows: Sequence[int]) -> "History":
+        """Return the history of the given rows."""
+        kept = torch.tensor(rows, dtype=torch.long, device=self.prompt_BV.device)
+        return History(self.prompt_BV[kept], self.written_BV[kept])
+
+    def join(self, other: "History") -> "History":
+        """Return the history of both, this one's rows first."""
+        return History(torch.cat([self.prompt_BV, other.prompt_BV]), torch.cat([self.written_BV, other.written_BV]))
+
+
+Filter = Callable[[Tensor, History], Tensor]
+"""From logits ``[B, V]`` and what each row holds already to logits ``[B, V]``."""
+
+
+@dataclass(frozen=True)
+class VocabularyLimit:
+    """Keep the ids below ``size``: a model's vocabulary may be padded with ids that its tokenizer does not have."""
+
+    size: int
+
+    def __call__(self, logits_BV: Float[Tensor, "B V"], history: History | None = None) -> Float[Tensor, "B V"]:
+        """Return the logits, those of the other tokens at minus infinity."""
+        padding_V = torch.arange(logits_BV.shape[-1], device=logits_BV.device) >= self.size
+        return logits_BV.masked_fill(padding_V, float("-inf"))
+
+
+@dataclass(frozen=True)
+class LogitBias:
+    """``z_i + bias_i`` for the tokens that have one: 100 chooses a token, -100 forbids it, as in OpenAI's interface."""
+
+    biases: tuple[tuple[int, float], ...]
+
+    @staticmethod
+    def of(biases: Mapping[int, float]) -> "LogitBias":
+        """Return the filter of these biases by id."""
+        return LogitBias(tuple(sorted(biases.items())))
+
+    def __call__(self, logits_BV: Float[Tensor, "B V"], history: History) -> Float[Tensor, "B V"]:
+        """Return the logits with the biases added."""
+        ids = torch.tensor([id for id, _ in self.biases], dtype=torch.long, device=logits_BV.device)
+        values = torch.tensor([value for _, value in self.biases], dtype=logits_BV.dtype, device=logits_BV.device)
+        return logits_BV.index_add(1, ids, values.expand(len(logits_BV), -1))
+
+
+@dataclass(frozen=True)
+class RepetitionPenalty:
+    """``z / penalty`` where ``z > 0``, else ``z * penalty``, for every token in the row (CTRL, Keskar et al. 2019)."""
+
+    penalty: float | int
+
+    def __call__(self, logits_BV: Float[Tensor, "B V"], history: History) -> Float[Tensor, "B V"]:
+        """Make repeated tokens less likely; a penalty of one changes nothing."""
+        lowered_BV = torch.where(logits_BV > 0, logits_BV / self.penalty, logits_BV * self.penalty)
+        return torch.where(history.seen, lowered_BV, logits_BV)
+
+
+@dataclass(frozen=True)
+class PresencePenalty:
+    """``z - penalty`` for every token that the answer holds, as in OpenAI's interface; the prompt does not count."""
+
+    penalty: float | int
+
+    def __call__(self, logits_BV: Float[Tensor, "B V"], history: History) -> Float[Tensor, "B V"]:
+        """Make tokens of the answer less likely, below 0 more likely."""
+        return logits_BV - self.penalty * (history.written_BV > 0)
+
+
+@dataclass(frozen=True)
+class FrequencyPenalty:
+    """``z - penalty * count``, by how many times the answer holds a token, as in OpenAI's interface."""
+
+    penalty: float | int
+
+    def __call__(self, logits_BV: Float[Tensor, "B V"], history: History) -> Float[Tensor, "B V"]:
+        """Make tokens less likely with each time they were written, below 0 more likely."""
+        return logits_BV - self.penalty * history.written_BV
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """``z / temperature``: below one sharpens the distribution, above one flattens it (Ackley et al. 1985).
+
+    Differs from Hugging Face: the greatest logit becomes 0 first, so that no temperature above 0 overflows; the
+    probabilities are the same.
+    """
+
+    temperature: float | int
+
+    def __call__(self, logits_BV: Float[Tensor, "B V"], history: History) -> Float[Tensor, "B V"]:
+        """Scale the logits."""
+        return (logits_BV - logits_BV.amax(-1, keepdim=True)) / self.temperature
+
+
+@dataclass(frozen=True)
+class TopK:
+    """Keep the ``k`` most probable tokens, and those equal to the last of them (Fan et al. 2018)."""
+
+    k: int
+
+    def __call__(self, logits_BV: Float[Tensor, "B V"], history: History) -> Float[Tensor, "B V"]:
+        """Return the logits, those of the other tokens at minus infinity."""
+        least_B1 = logits_BV.topk(min(self.k, logits_BV.shape[-1])).values[:, -1:]
+        return logits_BV.masked_fill(logits_BV < least_B1, float("-inf"))
+
+
+@dataclass(frozen=True)
+class TopP:
+    """Nucleus: the fewest most probable tokens whose mass reaches ``p`` (Holtzman et al. 2020, section 3.1)."""
+
+    p: float | int
+
+    def __call__(self, logits_BV: Float[Tensor, "B V"], history: History) -> Float[Tensor, "B V"]:
+        """Hide a token when those before it already hold ``p``; the first always stays."""
+        return _fewest(logits_BV, logits_BV, self.p)
+
+
+@dataclass(frozen=True)
+class TypicalP:
+    """Keep the fewest tokens whose surprise lies closest to what is expected, and whose mass reaches ``p``.
+
+    Closest is ``|-log p_i - H|``, where ``H`` is the entropy of the next token (locally typical sampling, Meister et
+    al. 2023, equation 5); so a token may be left out because it is too probable.
+    """
+
+    p: float | int
+
+    def __call__(self, logits_BV: Float[Tensor, "B V"], history: History) -> Float[Tensor, "B V"]:
+        """Hide a token when more typical ones already hold ``p``; the most typical always stays."""
+        logp_BV = logits_BV.log_softmax(-1)
+        # 0 log 0 is 0: a token that is impossible adds nothing to the entropy, and comes last.
+        entropy_B1 = -(logp_BV.exp() * logp_BV).nan_to_num(0.0).sum(-1, keepdim=True)
+        return _fewest(logits_BV, -(logp_BV + entropy_B1).abs(), self.p)
+
+
+@dataclass(frozen=True)
+class MinP:
+    """Keep tokens at least ``p`` times as probable as the most probable one (Nguyen et al. 2024)."""
+
+    p: float | int
+
+    def __call__(self, logits_BV: Float[Tensor, "B V"], history: History) -> Float[Tensor, "B V"]:
+        """Return the logits, those of the other tokens at minus infinity."""
+        mass_BV = logits_BV.softmax(-1)
+        return logits_BV.masked_fill(mass_BV < self.p * mass_BV.amax(-1, keepdim=True), float("-inf"))
+
+
+def _fewest(logits_BV: Float[Tensor, "B V"], rank_BV: Float[Tensor, "B V"], p: float | int) -> Float[Tensor, "B V"]:
+    """Hide a token when those of a higher rank already hold the mass ``p``; the first always stays."""
+    order_BV = rank_BV.argsort(dim=-1, descending=True, stable=True)
+    mass_BV = logits_BV.gather(1, order_BV).softmax(-1)
+    outside_BV = mass_BV.cumsum(-1) - mass_BV >= p
+    outside_BV[:, 0] = False
+    hidden_BV = torch.zeros_like(outside_BV).scatter(1, order_BV, outside_BV)
+    return logits_BV.masked_fill(hidden_BV, float("-inf"))

@@ -1,0 +1,155 @@
+"""The decoding tree: what greedy decoding, beams and samples followed behind a text, and what beams dropped."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, final
+
+import torch
+from torch import Tensor
+
+from orrery.generation.beams import Beam, Hypothesis, NarrowingBeam
+from orrery.generation.reading import Reading
+from orrery.generation.row import Limits
+from orrery.generation.search import USUAL, Penalty, beam_search
+from orrery.models.protocols import DecodingModel
+
+Fate = Literal["kept", "pruned", "ended"]
+
+
+@dataclass
+class Node:
+    """One token behind those of its parents.
+
+    Attributes:
+        token: its id.
+        cost: ``-log p(token | before)``, in nats.
+        total: the costs of the way here, this one's too.
+        fate: of a beam search: ``kept`` at its step, ``pruned`` or ``ended``; where no beam looked, ``kept``.
+        ways: which searches went through it: ``greedy``, ``beam 1`` and so on for the answers, ``sample 1`` ...
+        children: what follows, by id.
+    """
+
+    token: int
+    cost: float
+    total: float
+    fate: Fate = "kept"
+    ways: list[str] = field(default_factory=list)
+    children: dict[int, "Node"] = field(default_factory=dict)
+
+    def plain(self, spell: Any) -> dict[str, Any]:
+        """Return the node and what follows as JSON holds it; ``spell`` gives the text of an id."""
+        own = {"token": self.token, "text": spell(self.token), "cost": self.cost, "total": self.total}
+        below = [child.plain(spell) for child in self.sorted()]
+        return {**own, "fate": self.fate, "ways": self.ways, "children": below}
+
+    def sorted(self) -> list["Node"]:
+        """Return what follows, the most probable first."""
+        return sorted(self.children.values(), key=lambda child: child.cost)
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, "Node"]]:
+        """Yield every node below, with its depth."""
+        for child in self.sorted():
+            yield depth, child
+            yield from child.walk(depth + 1)
+
+
+def root() -> Node:
+    """Return a tree without branches: the text that everything stands behind."""
+    return Node(-1, 0.0, 0.0)
+
+
+def with_beams(
+    tree: Node,
+    model: DecodingModel,
+    prompt: Sequence[int],
+    limits: Limits,
+    width: int,
+    *,
+    penalty: Penalty = USUAL,
+    vocabulary: int | None = None,
+    device: torch.device | None = None,
+) -> list[Hypothesis]:
+    """Add what a beam search looked at, and return its answers, the best first."""
+    watch = partial(_WatchedBeam, tree)
+    found = beam_search(
+        model, [prompt], limits, width, penalty=penalty, answers=width, vocabulary=vocabulary, device=device, beam=watch
+    )[0]
+    for number, answer in enumerate(found, start=1):
+        _mark(tree, answer.ids, f"beam {number}")
+    return found
+
+
+@torch.no_grad()
+def with_answer(
+    tree: Node,
+    model: DecodingModel,
+    prompt: Sequence[int],
+    answer: Sequence[int],
+    way: str,
+    *,
+    capacity: int,
+    device: torch.device | None = None,
+) -> None:
+    """Add the way of one answer, its costs read from the model."""
+    reading, node = Reading(model, prompt, capacity, device), tree
+    for place, token in enumerate(answer):
+        if token not in node.children:
+            cost = -float(_log_probabilities(reading.logits_V)[token])
+            node.children[token] = Node(token, cost, node.total + cost)
+        node = node.children[token]
+        if place < len(answer) - 1:
+            reading.read([token])
+    _mark(tree, answer, way)
+
+
+def _log_probabilities(logits_V: Tensor) -> Tensor:
+    return logits_V.to(torch.promote_types(logits_V.dtype, torch.float32)).log_softmax(-1)
+
+
+def _mark(tree: Node, ids: Iterable[int], way: str) -> None:
+    node = tree
+    for token in ids:
+        node = node.children[token]
+        node.ways.append(way)
+
+
+@final
+class _WatchedBeam(Beam):
+    """A beam whose every step is written into a tree."""
+
+    def __init__(self, tree: Node, limits: Limits, penalty: Penalty, width: int, remaining: int) -> None:
+        super().__init__(limits, penalty, width, remaining)
+        self._inner = NarrowingBeam(limits, penalty, width, remaining)
+        self._tree = tree
+
+    @property
+    def reach(self) -> int:
+        """One more than grow, so that something is dropped at every step."""
+        return self.width + 1
+
+    def extend(self, values: list[list[float]], tokens: list[list[int]]) -> list[tuple[int, int]]:
+        """Take the best continuations, and write down all that were looked at."""
+        before = [ids for _, ids in self.growing]
+        looked = self.candidates(values, tokens)
+        ended = len(self.ended)
+        kept = self._inner.extend(values, tokens)
+        self.growing, self.ended = self._inner.growing, self._inner.ended
+        went_on = set(kept)
+        stopped = {tuple(answer.ids) for answer in self.ended[ended:]}
+        for total, parent, token in looked:
+            node = self._node(before[parent])
+            over = (*before[parent], token) in stopped
+            fate: Fate = "ended" if over else "kept" if (parent, token) in went_on else "pruned"
+            node.children[token] = Node(token, -total - node.total, -total, fate)
+        return kept
+
+    def settled(self, wanted: int) -> bool:
+        """Whether nothing that still grows can enter the best."""
+        return self._inner.settled(wanted)
+
+    def _node(self, ids: Sequence[int]) -> Node:
+        node = self._tree
+        for token in ids:
+            node = node.children[token]
+        return node
