@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -167,4 +168,5 @@ def _reason(matcher: Any) -> str:
 
 def _quoted(regex: str) -> str:
     """Return a regular expression between slashes, as a terminal of Lark."""
-    return "/" + regex.replace("\\/", "/").replace("/", "\\/").replace("\n", "\\n") + "/"
+    escaped = re.sub(r"(\\.)|/", lambda found: found[1] or "\\/", regex, flags=re.DOTALL)
+    return "/" + escaped.replace("\n", "\\n") + "/"

@@ -1,6 +1,6 @@
 """The decoding tree: what greedy decoding, beams and samples followed behind a text, and what beams dropped."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, final
@@ -37,7 +37,7 @@ class Node:
     ways: list[str] = field(default_factory=list)
     children: dict[int, "Node"] = field(default_factory=dict)
 
-    def plain(self, spell: Any) -> dict[str, Any]:
+    def plain(self, spell: Callable[[int], str]) -> dict[str, Any]:
         """Return the node and what follows as JSON holds it; ``spell`` gives the text of an id."""
         own = {"token": self.token, "text": spell(self.token), "cost": self.cost, "total": self.total}
         below = [child.plain(spell) for child in self.sorted()]

@@ -16,7 +16,14 @@ from orrery.generation.speculative import Speculation, speculate
 from orrery.language_model.arguments import strings_of
 from orrery.language_model.guides import NO_DEMANDS, Demands
 from orrery.language_model.search import Beams, search
-from orrery.language_model.stored import device_of, reads_apart, tokenizer_of, vocabulary, wishes, writer
+from orrery.language_model.stored import (
+    device_of,
+    reads_apart,
+    tokenizer_of,
+    vocabulary,
+    wishes,
+    writer,
+)
 from orrery.language_model.texts import Truncate, limits_of, prompts
 from orrery.nn.embeddings import check_ids
 from orrery.reading.read import Stored
@@ -148,7 +155,8 @@ def sampler_of(stored: Stored, sampling: Mapping[str, Any]) -> Sampler:
     """Return the sampler of these settings; the penalty of repetitions is the files' where none is given."""
     if sampling.get("repetition_penalty") is None:
         sampling = {**sampling, "repetition_penalty": wishes(stored).sampling["repetition_penalty"]}
-    return sampler(vocabulary=tokenizer_of(stored).size, **sampling)
+    written = stored.model.spec.target_vocabulary or vocabulary(stored)
+    return sampler(vocabulary=min(tokenizer_of(stored).size, written), **sampling)
 
 
 def _longest(stored: Stored, text: str) -> int:

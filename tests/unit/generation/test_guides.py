@@ -104,6 +104,27 @@ def test_a_form_with_many_states_is_followed_or_refused_in_time(regex):
         written(Formed.begin(Form(regex=regex), Vocabulary(SPELLINGS, [END], [END])), 1, 200)
 
 
+@pytest.mark.parametrize(
+    ("regex", "text"),
+    [
+        ("a/b", "a/b"),
+        (r"a\/b", "a/b"),
+        (r"a\\/b", "a\\/b"),
+        ("[/]{2}", "//"),
+        ("a\nb", "a\nb"),
+        ('"', '"'),
+        ("a#b", "a#b"),
+    ],
+)
+def test_a_regular_expression_means_what_it_says(regex, text):
+    assert re.fullmatch(regex, text)
+    guide = Formed.begin(Form(regex=regex), Vocabulary(SPELLINGS, [END], [END]))
+    for byte in text.encode():
+        assert guide.allowed()[byte]
+        guide.push(byte)
+    assert guide.over
+
+
 @pytest.mark.parametrize("arguments", [{}, {"regex": "a", "grammar": "b"}], ids=str)
 def test_a_form_is_exactly_one_thing(arguments):
     with pytest.raises(UsageError, match="form of"):
