@@ -113,8 +113,8 @@ def expected(chat, name, form, count):
     return signature(chat.tokenizer, name, ids), tags_read(chat.tokenizer, name, ids)
 
 
-# The same loop twice: what fits the budget of every change, the whole in the slow tier.
-@pytest.mark.parametrize("cases", [1_500, pytest.param(20_000, marks=pytest.mark.slow)])
+# The same loop twice: what fits the budget of every change, the whole in the long tier.
+@pytest.mark.parametrize("cases", [1_500, pytest.param(20_000, marks=pytest.mark.long)])
 def test_no_disguise_leaks_through_any_kind_of_tokenizer(cases, chats):
     dice = random.Random(4)
     leaked, refused = [], dict.fromkeys(FORMS, 0)
