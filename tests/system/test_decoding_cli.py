@@ -4,21 +4,15 @@ import json
 import re
 from xml.etree import ElementTree
 
-import cyclopts
 import pytest
 
 import orrery
+from one_verb import run
 from orrery.cli.generate import generate
 from orrery.cli.tree import tree
 from orrery.errors import DataError, UsageError
 from orrery.text.train import train_tokenizer
 from tiny_models import TOKENIZER, saved
-
-
-def run(verb, *words):
-    app = cyclopts.App()
-    app.default(verb)
-    app([str(word) for word in words], result_action="return_value", exit_on_error=False)
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +40,13 @@ def test_an_answer_of_a_form(model, capsys, tmp_path):
     assert re.fullmatch("(ab)*c?a?\n", capsys.readouterr().out)
 
 
+@pytest.mark.parametrize("flag", ["--json-schema", "--grammar"])
+@pytest.mark.parametrize("file", ["/dev/zero", "/proc/self/mem", "."])
+def test_a_file_that_cannot_be_read_whole_is_refused(model, flag, file):
+    with pytest.raises(DataError, match="cannot read"):
+        run(generate, model, "the cat", flag, file)
+
+
 @pytest.mark.parametrize("content", ["{", "[]", "7"])
 def test_a_file_that_is_no_schema_is_refused(model, tmp_path, content):
     (tmp_path / "schema.json").write_text(content)
@@ -68,7 +69,8 @@ def test_biases_and_penalties_reach_the_sampler(model, capsys):
 
 @pytest.mark.parametrize("draft", ["lookup", "itself"])
 def test_guesses_change_no_answer(model, capsys, draft):
-    words = ["the cat sat on the cat", "--max-new-tokens", 12, "--temperature", 0.7, "--seed", 3]
+    temperature = 0 if draft == "itself" else 0.7
+    words = ["the cat sat on the cat", "--max-new-tokens", 12, "--temperature", temperature, "--seed", 3]
     run(generate, model, *words)
     plain = capsys.readouterr().out
     run(generate, model, *words, "--draft", model if draft == "itself" else draft)
@@ -96,6 +98,10 @@ def test_answers_of_groups_and_contrast(model, capsys):
         ["--num-beams", 2, "--penalty-alpha", 0.5],
         ["--num-beams", 2, "--draft", "lookup"],
         ["--num-beams", 2, "--regex", "a"],
+        ["--num-beams", 2, "--regex", ""],
+        ["--num-beams", 2, "--presence-penalty", 1],
+        ["--num-beams", 2, "--logit-bias", "7=0"],
+        ["--num-beams", 2, "--penalty-alpha", 0],
         ["--num-beams", 2, "--coverage-penalty", 0.2],
         ["--penalty-alpha", 0.5, "--temperature", 1],
     ):
@@ -121,6 +127,77 @@ def test_the_tree_as_text_json_and_picture(model, lm, capsys, tmp_path):
     assert best["cost"] == pytest.approx(-float(logp_V.max()), abs=1e-4)
     with pytest.raises(UsageError, match="--overwrite"):
         run(tree, model, *words, "--picture", tmp_path / "tree.svg")
+
+
+def test_a_tree_keeps_its_lines_and_marks_as_they_are(model, capsys):
+    run(tree, model, "a\nb", "--max-new-tokens", 1, "--num-beams", TOKENIZER.size)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + TOKENIZER.size
+    assert lines[0].endswith("a\\nb")
+    assert any(re.fullmatch(r" *\S+ +\S+    <  \(.*", line) for line in lines)
+    assert any(re.fullmatch(r" *\S+ +\S+    \\n  \(.*", line) for line in lines)
+
+
+def test_a_tree_that_nobody_can_look_at_is_refused(model):
+    with pytest.raises(UsageError, match="100"):
+        run(tree, model, "the cat", "--max-new-tokens", 5000)
+
+
+def test_the_tree_of_a_vocabulary_with_padding(tmp_path):
+    padded = orrery.load(saved(tmp_path / "padded", "gpt2", vocab_size=TOKENIZER.size + 30), say=lambda line: None)
+    for node in (node for _, node in padded.tree("the cat", samples=2, temperature=3.0).root.walk()):
+        assert node.token < TOKENIZER.size
+
+
+@pytest.mark.parametrize("demand", [{"json_schema": {}}, {"regex": "a*"}, {"bad_words": "a"}], ids=str)
+def test_beams_refuse_demands_by_name(lm, demand):
+    with pytest.raises(UsageError, match=next(iter(demand))):
+        lm.generate("the cat", num_beams=2, **demand)
+
+
+@pytest.mark.parametrize(
+    "demand",
+    [
+        {"regex": "\udcff"},
+        {"grammar": "frog"},
+        {"grammar": 'x: "a"'},
+        {"json_schema": {"type": "frog"}},
+        {"json_schema": {"$ref": "#"}},
+        {"json_schema": {"$ref": "http://example.org/x.json"}},
+        {"json_schema": {"minimum": float("nan")}},
+        {"json_schema": {"default": object()}},
+        {"bad_words": "\udcff"},
+        {"bad_words": [""]},
+        {"logit_bias": {7: 1e308}},
+        {"frequency_penalty": 1e308},
+        {"presence_penalty": -1e308},
+    ],
+    ids=lambda demand: str(demand).encode("ascii", "replace").decode()[:40],
+)
+def test_what_makes_no_sense_is_refused(lm, demand):
+    with pytest.raises((UsageError, DataError)):
+        lm.generate("the cat", max_new_tokens=8, temperature=1.0, **demand)
+
+
+def test_a_schema_deeper_than_any_answer_is_refused(lm):
+    schema = {"type": "string"}
+    for _ in range(900):
+        schema = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
+    with pytest.raises(UsageError, match="schema"):
+        lm.generate("the cat", json_schema=schema)
+
+
+@pytest.mark.parametrize("bias", [10_000, -10_000])
+def test_the_greatest_bias_on_every_token_leaves_the_order(lm, bias):
+    everywhere = dict.fromkeys(range(TOKENIZER.size), bias)
+    biased = lm.generate("the cat", max_new_tokens=8, logit_bias=everywhere)
+    assert biased == lm.generate("the cat", max_new_tokens=8)
+
+
+def test_an_argument_that_there_is_not_is_refused(lm):
+    for call in (lm.generate, lambda text, **given: lm.generations([text], **given)):
+        with pytest.raises(TypeError, match="no argument 'temprature'"):
+            call("the cat", temprature=1.0)
 
 
 def test_python_says_the_same(lm):

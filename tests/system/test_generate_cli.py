@@ -3,19 +3,13 @@ import re
 import subprocess
 import sys
 
-import cyclopts
 import pytest
 
+from one_verb import run
 from orrery.cli.generate import generate, printable
 from orrery.cli.score import score
 from orrery.errors import DataError, ModelFileError, UsageError
 from tiny_models import TOKENIZER, saved
-
-
-def run(verb, *words):
-    app = cyclopts.App()
-    app.default(verb)
-    app([str(word) for word in words], result_action="return_value", exit_on_error=False)
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ def generate(
         penalty_alpha: Contrastive search: the share of likeness to what stands already, among --top-k candidates (4).
         answer: What the answer must be, and where it ends.
         draft: A smaller model of the same vocabulary that guesses tokens ahead, or lookup, which guesses what followed
-            the last tokens before; the answer stays the same and comes sooner where guesses hold.
+            the last tokens before; answers keep the model's own distribution and come sooner where guesses hold.
         truncate: left cuts the beginning of a prompt that does not fit the context.
         seed: Of the draws.
         device: auto, cpu or cuda.
@@ -82,11 +82,7 @@ def generate(
 
 def _draw(lm: "LanguageModel", prompt: str, settings: Mapping[str, Any]) -> None:
     """Print an answer as it comes."""
-
-    def show(row: int, piece: str) -> None:
-        print(printable(piece), end="", flush=True)
-
-    answer = lm.generations([prompt], stream=show, **settings)[0]
+    answer = lm.generations([prompt], stream=lambda row, piece: _show(piece), **settings)[0]
     print(flush=True)
     print(_summary(answer, settings), file=sys.stderr)
 
@@ -95,13 +91,17 @@ def _speculate(
     lm: "LanguageModel", prompt: str, draft: "LanguageModel | Literal['lookup']", settings: Mapping[str, Any]
 ) -> None:
     """Print an answer as it comes, and what the guesses were worth."""
-    found = lm.speculate(prompt, draft, stream=lambda piece: print(printable(piece), end="", flush=True), **settings)
+    found = lm.speculate(prompt, draft, stream=_show, **settings)
     print(flush=True)
     print(
         f"{_summary(found.answer, settings)}; {found.steps} steps of the model, "
         f"{found.accepted} of {found.proposed} guesses held",
         file=sys.stderr,
     )
+
+
+def _show(piece: str) -> None:
+    print(printable(piece), end="", flush=True)
 
 
 def _summary(answer: "Generation", settings: Mapping[str, Any]) -> str:
@@ -120,7 +120,7 @@ def _refuse_with_contrast(drawing: Drawing, draft: str | None) -> None:
 
 def _contrast(lm: "LanguageModel", prompt: str, settings: Mapping[str, Any]) -> None:
     """Print an answer of contrastive search as it comes."""
-    answer = lm.contrastive_search(prompt, stream=lambda piece: print(printable(piece), end="", flush=True), **settings)
+    answer = lm.contrastive_search(prompt, stream=_show, **settings)
     print(flush=True)
     print(
         f"{len(answer.ids)} tokens, {answer.tokens_per_second:,.1f} tokens/s, alpha {settings['penalty_alpha']:g}, "

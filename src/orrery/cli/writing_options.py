@@ -92,7 +92,10 @@ CHOOSING, FREE = Drawing(), Answer()
 
 
 def _text(file: Path) -> str:
+    from orrery.checkpoints.strict_yaml import read_text
+
     try:
-        return file.read_text(encoding="utf-8")
+        return read_text(file)
     except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {file}: {error}", "give the path of a UTF-8 file") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"cannot read {file}: {reason}", "give the path of a UTF-8 file of a moderate size") from error

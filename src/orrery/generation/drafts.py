@@ -2,9 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import final
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.generation.filters import History
@@ -13,17 +16,27 @@ from orrery.generation.samplers import Sampler
 from orrery.models.protocols import DecodingModel
 
 
+@dataclass(frozen=True)
+class Guess:
+    """A token that may come next.
+
+    Attributes:
+        token: its id.
+        q_V: the distribution that it was drawn from; ``None`` where nothing was drawn.
+    """
+
+    token: int
+    q_V: Float[Tensor, "V"] | None = None
+
+
 class Draft(ABC):
     """What guesses the tokens that come next in one row."""
 
     @abstractmethod
     def propose(
         self, prompt: Sequence[int], answer: Sequence[int], count: int, sampler: Sampler, draws: torch.Generator
-    ) -> list[int]:
-        """Return at most ``count`` tokens that may follow the answer.
-
-        ``draws`` has the state of the generator from which the model's own tokens will be drawn.
-        """
+    ) -> list[Guess]:
+        """Return at most ``count`` tokens that may follow the answer, drawn by ``sampler`` if they are drawn."""
 
 
 @final
@@ -43,23 +56,20 @@ class PromptLookup(Draft):
 
     def propose(
         self, prompt: Sequence[int], answer: Sequence[int], count: int, sampler: Sampler, draws: torch.Generator
-    ) -> list[int]:
+    ) -> list[Guess]:
         """Return what followed the newest earlier place of the longest run."""
         row = [*prompt, *answer]
         for length in range(min(self.longest, len(row) - 1), 0, -1):
             tail = row[-length:]
             for start in range(len(row) - length - 1, -1, -1):
                 if row[start : start + length] == tail:
-                    return row[start + length : start + length + count]
+                    return [Guess(token) for token in row[start + length : start + length + count]]
         return []
 
 
 @final
 class DraftModel(Draft):
-    """A smaller model of the same vocabulary, which draws with the numbers that the model will draw with.
-
-    Where both say the same, both take the same token, since one number chooses it; the more alike the two
-    distributions, the more guesses hold.
+    """A smaller model of the same vocabulary; the more alike the two distributions, the more guesses hold.
 
     Args:
         model: what guesses.
@@ -74,32 +84,35 @@ class DraftModel(Draft):
 
     def propose(
         self, prompt: Sequence[int], answer: Sequence[int], count: int, sampler: Sampler, draws: torch.Generator
-    ) -> list[int]:
+    ) -> list[Guess]:
         """Return what the draft model writes next; nothing once its context is full."""
-        reading = self._reading_of(list(prompt))
+        reading = self._reading_of(list(prompt), answer)
         if reading is None:
             return []
-        reading.go_back(_common(reading.answer, answer))
+        reading.go_back(_common(reading.answer, answer[:-1]))  # at least one token is read, whose logits are needed
         new = answer[len(reading.answer) :]
         count = min(count, reading.room - len(new) + 1)  # the last guess is not read
         if count < 1:
             return []
-        logits_V = reading.read(new)[-1] if new else reading.logits_V
+        logits_V = reading.read(new)[-1] if new else reading.first_V
         reading.mark(count)
         begun = prompt if self._model.first_token is None else [self._model.first_token]
         history = History.of([begun], logits_V[None], [answer])
-        found: list[int] = []
+        found: list[Guess] = []
         while True:
-            token_1 = sampler(logits_V[None], history, [draws])
-            found.append(int(token_1))
+            filtered_1V = sampler.filtered(logits_V[None], history)
+            token_1 = sampler.pick(filtered_1V, [draws])
+            found.append(Guess(int(token_1), filtered_1V[0].double().softmax(-1) if sampler.draws else None))
             if len(found) == count:
                 return found
             history.add(token_1)
-            logits_V = reading.read(found[-1:])[-1]
+            logits_V = reading.read([found[-1].token])[-1]
 
-    def _reading_of(self, prompt: list[int]) -> Reading | None:
-        """Return the reading of this prompt, which goes on from guess to guess."""
-        if self._prompt != prompt:
+    def _reading_of(self, prompt: list[int], answer: Sequence[int]) -> Reading | None:
+        """Return the reading of this prompt, which goes on from guess to guess; another answer begins anew."""
+        reading = self._reading
+        other = reading is not None and _common(reading.answer, answer[:-1]) < reading.certain
+        if self._prompt != prompt or other:
             self._prompt = prompt
             fits = self._model.first_token is not None or len(prompt) <= self._context
             self._reading = Reading(self._model, prompt, self._context, self._device) if fits else None

@@ -47,10 +47,6 @@ class History:
         kept = torch.tensor(rows, dtype=torch.long, device=self.prompt_BV.device)
         return History(self.prompt_BV[kept], self.written_BV[kept])
 
-    def join(self, other: "History") -> "History":
-        """Return the history of both, this one's rows first."""
-        return History(torch.cat([self.prompt_BV, other.prompt_BV]), torch.cat([self.written_BV, other.written_BV]))
-
 
 Filter = Callable[[Tensor, History], Tensor]
 """From logits ``[B, V]`` and what each row holds already to logits ``[B, V]``."""
@@ -72,10 +68,10 @@ class VocabularyLimit:
 class LogitBias:
     """``z_i + bias_i`` for the tokens that have one: 100 chooses a token, -100 forbids it, as in OpenAI's interface."""
 
-    biases: tuple[tuple[int, float], ...]
+    biases: tuple[tuple[int, float | int], ...]
 
     @staticmethod
-    def of(biases: Mapping[int, float]) -> "LogitBias":
+    def of(biases: Mapping[int, float | int]) -> "LogitBias":
         """Return the filter of these biases by id."""
         return LogitBias(tuple(sorted(biases.items())))
 

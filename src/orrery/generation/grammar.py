@@ -17,7 +17,7 @@ from orrery.errors import MachineError, UsageError
 from orrery.generation.guides import Guide
 
 FUEL = 2_000_000
-"""Steps that compiling a form may take, about 50 milliseconds; a form that needs more is refused by name."""
+"""Steps that compiling a form may take, 40 milliseconds by the library's figures; one that needs more is refused."""
 STATES = 100_000
 """States of its automaton, about 2 kB each."""
 
@@ -43,14 +43,21 @@ class Form:
         given = [name for name in ("regex", "schema", "grammar") if getattr(self, name) is not None]
         if len(given) != 1:
             raise UsageError(f"a form of {' and '.join(given) or 'nothing'}", "give a regex, a schema or a grammar")
+        for name in ("regex", "grammar"):
+            if not isinstance(getattr(self, name), str | None):
+                raise UsageError(
+                    f"the {name} {str(getattr(self, name))[:40]!r} is no text", f"give the {name} as a text"
+                )
+        if not isinstance(self.schema, Mapping | None):
+            raise UsageError(f"{str(self.schema)[:40]!r} is no JSON schema", "a schema is an object: {...}")
 
     def lark(self, blank: bool) -> str:
         """Return the form as the library reads it; ``blank`` lets a blank that decoding drops stand before it."""
         if self.regex is not None:
             start = f"start: {'BLANK? ' if blank else ''}ANSWER\nANSWER: {_quoted(self.regex)}\n"
         elif self.schema is not None:
-            schema = {"x-guidance": SPACES, **(self.schema or {"type": "object"})}
-            start = f"start: {'BLANK? ' if blank else ''}answer\nanswer: %json {json.dumps(schema)}\n"
+            schema = _as_json({"x-guidance": SPACES, **(self.schema or {"type": "object"})})
+            start = f"start: {'BLANK? ' if blank else ''}answer\nanswer: %json {schema}\n"
         else:
             return str(self.grammar)
         return start + ('BLANK: " "\n' if blank else "")
@@ -162,8 +169,24 @@ class Formed(Guide):
 
 
 def _reason(matcher: Any) -> str:
-    """Return the first sentence of what the library has against a form."""
-    return " ".join(str(matcher.get_error()).partition("| start")[0].split())[:200]
+    """Return what the library has against a form, without the places in its own notation."""
+    error = str(matcher.get_error())
+    if "NoExtension" in error:
+        return "nothing can follow what is written"
+    first = " ".join(re.split(r"\n\s*\d+ \| |<non-verbose/>", error)[0].split())
+    return re.sub(r"^(at )?\d+\(\d+\): ", "", first)[:200]
+
+
+def _as_json(schema: Mapping[str, Any]) -> str:
+    """Return a schema as JSON.
+
+    Raises:
+        UsageError: it holds what JSON does not, or is too deep.
+    """
+    try:
+        return json.dumps(schema, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"the JSON schema cannot be written as JSON: {error}", "give plain JSON values") from error
 
 
 def _quoted(regex: str) -> str:

@@ -10,6 +10,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.text.tokenizer import refuse_surrogates
 
 
 class Guide(ABC):
@@ -41,24 +42,23 @@ class BadWords(Guide):
     begins with the rest. Differs from ``bad_words_ids`` of transformers, which forbids one way of cutting a word.
     """
 
-    def __init__(self, index: "SpellingIndex", words: Sequence[bytes]) -> None:
-        self._index, self._words = index, tuple(words)
-        self._always = index.containing(self._words)
+    def __init__(self, index: "SpellingIndex", words: Sequence[bytes], always_V: Bool[Tensor, "V"]) -> None:
+        self._index, self._words, self._always_V = index, words, always_V
+        self._longest = max(map(len, words)) - 1
         self._tail = b""
 
     def allowed(self) -> Bool[Tensor, "V"]:
         """Return which tokens complete no word."""
-        hidden = self._always
+        hidden_V = self._always_V
         for word in self._words:
             for length in range(1, min(len(word) - 1, len(self._tail)) + 1):
                 if self._tail.endswith(word[:length]):
-                    hidden = hidden | self._index.beginning_with(word[length:])
-        return ~hidden
+                    hidden_V = hidden_V | self._index.beginning_with(word[length:])
+        return ~hidden_V
 
     def push(self, token: int) -> None:
         """Remember the end of the answer, as much of it as a word can begin in."""
-        longest = max(map(len, self._words)) - 1
-        self._tail = (self._tail + self._index.spellings[token])[-longest:] if longest else b""
+        self._tail = (self._tail + self._index.spellings[token])[-self._longest :] if self._longest else b""
 
     @property
     def over(self) -> bool:
@@ -93,13 +93,19 @@ class SpellingIndex:
         return found
 
 
-def without(words: Sequence[str], spellings: Sequence[bytes]) -> Begin:
-    """Return what begins a guide that keeps these words out.
+def without(words: Sequence[str], index: SpellingIndex) -> Begin:
+    """Return what begins a guide that keeps these words out; what holds one whole is looked up once for all answers.
 
     Raises:
-        UsageError: a word is empty.
+        UsageError: a word is empty or no text.
+        DataError: a word has half a character.
     """
-    if "" in words:
-        raise UsageError("an empty bad word stands everywhere", "leave it away")
-    index, found = SpellingIndex(spellings), tuple(word.encode() for word in words)
-    return lambda: BadWords(index, found)
+    for word in words:
+        if not isinstance(word, str):
+            raise UsageError(f"the bad word {str(word)[:40]!r} is no text", "give words as texts")
+        if not word:
+            raise UsageError("an empty bad word stands everywhere", "leave it away")
+        refuse_surrogates(word)
+    found = tuple(word.encode() for word in words)
+    always_V = index.containing(found)
+    return lambda: BadWords(index, found, always_V)

@@ -22,17 +22,19 @@ class Reading:
 
     Attributes:
         answer: the tokens that were read behind the prompt.
-        logits_V: behind the token that was read last.
+        first_V: the logits behind the prompt.
+        certain: how many tokens of the answer stood at the last mark, and stay.
     """
 
     def __init__(
         self, model: DecodingModel, prompt: Sequence[int], capacity: int, device: torch.device | None = None
     ) -> None:
         self._model, self._device = model, device
-        self._marked: tuple[Any, int] | None = None
+        self._copy: Any = None
         logits_1V, self._session = model.start(torch.tensor([list(prompt)], device=device), capacity)
-        self.logits_V = logits_1V[0]
+        self.first_V = logits_1V[0]
         self.answer: list[int] = []
+        self.certain = 0
         self._most = capacity - self._session.lengths[0]
 
     @property
@@ -42,25 +44,24 @@ class Reading:
 
     def mark(self, tokens: int) -> None:
         """Be ready to go back here, once at most so many tokens are read; a memory that cannot go back is copied."""
-        self._marked = None if self._session.can_take_back(tokens) else (self._session.fork(), len(self.answer))
+        self.certain = len(self.answer)
+        self._copy = None if self._session.can_take_back(tokens) else self._session.fork()
 
     def read(self, tokens: Sequence[int]) -> Float[Tensor, "N V"]:
         """Read one token or several in one step and return the logits behind each."""
         logits_NV = self._model.step(torch.tensor([list(tokens)], device=self._device), self._session)[0]
         self.answer += tokens
-        self.logits_V = logits_NV[-1]
         return logits_NV
 
     def go_back(self, length: int) -> None:
-        """Forget all but the first ``length`` tokens of the answer, none of which was read before the mark."""
+        """Forget all but the first ``length`` tokens of the answer, at least those that are certain."""
         if length == len(self.answer):
             return
         kept = self.answer[:length]
-        if self._marked is None:
+        if self._copy is None:
             self._session = self._session.truncate([self._session.lengths[0] - len(self.answer) + length])
             self.answer = kept
-            return
-        self._session, at = self._marked
-        self._marked, self.answer = None, kept[:at]
-        if kept[at:]:
-            self.read(kept[at:])
+        else:
+            self._session, self._copy, self.answer = self._copy, None, kept[: self.certain]
+            if kept[self.certain :]:
+                self.read(kept[self.certain :])

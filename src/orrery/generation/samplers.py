@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 
 import torch
 from jaxtyping import Float, Int
@@ -54,6 +53,11 @@ class Sampler:
     filters: tuple[Filter, ...]
     pick: Selection
 
+    @property
+    def draws(self) -> bool:
+        """Whether a token is drawn; else it is the most probable one."""
+        return self.pick is draw
+
     def filtered(self, logits_BV: Float[Tensor, "B V"], history: History) -> Float[Tensor, "B V"]:
         """Return the logits that the pick sees, in float32 at least."""
         logits_BV = logits_BV.to(torch.promote_types(logits_BV.dtype, torch.float32))
@@ -68,6 +72,8 @@ class Sampler:
         return self.pick(self.filtered(logits_BV, history), generators)
 
 
+MOST = 10_000
+"""What may be added to a logit or taken from it: far more than logits differ by, and no number overflows."""
 GREEDY = Sampler((), most_probable)
 
 
@@ -81,7 +87,7 @@ def sampler(
     repetition_penalty: float | int | None = None,
     presence_penalty: float | int | None = None,
     frequency_penalty: float | int | None = None,
-    logit_bias: Mapping[int, float] | None = None,
+    logit_bias: Mapping[int, float | int] | None = None,
     vocabulary: int | None = None,
 ) -> Sampler:
     """Return the sampler that these settings describe, its filters in Hugging Face's order.
@@ -109,7 +115,7 @@ def sampler(
     penalty = repetition_penalty
     _check("repetition_penalty", penalty, penalty is None or 0 < penalty < float("inf"), "above 0; 1 changes nothing")
     for name, taken in (("presence_penalty", presence_penalty), ("frequency_penalty", frequency_penalty)):
-        _check(name, taken, taken is None or isfinite(taken), "a finite number; 0 changes nothing")
+        _check(name, taken, taken is None or abs(taken) <= MOST, f"from -{MOST:,} to {MOST:,}; 0 changes nothing")
     greedy = temperature == 0
     settings: tuple[tuple[Callable[..., Filter], float | int | None], ...] = (
         (VocabularyLimit, vocabulary),
@@ -127,13 +133,14 @@ def sampler(
     return Sampler(filters, most_probable if greedy else draw)
 
 
-def _biased(biases: Mapping[int, float], vocabulary: int | None) -> LogitBias:
+def _biased(biases: Mapping[int, float | int], vocabulary: int | None) -> LogitBias:
     """Return the filter of these biases, each of an id that can be chosen."""
     for id, value in biases.items():
         if type(id) is not int or not 0 <= id < (vocabulary or float("inf")):
             size = "" if vocabulary is None else f" below {vocabulary:,}"
             raise UsageError(f"logit_bias has no token {str(id)[:40]!r}", f"give ids from 0{size}")
-        _check(f"logit_bias of {id}", value, isfinite(value), "a finite number; -100 forbids a token")
+        sound = isinstance(value, int | float) and abs(value) <= MOST
+        _check(f"logit_bias of {id}", value, sound, f"a number from -{MOST:,} to {MOST:,}; -100 forbids a token")
     return LogitBias.of(biases)
 
 

@@ -29,6 +29,13 @@ __all__ = [
 USUAL = LengthPenalty()
 """What answers are ranked by unless told otherwise."""
 
+USUAL_IDLE: tuple[Any, ...] = (None, 0, 1, (), "", [])
+"""Values of the settings of drawing that ask for nothing."""
+IDLE: dict[str, tuple[Any, ...]] = {
+    "presence_penalty": (None, 0), "frequency_penalty": (None, 0), "logit_bias": (None, {}), "penalty_alpha": (None,),
+    "regex": (None,), "json_schema": (None,), "grammar": (None,),
+}  # fmt: skip
+"""The same of those for which 0, 1 or an empty value does ask for something."""
 MOST_ANSWERS = 1_000_000
 """Sequences that an exhaustive search looks at; beyond that a user waits for hours."""
 
@@ -124,7 +131,7 @@ def refuse_with_beams(**settings: Any) -> None:
     Raises:
         UsageError: one of them is given.
     """
-    given = [name for name, value in settings.items() if value not in (None, 0, 1, (), "", [])]
+    given = [name for name, value in settings.items() if value not in IDLE.get(name, USUAL_IDLE)]
     if given:
         raise UsageError(f"{', '.join(given)} cannot be used with num_beams", "search with beams, or draw tokens")
 

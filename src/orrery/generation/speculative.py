@@ -5,19 +5,25 @@ from dataclasses import dataclass
 from time import perf_counter
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import pad
 
 from orrery.errors import UsageError
 from orrery.generation.answer_text import AnswerText
 from orrery.generation.constraints import Place
-from orrery.generation.drafts import Draft
+from orrery.generation.drafts import Draft, Guess
 from orrery.generation.filters import History
 from orrery.generation.generate import beginnings, check_logits, check_prompts, generators
 from orrery.generation.reading import Reading
 from orrery.generation.row import Generation, Limits, Row
-from orrery.generation.samplers import GREEDY, Sampler
+from orrery.generation.samplers import GREEDY, Sampler, draw
 from orrery.models.protocols import DecodingModel
 from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer
+
+APART = 0x5DEECE66D
+"""What is added to the seed for the numbers of a draft: they must not be those by which its guesses are judged."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,7 @@ class Speculation:
     """An answer, and what the guesses were worth.
 
     Attributes:
-        answer: the same as without a draft.
+        answer: drawn from the model's own distribution.
         steps: of the model, the reading of the prompt among them.
         proposed: tokens that were guessed.
         accepted: guesses that the model confirmed.
@@ -51,14 +57,15 @@ def speculate(
     show: Callable[[str], None] | None = None,
     device: torch.device | None = None,
 ) -> Speculation:
-    """Return the answer that ``generate`` gives with the same seed, in fewer steps of the model.
+    """Return an answer as the model's own distribution gives it, in fewer steps of the model.
 
-    The model reads its last token and the guesses in one step. Then each place draws its token, with the number that
-    would have drawn it without a draft; the first that differs from its guess ends the round. So the answer is that of
-    plain sampling, token by token, and its distribution the model's, whatever the draft says.
+    The model reads its last token and the guesses in one step. A guess ``x`` that a draft drew from ``q`` is accepted
+    with probability ``min(1, p(x) / q(x))``; the first that is not is replaced by a draw from ``max(p - q, 0)``, scaled
+    to sum to one, and ends the round. Then the answer has the distribution ``p``, whatever ``q`` is (Leviathan et al.
+    2023, algorithm 1; Chen et al. 2023). A guess that was not drawn holds where the model draws the same token.
 
-    Differs from Leviathan et al. 2023 and Chen et al. 2023, who accept a guess with probability ``min(1, p / q)`` and
-    draw again from what is left: there more guesses of a draft model hold, and each draft gives another answer.
+    Greedy answers, and all that are guessed by ``PromptLookup``, are those of ``generate`` with the same seed, token by
+    token.
 
     Args:
         model: what writes; dropout should be off.
@@ -79,34 +86,44 @@ def speculate(
     check_prompts([prompt], limits)
     if count < 1:
         raise UsageError(f"{count} guesses a step", "give at least 1")
-    began, (own,) = perf_counter(), generators(seed, 1)
+    began, own, apart = perf_counter(), *generators([seed, (seed + APART) % 2**63], 2)
     reading = Reading(model, prompt, limits.context, device)
     row = Row(reading.room, AnswerText(StreamDecoder(tokenizer), limits.stop, show), limits, began)
     begun = beginnings(model, [prompt])[0]
-    history = History.of([begun], reading.logits_V[None])
-    logits_NV, guesses, steps, proposed, accepted = reading.logits_V[None], list[int](), 1, 0, 0
+    history = History.of([begun], reading.first_V[None])
+    logits_NV, guesses, steps, proposed, accepted = reading.first_V[None], list[Guess](), 1, 0, 0
     while True:
-        for place, logits_V in enumerate(logits_NV):
+        for logits_V, guess in zip(logits_NV, [*guesses, None], strict=True):
             check_logits(logits_V)
-            where = Place(begun, row.ids, limits.max_new_tokens)
-            token_1 = sampler(row.guided(limits.constraints(logits_V[None], [where])[0])[None], history, [own])
-            held = place < len(guesses) and int(token_1) == guesses[place]
+            kept_1V = limits.constraints(logits_V[None], [Place(begun, row.ids, limits.max_new_tokens)])
+            allowed_1V = row.guided(kept_1V[0])[None]
+            token, held = judged(sampler.filtered(allowed_1V, history), guess, sampler, own)
             accepted += held
-            if not row.take(int(token_1)):
+            if not row.take(token):
                 return Speculation(row.result(), steps, proposed, accepted)
-            history.add(token_1)
+            history.add(torch.tensor([token], device=history.written_BV.device))
             if not held:
                 break
         reading.go_back(len(row.ids) - 1)
-        most = min(count, reading.room - 1, limits.max_new_tokens - len(row.ids) - 1)
-        guesses = draft.propose(prompt, row.ids, most, sampler, _same(own)) if most > 0 else []
+        most = max(0, min(count, reading.room - 1, limits.max_new_tokens - len(row.ids) - 1))
+        guesses = draft.propose(prompt, row.ids, most, sampler, apart)
         reading.mark(1 + len(guesses))
-        logits_NV = reading.read([row.ids[-1], *guesses])
+        logits_NV = reading.read([row.ids[-1], *(guess.token for guess in guesses)])
         steps, proposed = steps + 1, proposed + len(guesses)
 
 
-def _same(draws: torch.Generator) -> torch.Generator:
-    """Return a generator that will give the same numbers."""
-    copy = torch.Generator()
-    copy.set_state(draws.get_state())
-    return copy
+def judged(
+    logits_1V: Float[Tensor, "1 V"], guess: Guess | None, sampler: Sampler, draws: torch.Generator
+) -> tuple[int, bool]:
+    """Return the token of a place, and whether it is the guess, which is accepted."""
+    if guess is None or guess.q_V is None:
+        token = int(sampler.pick(logits_1V, [draws]))
+        return token, guess is not None and token == guess.token
+    p_V = logits_1V[0].double().softmax(-1)
+    q_V = pad(guess.q_V.to(p_V.device), (0, len(p_V) - len(guess.q_V)))  # vocabularies may be padded differently
+    p, q = (float(each_V[guess.token]) if guess.token < len(p_V) else 0.0 for each_V in (p_V, q_V))
+    if float(torch.rand((), dtype=torch.float64, generator=draws)) * q < p:
+        return guess.token, True
+    rest_V = (p_V - q_V).clamp_min(0.0)
+    rest_V = rest_V if float(rest_V.sum()) > 0 else p_V  # equal but for the last bits
+    return int(draw(rest_V.log()[None], [draws])), False

@@ -93,13 +93,14 @@ def with_answer(
 ) -> None:
     """Add the way of one answer, its costs read from the model."""
     reading, node = Reading(model, prompt, capacity, device), tree
+    logits_V = reading.first_V
     for place, token in enumerate(answer):
         if token not in node.children:
-            cost = -float(_log_probabilities(reading.logits_V)[token])
+            cost = -float(_log_probabilities(logits_V)[token])
             node.children[token] = Node(token, cost, node.total + cost)
         node = node.children[token]
         if place < len(answer) - 1:
-            reading.read([token])
+            logits_V = reading.read([token])[-1]
     _mark(tree, answer, way)
 
 

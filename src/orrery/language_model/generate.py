@@ -93,6 +93,11 @@ def contrasted(
     truncate: Truncate,
 ) -> Generation:
     """Continue one text by contrastive search; see ``LanguageModel.contrastive_search``."""
+    if wishes(stored).sampling["repetition_penalty"] not in (None, 1):
+        raise UsageError(
+            "generation_config.json has a repetition_penalty, which contrastive search does not know",
+            "remove it there, or draw tokens",
+        )
     return contrastive_search(
         writer(stored),
         prompts(stored, [text], truncate, limits.max_new_tokens)[0],

@@ -6,9 +6,17 @@ from functools import lru_cache
 from typing import Any
 
 from orrery.generation.grammar import Form, Formed, Vocabulary
-from orrery.generation.guides import Begin, without
+from orrery.generation.guides import Begin, SpellingIndex, without
 from orrery.text.spellings import drops_first_blank, spellings
 from orrery.text.tokenizer import Tokenizer
+
+DEMANDS = ("bad_words", "regex", "json_schema", "grammar")
+"""The arguments that say what an answer must be."""
+DRAWING = (
+    "temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty", "presence_penalty",
+    "frequency_penalty", "logit_bias",
+)  # fmt: skip
+"""The arguments that say how a token is chosen."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +45,24 @@ class Demands:
 
     @staticmethod
     def taken_from(settings: Mapping[str, Any]) -> "tuple[Demands, dict[str, Any]]":
-        """Return the demands among a call's settings, and the other settings."""
-        names = ("bad_words", "regex", "json_schema", "grammar")
-        own = {name: settings[name] for name in names if settings.get(name) is not None}
-        return Demands.of(**own), {name: value for name, value in settings.items() if name not in names}
+        """Return the demands among a call's settings, and the others, which say how a token is chosen.
+
+        Raises:
+            TypeError: a name that is neither.
+        """
+        for name in settings.keys() - {*DEMANDS, *DRAWING}:
+            raise TypeError(f"there is no argument {name!r}; there are {', '.join((*DRAWING, *DEMANDS))}")
+        own = {name: settings[name] for name in DEMANDS if settings.get(name) is not None}
+        return Demands.of(**own), {name: value for name, value in settings.items() if name not in DEMANDS}
 
     @property
     def given(self) -> dict[str, Any]:
         """The demands that are made, by the names of their arguments."""
-        form = self.form or Form(grammar="")
-        found = {"regex": form.regex, "json_schema": form.schema, "grammar": form.grammar, "bad_words": self.bad_words}
-        return {name: value for name, value in found.items() if value}
+        words = {"bad_words": self.bad_words} if self.bad_words else {}
+        if self.form is None:
+            return words
+        form = {"regex": self.form.regex, "json_schema": self.form.schema, "grammar": self.form.grammar}
+        return words | {name: value for name, value in form.items() if value is not None}
 
 
 NO_DEMANDS = Demands()
@@ -62,7 +77,7 @@ def guides_of(tokenizer: Tokenizer, ends: frozenset[int], demands: Demands) -> t
     """
     found: list[Begin] = []
     if demands.bad_words:
-        found.append(without(demands.bad_words, _spellings(tokenizer)))
+        found.append(without(demands.bad_words, _index(tokenizer)))
     if demands.form is not None:
         found.append(Formed.begin(demands.form, _vocabulary(tokenizer, ends)).copy)
     return tuple(found)
@@ -71,6 +86,11 @@ def guides_of(tokenizer: Tokenizer, ends: frozenset[int], demands: Demands) -> t
 @lru_cache(maxsize=4)
 def _spellings(tokenizer: Tokenizer) -> tuple[bytes, ...]:
     return tuple(spellings(tokenizer))
+
+
+@lru_cache(maxsize=4)
+def _index(tokenizer: Tokenizer) -> SpellingIndex:
+    return SpellingIndex(_spellings(tokenizer))
 
 
 @lru_cache(maxsize=4)

@@ -177,7 +177,9 @@ class LanguageModel:
         truncate: Truncate = None,
         **sampling: Any,
     ) -> Speculation:
-        """Continue one text with guesses: the answer of ``generations`` for the same seed, in fewer steps.
+        """Continue one text with guesses, in fewer steps of the model, whose own distribution the answer has.
+
+        Greedy answers, and all with ``lookup``, are those of ``generations`` for the same seed.
 
         Args:
             text: the prompt.
@@ -233,9 +235,9 @@ class LanguageModel:
         Raises:
             UsageError: as in ``generate``.
         """
-        made, others = Demands.taken_from(demands)
-        if others:
-            raise TypeError(f"contrastive_search() has no {', '.join(others)}")
+        made, drawing = Demands.taken_from(demands)
+        if drawing:
+            raise TypeError(f"contrastive_search() draws nothing and has no {', '.join(drawing)}")
         return generate.contrasted(
             self._stored,
             text,

@@ -4,16 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
+from orrery.errors import UsageError
 from orrery.generation.generate import generate
-from orrery.generation.samplers import GREEDY
+from orrery.generation.samplers import sampler
 from orrery.generation.search import LengthPenalty
 from orrery.generation.tree import Node, root, with_answer, with_beams
 from orrery.language_model.generate import sampler_of
 from orrery.language_model.stored import device_of, tokenizer_of, writer
 from orrery.language_model.texts import Truncate, limits_of, prompts, spell
 from orrery.reading.read import Stored
-from orrery.reports.page import visible
 from orrery.reports.tree import tree_picture
+
+DEEPEST = 100
+"""Tokens behind a text that a tree shows."""
 
 
 @final
@@ -36,18 +39,24 @@ class DecodingTree:
 
     def lines(self) -> list[str]:
         """Return the tree as lines: the cost of each token, of the way to it, and who went there."""
-        found = [f"{'-log p':>8}  {'total':>8}  {visible(self.text)}"]
+        found = [f"{'-log p':>8}  {'total':>8}  {_on_one_line(self.text)}"]
         for depth, node in self.root.walk():
             about = ", ".join((*(["pruned"] if node.fate == "pruned" else []), *node.ways))
             indent = "  " * (depth + 1)
             note = f"  ({about})" if about else ""
-            found.append(f"{node.cost:8.4f}  {node.total:8.4f}  {indent}{visible(self._spelled[node.token])}{note}")
+            found.append(
+                f"{node.cost:8.4f}  {node.total:8.4f}  {indent}{_on_one_line(self._spelled[node.token])}{note}"
+            )
         return found
 
     def figure(self) -> str:
         """Draw the tree as an SVG element, with the totals."""
         branches = self.plain()["tree"]
         return tree_picture(self.text, branches, title="Decoding tree: -log p of the way to each token, in nats")
+
+
+def _on_one_line(text: str) -> str:
+    return text.replace("\n", "\\n").replace("\t", "\\t")
 
 
 def grown(
@@ -64,13 +73,15 @@ def grown(
 ) -> DecodingTree:
     """Return the decoding tree of a text; see ``LanguageModel.tree``."""
     model, tokenizer, device = writer(stored), tokenizer_of(stored), device_of(stored)
-    drawn = sampler_of(stored, sampling)
+    if max_new_tokens > DEEPEST:
+        raise UsageError(f"a tree of {max_new_tokens:,} tokens cannot be looked at", f"ask for {DEEPEST} at most")
+    drawn, plain = sampler_of(stored, sampling), sampler(vocabulary=tokenizer.size)
     limits = limits_of(stored, max_new_tokens)
     prompt = prompts(stored, [text], truncate, max_new_tokens)[0]
     tree = root()
     penalty = LengthPenalty(length_penalty)
     with_beams(tree, model, prompt, limits, num_beams, penalty=penalty, vocabulary=tokenizer.size, device=device)
-    ways = {"greedy": (GREEDY, seed)} | {f"sample {n + 1}": (drawn, seed + n) for n in range(samples)}
+    ways = {"greedy": (plain, seed)} | {f"sample {n + 1}": (drawn, seed + n) for n in range(samples)}
     for way, (chosen, own) in ways.items():
         answer = generate(model, [prompt], tokenizer, limits, sampler=chosen, seed=own, device=device)[0]
         with_answer(tree, model, prompt, answer.ids, way, capacity=limits.context, device=device)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from orrery.errors import UsageError
 from orrery.generation.generate import generate
 from orrery.generation.grammar import Form, Formed, Vocabulary
-from orrery.generation.guides import without
+from orrery.generation.guides import SpellingIndex, without
 from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
 from tiny_models import TOKENIZER, tiny
@@ -18,6 +18,7 @@ from tiny_models import TOKENIZER, tiny
 BYTES = [bytes([byte]) for byte in range(256)]
 SPELLINGS = [*BYTES, b"bad", b"ba", b"ad", b"ly bad", b"dba", b'{"', b'": ', b"<end>"]
 END = len(SPELLINGS) - 1
+INDEX = SpellingIndex(SPELLINGS)
 WORDS = ["bad", "dd"]
 
 
@@ -42,12 +43,12 @@ def written(guide, seed, tokens, draw_from=None):
 def test_a_bad_word_never_comes_however_it_is_cut(seed):
     some = torch.zeros(len(SPELLINGS), dtype=torch.bool)
     some[[*b"abd ", *range(256, END)]] = True
-    answer, _ = written(without(WORDS, SPELLINGS)(), seed, 60, some)
+    answer, _ = written(without(WORDS, INDEX)(), seed, 60, some)
     assert not any(word.encode() in answer for word in WORDS)
 
 
 def test_only_what_completes_a_bad_word_is_forbidden():
-    guide = without(["bad"], SPELLINGS)()
+    guide = without(["bad"], INDEX)()
     assert {id for id, allowed in enumerate(guide.allowed().tolist()) if not allowed} == {256, 259}
     for token in (ord("x"), 257):  # "x", "ba"
         guide.push(token)
@@ -134,7 +135,7 @@ def test_a_form_is_exactly_one_thing(arguments):
 def test_answers_in_a_batch_keep_each_its_own_form():
     model, vocabulary = tiny("gpt2", torch.float32), Vocabulary(TOKENIZER.pieces, TOKENIZER.control, [])
     form = Formed.begin(Form(regex=r"[a-f]{2,9}-[0-9]{2}"), vocabulary)
-    limits = Limits(20, 48, guides=(form.copy, without(["7", "ab"], TOKENIZER.pieces)))
+    limits = Limits(20, 48, guides=(form.copy, without(["7", "ab"], SpellingIndex(TOKENIZER.pieces))))
     draw = sampler(temperature=1.0, vocabulary=TOKENIZER.size)
     prompts = [[5, 9], [7], [8, 8, 120, 14], [40, 41]]
     answers = generate(model, prompts, TOKENIZER, limits, sampler=draw, seed=1)
@@ -147,14 +148,14 @@ def test_answers_in_a_batch_keep_each_its_own_form():
 
 def test_demands_that_contradict_each_other_are_refused():
     form = Formed.begin(Form(regex="yes"), Vocabulary(TOKENIZER.pieces, TOKENIZER.control, []))
-    limits = Limits(20, 48, guides=(form.copy, without(["e"], TOKENIZER.pieces)))
+    limits = Limits(20, 48, guides=(form.copy, without(["e"], SpellingIndex(TOKENIZER.pieces))))
     with pytest.raises(UsageError, match="no token may follow"):
         generate(tiny("gpt2", torch.float32), [[5]], TOKENIZER, limits)
 
 
 def test_an_empty_bad_word_is_refused():
     with pytest.raises(UsageError, match="empty"):
-        without([""], SPELLINGS)
+        without([""], INDEX)
 
 
 def test_tokens_that_are_words_can_be_guided_and_may_come_to_an_end():

@@ -1,0 +1,74 @@
+"""What tokens add to a text, for every kind of tokenizer, and answers that keep to a form because of it."""
+
+import re
+
+import pytest
+
+from orrery.errors import UsageError
+from orrery.families import load_family
+from orrery.generation.generate import generate
+from orrery.generation.grammar import Form, Formed, Vocabulary
+from orrery.generation.guides import SpellingIndex, without
+from orrery.generation.row import Limits
+from orrery.generation.samplers import sampler
+from orrery.text.kinds import KINDS
+from orrery.text.spellings import drops_first_blank, spellings
+from orrery.text.train import train_tokenizer
+from tiny_models import randomised
+
+TEXT = "the cat sat on the mat , the dog sat on the log . red and blue ; äöü 日本\n"
+SERVED = [kind for kind in KINDS if kind not in ("wordpiece", "bigram")]
+
+
+def trained(kind):
+    size = {"byte_bpe": 300, "char_bpe": 80, "unigram": 60, "wordpiece": 80, "bigram": 60}.get(kind)
+    return train_tokenizer(kind, [TEXT] * 5, size)
+
+
+def model_of(tokenizer):
+    family = load_family("llama")
+    config = {**family.TINY, "vocab_size": tokenizer.size, "max_position_embeddings": 64}
+    return randomised(family.spec(config).build(0).double().eval())
+
+
+@pytest.mark.parametrize("kind", SERVED)
+def test_spellings_joined_are_the_text(kind):
+    tokenizer = trained(kind)
+    for text in ("the cat sat on the mat", "red and blue", "the dog ; 日本 äöü"):
+        ids = tokenizer.encode(text)
+        joined = b"".join(spellings(tokenizer)[id] for id in ids).decode()
+        assert joined.removeprefix(" ") == tokenizer.decode(ids) == text
+        assert joined == text or drops_first_blank(tokenizer)
+
+
+@pytest.mark.parametrize("kind", SERVED)
+def test_answers_keep_to_a_form_and_others_without_a_word(kind):
+    tokenizer = trained(kind)
+    model, found = model_of(tokenizer), spellings(tokenizer)
+    draw = sampler(temperature=1.0, vocabulary=tokenizer.size)
+    prompts = [tokenizer.encode(text) for text in ("the", "red and", "sat on the")] * 4
+    form = Formed.begin(
+        Form(regex="(the|red) (cat|dog|mat)( sat)+ on the (log|mat)"),
+        Vocabulary(found, tokenizer.control, [], drops_first_blank(tokenizer)),
+    )
+    formed = generate(model, prompts, tokenizer, Limits(40, 60, guides=(form.copy,)), sampler=draw, seed=2)
+    whole = [answer.text for answer in formed if answer.finish_reason == "end"]
+    assert whole
+    for text in whole:
+        assert re.fullmatch("(the|red) (cat|dog|mat)( sat)+ on the (log|mat)", text)
+    words = ["e", "at", "og ;"]
+    limits = Limits(40, 60, guides=(without(words, SpellingIndex(found)),))
+    free = generate(model, prompts, tokenizer, Limits(40, 60), sampler=draw, seed=2)
+    kept = generate(model, prompts, tokenizer, limits, sampler=draw, seed=2)
+    assert any(word in answer.text for answer in free for word in words)
+    assert not any(word in answer.text for answer in kept for word in words)
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bigram"])
+def test_a_kind_whose_tokens_depend_on_their_neighbours_is_refused(kind):
+    tokenizer = trained(kind)
+    try:
+        found = spellings(tokenizer)
+    except UsageError:
+        return
+    assert b"".join(found[id] for id in tokenizer.encode("the cat")).decode().removeprefix(" ") == "the cat"
