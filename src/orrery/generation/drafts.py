@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.generation.filters import History
-from orrery.generation.reading import Reading
+from orrery.generation.reading import Reading, common_start
 from orrery.generation.samplers import Sampler
 from orrery.models.protocols import DecodingModel
 
@@ -89,7 +89,9 @@ class DraftModel(Draft):
         reading = self._reading_of(list(prompt), answer)
         if reading is None:
             return []
-        reading.go_back(_common(reading.answer, answer[:-1]))  # at least one token is read, whose logits are needed
+        reading.go_back(
+            common_start(reading.answer, answer[:-1])
+        )  # at least one token is read, whose logits are needed
         new = answer[len(reading.answer) :]
         count = min(count, reading.room - len(new) + 1)  # the last guess is not read
         if count < 1:
@@ -111,15 +113,9 @@ class DraftModel(Draft):
     def _reading_of(self, prompt: list[int], answer: Sequence[int]) -> Reading | None:
         """Return the reading of this prompt, which goes on from guess to guess; another answer begins anew."""
         reading = self._reading
-        other = reading is not None and _common(reading.answer, answer[:-1]) < reading.certain
+        other = reading is not None and common_start(reading.answer, answer[:-1]) < reading.certain
         if self._prompt != prompt or other:
             self._prompt = prompt
             fits = self._model.first_token is not None or len(prompt) <= self._context
             self._reading = Reading(self._model, prompt, self._context, self._device) if fits else None
         return self._reading
-
-
-def _common(some: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many tokens both begin with."""
-    same = zip(some, other, strict=False)
-    return next((place for place, (a, b) in enumerate(same) if a != b), min(len(some), len(other)))

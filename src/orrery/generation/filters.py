@@ -33,6 +33,12 @@ class History:
             written_BV[row] = torch.bincount(torch.tensor(ids, dtype=torch.long), minlength=like_BV.shape[1])
         return History(prompt_BV.to(like_BV.device), written_BV.to(like_BV.device))
 
+    @staticmethod
+    def joined(histories: "Sequence[History]") -> "History":
+        """Return the histories of several batches as those of one."""
+        prompts, counts = zip(*((own.prompt_BV, own.written_BV) for own in histories), strict=True)
+        return History(torch.cat(prompts), torch.cat(counts))
+
     @property
     def seen(self) -> Bool[Tensor, "B V"]:
         """Return whether a row holds a token at all."""

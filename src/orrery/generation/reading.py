@@ -65,3 +65,9 @@ class Reading:
             self._session, self._copy, self.answer = self._copy, None, kept[: self.certain]
             if kept[self.certain :]:
                 self.read(kept[self.certain :])
+
+
+def common_start(some: Sequence[int], other: Sequence[int]) -> int:
+    """Return how many tokens both begin with."""
+    same = zip(some, other, strict=False)
+    return next((place for place, (a, b) in enumerate(same) if a != b), min(len(some), len(other)))

@@ -15,6 +15,7 @@ from orrery.nn.attention.kernels import Kernel
 from orrery.nn.context import Taps
 from orrery.nn.heads import LanguageModelHead
 from orrery.nn.inputs import Tokens
+from orrery.nn.masks import Need
 from orrery.nn.spec import ModuleSpec, spec
 from orrery.nn.stack import Stack
 
@@ -156,6 +157,11 @@ class Model(nn.Module, ABC):
     def first_token(self) -> int | None:
         """The token that every row begins with, where the model writes beside a source."""
         return self.spec.first_token
+
+    @property
+    def reads_at_once(self) -> bool:
+        """Whether a prompt has to be read in one call: a source, or a prefix that sees all of itself."""
+        return self.first_token is not None or Need.PREFIX in self.stack.needs
 
     @property
     def named_heads(self) -> dict[str, nn.Module]:

@@ -63,6 +63,11 @@ class DecodingModel(Protocol[Memory]):
         """Return the token that every row begins with, or ``None`` where a row begins with its prompt."""
         ...
 
+    @property
+    def reads_at_once(self) -> bool:
+        """Return whether a prompt has to be read in one call: a source, or a prefix that sees all of itself."""
+        ...
+
     def start(
         self, source: Int[Tensor, "B L"], capacity: int, lengths: Numbers | None = None
     ) -> tuple[Float[Tensor, "B V"], Memory]:

@@ -1,0 +1,194 @@
+"""The batching engine: many requests at once, each answered as if it were alone."""
+
+from collections import deque
+from typing import Any, final
+
+import torch
+
+from orrery.errors import RunError, UsageError
+from orrery.generation.answer_text import AnswerText
+from orrery.generation.choosing import choose
+from orrery.generation.filters import History
+from orrery.generation.generate import beginnings, check_prompts, generators
+from orrery.generation.prefixes import Prefixes
+from orrery.generation.prompt_reading import PromptReading
+from orrery.generation.requests import Answering, Request
+from orrery.generation.row import Row
+from orrery.models.protocols import DecodingModel
+from orrery.text.streaming import StreamDecoder
+from orrery.text.tokenizer import Tokenizer
+
+
+@final
+class Engine:
+    """Continuous batching: rows join when their prompt is read and leave when their answer ends.
+
+    A round (``advance``) writes one token in every row, then reads at most ``chunk`` tokens of the prompts that wait,
+    each into a session of its own, in turns. So a long prompt delays a token of its neighbours by one chunk, and a
+    short one does not wait for it (Yu et al. 2022, Orca; Agrawal et al. 2023, Sarathi).
+
+    An answer depends on its own request alone: the engine writes what ``generate`` writes for it. In low precision,
+    where the last bits of a product depend on the size of its batch, that holds but for ties of the logits.
+
+    What fails in one row ends that row. Where a step of all rows fails, each is read again alone, and those that fail
+    alone end.
+
+    Args:
+        model: what writes; dropout should be off.
+        tokenizer: turns answers into text.
+        context: the most tokens of a row.
+        most_rows: answers written at once.
+        most_tokens: of all rows together, counted as if every answer became as long as it may; by default
+            ``most_rows`` full rows. It bounds the memory of keys and values.
+        chunk: tokens of prompts that are read in one round.
+        kept_tokens: of prompts whose memory is kept for those that begin alike; by default one context.
+        device: where the model is.
+    """
+
+    def __init__(
+        self,
+        model: DecodingModel,
+        tokenizer: Tokenizer,
+        context: int,
+        *,
+        most_rows: int = 16,
+        most_tokens: int | None = None,
+        chunk: int = 256,
+        kept_tokens: int | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        self.context, self.most_rows, self.chunk = context, most_rows, chunk
+        self.most_tokens = most_rows * context if most_tokens is None else most_tokens
+        for name, number in (("most_rows", most_rows), ("most_tokens", self.most_tokens), ("chunk", chunk)):
+            if number < 1:
+                raise UsageError(f"{name} = {number} is not possible", "it must be at least 1")
+        self.prefixes = Prefixes(context if kept_tokens is None else kept_tokens)
+        self._model, self._tokenizer, self._device = model, tokenizer, device
+        self._waiting: deque[Answering] = deque()
+        self._reading: deque[PromptReading] = deque()
+        self._writing: list[Answering] = []
+        self._session: Any = None
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for a place."""
+        return len(self._waiting)
+
+    @property
+    def rows(self) -> int:
+        """How many are read or written now."""
+        return len(self._reading) + len(self._writing)
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens those that are read or written may come to hold."""
+        return sum(own.most_tokens for own in (*(reading.answering for reading in self._reading), *self._writing))
+
+    def add(self, request: Request) -> Answering:
+        """Take a request; its answer grows with each ``advance``.
+
+        Raises:
+            UsageError: an empty prompt, one longer than the context, or one that needs more memory than there is.
+        """
+        if request.limits.max_new_tokens != 0:
+            check_prompts([request.prompt], request.limits)
+        elif not 0 < len(request.prompt) <= self.context:
+            raise UsageError(f"a prompt of {len(request.prompt)} tokens", f"give 1 to {self.context:,}")
+        if request.limits.context != self.context:
+            raise UsageError(
+                f"a request for a context of {request.limits.context}, and the engine's is {self.context}",
+                "give its limits the context of the engine",
+            )
+        if request.prompt_scores and self._model.reads_at_once:
+            raise UsageError("this model reads its prompt at once and predicts none of it", "ask for no prompt_scores")
+        answering = Answering(request, *generators(request.seed, 1))
+        if answering.most_tokens > self.most_tokens:
+            raise UsageError(
+                f"an answer of up to {answering.most_tokens:,} tokens with its prompt passes the engine's "
+                f"{self.most_tokens:,}",
+                "ask for fewer tokens",
+            )
+        self._waiting.append(answering)
+        return answering
+
+    def cancel(self, answering: Answering) -> None:
+        """End an answer before its time; its place is free in the next round."""
+        if not answering.done:
+            answering.error = RunError("the request was cancelled", "ask again")
+
+    @torch.no_grad()
+    def advance(self) -> bool:
+        """Do one round; return whether something is left to do."""
+        self._drop()
+        self._write()
+        self._admit()
+        self._read()
+        return bool(self._waiting or self._reading or self._writing)
+
+    def _drop(self) -> None:
+        """Let go of what has ended."""
+        self._waiting = deque(own for own in self._waiting if not own.done)
+        self._reading = deque(own for own in self._reading if not own.answering.done)
+        going = [place for place, own in enumerate(self._writing) if not own.done]
+        if len(going) < len(self._writing):
+            self._session = self._session.select(going) if going else None
+            self._writing = [self._writing[place] for place in going]
+
+    def _write(self) -> None:
+        """Write one token in each row."""
+        if not self._writing:
+            return
+        tokens_B1 = torch.tensor([[own.written[-1]] for own in self._writing], device=self._device)
+        try:
+            logits_BV = self._model.step(tokens_B1, self._session)[:, -1]
+        except Exception:  # which row it was shows when each is read again alone
+            self._reading.extendleft(map(self._reading_of, reversed(self._writing)))
+            self._writing, self._session = [], None
+            return
+        choose(self._writing, [self._begun(own) for own in self._writing], logits_BV)
+        self._drop()
+
+    def _admit(self) -> None:
+        """Begin to read what there is a place for, first come, first served."""
+        while self._waiting and self.rows < self.most_rows:
+            if self.tokens + self._waiting[0].most_tokens > self.most_tokens:
+                return
+            self._reading.append(self._reading_of(self._waiting.popleft()))
+
+    def _read(self) -> None:
+        """Read a chunk of prompts, in turns, and write the first token behind those that are read."""
+        left = self.chunk
+        while left > 0 and self._reading:
+            reading = self._reading.popleft()
+            try:
+                left -= reading.advance(left)
+                if reading.done:
+                    self._begin(reading)
+                else:
+                    self._reading.append(reading)
+            except Exception as error:
+                reading.answering.error = error
+
+    def _begin(self, reading: PromptReading) -> None:
+        """Write the first token behind a prompt, and let its row join the others."""
+        own = reading.answering
+        if own.row is None:
+            limits = own.request.limits
+            text = AnswerText(StreamDecoder(self._tokenizer), limits.stop)
+            own.row = Row(limits.context - reading.session.lengths[0], text, limits, own.began)
+        own.history = History.of([self._begun(own)], reading.logits_V[None], [own.written])
+        if own.request.limits.max_new_tokens == 0:
+            own.row.finish_reason = "length"
+            return
+        choose([own], [self._begun(own)], reading.logits_V[None])
+        if own.done:
+            return
+        session = reading.session
+        self._session = session if self._session is None else self._session.join(session)
+        self._writing.append(own)
+
+    def _begun(self, answering: Answering) -> list[int]:
+        return list(beginnings(self._model, [answering.request.prompt])[0])
+
+    def _reading_of(self, answering: Answering) -> PromptReading:
+        return PromptReading(self._model, answering, self.context, self.prefixes, self._device)

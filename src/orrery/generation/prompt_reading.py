@@ -1,0 +1,89 @@
+"""The reading of one prompt, some tokens at a time."""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from orrery.generation.prefixes import Prefixes
+from orrery.generation.requests import Answering, TokenScore, scores_of
+from orrery.models.protocols import DecodingModel
+
+
+@final
+class PromptReading:
+    """A prompt that is being read into a session of its own, so that it pads no other row.
+
+    Args:
+        model: what reads.
+        answering: whose prompt; what it has written already is read behind it.
+        capacity: tokens of a whole row.
+        prefixes: prompts that were read before.
+        device: where the model is.
+
+    Attributes:
+        session: what has read the tokens so far; ``None`` before the first.
+        logits_V: those behind the last token that was read.
+    """
+
+    def __init__(
+        self,
+        model: DecodingModel,
+        answering: Answering,
+        capacity: int,
+        prefixes: Prefixes,
+        device: torch.device | None = None,
+    ) -> None:
+        self.answering = answering
+        self.session: Any = None
+        self.logits_V = torch.empty(0)
+        self._model, self._capacity, self._prefixes, self._device = model, capacity, prefixes, device
+        self._ids = [*answering.request.prompt, *answering.written]
+        self._taken = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether all is read."""
+        return self._taken == len(self._ids)
+
+    def advance(self, most: int) -> int:
+        """Read at most so many tokens, all of the prompt where the model cannot read it in parts; return how many."""
+        if self.session is None and not self.answering.request.prompt_scores and not self._model.reads_at_once:
+            self._reuse()
+        before = self._taken
+        if self.session is None:
+            self._start(most)
+        else:
+            self._step(self._ids[before : before + most])
+        if self.done and not self._model.reads_at_once:
+            self._prefixes.keep(self._ids, self.session)
+        return self._taken - before
+
+    def _reuse(self) -> None:
+        """Go on from a prompt that begins alike."""
+        found = self._prefixes.find(self._ids)
+        if found is not None:
+            self._taken, self.session = found
+            self.answering.reused = self._taken
+
+    def _start(self, most: int) -> None:
+        request = self.answering.request
+        first = 1 if request.prompt_scores else most
+        read = list(request.prompt) if self._model.reads_at_once else self._ids[:first]
+        logits_1V, self.session = self._model.start(self._rows(read), self._capacity)
+        self.logits_V, self._taken = logits_1V[0], len(read)
+        if request.prompt_scores:
+            self.answering.prompt_scores = [TokenScore(read[0], None)]
+
+    def _step(self, tokens: Sequence[int]) -> None:
+        logits_NV = self._model.step(self._rows(tokens), self.session)[0]
+        request = self.answering.request
+        asked = tokens[: max(0, len(request.prompt) - self._taken)] if request.prompt_scores else ()
+        if asked:
+            behind_NV = torch.cat([self.logits_V[None], logits_NV[: len(asked) - 1]])
+            self.answering.prompt_scores += scores_of(behind_NV, asked, request.scores or 0)
+        self.logits_V, self._taken = logits_NV[-1], self._taken + len(tokens)
+
+    def _rows(self, ids: Sequence[int]) -> Tensor:
+        return torch.tensor([list(ids)], dtype=torch.long, device=self._device)
