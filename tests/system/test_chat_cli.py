@@ -12,6 +12,7 @@ import orrery
 from chat_toy import chat_tokenizer
 from orrery.cli import chat as chat_module
 from orrery.cli.chat import chat
+from orrery.cli.console import printable
 from orrery.cli.tokenizer.app import app
 from orrery.errors import DataError, MachineError, ModelFileError, UsageError
 from orrery.generation.conversation import Conversation
@@ -104,6 +105,78 @@ def test_a_person_may_try_again_and_a_script_is_told(model, monkeypatch, capsys)
         talk(monkeypatch, ["/nonsense"], model, *SHORT)
 
 
+def test_a_question_is_answered_again_edited_and_forgotten(model, monkeypatch, capsys, tmp_path):
+    file = tmp_path / "talk.jsonl"
+    asked = ["the cat", "/again", "/again", "/history", "/edit the dog", "/save " + str(file), "/undo", "/history"]
+    talk(monkeypatch, asked, model, "--temperature", 1.5, *SHORT)
+    found = capsys.readouterr()
+    first, second, third, edited = found.out.splitlines()
+    assert len({first, second, third}) == 3
+    assert f"user: the cat\nassistant: {third}\n" in found.err
+    (messages,) = [json.loads(line)["messages"] for line in file.read_text().splitlines()]
+    assert [message["role"] for message in messages] == ["user", "assistant"]
+    assert messages[0]["content"] == "the dog"
+    assert printable(messages[1]["content"]) == edited
+    assert found.err.endswith("the last question and its answer are forgotten\n")
+    talk(monkeypatch, ["the dog"], model, "--temperature", 1.5, *SHORT)
+    assert capsys.readouterr().out.splitlines() == [edited]  # an edited question is as if it had been the first
+
+
+def test_settings_change_from_one_answer_to_the_next(model, monkeypatch, capsys):
+    lines = ["the cat", "/set temperature 0", "/set max-new-tokens=2", "/again", "/again", "/set"]
+    talk(monkeypatch, lines, model, "--temperature", 3, *SHORT)
+    found = capsys.readouterr()
+    drawn, greedy, same = found.out.splitlines()
+    assert greedy == same != drawn
+    assert found.err.endswith("max_new_tokens 2, temperature 0.0\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "match"),
+    [
+        ("/again", "nothing was asked yet"),
+        ("/undo", "nothing was asked yet"),
+        ("/edit x", "nothing was asked yet"),
+        ("/edit", "no command '/edit'"),
+        ("/undo now", "no command '/undo now'"),
+        ("/set warmth 3", "no setting 'warmth'"),
+        ("/set seed", "no setting 'seed'"),
+        ("/set temperature", "'' is no number"),
+        ("/set temperature nan", "temperature = nan"),
+        ("/set top_p 1.5", "top_p = 1.5"),
+        ("/set top_k 2.5", "'2.5' is no number"),
+        ("/set max_new_tokens 0", "max_new_tokens = 0"),
+    ],
+)
+def test_a_command_that_cannot_be_done_is_named(line, match, model, monkeypatch):
+    with pytest.raises(UsageError, match=match):
+        talk(monkeypatch, [line], model, *SHORT)
+
+
+def test_another_answer_that_fails_leaves_the_one_before():
+    said = []
+
+    def reply(messages, show):
+        said.append(conversation.attempt)
+        if conversation.attempt == 2:
+            raise DataError("no", "no")
+        show(str(conversation.attempt))
+        if conversation.attempt == 3:
+            raise KeyboardInterrupt
+        return Generation([1], str(conversation.attempt), "end", 1.0)
+
+    conversation = Conversation(reply)
+    conversation.ask("x", str)
+    conversation.again(str)
+    for _ in range(2):
+        with pytest.raises(DataError):
+            conversation.again(str)
+        assert [message["content"] for message in conversation.messages] == ["x", "1"]
+    assert said == [0, 1, 2, 2]
+    conversation.ask("y", str)
+    assert said[-1] == 0
+
+
 def test_ctrl_c_stops_the_answer_and_keeps_what_was_shown(monkeypatch, capsys):
     def reply(messages, show):
         if messages[-1]["content"] == "nothing":
@@ -116,18 +189,18 @@ def test_ctrl_c_stops_the_answer_and_keeps_what_was_shown(monkeypatch, capsys):
 
     conversation = Conversation(reply)
     monkeypatch.setattr(sys, "stdin", Lines("nothing\nstop\ngo\n", person=True))
-    chat_module._talk(conversation)
+    chat_module._talk(conversation, {})
     assert [message["content"] for message in conversation.messages] == ["stop", "half ", "go", "half whole"]
     assert capsys.readouterr().err.count("(stopped)") == 2
     monkeypatch.setattr(sys, "stdin", Lines("stop\ngo\n"))  # a script is not asked what it wants next
     with pytest.raises(KeyboardInterrupt):
-        chat_module._talk(Conversation(reply))
+        chat_module._talk(Conversation(reply), {})
 
 
 def test_a_line_that_is_not_utf_8_is_named(monkeypatch):
     monkeypatch.setattr(sys, "stdin", Lines(b"\xff\n"))
     with pytest.raises(DataError, match="not UTF-8"):
-        chat_module._talk(Conversation(lambda messages, show: None))
+        chat_module._talk(Conversation(lambda messages, show: None), {})
 
 
 def test_a_failing_turn_leaves_the_conversation(model):

@@ -1,20 +1,24 @@
 """``orrery chat``: talk with a model in the terminal, one line a turn."""
 
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
+from orrery.cli.chat_commands import SHORT, obey
 from orrery.cli.console import printable, report
 from orrery.cli.numbers import COUNT, SEED
 from orrery.cli.stopping import dealt_with
 from orrery.cli.writing_options import CHOOSING, FREE, Answer, Drawing
-from orrery.errors import DataError, OrreryError, UsageError
+from orrery.errors import DataError, OrreryError
 
 if TYPE_CHECKING:
     from orrery.generation.conversation import Conversation
+    from orrery.generation.row import Generation
+    from orrery.text.chat.messages import Message
 
-COMMANDS = "/reset forgets the conversation, /save FILE.jsonl keeps it, /quit or Ctrl-D leaves"
+AGAIN = 1000
+"""What another answer to the same question adds to the seed, so that its draws are others."""
 
 
 def chat(
@@ -42,7 +46,7 @@ def chat(
         max_new_tokens: The most tokens of an answer.
         drawing: How a token is chosen.
         answer: What each answer must be, and where it ends.
-        seed: Of the draws; the number of the turn is added.
+        seed: Of the draws; the number of the turn is added, and a thousand for each /again.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
@@ -51,31 +55,29 @@ def chat(
 
     lm = load(model, device, dtype)
     form = lm.chat_template(template)
-    settings = {**drawing.settings(0.8), **answer.settings()}
-    talk = Conversation(
-        lambda messages, show: lm.reply(
-            messages,
-            template=form,
-            max_new_tokens=max_new_tokens,
-            seed=seed + sum(message["role"] == "assistant" for message in messages),
-            stream=show,
-            **settings,
-        ),
-        system,
-    )
-    _talk(talk)
+    settings = {"max_new_tokens": max_new_tokens, **drawing.settings(0.8), **answer.settings()}
+
+    def reply(messages: "Sequence[Message]", show: "Callable[[str], None]") -> "Generation":
+        turn = sum(message["role"] == "assistant" for message in messages)
+        drawn = (seed + turn + AGAIN * conversation.attempt) % 2**63
+        return lm.reply(messages, template=form, seed=drawn, stream=show, **settings)
+
+    conversation = Conversation(reply, system)
+    _talk(conversation, settings)
 
 
-def _talk(talk: "Conversation") -> None:
+def _talk(talk: "Conversation", settings: dict[str, Any]) -> None:
     """Answer line by line; a person may try again after an error, a script is told by the exit code."""
     person = sys.stdin.isatty()
     if person:
-        print(COMMANDS, file=sys.stderr)
+        print(SHORT, file=sys.stderr)
     for line in _lines(person):
         try:
             if line == "/quit":
                 return
-            _obey(talk, line) if line.startswith("/") else _answer(talk, line, person)
+            answered = obey(talk, settings, line) if line.startswith("/") else partial(talk.ask, line)
+            if answered is not None:
+                _answer(answered, person)
         except OrreryError as error:
             if not person:
                 raise
@@ -93,7 +95,7 @@ def _lines(person: bool) -> Iterator[str]:
             if not person:
                 raise
             dealt_with()
-            print(f"\n{COMMANDS}", file=sys.stderr)
+            print(f"\n{SHORT}", file=sys.stderr)
             continue
         except UnicodeDecodeError as error:
             raise DataError(
@@ -105,20 +107,8 @@ def _lines(person: bool) -> Iterator[str]:
             yield line.rstrip("\r\n")
 
 
-def _obey(talk: "Conversation", line: str) -> None:
-    word, _, rest = line.strip().partition(" ")
-    if word == "/reset" and not rest:
-        talk.reset()
-        print("forgotten", file=sys.stderr)
-    elif word == "/save" and rest.strip():
-        talk.save(Path(rest.strip()))
-        print(f"{len(talk.messages)} messages added to {rest.strip()}", file=sys.stderr)
-    else:
-        raise UsageError(f"no command {line.strip()[:80]!r}", f"{COMMANDS}; a space before the / makes it a question")
-
-
-def _answer(talk: "Conversation", line: str, person: bool) -> None:
-    answer = talk.ask(line, lambda piece: print(printable(piece), end="", flush=True))
+def _answer(answered: "Callable[[Callable[[str], None]], Generation | None]", person: bool) -> None:
+    answer = answered(lambda piece: print(printable(piece), end="", flush=True))
     print(flush=True)
     if answer is None:
         if not person:

@@ -22,37 +22,79 @@ class Conversation:
 
     Attributes:
         messages: what was said so far, the system's text first.
+        attempt: how many answers the last question had before the last one.
     """
 
     def __init__(self, reply: Reply, system: str | None = None) -> None:
         self._reply = reply
         self._opening: list[Message] = [] if system is None else [{"role": "system", "content": system}]
         self.messages: list[Message] = list(self._opening)
+        self.attempt = 0
 
     def ask(self, text: str, show: Callable[[str], None]) -> Generation | None:
         """Return the answer to ``text``, shown piece by piece; None where Ctrl-C stopped it.
 
         What was shown of a stopped answer is part of the conversation, as the reader saw it.
         """
+        return self._answer([*self.messages, {"role": "user", "content": text}], 0, show)
+
+    def again(self, show: Callable[[str], None]) -> Generation | None:
+        """Return another answer to the last question, in the place of the one before.
+
+        Raises:
+            UsageError: nothing was asked yet.
+        """
+        return self._answer(self.messages[: self._last_question() + 1], self.attempt + 1, show)
+
+    def edit(self, text: str, show: Callable[[str], None]) -> Generation | None:
+        """Return the answer to ``text`` in the place of the last question.
+
+        Raises:
+            UsageError: nothing was asked yet.
+        """
+        before = self.messages[: self._last_question()]
+        return self._answer([*before, {"role": "user", "content": text}], 0, show)
+
+    def undo(self) -> None:
+        """Forget the last question and its answer.
+
+        Raises:
+            UsageError: nothing was asked yet.
+        """
+        self.messages, self.attempt = self.messages[: self._last_question()], 0
+
+    def _last_question(self) -> int:
+        asked = [place for place, message in enumerate(self.messages) if message["role"] == "user"]
+        if not asked:
+            raise UsageError("nothing was asked yet", "write a question first")
+        return asked[-1]
+
+    def _answer(self, asked: list[Message], attempt: int, show: Callable[[str], None]) -> Generation | None:
+        """Answer, and keep question and answer; where that fails the conversation is as it was."""
+        before, self.attempt = self.attempt, attempt
         pieces: list[str] = []
 
         def pass_on(piece: str) -> None:
             pieces.append(piece)
             show(piece)
 
-        asked: list[Message] = [*self.messages, {"role": "user", "content": text}]
         try:
             answer = self._reply(asked, pass_on)
         except KeyboardInterrupt:
             if pieces:
                 self.messages = [*asked, {"role": "assistant", "content": "".join(pieces)}]
+            else:
+                self.attempt = before
             return None
+        except BaseException:
+            self.attempt = before
+            raise
         self.messages = [*asked, {"role": "assistant", "content": answer.text}]
         return answer
 
     def reset(self) -> None:
         """Forget all but the system's text."""
-        self.messages = list(self._opening)
+        self.messages, self.attempt = list(self._opening), 0
 
     def save(self, file: Path) -> None:
         """Append the conversation to a JSONL file, one line ``{"messages": [...]}``.
