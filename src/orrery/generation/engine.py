@@ -14,7 +14,7 @@ from orrery.generation.prefixes import Prefixes
 from orrery.generation.prompt_reading import PromptReading
 from orrery.generation.requests import Answering, Request
 from orrery.generation.row import Row
-from orrery.models.protocols import DecodingModel
+from orrery.models.protocols import ChunkedModel
 from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer
 
@@ -47,7 +47,7 @@ class Engine:
 
     def __init__(
         self,
-        model: DecodingModel,
+        model: ChunkedModel,
         tokenizer: Tokenizer,
         context: int,
         *,

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from orrery.generation.prefixes import Prefixes
 from orrery.generation.requests import Answering, TokenScore, scores_of
-from orrery.models.protocols import DecodingModel
+from orrery.models.protocols import ChunkedModel
 
 
 @final
@@ -29,7 +29,7 @@ class PromptReading:
 
     def __init__(
         self,
-        model: DecodingModel,
+        model: ChunkedModel,
         answering: Answering,
         capacity: int,
         prefixes: Prefixes,

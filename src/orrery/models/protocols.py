@@ -63,11 +63,6 @@ class DecodingModel(Protocol[Memory]):
         """Return the token that every row begins with, or ``None`` where a row begins with its prompt."""
         ...
 
-    @property
-    def reads_at_once(self) -> bool:
-        """Return whether a prompt has to be read in one call: a source, or a prefix that sees all of itself."""
-        ...
-
     def start(
         self, source: Int[Tensor, "B L"], capacity: int, lengths: Numbers | None = None
     ) -> tuple[Float[Tensor, "B V"], Memory]:
@@ -84,4 +79,14 @@ class DecodingModel(Protocol[Memory]):
 
         The session is changed in place. Lengths are best given as Python's numbers: those on a device are waited for.
         """
+        ...
+
+
+@runtime_checkable
+class ChunkedModel(DecodingModel[Memory], Protocol[Memory]):
+    """A model of which is known whether a prompt can be read in parts, as the batching engine does."""
+
+    @property
+    def reads_at_once(self) -> bool:
+        """Return whether a prompt has to be read in one call: a source, or a prefix that sees all of itself."""
         ...
