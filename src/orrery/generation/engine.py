@@ -90,6 +90,20 @@ class Engine:
         Raises:
             UsageError: an empty prompt, one longer than the context, or one that needs more memory than there is.
         """
+        answering = self.prepare(request)
+        self.enter(answering)
+        return answering
+
+    def enter(self, answering: Answering) -> None:
+        """Take a request that ``prepare`` has looked at."""
+        self._waiting.append(answering)
+
+    def prepare(self, request: Request) -> Answering:
+        """Return the answer that a request will have, not begun yet; any thread may ask, at any time.
+
+        Raises:
+            UsageError: as in ``add``.
+        """
         if request.limits.max_new_tokens != 0:
             check_prompts([request.prompt], request.limits)
         elif not 0 < len(request.prompt) <= self.context:
@@ -108,7 +122,6 @@ class Engine:
                 f"{self.most_tokens:,}",
                 "ask for fewer tokens",
             )
-        self._waiting.append(answering)
         return answering
 
     def cancel(self, answering: Answering) -> None:
