@@ -32,14 +32,24 @@ def choose(rows: Sequence[Answering], begun: Sequence[Sequence[int]], logits_NV:
         else:
             groups.setdefault(row.request.sampler, []).append((row, logits_V, allowed_V))
     for sampler, group in groups.items():
-        history = History.joined([_history(row) for row, _, _ in group])
-        allowed_GV = torch.stack([allowed_V for _, _, allowed_V in group])
-        tokens = sampler(allowed_GV, history, [row.generator for row, _, _ in group])
-        for (row, logits_V, _), token in zip(group, tokens.tolist(), strict=True):
+        try:
+            tokens = _drawn(sampler, group)
+        except Exception as error:  # of a sampler that these rows alone have
+            for row, _, _ in group:
+                row.error = error
+            continue
+        for (row, logits_V, _), token in zip(group, tokens, strict=True):
             try:
                 _take(row, token, logits_V)
             except Exception as error:
                 row.error = error
+
+
+def _drawn(sampler: Sampler, group: Sequence[tuple[Answering, Tensor, Tensor]]) -> list[int]:
+    """Return a token for each row of those with one sampler."""
+    history = History.joined([_history(row) for row, _, _ in group])
+    allowed_GV = torch.stack([allowed_V for _, _, allowed_V in group])
+    return sampler(allowed_GV, history, [row.generator for row, _, _ in group]).tolist()
 
 
 def _allowed(row: Answering, before: Sequence[int], logits_V: Float[Tensor, "V"]) -> Float[Tensor, "V"]:

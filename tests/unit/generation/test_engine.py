@@ -154,6 +154,16 @@ def test_a_form_that_cannot_go_on_and_a_listener_that_fails_end_their_own_row():
     assert same(plain.result(), alone(model, plain.request))
 
 
+def test_a_sampler_that_fails_ends_the_rows_that_have_it():
+    model, beyond = smallest("gpt2"), sampler(temperature=1.0, logit_bias={10**6: 3.0})
+    engine = engine_of(model)
+    damaged = [engine.add(Request(PROMPT, Limits(4, CONTEXT), beyond, seed=i)) for i in range(2)]
+    plain = engine.add(Request(PROMPT, Limits(4, CONTEXT)))
+    finish(engine)
+    assert all(own.error is not None for own in damaged)
+    assert same(plain.result(), alone(model, plain.request))
+
+
 def test_what_is_told_is_the_answer():
     model = smallest("llama")
     told = []
