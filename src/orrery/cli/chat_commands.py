@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orrery.cli.console import printable
+from orrery.cli.writing_options import Drawing
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,9 +26,7 @@ HELP = """\
 /save FILE.jsonl  appends the conversation to a file
 /quit             leaves, as does Ctrl-D"""
 WHOLE = ("max_new_tokens", "top_k")
-SETTINGS = (
-    *WHOLE, "temperature", "top_p", "min_p", "typical_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
-)  # fmt: skip
+SETTINGS = ("max_new_tokens", *(field.name for field in fields(Drawing) if field.name != "logit_bias"))
 """What ``/set`` changes."""
 
 

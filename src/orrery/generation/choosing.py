@@ -13,20 +13,19 @@ from orrery.generation.requests import Answering, TokenScore, Written, scores_of
 from orrery.generation.samplers import Sampler
 
 
-def choose(rows: Sequence[Answering], begun: Sequence[Sequence[int]], logits_NV: Float[Tensor, "N V"]) -> None:
+def choose(rows: Sequence[Answering], logits_NV: Float[Tensor, "N V"]) -> None:
     """Give each row its next token; a row for which none can be chosen ends with its error, and no other does.
 
     Rows with one and the same sampler are drawn together, which changes no token: each has its own random numbers.
 
     Args:
         rows: the answers, all of which go on.
-        begun: what each row holds before its answer.
         logits_NV: those of each.
     """
     groups: dict[Sampler, list[tuple[Answering, Tensor, Tensor]]] = {}
-    for row, before, logits_V in zip(rows, begun, logits_NV, strict=True):
+    for row, logits_V in zip(rows, logits_NV, strict=True):
         try:
-            allowed_V = _allowed(row, before, logits_V)
+            allowed_V = _allowed(row, logits_V)
         except Exception as error:  # of whatever kind: the neighbours go on
             row.error = error
         else:
@@ -52,12 +51,12 @@ def _drawn(sampler: Sampler, group: Sequence[tuple[Answering, Tensor, Tensor]]) 
     return sampler(allowed_GV, history, [row.generator for row, _, _ in group]).tolist()
 
 
-def _allowed(row: Answering, before: Sequence[int], logits_V: Float[Tensor, "V"]) -> Float[Tensor, "V"]:
+def _allowed(row: Answering, logits_V: Float[Tensor, "V"]) -> Float[Tensor, "V"]:
     """Return the logits of the tokens that may come next."""
     assert row.row is not None
     check_logits(logits_V[None])
     limits = row.request.limits
-    kept_1V = limits.constraints(logits_V[None], [Place(before, row.written, limits.max_new_tokens)])
+    kept_1V = limits.constraints(logits_V[None], [Place(row.begun, row.written, limits.max_new_tokens)])
     return row.row.guided(kept_1V[0])
 
 

@@ -89,9 +89,8 @@ class DraftModel(Draft):
         reading = self._reading_of(list(prompt), answer)
         if reading is None:
             return []
-        reading.go_back(
-            common_start(reading.answer, answer[:-1])
-        )  # at least one token is read, whose logits are needed
+        # At least the last token is read again: its logits are needed.
+        reading.go_back(common_start(reading.answer, answer[:-1]))
         new = answer[len(reading.answer) :]
         count = min(count, reading.room - len(new) + 1)  # the last guess is not read
         if count < 1:

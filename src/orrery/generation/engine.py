@@ -115,7 +115,8 @@ class Engine:
             )
         if request.prompt_scores and self._model.reads_at_once:
             raise UsageError("this model reads its prompt at once and predicts none of it", "ask for no prompt_scores")
-        answering = Answering(request, *generators(request.seed, 1))
+        (generator,), (begun,) = generators(request.seed, 1), beginnings(self._model, [request.prompt])
+        answering = Answering(request, generator, begun)
         if answering.most_tokens > self.most_tokens:
             raise UsageError(
                 f"an answer of up to {answering.most_tokens:,} tokens with its prompt passes the engine's "
@@ -158,7 +159,7 @@ class Engine:
             self._reading.extendleft(map(self._reading_of, reversed(self._writing)))
             self._writing, self._session = [], None
             return
-        choose(self._writing, [self._begun(own) for own in self._writing], logits_BV)
+        choose(self._writing, logits_BV)
         self._drop()
 
     def _admit(self) -> None:
@@ -189,19 +190,16 @@ class Engine:
             limits = own.request.limits
             text = AnswerText(StreamDecoder(self._tokenizer), limits.stop)
             own.row = Row(limits.context - reading.session.lengths[0], text, limits, own.began)
-        own.history = History.of([self._begun(own)], reading.logits_V[None], [own.written])
+        own.history = History.of([own.begun], reading.logits_V[None], [own.written])
         if own.request.limits.max_new_tokens == 0:
             own.row.finish_reason = "length"
             return
-        choose([own], [self._begun(own)], reading.logits_V[None])
+        choose([own], reading.logits_V[None])
         if own.done:
             return
         session = reading.session
         self._session = session if self._session is None else self._session.join(session)
         self._writing.append(own)
-
-    def _begun(self, answering: Answering) -> list[int]:
-        return list(beginnings(self._model, [answering.request.prompt])[0])
 
     def _reading_of(self, answering: Answering) -> PromptReading:
         return PromptReading(self._model, answering, self.context, self.prefixes, self._device)

@@ -74,6 +74,7 @@ class Answering:
     Attributes:
         request: what was asked.
         generator: of its draws.
+        begun: what its row holds before the answer: the prompt, or an encoder-decoder's start token.
         began: when it was asked, by ``perf_counter``.
         row: the answer so far; nothing before the prompt is read.
         history: which tokens it holds, as filters ask for it; nothing before the prompt is read.
@@ -83,9 +84,10 @@ class Answering:
         reused: tokens of the prompt that were found in what the engine had read before.
     """
 
-    def __init__(self, request: Request, generator: torch.Generator) -> None:
+    def __init__(self, request: Request, generator: torch.Generator, begun: Sequence[int]) -> None:
         self.request = request
         self.generator = generator
+        self.begun = begun
         self.began = perf_counter()
         self.row: Row | None = None
         self.history: History | None = None

@@ -46,6 +46,7 @@ class Worker:
         self._lock = threading.Lock()
         self._going = 0
         self._closed = False
+        self._grace_ends, self._cut = float("inf"), False
         self._thread = threading.Thread(target=self._run, name="orrery-engine", daemon=True)
         self._thread.start()
 
@@ -87,14 +88,10 @@ class Worker:
             whether every answer came to its own end.
         """
         with self._lock:
-            self._closed = True
+            self._closed, self._grace_ends = True, monotonic() + grace
             self._inbox.put(None)
-        self._grace_ends = monotonic() + grace
         self._thread.join()
         return self.error is None and not self._cut
-
-    _grace_ends = float("inf")
-    _cut = False
 
     def _run(self) -> None:
         own: list[tuple[Answering, Ended]] = []
