@@ -125,6 +125,7 @@ def become(request: dict) -> None:
         os.dup2(os.open(f"{request['said']}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), handle)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     if request["room"] is not None:
+        sys.dont_write_bytecode = True  # else a module that is first imported now would be kept cut off
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["room"], request["room"]))
     os.chdir(request["folder"])
     random.seed()

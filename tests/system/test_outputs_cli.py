@@ -1,12 +1,12 @@
 """Every verb that writes keeps one rule: nothing is replaced unasked, and an input never."""
 
-import resource
 import shutil
 from pathlib import Path
 
 import pytest
 
 import outputs_toy
+from full_disk import no_room
 from orrery.cli.program import run
 from outputs_toy import VERBS, tree
 
@@ -84,12 +84,9 @@ def test_overwrite_replaces_what_the_verb_wrote(verb: str, here: Path, capsys: p
 def test_a_full_disk_leaves_nothing_half_written(
     verb: str, room: int, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before, limits = tree(here), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
-    try:
+    before = tree(here)
+    with no_room(room):
         code = run(VERBS[verb].line("new/out"))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     if code == 0:
         assert room > 0
         return

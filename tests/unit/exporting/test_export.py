@@ -1,12 +1,12 @@
 """Exports: what comes out is compared before it gets its name, and what cannot be said is refused by name."""
 
 import json
-import resource
 from dataclasses import replace
 
 import pytest
 import torch
 
+from full_disk import no_room
 from orrery.checkpoints import gguf
 from orrery.errors import MachineError, ModelFileError, RunError, UsageError
 from orrery.exporting import export
@@ -79,13 +79,9 @@ def test_what_exists_is_never_overwritten(tmp_path, stored):
 @pytest.mark.parametrize("limit", [1000, 40_000, 150_000])
 @pytest.mark.parametrize("write", [export_gguf, export_hf])
 def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, stored, write, limit):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-    try:
-        with pytest.raises(MachineError, match=r"no room to write .*: [\d,]+ bytes needed, [\d,]+ free"):
-            write(stored, tmp_path / "x")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    told = r"no room to write .*: [\d,]+ bytes needed, [\d,]+ free"
+    with no_room(limit), pytest.raises(MachineError, match=told):
+        write(stored, tmp_path / "x")
     assert left(tmp_path) == []
 
 
