@@ -42,6 +42,15 @@ class AnswerText:
         """The text so far, without what is held back."""
         return "".join(self._pieces)
 
+    @property
+    def pieces(self) -> int:
+        """How many pieces of text have come."""
+        return len(self._pieces)
+
+    def since(self, pieces: int) -> str:
+        """Return the text that came behind the first ``pieces`` of its pieces."""
+        return "".join(self._pieces[pieces:])
+
     def push(self, id: int) -> bool:
         """Take a token; return whether a stop string is now complete, after which nothing more may come."""
         return self._take(self._decoder.push(id))

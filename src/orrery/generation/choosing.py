@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orrery.generation.constraints import Place
+from orrery.generation.constraints import FREE, Constraints, Place
 from orrery.generation.filters import History
 from orrery.generation.generate import check_logits
 from orrery.generation.requests import Answering, TokenScore, Written, scores_of
@@ -22,59 +22,90 @@ def choose(rows: Sequence[Answering], logits_NV: Float[Tensor, "N V"]) -> None:
         rows: the answers, all of which go on.
         logits_NV: those of each.
     """
-    groups: dict[Sampler, list[tuple[Answering, Tensor, Tensor]]] = {}
-    for row, logits_V in zip(rows, logits_NV, strict=True):
+    allowed_NV = _allowed(rows, logits_NV)
+    groups: dict[Sampler, list[int]] = {}
+    for place, row in enumerate(rows):
+        if row.error is None:
+            groups.setdefault(row.request.sampler, []).append(place)
+    for sampler, places in groups.items():
         try:
-            allowed_V = _allowed(row, logits_V)
+            tokens = _drawn(sampler, [rows[place] for place in places], at(allowed_NV, places))
+        except Exception as error:  # of a sampler that these rows alone have
+            for place in places:
+                rows[place].error = error
+            continue
+        _take([rows[place] for place in places], tokens, at(logits_NV, places))
+
+
+def _allowed(rows: Sequence[Answering], logits_NV: Float[Tensor, "N V"]) -> Float[Tensor, "N V"]:
+    """Return the logits of the tokens that may come next; a row that has none, or no numbers, has ended."""
+    changed: dict[int, Tensor] = {}
+    sound = not bool(logits_NV.isnan().any())
+    for place, row in enumerate(rows):
+        assert row.row is not None
+        try:
+            if not sound:
+                check_logits(logits_NV[place, None])
+            if row.row.guides or not _is_free(row.request.limits.constraints):
+                changed[place] = _constrained(row, logits_NV[place])
         except Exception as error:  # of whatever kind: the neighbours go on
             row.error = error
-        else:
-            groups.setdefault(row.request.sampler, []).append((row, logits_V, allowed_V))
-    for sampler, group in groups.items():
-        try:
-            tokens = _drawn(sampler, group)
-        except Exception as error:  # of a sampler that these rows alone have
-            for row, _, _ in group:
-                row.error = error
-            continue
-        for (row, logits_V, _), token in zip(group, tokens, strict=True):
-            try:
-                _take(row, token, logits_V)
-            except Exception as error:
-                row.error = error
+    if changed:
+        logits_NV = logits_NV.clone()
+        for place, own_V in changed.items():
+            logits_NV[place] = own_V
+    return logits_NV
 
 
-def _drawn(sampler: Sampler, group: Sequence[tuple[Answering, Tensor, Tensor]]) -> list[int]:
-    """Return a token for each row of those with one sampler."""
-    history = History.joined([_history(row) for row, _, _ in group])
-    allowed_GV = torch.stack([allowed_V for _, _, allowed_V in group])
-    return sampler(allowed_GV, history, [row.generator for row, _, _ in group]).tolist()
+def _is_free(constraints: Constraints) -> bool:
+    return constraints is FREE or constraints == Constraints(end=constraints.end)
 
 
-def _allowed(row: Answering, logits_V: Float[Tensor, "V"]) -> Float[Tensor, "V"]:
-    """Return the logits of the tokens that may come next."""
+def _constrained(row: Answering, logits_V: Float[Tensor, "V"]) -> Float[Tensor, "V"]:
+    """Return the logits of the tokens that a row's constraints and guides allow."""
     assert row.row is not None
-    check_logits(logits_V[None])
     limits = row.request.limits
     kept_1V = limits.constraints(logits_V[None], [Place(row.begun, row.written, limits.max_new_tokens)])
     return row.row.guided(kept_1V[0])
 
 
-def _history(row: Answering) -> History:
-    assert row.history is not None
+def at(logits_NV: Float[Tensor, "N V"], places: Sequence[int]) -> Float[Tensor, "G V"]:
+    """Return the logits of some rows, without a copy where they are all."""
+    return logits_NV if len(places) == len(logits_NV) else logits_NV[torch.tensor(places, device=logits_NV.device)]
+
+
+def _drawn(sampler: Sampler, rows: Sequence[Answering], allowed_GV: Float[Tensor, "G V"]) -> list[int]:
+    """Return a token for each row of those with one sampler."""
+    histories = [_history(row, allowed_GV) for row in rows] if sampler.looks_back else []
+    history = History.joined(histories) if histories else History.of([], allowed_GV[:0])
+    return sampler(allowed_GV, history, [row.generator for row in rows]).tolist()
+
+
+def _history(row: Answering, like_NV: Float[Tensor, "N V"]) -> History:
+    """Return which tokens a row holds; it is begun when a sampler first asks."""
+    if row.history is None:
+        row.history = History.of([row.begun], like_NV[:1], [row.written])
     return row.history
 
 
-def _take(row: Answering, token: int, logits_V: Float[Tensor, "V"]) -> None:
-    """Add a token to its answer and tell of it."""
+def _take(rows: Sequence[Answering], tokens: Sequence[int], logits_GV: Float[Tensor, "G V"]) -> None:
+    """Add to each answer its token and tell of it."""
+    for place, (row, token) in enumerate(zip(rows, tokens, strict=True)):
+        try:
+            _take_one(row, token, logits_GV[place])
+        except Exception as error:  # of whoever listens
+            row.error = error
+
+
+def _take_one(row: Answering, token: int, logits_V: Float[Tensor, "V"]) -> None:
     assert row.row is not None
-    shown = len(row.row.writer.text)
+    shown = row.row.writer.pieces
     score: TokenScore | None = None
     if row.request.scores is not None:
         (score,) = scores_of(logits_V[None], [token], row.request.scores)
         row.scores.append(score)
     row.row.take(token)
-    history = _history(row)
-    history.add(torch.tensor([token], device=history.written_BV.device))
+    if row.history is not None:
+        row.history.add(torch.tensor([token], device=row.history.written_BV.device))
     if row.request.told is not None:
-        row.request.told(Written(token, row.row.writer.text[shown:], score))
+        row.request.told(Written(token, row.row.writer.since(shown), score))

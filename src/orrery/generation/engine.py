@@ -1,15 +1,17 @@
 """The batching engine: many requests at once, each answered as if it were alone."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, final
 
 import torch
+from torch import Tensor
 
 from orrery.errors import RunError, UsageError
 from orrery.generation.answer_text import AnswerText
-from orrery.generation.choosing import choose
-from orrery.generation.filters import History
+from orrery.generation.choosing import at, choose
 from orrery.generation.generate import beginnings, check_prompts, generators
+from orrery.generation.joint_reading import read_together, take_together
 from orrery.generation.prefixes import Prefixes
 from orrery.generation.prompt_reading import PromptReading
 from orrery.generation.requests import Answering, Request
@@ -145,8 +147,9 @@ class Engine:
         self._reading = deque(own for own in self._reading if not own.answering.done)
         going = [place for place, own in enumerate(self._writing) if not own.done]
         if len(going) < len(self._writing):
-            self._session = self._session.select(going) if going else None
-            self._writing = [self._writing[place] for place in going]
+            order = compacted(going)
+            self._session = self._session.select(order) if order else None
+            self._writing = [self._writing[place] for place in order]
 
     def _write(self) -> None:
         """Write one token in each row."""
@@ -156,7 +159,7 @@ class Engine:
         try:
             logits_BV = self._model.step(tokens_B1, self._session)[:, -1]
         except Exception:  # which row it was shows when each is read again alone
-            self._reading.extendleft(map(self._reading_of, reversed(self._writing)))
+            self._read_alone(self._writing)
             self._writing, self._session = [], None
             return
         choose(self._writing, logits_BV)
@@ -173,33 +176,66 @@ class Engine:
         """Read a chunk of prompts, in turns, and write the first token behind those that are read."""
         left = self.chunk
         while left > 0 and self._reading:
-            reading = self._reading.popleft()
+            group = take_together(self._reading, left)
             try:
-                left -= reading.advance(left)
-                if reading.done:
-                    self._begin(reading)
+                left -= self._read_some(group, left)
+            except Exception as error:  # which row it was shows when each is read again alone
+                if len(group) > 1:
+                    self._read_alone([reading.answering for reading in group])
                 else:
-                    self._reading.append(reading)
-            except Exception as error:
-                reading.answering.error = error
+                    group[0].answering.error = error
 
-    def _begin(self, reading: PromptReading) -> None:
-        """Write the first token behind a prompt, and let its row join the others."""
-        own = reading.answering
-        if own.row is None:
+    def _read_some(self, group: Sequence[PromptReading], most: int) -> int:
+        """Read several prompts to their ends, or a part of a single one; return how many tokens that took."""
+        if len(group) > 1:
+            places = len(group) * max(reading.remaining for reading in group)
+            logits_GV, session = read_together(self._model, group, self.context, self._device)
+            for row, reading in enumerate(group):
+                reading.keep(session, row)
+            self._begin([reading.answering for reading in group], logits_GV, session)
+            return places
+        (reading,) = group
+        read = reading.advance(most)
+        if reading.done:
+            self._begin([reading.answering], reading.logits_V[None], reading.session)
+        else:
+            self._reading.append(reading)
+        return read
+
+    def _begin(self, group: Sequence[Answering], logits_GV: Tensor, session: Any) -> None:
+        """Write the first token behind prompts that are read, and let the rows that go on join the others."""
+        for own, taken in zip(group, session.lengths, strict=True):
             limits = own.request.limits
-            text = AnswerText(StreamDecoder(self._tokenizer), limits.stop)
-            own.row = Row(limits.context - reading.session.lengths[0], text, limits, own.began)
-        own.history = History.of([own.begun], reading.logits_V[None], [own.written])
-        if own.request.limits.max_new_tokens == 0:
-            own.row.finish_reason = "length"
+            if own.row is None:
+                text = AnswerText(StreamDecoder(self._tokenizer), limits.stop)
+                own.row = Row(limits.context - taken, text, limits, own.began)
+            if limits.max_new_tokens == 0:
+                own.row.finish_reason = "length"
+        asked = [place for place, own in enumerate(group) if not own.done]
+        if asked:
+            choose([group[place] for place in asked], at(logits_GV, asked))
+        going = [place for place in asked if not group[place].done]
+        if not going:
             return
-        choose([own], reading.logits_V[None])
-        if own.done:
-            return
-        session = reading.session
+        if len(going) < len(group):
+            session = session.select(going)
         self._session = session if self._session is None else self._session.join(session)
-        self._writing.append(own)
+        self._writing += [group[place] for place in going]
 
-    def _reading_of(self, answering: Answering) -> PromptReading:
-        return PromptReading(self._model, answering, self.context, self.prefixes, self._device)
+    def _read_alone(self, rows: Sequence[Answering]) -> None:
+        """Read rows again before all others, each in a call of its own."""
+        self._reading.extendleft(self._reading_of(own, alone=True) for own in reversed(rows))
+
+    def _reading_of(self, answering: Answering, *, alone: bool = False) -> PromptReading:
+        return PromptReading(self._model, answering, self.context, self.prefixes, self._device, alone=alone)
+
+
+def compacted(rows: Sequence[int]) -> list[int]:
+    """Return rising numbers of rows in an order in which as few as possible change their place.
+
+    A place below their count that is free is taken by one of the last.
+    """
+    stay = [row for row in rows if row < len(rows)]
+    free = iter(rows[len(stay) :])
+    kept = set(stay)
+    return [place if place in kept else next(free) for place in range(len(rows))]

@@ -190,6 +190,10 @@ class MinP:
         return logits_BV.masked_fill(mass_BV < self.p * mass_BV.amax(-1, keepdim=True), float("-inf"))
 
 
+LOGITS_ALONE = (VocabularyLimit, LogitBias, Temperature, TopK, TopP, TypicalP, MinP)
+"""The filters that look at the logits and not at the history."""
+
+
 def _fewest(logits_BV: Float[Tensor, "B V"], rank_BV: Float[Tensor, "B V"], p: float | int) -> Float[Tensor, "B V"]:
     """Hide a token when those of a higher rank already hold the mass ``p``; the first always stays."""
     order_BV = rank_BV.argsort(dim=-1, descending=True, stable=True)

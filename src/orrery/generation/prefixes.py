@@ -26,15 +26,19 @@ class Prefixes:
         """How many tokens are kept."""
         return sum(map(len, self._kept))
 
-    def keep(self, prompt: Sequence[int], session: Any) -> None:
-        """Keep a copy of a session that has read this prompt and nothing more."""
+    def serves(self, tokens: int) -> bool:
+        """Return whether a prompt that begins with so many tokens of another may go on from them."""
+        return self.least <= tokens <= self.most_tokens
+
+    def keep(self, prompt: Sequence[int], session: Any, row: int) -> None:
+        """Keep a copy of the row of a session that has read this prompt and nothing more."""
         ids = tuple(prompt)
-        if not self.least <= len(ids) <= self.most_tokens:
+        if not self.serves(len(ids)):
             return
         if ids in self._kept:
             self._kept.move_to_end(ids)
             return
-        self._kept[ids] = session.fork()
+        self._kept[ids] = session.fork([row])
         while self.tokens > self.most_tokens:
             self._kept.popitem(last=False)
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from orrery.generation.prefixes import Prefixes
+from orrery.generation.reading import common_start
 from orrery.generation.requests import Answering, TokenScore, scores_of
 from orrery.models.protocols import ChunkedModel
 
@@ -21,6 +22,7 @@ class PromptReading:
         capacity: tokens of a whole row.
         prefixes: prompts that were read before.
         device: where the model is.
+        alone: read it in no call with others.
 
     Attributes:
         session: what has read the tokens so far; ``None`` before the first.
@@ -34,38 +36,69 @@ class PromptReading:
         capacity: int,
         prefixes: Prefixes,
         device: torch.device | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
         self.answering = answering
         self.session: Any = None
         self.logits_V = torch.empty(0)
         self._model, self._capacity, self._prefixes, self._device = model, capacity, prefixes, device
         self._ids = [*answering.request.prompt, *answering.written]
-        self._taken = 0
+        self._alone, self._taken = alone, 0
 
     @property
     def done(self) -> bool:
         """Whether all is read."""
         return self._taken == len(self._ids)
 
+    @property
+    def remaining(self) -> int:
+        """How many tokens are not read yet."""
+        return len(self._ids) - self._taken
+
+    @property
+    def left(self) -> Sequence[int]:
+        """The tokens that are not read yet."""
+        return self._ids[self._taken :]
+
+    @property
+    def joins(self) -> bool:
+        """Whether it can be finished in one call with others."""
+        own = self.answering
+        again = self._model.reads_at_once and own.written
+        return not (self._alone or own.request.prompt_scores or again)
+
+    def could_reuse(self, other: "PromptReading") -> bool:
+        """Return whether this prompt could go on from what another one will have read."""
+        if self.session is not None or self._model.reads_at_once:
+            return False
+        return self._prefixes.serves(min(common_start(self._ids, other._ids), len(self._ids) - 1))
+
+    def begin(self) -> None:
+        """Go on from a prompt that begins alike, where there is one."""
+        whole = self.answering.request.prompt_scores or self._model.reads_at_once
+        if self.session is not None or whole:
+            return
+        found = self._prefixes.find(self._ids)
+        if found is not None:
+            self._taken, self.session = found
+            self.answering.reused = self._taken
+
     def advance(self, most: int) -> int:
         """Read at most so many tokens, all of the prompt where the model cannot read it in parts; return how many."""
-        if self.session is None and not self.answering.request.prompt_scores and not self._model.reads_at_once:
-            self._reuse()
         before = self._taken
         if self.session is None:
             self._start(most)
         else:
             self._step(self._ids[before : before + most])
-        if self.done and not self._model.reads_at_once:
-            self._prefixes.keep(self._ids, self.session)
+        if self.done:
+            self.keep(self.session, 0)
         return self._taken - before
 
-    def _reuse(self) -> None:
-        """Go on from a prompt that begins alike."""
-        found = self._prefixes.find(self._ids)
-        if found is not None:
-            self._taken, self.session = found
-            self.answering.reused = self._taken
+    def keep(self, session: Any, row: int) -> None:
+        """Keep what was read, which is this row of a session, for prompts that begin alike."""
+        if not self._model.reads_at_once:
+            self._prefixes.keep(self._ids, session, row)
 
     def _start(self, most: int) -> None:
         request = self.answering.request

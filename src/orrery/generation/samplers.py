@@ -9,6 +9,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.generation.filters import (
+    LOGITS_ALONE,
     Filter,
     FrequencyPenalty,
     History,
@@ -57,6 +58,11 @@ class Sampler:
     def draws(self) -> bool:
         """Whether a token is drawn; else it is the most probable one."""
         return self.pick is draw
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether a filter may ask which tokens a row holds."""
+        return not all(isinstance(keep, LOGITS_ALONE) for keep in self.filters)
 
     def filtered(self, logits_BV: Float[Tensor, "B V"], history: History) -> Float[Tensor, "B V"]:
         """Return the logits that the pick sees, in float32 at least."""

@@ -45,8 +45,8 @@ class Session(Protocol):
         """Return whether so many tokens more could be written into each row and then be forgotten again."""
         ...
 
-    def fork(self: Memory) -> Memory:
-        """Return an independent session of the same rows."""
+    def fork(self: Memory, rows: Numbers | None = None) -> Memory:
+        """Return an independent session of the given rows, by default of all."""
         ...
 
     def bytes(self) -> int:

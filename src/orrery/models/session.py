@@ -94,12 +94,17 @@ class DecodingSession:
         Raises:
             UsageError: there is no such row; nothing has changed.
         """
-        return self._selected(on_host(rows, "rows"), "select")
+        return self._selected(self._present(rows), "select")
+
+    def _present(self, rows: Numbers) -> list[int]:
+        """Return the numbers of rows that there are."""
+        chosen, have = on_host(rows, "rows"), len(self.lengths)
+        if any(row >= have for row in chosen):
+            raise UsageError(f"row {max(chosen)} of a session of {have} rows", "rows are counted from 0")
+        return chosen
 
     def _selected(self, chosen: list[int], operation: str) -> "DecodingSession":
         have = len(self.lengths)
-        if any(row >= have for row in chosen):
-            raise UsageError(f"row {max(chosen)} of a session of {have} rows", "rows are counted from 0")
         with self._moving(operation) as cache:
             cache.select(chosen)
             read, prefix = self._read, self._prefix
@@ -114,7 +119,7 @@ class DecodingSession:
         Raises:
             UsageError: it is another number of rows.
         """
-        chosen = on_host(rows, "rows")
+        chosen = self._present(rows)
         if len(chosen) != len(self.lengths):
             raise UsageError(f"{len(chosen)} rows in the place of {len(self.lengths)}", "select() changes their number")
         return self._selected(chosen, "reorder")
@@ -161,12 +166,20 @@ class DecodingSession:
         """
         return self.cache.can_take_back(tokens)
 
-    def fork(self) -> "DecodingSession":
-        """Return an independent session of the same rows; this one can go on too.
+    def fork(self, rows: Numbers | None = None) -> "DecodingSession":
+        """Return an independent session of the given rows, by default of all; this one can go on too.
 
         What is written from now on is copied. What was read is shared: nobody writes there.
+
+        Raises:
+            UsageError: there is no such row.
         """
-        return DecodingSession(self.cache.copy(), self._read, self._prefix)
+        if rows is None:
+            return DecodingSession(self.cache.copy(), self._read, self._prefix)
+        chosen = self._present(rows)
+        read = None if self._read is None else self._read.select(on_device(chosen, self._read.memory_BSD.device))
+        prefix = None if self._prefix is None else tuple(self._prefix[row] for row in chosen)
+        return DecodingSession(self.cache.copy(chosen), read, prefix)
 
     def bytes(self) -> int:
         """Return the bytes of keys, values and states, those of the source and the encoder's output among them."""

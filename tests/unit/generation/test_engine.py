@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from orrery.errors import RunError, UsageError
-from orrery.generation.engine import Engine
+from orrery.generation.engine import Engine, compacted
 from orrery.generation.generate import generate
 from orrery.generation.guides import SpellingIndex, without
 from orrery.generation.requests import Request
@@ -217,6 +217,66 @@ def test_a_long_prompt_delays_each_token_by_one_chunk():
         assert [len(own.written) for own in short] == [min(12, count + rounds) for count in before]
     assert rounds > 8
     assert late.done
+
+
+def watched(model, monkeypatch):
+    """Return the shapes of the calls that read or write, as they come."""
+    calls, start, step = [], model.start, model.step
+
+    def begin(source, capacity, lengths=None):
+        calls.append(("start", tuple(source.shape), sum(lengths or [source.numel()])))
+        return start(source, capacity, lengths)
+
+    def write(tokens, session, lengths=None, **how):
+        calls.append(("step", tuple(tokens.shape), sum(lengths or [tokens.numel()])))
+        return step(tokens, session, lengths, **how)
+
+    monkeypatch.setattr(model, "start", begin)
+    monkeypatch.setattr(model, "step", write)
+    return calls
+
+
+@pytest.mark.parametrize("family", ["gpt2", "mistral", "lstm", "t5"])
+def test_short_prompts_of_like_length_are_read_in_one_call(family, monkeypatch):
+    model = smallest(family)
+    requests = [Request([seed, *PROMPT][: 5 + seed % 4], Limits(3, CONTEXT), seed=seed) for seed in range(8)]
+    long = Request([9] * 20, Limits(3, CONTEXT))
+    expected = [alone(model, request) for request in (*requests, long)]
+    calls = watched(model, monkeypatch)
+    engine = engine_of(model, most_rows=9, chunk=32)
+    answers = [engine.add(request) for request in (*requests[:5], long, *requests[5:])]
+    answers.append(answers.pop(5))
+    finish(engine)
+    starts = [(shape, real) for name, shape, real in calls if name == "start"]
+    assert all(same(own.result(), one) for own, one in zip(answers, expected, strict=True))
+    assert len(starts) < 5
+    for (rows, longest), real in starts:
+        assert rows * longest <= 32
+        assert real >= 0.75 * rows * longest
+
+
+def test_prompts_that_go_on_from_a_kept_one_are_read_in_one_call(monkeypatch):
+    model = smallest("llama")
+    requests = [Request([*PROMPT, *PROMPT, number], Limits(3, CONTEXT), seed=number) for number in range(4)]
+    expected = [alone(model, request) for request in requests]
+    engine = engine_of(model, most_rows=4, chunk=100)
+    engine.prefixes.least = 4
+    calls = watched(model, monkeypatch)
+    answers = [engine.add(request) for request in requests]
+    finish(engine)
+    assert all(same(own.result(), one) for own, one in zip(answers, expected, strict=True))
+    assert [own.reused for own in answers] == [0, 14, 14, 14]
+    assert [shape for _, shape, _ in calls[:3]] == [(1, 15), (3, 1), (4, 1)]
+
+
+def test_a_row_that_leaves_is_replaced_by_the_last():
+    assert compacted([0, 2, 3, 4]) == [0, 4, 2, 3]
+    for size in range(7):
+        for kept in range(2**size):
+            rows = [row for row in range(size) if kept >> row & 1]
+            order = compacted(rows)
+            assert sorted(order) == rows
+            assert all(order[row] == row for row in rows if row < len(rows))
 
 
 def test_memory_is_bounded_by_what_answers_may_come_to():

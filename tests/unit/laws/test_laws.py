@@ -1,6 +1,5 @@
 """Each law passes on both families and is shown to fail on a machine with one broken part."""
 
-from copy import copy
 from dataclasses import replace
 
 import pytest
@@ -29,7 +28,7 @@ from orrery.laws.evidence import CannotRunError, deviation, within
 from orrery.models.session import DecodingSession, Read
 from orrery.nn import stack
 from orrery.nn.attention import kernels
-from orrery.nn.cache.key_value_store import KeyValueStore
+from orrery.nn.cache.row_room import RowRoom
 from orrery.nn.cache.rows import RowCache
 from orrery.nn.cache.slots import SlotStore
 from orrery.nn.cache.states import StateStore
@@ -110,7 +109,13 @@ def test_branching_holds_for_every_kind_of_store(family):
 
 @pytest.mark.parametrize("family", WHOLE)
 def test_branching_sees_a_fork_that_shares_keys(monkeypatch, family):
-    monkeypatch.setattr(KeyValueStore, "copy", copy)
+    def shared(self, rows=None):
+        new = RowRoom()
+        for depth, x in self.depths.items():
+            new.put(depth, x)
+        return new
+
+    monkeypatch.setattr(RowRoom, "copy", shared)
     found = unheld(family)
     for kind in WHOLE[family]:
         assert f"{kind}: numbers of a session that change when its fork steps" in found
@@ -119,14 +124,14 @@ def test_branching_sees_a_fork_that_shares_keys(monkeypatch, family):
 
 
 def test_branching_sees_a_fork_that_shares_states(monkeypatch):
-    monkeypatch.setattr(StateStore, "copy", lambda self: self)
+    monkeypatch.setattr(StateStore, "copy", lambda self, rows=None: self)
     found = unheld("lstm")
     assert "recurrent: numbers of a session that change when its fork steps" in found
     assert "recurrent: numbers of a session that change when its fork has its rows reordered" in found
 
 
 def test_branching_sees_a_fork_that_is_no_fork(monkeypatch):
-    monkeypatch.setattr(DecodingSession, "fork", lambda self: self)
+    monkeypatch.setattr(DecodingSession, "fork", lambda self, rows=None: self)
     assert "growing: numbers of a session that change when its fork steps" in unheld()
 
 

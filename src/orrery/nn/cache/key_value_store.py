@@ -1,6 +1,7 @@
 """Keys and values in slots, by depth: what the growing, the static and the sliding store share."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from copy import copy
 
 import torch
@@ -9,10 +10,9 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.nn.cache.contract import Place, State
+from orrery.nn.cache.row_room import Depths, RowRoom, copied
 from orrery.nn.cache.store import Store
 from orrery.nn.masks import EMPTY_SLOT
-
-Depths = dict[int, Tensor]
 
 
 class KeyValueStore(Store, ABC):
@@ -24,8 +24,17 @@ class KeyValueStore(Store, ABC):
     def __init__(self, rows: int, slots: int, device: torch.device | None) -> None:
         self.positions_BS = torch.full((rows, slots + 1), EMPTY_SLOT, dtype=torch.long, device=device)
         self.where_BL = torch.zeros(rows, 0, dtype=torch.long, device=device)
-        self.keys: Depths = {}
-        self.values: Depths = {}
+        self._keys, self._values = RowRoom(), RowRoom()
+
+    @property
+    def keys(self) -> Depths:
+        """The keys of the rows by depth, ``[B, K, S, C]``, the spare slot last."""
+        return self._keys.depths
+
+    @property
+    def values(self) -> Depths:
+        """The values of the rows by depth, ``[B, K, S, E]``, the spare slot last."""
+        return self._values.depths
 
     @abstractmethod
     def _match(self, other: "KeyValueStore") -> None:
@@ -47,41 +56,40 @@ class KeyValueStore(Store, ABC):
         """
         self.load_state(mask, place)
 
-    def select(self, rows_N: Int[Tensor, "N"]) -> None:
+    def select(self, rows: Sequence[int], rows_N: Int[Tensor, "N"]) -> None:
         """Keep the given rows, in that order; one may come several times (beams)."""
         self.positions_BS = self.positions_BS[rows_N]
-        self.keys = {depth: x[rows_N] for depth, x in self.keys.items()}
-        self.values = {depth: x[rows_N] for depth, x in self.values.items()}
+        self._keys.select(rows)
+        self._values.select(rows)
 
     def join(self, other: Store) -> None:
         """Append the rows of another store of the same kind."""
         assert isinstance(other, KeyValueStore)
         self._match(other)
         self.positions_BS = torch.cat([self.positions_BS, other.positions_BS])
-        self.keys = {depth: torch.cat([x, other.keys[depth]]) for depth, x in self.keys.items()}
-        self.values = {depth: torch.cat([x, other.values[depth]]) for depth, x in self.values.items()}
+        self._keys.append(other._keys)
+        self._values.append(other._values)
 
     def forget(self, lengths_B: Int[Tensor, "B"]) -> None:
         """Let the slots beyond these lengths hide themselves; they are written again."""
         slots = torch.arange(self.positions_BS.shape[1], device=lengths_B.device)
         self.positions_BS = self.positions_BS.masked_fill(slots >= lengths_B[:, None], EMPTY_SLOT)
 
-    def copy(self) -> "KeyValueStore":
-        """Return a store that shares no memory with this one: new tokens are written in place."""
+    def copy(self, rows: Sequence[int] | None = None) -> "KeyValueStore":
+        """Return a store of the given rows that shares no memory with this one: new tokens are written in place."""
         new = copy(self)
-        new.positions_BS = self.positions_BS.clone()
-        new.keys = {depth: x.clone() for depth, x in self.keys.items()}
-        new.values = {depth: x.clone() for depth, x in self.values.items()}
+        new.positions_BS = copied(self.positions_BS, rows)
+        new._keys, new._values = self._keys.copy(rows), self._values.copy(rows)
         return new
 
     def bytes(self) -> int:
-        """Return the bytes of keys and values, the spare slots included."""
-        return sum(x.nbytes for depths in (self.keys, self.values) for x in depths.values())
+        """Return the bytes of keys and values, the spare slots and the room for rows included."""
+        return self._keys.nbytes + self._values.nbytes
 
-    def _scatter(self, depths: Depths, depth: int, x_BKLC: Tensor, where_BL: Tensor) -> Tensor:
+    def _scatter(self, room: RowRoom, depth: int, x_BKLC: Tensor, where_BL: Tensor) -> Tensor:
         """Write one depth's new entries into their slots and return the storage."""
         B, K, _, C = x_BKLC.shape
-        if depth not in depths:
-            depths[depth] = x_BKLC.new_zeros(B, K, self.positions_BS.shape[1], C)
+        if depth not in room.depths:
+            room.put(depth, x_BKLC.new_zeros(B, K, self.positions_BS.shape[1], C))
         index_BKLC = where_BL[:, None, :, None].expand_as(x_BKLC)
-        return depths[depth].scatter_(2, index_BKLC, x_BKLC)
+        return room.depths[depth].scatter_(2, index_BKLC, x_BKLC)

@@ -109,11 +109,9 @@ class RowCache(Cache):
         """Keep the given rows, in that order; a row may come several times (beams) or not at all."""
         if list(rows) == list(range(len(self.lengths))):
             return
-        rows_N = torch.tensor(rows, dtype=torch.long).to(self.lengths_B.device, non_blocking=True)
-        self.lengths, self.lengths_B = tuple(self.lengths[row] for row in rows), self.lengths_B[rows_N]
+        rows_N = self._keep(rows)
         for store in self.stores.values():
-            store.select(rows_N)
-        self.cross = {depth: KeysValues(kv.k_BKSC[rows_N], kv.v_BKSE[rows_N]) for depth, kv in self.cross.items()}
+            store.select(rows, rows_N)
 
     def join(self, other: "RowCache") -> None:
         """Append the rows of another cache, which is used up.
@@ -174,14 +172,23 @@ class RowCache(Cache):
             return False
         return True
 
-    def copy(self) -> "RowCache":
-        """Return a cache of the same content, into which other tokens can be written.
+    def copy(self, rows: Sequence[int] | None = None) -> "RowCache":
+        """Return a cache of the same content, or of the given rows of it, into which other tokens can be written.
 
         What was made of the source is shared: nobody ever writes there.
         """
-        new = RowCache(0, self.capacity, {mask: store.copy() for mask, store in self.stores.items()})
+        new = RowCache(0, self.capacity, {mask: store.copy(rows) for mask, store in self.stores.items()})
         new.lengths, new.lengths_B, new.cross = self.lengths, self.lengths_B, dict(self.cross)
+        if rows is not None:
+            new._keep(rows)
         return new
+
+    def _keep(self, rows: Sequence[int]) -> Int[Tensor, "N"]:
+        """Keep of the lengths and of the source those of the given rows; return their numbers on the device."""
+        rows_N = torch.tensor(rows, dtype=torch.long).to(self.lengths_B.device, non_blocking=True)
+        self.lengths, self.lengths_B = tuple(self.lengths[row] for row in rows), self.lengths_B[rows_N]
+        self.cross = {depth: KeysValues(kv.k_BKSC[rows_N], kv.v_BKSE[rows_N]) for depth, kv in self.cross.items()}
+        return rows_N
 
     def bytes(self) -> int:
         """Return the bytes allocated, the spare slots included."""

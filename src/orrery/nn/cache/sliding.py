@@ -7,7 +7,8 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.nn.attention.operands import KeysValues
-from orrery.nn.cache.key_value_store import Depths, KeyValueStore
+from orrery.nn.cache.key_value_store import KeyValueStore
+from orrery.nn.cache.row_room import RowRoom
 from orrery.nn.cache.store import Reservation
 from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 
@@ -54,14 +55,15 @@ class SlidingStore(KeyValueStore):
 
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
         """Return the old slots and the new tokens, then let the new ones take their slots."""
-        return KeysValues(self._slide(self.keys, depth, k_BKLC), self._slide(self.values, depth, v_BKLE))
+        return KeysValues(self._slide(self._keys, depth, k_BKLC), self._slide(self._values, depth, v_BKLE))
 
-    def _slide(self, depths: Depths, depth: int, x_BKLC: Tensor) -> Tensor:
+    def _slide(self, room: RowRoom, depth: int, x_BKLC: Tensor) -> Tensor:
         B, K, _, C = x_BKLC.shape
         slots = self.positions_BS.shape[1] - 1
-        old_BKSC = depths[depth][:, :, :slots] if depth in depths else x_BKLC.new_zeros(B, K, slots, C)
+        old = room.depths.get(depth)
+        old_BKSC = x_BKLC.new_zeros(B, K, slots, C) if old is None else old[:, :, :slots]
         shown_BKSC = torch.cat([old_BKSC, x_BKLC], dim=2)
-        self._scatter(depths, depth, x_BKLC, self.where_BL)
+        self._scatter(room, depth, x_BKLC, self.where_BL)
         return shown_BKSC
 
     def _match(self, other: KeyValueStore) -> None:

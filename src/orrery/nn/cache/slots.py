@@ -7,7 +7,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from orrery.nn.attention.operands import KeysValues
-from orrery.nn.cache.key_value_store import Depths, KeyValueStore
+from orrery.nn.cache.key_value_store import KeyValueStore
+from orrery.nn.cache.row_room import RowRoom
 from orrery.nn.cache.store import Reservation
 from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 
@@ -50,11 +51,12 @@ class SlotStore(KeyValueStore):
 
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
         """Write into the reserved slots and return the shown part."""
-        return KeysValues(self._write(self.keys, depth, k_BKLC), self._write(self.values, depth, v_BKLE))
+        return KeysValues(self._write(self._keys, depth, k_BKLC), self._write(self._values, depth, v_BKLE))
 
-    def _write(self, depths: Depths, depth: int, x_BKLC: Tensor) -> Tensor:
+    def _write(self, room: RowRoom, depth: int, x_BKLC: Tensor) -> Tensor:
+        depths = room.depths
         if self.start is None or depth not in depths:
-            self._scatter(depths, depth, x_BKLC, self.where_BL)
+            self._scatter(room, depth, x_BKLC, self.where_BL)
         else:  # all rows are equally long: a plain copy, several times faster than a scatter
             depths[depth].narrow(2, self.start, x_BKLC.shape[2]).copy_(x_BKLC)
         return depths[depth].narrow(2, 0, self.shown)
@@ -74,6 +76,7 @@ class SlotStore(KeyValueStore):
 
     def _pad(self, slots: int) -> None:
         """Append slots to the storage."""
-        self.positions_BS = pad(self.positions_BS, (0, slots), value=EMPTY_SLOT)
-        self.keys = {depth: pad(x, (0, 0, 0, slots)) for depth, x in self.keys.items()}
-        self.values = {depth: pad(x, (0, 0, 0, slots)) for depth, x in self.values.items()}
+        if slots:
+            self.positions_BS = pad(self.positions_BS, (0, slots), value=EMPTY_SLOT)
+            for room in (self._keys, self._values):
+                room.change(lambda x: pad(x, (0, 0, 0, slots)))

@@ -9,6 +9,7 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.nn.attention.operands import KeysValues
 from orrery.nn.cache.contract import Place, State
+from orrery.nn.cache.row_room import copied
 from orrery.nn.cache.store import Reservation, Store
 from orrery.nn.masks import TokenPositions
 
@@ -60,7 +61,7 @@ class StateStore(Store):
         """Keep the state of one depth."""
         self.states[place] = state
 
-    def select(self, rows_N: Int[Tensor, "N"]) -> None:
+    def select(self, rows: Sequence[int], rows_N: Int[Tensor, "N"]) -> None:
         """Keep the given rows, in that order."""
         self.states = {place: tuple(part[rows_N] for part in state) for place, state in self.states.items()}
 
@@ -70,10 +71,10 @@ class StateStore(Store):
         for place, state in self.states.items():
             self.states[place] = tuple(torch.cat(pair) for pair in zip(state, other.states[place], strict=True))
 
-    def copy(self) -> "StateStore":
-        """Return a store that shares no memory with this one."""
+    def copy(self, rows: Sequence[int] | None = None) -> "StateStore":
+        """Return a store of the given rows that shares no memory with this one."""
         new = StateStore()
-        new.states = {place: tuple(part.clone() for part in state) for place, state in self.states.items()}
+        new.states = {place: tuple(copied(part, rows) for part in state) for place, state in self.states.items()}
         return new
 
     def bytes(self) -> int:

@@ -71,16 +71,16 @@ class Store(ABC):
         """Forget what lies beyond these lengths."""
 
     @abstractmethod
-    def select(self, rows_N: Int[Tensor, "N"]) -> None:
-        """Keep the given rows, in that order; one may come several times."""
+    def select(self, rows: Sequence[int], rows_N: Int[Tensor, "N"]) -> None:
+        """Keep the given rows, in that order; one may come several times; ``rows_N`` are the same on the device."""
 
     @abstractmethod
     def join(self, other: "Store") -> None:
         """Append the rows of another store of the same kind, which is used up."""
 
     @abstractmethod
-    def copy(self) -> "Store":
-        """Return a store of the same content that shares no memory with this one."""
+    def copy(self, rows: Sequence[int] | None = None) -> "Store":
+        """Return a store of the given rows, by default of all, into which can be written without a change of this."""
 
     @abstractmethod
     def bytes(self) -> int:

@@ -1,0 +1,75 @@
+"""Tensors of rows with room behind them: rows join and leave without a copy of those that stay."""
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+import torch
+from torch import Tensor
+
+Depths = dict[int, Tensor]
+
+
+@final
+class RowRoom:
+    """A tensor ``[B, ...]`` a depth, the first rows of a larger one.
+
+    Rows that join are written into the room behind the others, which doubles where it is too small; where rows leave,
+    only those that take another's place are copied. So a row that joins or leaves costs a row, and not the batch.
+
+    Attributes:
+        depths: the rows in use, by depth: contiguous views, which every change replaces.
+    """
+
+    def __init__(self) -> None:
+        self.depths: Depths = {}
+        self._whole: Depths = {}
+
+    def put(self, depth: int, x: Tensor) -> None:
+        """Let these be the rows of a depth, without room."""
+        self.depths[depth] = self._whole[depth] = x
+
+    def change(self, make: Callable[[Tensor], Tensor]) -> None:
+        """Put what is made of the rows of each depth in their place."""
+        for depth, x in self.depths.items():
+            self.put(depth, make(x))
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Keep the given rows, in that order; one may come several times (beams)."""
+        moved = [(place, row) for place, row in enumerate(rows) if place != row]
+        for depth, x in self.depths.items():
+            whole, count = self._whole[depth], len(rows)
+            if len(whole) // 4 <= count <= len(whole) and 2 * len(moved) <= count:
+                if moved:
+                    places, sources = torch.tensor(moved, device=x.device).unbind(1)
+                    whole[places] = x[sources]
+                self.depths[depth] = whole[:count]
+            else:
+                self.put(depth, x[torch.tensor(rows, dtype=torch.long, device=x.device)])
+
+    def append(self, other: "RowRoom") -> None:
+        """Write the rows of another, of the same shape, behind these."""
+        for depth, x in self.depths.items():
+            more, whole = other.depths[depth], self._whole[depth]
+            count = len(x) + len(more)
+            if count > len(whole):
+                whole = x.new_empty(max(count, 2 * len(x)), *x.shape[1:])
+                whole[: len(x)] = x
+            whole[len(x) : count] = more
+            self._whole[depth], self.depths[depth] = whole, whole[:count]
+
+    def copy(self, rows: Sequence[int] | None = None) -> "RowRoom":
+        """Return the given rows, by default all, in memory of their own."""
+        new = RowRoom()
+        for depth, x in self.depths.items():
+            new.put(depth, copied(x, rows))
+        return new
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that are allocated, the room among them."""
+        return sum(whole.nbytes for whole in self._whole.values())
+
+
+def copied(x: Tensor, rows: Sequence[int] | None) -> Tensor:
+    """Return the given rows of a tensor, by default all, in memory of their own."""
+    return x.clone() if rows is None else x[torch.tensor(rows, dtype=torch.long, device=x.device)]
