@@ -1,0 +1,103 @@
+"""``orrery serve``: answer requests over HTTP, as OpenAI's clients make them."""
+
+import importlib.util
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from orrery.cli.numbers import COUNT, COUNT_OR_NONE
+from orrery.errors import DataError, MachineError
+
+if TYPE_CHECKING:
+    from orrery.serving.settings import ServerSettings
+
+
+def serve(
+    model: str,
+    /,
+    *,
+    host: str = "127.0.0.1",
+    port: Annotated[int, COUNT_OR_NONE] = 8000,
+    name: str | None = None,
+    api_key_file: Path | None = None,
+    allowed_host: Annotated[list[str] | None, Parameter(negative=())] = None,
+    cors_origin: str | None = None,
+    most_rows: Annotated[int, COUNT] = 16,
+    most_tokens: Annotated[int | None, COUNT] = None,
+    queue: Annotated[int, COUNT_OR_NONE] = 64,
+    max_body: Annotated[int, COUNT] = 2 << 20,
+    grace: Annotated[int, COUNT_OR_NONE] = 10,
+    deterministic: Annotated[bool, Parameter(negative=())] = False,
+    device: str = "auto",
+    dtype: str = "auto",
+) -> int:
+    """Serve a model over HTTP: completions, chats, tokens, metrics, as OpenAI's clients ask for them.
+
+    Only this machine is answered, unless --host says otherwise, which needs a key. SIGTERM lets answers under way come
+    to their end. The key is read from --api-key-file or ORRERY_API_KEY, never from the command line.
+
+    Args:
+        model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
+        host: The address to listen on.
+        port: The port; 0 takes a free one.
+        name: What clients call the model; by default the name of its folder.
+        api_key_file: A file with the key that clients have to show.
+        allowed_host: A name under which clients address the server; may be given several times.
+        cors_origin: The one web page that browsers may let call the server, such as https://chat.example.
+        most_rows: Answers written at once.
+        most_tokens: Tokens of all rows together; bounds the memory. By default as many as --most-rows contexts.
+        queue: Requests that may wait for a row; more are refused with 429.
+        max_body: Bytes of a request.
+        grace: Seconds that answers under way have after SIGTERM.
+        deterministic: Write one answer after another, so that no last bit depends on who asks beside.
+        device: auto, cpu or cuda.
+        dtype: auto, stored, float32, bfloat16, float16 or float64.
+    """
+    from pydantic import SecretStr
+
+    from orrery.serving.settings import Safety, ServerSettings
+
+    key = _key(api_key_file)
+    settings = ServerSettings(
+        host=host,
+        port=port,
+        api_key=None if key is None else SecretStr(key),
+        allowed_hosts=tuple(allowed_host or ()),
+        cors_origin=cors_origin,
+        most_rows=most_rows,
+        most_tokens=most_tokens,
+        queue=queue,
+        grace=grace,
+        deterministic=deterministic,
+        safety=Safety(max_body=max_body),
+    )
+    settings.check()
+    return _serve(model, settings, name, device, dtype)
+
+
+def _serve(model: str, settings: "ServerSettings", name: str | None, device: str, dtype: str) -> int:
+    """Listen, load, serve."""
+    for package in ("fastapi", "uvicorn"):
+        if importlib.util.find_spec(package) is None:
+            raise MachineError(f"a server needs the package {package}", "pip install 'orrery[serve]'")
+    from orrery.serving.run import listen, run
+
+    with listen(settings) as listener:  # before the model is read: a port that is taken is told at once
+        from orrery.language_model.load import load
+        from orrery.serving.served import Served
+
+        lm = load(model, device, dtype)
+        return run(Served(lm, settings, name), listener, lambda line: print(line, flush=True))
+
+
+def _key(file: Path | None) -> str | None:
+    """Return the key, from the file or the environment."""
+    if file is None:
+        return os.environ.get("ORRERY_API_KEY") or None
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise DataError(f"cannot read {file}: {reason}", "give a file with the key as its one line") from error

@@ -1,0 +1,172 @@
+"""The answers to one request: its rows in the engine, what they tell while they grow, and how they end."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import final
+
+from starlette.types import Receive
+
+from orrery.errors import OrreryError, UsageError
+from orrery.generation.requests import Answering, Request, TokenScore, Written
+from orrery.serving.errors import ApiError, api_error, closing
+from orrery.serving.served import Place, Served
+
+
+class GoneError(Exception):
+    """The client has closed its connection."""
+
+
+@dataclass
+class Piece:
+    """What became known of one answer since it was last looked at.
+
+    Attributes:
+        index: which of the request's answers.
+        answering: the answer.
+        text: what has become certain.
+        tokens: the ids that were written.
+        scores: of the tokens, where they were asked for.
+        ended: whether this is its last piece.
+    """
+
+    index: int
+    answering: Answering
+    text: str = ""
+    tokens: list[int] = field(default_factory=list)
+    scores: list[TokenScore] = field(default_factory=list)
+    ended: bool = False
+
+
+@final
+class Answers:
+    """The answers to one request, at most so many at once as the engine has rows.
+
+    Args:
+        served: what writes them.
+        place: the request's; given back with ``close``.
+        requests: one an answer.
+        stream: whether each token is told of, or the end alone.
+    """
+
+    def __init__(self, served: Served, place: Place, requests: Sequence[Request], *, stream: bool = False) -> None:
+        served.post.open()
+        self._served, self._worker, self._place = served, served.writer(), place
+        self._requests, self._stream = list(requests), stream
+        self._going: dict[int, Answering] = {}
+        self._first: dict[int, float] = {}
+        self._began = time.perf_counter()
+        self._next, self._closed = 0, False
+        self._news: dict[int, Piece] = {}
+        self._event = asyncio.Event()
+        self._gone = False
+
+    async def all(self, receive: Receive) -> list[Answering]:
+        """Return the answers once all have ended.
+
+        Raises:
+            ApiError: one ended before its own end.
+            GoneError: the client has closed its connection.
+        """
+        found: list[Answering | None] = [None] * len(self._requests)
+        async for pieces in self.pieces(receive):
+            for piece in pieces:
+                if piece.ended:
+                    found[piece.index] = piece.answering
+        return [answering for answering in found if answering is not None]
+
+    async def pieces(self, receive: Receive) -> AsyncIterator[list[Piece]]:
+        """Yield what became known, as soon as it is, until all have ended; errors as in ``all``."""
+        watch = asyncio.create_task(self._watch(receive))
+        try:
+            self._fill()
+            left = len(self._requests)
+            while left:
+                await self._event.wait()
+                self._event.clear()
+                if self._gone:
+                    raise GoneError
+                news, self._news = list(self._news.values()), {}
+                ended = [piece.answering for piece in news if piece.ended]
+                for answering in ended:
+                    _check(answering)
+                left -= len(ended)
+                self._fill()
+                if news:
+                    yield news
+        finally:
+            watch.cancel()
+            self.close()
+
+    def close(self) -> None:
+        """Cancel what is under way and give the place back."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._going:
+            self._served.metrics.count("orrery_answers_cancelled_total", len(self._going))
+        for answering in self._going.values():
+            self._worker.cancel(answering)
+        self._place.release()
+
+    def _fill(self) -> None:
+        """Hand over as many requests as may be answered at once."""
+        while self._next < len(self._requests) and len(self._going) < self._served.settings.most_rows:
+            index, self._next = self._next, self._next + 1
+            told = self._told if self._stream else self._timed
+            request = replace(self._requests[index], told=partial(told, index))
+            try:
+                self._going[index] = self._worker.submit(request, partial(self._ended, index))
+            except OrreryError as error:
+                raise api_error(error) from None
+
+    def _timed(self, index: int, written: Written) -> None:
+        """Remember when the first token came; on the engine's thread."""
+        if index not in self._first:
+            self._first[index] = time.perf_counter()
+
+    def _told(self, index: int, written: Written) -> None:
+        self._timed(index, written)
+        self._served.post.send(partial(self._take, index, written))
+
+    def _ended(self, index: int, answering: Answering) -> None:
+        first, now = self._first.get(index), time.perf_counter()
+        counts = (len(answering.request.prompt), answering.reused, len(answering.written))
+        self._served.metrics.answered(*counts, None if first is None else first - self._began, now - self._began)
+        self._served.post.send(partial(self._end, index, answering))
+
+    def _take(self, index: int, written: Written) -> None:
+        piece = self._news.setdefault(index, Piece(index, self._going[index]))
+        piece.text += written.text
+        piece.tokens.append(written.token)
+        if written.score is not None:
+            piece.scores.append(written.score)
+        self._event.set()
+
+    def _end(self, index: int, answering: Answering) -> None:
+        self._going.pop(index, None)
+        self._news.setdefault(index, Piece(index, answering)).ended = True
+        self._event.set()
+
+    async def _watch(self, receive: Receive) -> None:
+        """Wait until the client leaves."""
+        with suppress(ApiError):
+            while (await receive())["type"] != "http.disconnect":
+                pass
+        self._gone = True
+        self._event.set()
+
+
+def _check(answering: Answering) -> None:
+    """Raise what ended an answer before its own end, as the client is told of it."""
+    error = answering.error
+    if error is None:
+        return
+    if isinstance(error, UsageError):
+        raise api_error(error)
+    if isinstance(error, OrreryError) and "cancelled" in error.message:
+        raise closing()
+    raise api_error(error)

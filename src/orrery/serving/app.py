@@ -1,0 +1,52 @@
+"""The application: every module of ``routes`` has a ``router``, and all of them stand behind the same gate."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.openapi.utils import get_openapi
+
+import orrery
+from orrery.serving import errors, routes
+from orrery.serving.limits import Limits
+from orrery.serving.served import Served
+from orrery.serving.settings import ServerSettings
+
+
+def create_app(served: Served, settings: ServerSettings) -> FastAPI:
+    """Return the application that serves a model.
+
+    Raises:
+        UsageError: settings that would let strangers in.
+    """
+    settings.check()
+    # No pages of FastAPI's: they load their scripts from a network.
+    app = FastAPI(title="Orrery", version=orrery.__version__, docs_url=None, redoc_url=None)
+    app.state.served = served
+    errors.install(app)
+    for router in routers():
+        app.include_router(router)
+    app.add_middleware(Limits, settings=settings, metrics=served.metrics)
+    app.openapi = lambda: _schema(app)  # type: ignore[method-assign]
+    return app
+
+
+def routers() -> Iterator[APIRouter]:
+    """Yield the router of each module of ``routes``, in the order of their names."""
+    for module in sorted(found.name for found in pkgutil.iter_modules(routes.__path__)):
+        yield importlib.import_module(f"{routes.__name__}.{module}").router
+
+
+def _schema(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI description, without the answer 422, which is never given."""
+    if app.openapi_schema is None:
+        found = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        for path in found["paths"].values():
+            for operation in path.values():
+                operation["responses"].pop("422", None)
+        for name in ("HTTPValidationError", "ValidationError"):
+            found.get("components", {}).get("schemas", {}).pop(name, None)
+        app.openapi_schema = found
+    return app.openapi_schema

@@ -1,0 +1,141 @@
+"""The body of a request: bounded before it is held, and JSON in the strict sense."""
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive
+
+from orrery.checkpoints import strict_json
+from orrery.serving.errors import ApiError, api_error
+from orrery.serving.settings import Safety
+
+DEPTH = 64
+"""Levels of lists and objects in a body."""
+AT_ONCE = 32 << 10
+"""Bytes of a body that is parsed between two events; a longer one is parsed by another thread."""
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+class BoundedBody:
+    """What an app receives of one request: no more bytes than allowed, and not slower than allowed."""
+
+    def __init__(self, receive: Receive, safety: Safety, declared: int | None) -> None:
+        self._receive, self._safety = receive, safety
+        self._taken, self._whole = 0, False
+        self._deadline: float | None = None
+        if declared is not None and declared > safety.max_body:
+            raise self._too_large()
+
+    async def __call__(self) -> Message:
+        """Return the next message.
+
+        Raises:
+            ApiError: 413 for a body that is too long, 408 for one that does not come.
+        """
+        if self._whole:
+            return await self._receive()
+        loop = asyncio.get_running_loop()
+        self._deadline = self._deadline or loop.time() + self._safety.read_timeout
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            reason = f"the body did not come within {self._safety.read_timeout:g} s"
+            raise ApiError(408, reason, headers={"Connection": "close"}) from None
+        self._taken += len(message.get("body", b""))
+        self._whole = not message.get("more_body", False)
+        if self._taken > self._safety.max_body:
+            raise self._too_large()
+        return message
+
+    def _too_large(self) -> ApiError:
+        return ApiError(413, f"a body may have {self._safety.max_body:,} bytes")
+
+
+def parse(body: bytes) -> Any:
+    """Return what a body says.
+
+    Raises:
+        ApiError: it is not UTF-8, not JSON, or JSON that readers take in different ways: a key twice, NaN, an
+            infinite number, half a character; or it is nested too deeply.
+    """
+    try:
+        value = strict_json.parse(body.decode())
+    except UnicodeDecodeError as error:
+        raise _malformed(f"it is not UTF-8 (byte {error.start})") from None
+    except RecursionError:
+        raise _malformed(f"it is nested more than {DEPTH} levels deep") from None
+    except ValueError as error:
+        reason = str(error)
+        raise _malformed("a number has too many digits" if "integer string conversion" in reason else reason) from None
+    _check_depth(value)
+    if _SURROGATE.search(body) and _half_characters(value):
+        raise _malformed("a text holds half a character (a lone surrogate)")
+    return value
+
+
+def _malformed(reason: str) -> ApiError:
+    return ApiError(400, f"the body cannot be read as JSON: {reason}", code="invalid_json")
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(DEPTH + 1):
+        inner = [child for one in level if isinstance(one, dict | list) for child in _children(one)]
+        level = [child for child in inner if isinstance(child, dict | list)]
+        if not level:
+            return
+    raise _malformed(f"it is nested more than {DEPTH} levels deep")
+
+
+def _children(value: dict[str, Any] | list[Any]) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value
+
+
+def _half_characters(value: Any) -> bool:
+    """Return whether a text, or the name of a field, cannot be written as UTF-8."""
+    if isinstance(value, str):
+        return any("\ud800" <= character <= "\udfff" for character in value)
+    if isinstance(value, dict):
+        return any(map(_half_characters, value)) or any(map(_half_characters, value.values()))
+    return isinstance(value, list) and any(map(_half_characters, value))
+
+
+class _StrictRequest(Request):
+    """A request whose body is JSON in the strict sense, or refused."""
+
+    async def body(self) -> bytes:
+        if self.method == "POST":
+            kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind != "application/json":
+                raise ApiError(415, "send the body as Content-Type: application/json")
+        return await super().body()
+
+    async def json(self) -> Any:
+        body = await self.body()
+        return parse(body) if len(body) <= AT_ONCE else await asyncio.to_thread(parse, body)
+
+
+class StrictRoute(APIRoute):
+    """A route whose every failure is an error object, and the connection stays."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        handler = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await handler(_StrictRequest(request.scope, request.receive))
+            except (HTTPException, RequestValidationError):
+                raise  # told by the app's own handlers
+            except Exception as error:
+                return api_error(error).response()
+
+        return answer

@@ -1,0 +1,145 @@
+"""Every failure as the one object that OpenAI's clients read: ``{"error": {message, type, param, code}}``."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from orrery.errors import DataError, ModelFileError, OrreryError, UsageError
+from orrery.serving.worker import BusyError, ClosedError
+
+LOG = logging.getLogger("orrery.serving")
+LONGEST = 500
+"""Characters of a message: what a client sent is not sent back whole."""
+
+_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_CODES = {
+    400: "invalid_request", 401: "invalid_api_key", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
+    408: "request_timeout", 413: "request_too_large", 415: "unsupported_media_type", 429: "server_busy",
+    500: "internal_error", 503: "unavailable",
+}  # fmt: skip
+_PLAIN = {
+    404: "there is no such URL; GET /openapi.json lists them",
+    405: "this URL does not take that method",
+}
+
+
+class ApiError(HTTPException):
+    """A request that is answered with an error.
+
+    Args:
+        status: of the response, 400 to 599.
+        message: what is wrong and what to do.
+        param: the field of the request that is wrong, such as ``messages[0].content``.
+        code: what programs look at; by default one for the status.
+        headers: of the response.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, message, dict(headers or {}))
+        self.param, self.code = param, code or _CODES.get(status, "error")
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The object that is sent."""
+        kind = _TYPES.get(self.status_code) or ("server_error" if self.status_code >= 500 else "invalid_request_error")
+        text = self.detail if len(self.detail) <= LONGEST else f"{self.detail[:LONGEST]} ..."
+        return {"error": {"message": text, "type": kind, "param": self.param, "code": self.code}}
+
+    def response(self) -> Response:
+        """Return what is sent; ASCII alone, whatever characters the message holds."""
+        return AsciiJson(self.body, self.status_code, self.headers)
+
+
+class AsciiJson(JSONResponse):
+    """JSON in which every character beyond ASCII is escaped."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the bytes."""
+        import json
+
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+def api_error(error: BaseException, param: str | None = None) -> ApiError:
+    """Return what a failure is to the client; one that is nobody's fault but ours is logged and not told."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, BusyError):
+        return busy(1, error.message)
+    if isinstance(error, ClosedError):
+        return closing()
+    if isinstance(error, UsageError | DataError | ModelFileError):
+        return ApiError(400, f"{error.message}: {error.hint}", param=param)
+    if isinstance(error, OrreryError):
+        return ApiError(500, f"{error.message}: {error.hint}")
+    LOG.error("a request failed", exc_info=error)
+    return ApiError(500, "the server failed on this request; its log says why")
+
+
+def busy(seconds: int, message: str = "too many requests wait") -> ApiError:
+    """Return the refusal of a request for which there is no place in the queue."""
+    return ApiError(429, f"{message}; ask again in {seconds} s", headers={"Retry-After": str(seconds)})
+
+
+def closing() -> ApiError:
+    """Return the refusal of a server that stops, or whose engine has failed."""
+    return ApiError(
+        503, "the server takes no more requests; ask again once it runs again", headers={"Retry-After": "5"}
+    )
+
+
+def validation_error(faults: Sequence[Mapping[str, Any]], body: Any) -> ApiError:
+    """Return the first fault that pydantic found, with the name of the field as a client would write it."""
+    fault = faults[0]
+    place = [part for part in fault["loc"] if part != "body"]
+    if not place and fault["type"] == "missing":
+        return ApiError(400, "the request has no body; send a JSON object", code="invalid_json")
+    param = _param(place, body, missing=fault["type"] == "missing")
+    reason = str(fault["msg"]).removeprefix("Value error, ")
+    return ApiError(400, f"{param or 'the body'}: {reason}", param=param or None, code="invalid_value")
+
+
+def _param(place: Sequence[str | int], value: Any, missing: bool) -> str:
+    """Return the part of a place that the request has: pydantic names the alternatives of a union besides."""
+    name = ""
+    for part in place:
+        if isinstance(value, Mapping) and (part in value or (missing and part == place[-1])):
+            name += f".{part}" if name else str(part)
+            value = value.get(part)
+        elif isinstance(value, Sequence) and not isinstance(value, str) and isinstance(part, int) and part < len(value):
+            name += f"[{part}]"
+            value = value[part]
+    return name[:200]
+
+
+def install(app: FastAPI) -> None:
+    """Make every failure of an app such an object."""
+
+    async def of_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if isinstance(error, ApiError):
+            return error.response()
+        message = _PLAIN.get(error.status_code, str(error.detail))
+        return ApiError(error.status_code, message, headers=error.headers).response()
+
+    async def of_validation(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return validation_error(error.errors(), error.body).response()
+
+    app.add_exception_handler(HTTPException, of_http)
+    app.add_exception_handler(RequestValidationError, of_validation)

@@ -1,0 +1,159 @@
+"""What every request passes before a route sees it: whom it addresses, whence it comes, its key, its size."""
+
+import hmac
+import secrets
+import time
+from collections.abc import Sequence
+from typing import final
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from orrery.serving.body import BoundedBody
+from orrery.serving.errors import ApiError, api_error
+from orrery.serving.metrics import Metrics
+from orrery.serving.settings import ServerSettings, is_loopback
+
+OPEN = frozenset(["/health"])
+"""What needs no key: whoever watches over the server asks it."""
+_PAGE_HEADERS = "authorization, content-type"
+
+
+@final
+class Limits:
+    """The gate before the routes.
+
+    Args:
+        app: the routes.
+        settings: what is let through.
+        metrics: where requests are counted, by route and status.
+    """
+
+    def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: Metrics) -> None:
+        self._app, self._settings, self._metrics = app, settings, metrics
+        key = settings.api_key
+        self._key = None if key is None else f"Bearer {key.get_secret_value()}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await (self._app(scope, receive, send) if scope["type"] == "lifespan" else _refuse_socket(receive, send))
+            return
+        headers, out = Headers(scope=scope), _Sending(scope, send, self._settings.cors_origin)
+        began = time.perf_counter()
+        scope.setdefault("state", {})["request_id"] = out.request_id
+        try:
+            answer = self._answer_at_once(scope, headers)
+            if answer is None:
+                body = BoundedBody(receive, self._settings.safety, _length(headers))
+                await self._app(scope, body, out)
+            else:
+                await answer(scope, receive, out)
+        except ApiError as error:
+            await error.response()(scope, receive, out)
+        except Exception as error:
+            if out.status is not None:
+                raise
+            await api_error(error).response()(scope, receive, out)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            self._metrics.count("orrery_requests_total", route=route, status=str(out.status or 499))
+            self._metrics.observe("orrery_request_seconds", time.perf_counter() - began)
+
+    def _answer_at_once(self, scope: Scope, headers: Headers) -> Response | None:
+        """Return the answer to a browser's question; nothing for a request that may pass.
+
+        Raises:
+            ApiError: it may not.
+        """
+        _check_framing(headers)
+        self._check_host(headers)
+        origin = headers.get("origin")
+        if origin is not None:
+            self._check_origin(origin, headers)
+            if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+                allowed = {"Access-Control-Allow-Methods": "GET, POST", "Access-Control-Allow-Headers": _PAGE_HEADERS}
+                return Response(status_code=204, headers={**allowed, "Access-Control-Max-Age": "600"})
+        if scope["path"] not in OPEN:
+            self._check_key(headers.getlist("authorization"))
+        return None
+
+    def _check_host(self, headers: Headers) -> None:
+        """Refuse a name that is not the server's: a page that rebinds its own name to this address has such a one."""
+        given = headers.getlist("host")
+        if len(given) > 1 or (given and not _host(given[0])):
+            raise ApiError(400, "the Host header is malformed", code="invalid_host")
+        host, own = _host(given[0]) if given else "", self._settings
+        if not given or is_loopback(host) or host in (own.host.lower(), *map(str.lower, own.allowed_hosts)):
+            return
+        if is_loopback(own.host) or own.allowed_hosts:
+            raise ApiError(
+                403, f"this server is not called {host[:100]!r}; --allowed-host lets it be", code="invalid_host"
+            )
+
+    def _check_origin(self, origin: str, headers: Headers) -> None:
+        own = headers.get("host", "").lower()
+        if origin.lower() not in (f"http://{own}", f"https://{own}", self._settings.cors_origin):
+            raise ApiError(403, "pages of other origins may not call this server", code="invalid_origin")
+
+    def _check_key(self, given: Sequence[str]) -> None:
+        if self._key is None:
+            return
+        sent = given[0].encode("latin-1", "replace") if len(given) == 1 else b""
+        if not hmac.compare_digest(_normal(sent), self._key):
+            message = "the API key is missing or wrong: send Authorization: Bearer KEY"
+            raise ApiError(401, message, headers={"WWW-Authenticate": "Bearer"})
+
+
+class _Sending:
+    """What a response passes: it gets its headers, and its status is remembered."""
+
+    def __init__(self, scope: Scope, send: Send, cors_origin: str | None) -> None:
+        self.status: int | None = None
+        self.request_id = f"req-{secrets.token_hex(12)}"
+        self._send, self._scope, self._cors_origin = send, scope, cors_origin
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            more = {"x-request-id": self.request_id, "x-content-type-options": "nosniff", "cache-control": "no-store"}
+            if self._cors_origin is not None:
+                more |= {"vary": "Origin"}
+                if Headers(scope=self._scope).get("origin") == self._cors_origin:
+                    more |= {"access-control-allow-origin": self._cors_origin}
+            message["headers"] = [*message.get("headers", []), *((k.encode(), v.encode()) for k, v in more.items())]
+        await self._send(message)
+
+
+def _check_framing(headers: Headers) -> None:
+    """Refuse a body whose end can be read in two ways."""
+    lengths = headers.getlist("content-length")
+    if ("transfer-encoding" in headers and lengths) or len(set(lengths)) > 1:
+        reason = "a body has either a Content-Length or a Transfer-Encoding"
+        raise ApiError(400, reason, code="invalid_framing", headers={"Connection": "close"})
+
+
+def _length(headers: Headers) -> int | None:
+    given = headers.get("content-length")
+    return int(given) if given is not None and given.isascii() and given.isdigit() else None
+
+
+def _host(given: str) -> str:
+    """Return the name of a Host header without its port, in lower case; nothing for one that is none."""
+    name, bracket, port = given.rpartition("]") if given.startswith("[") else ("", "", given)
+    if bracket:
+        return f"{name[1:]}".lower() if not port or port.startswith(":") else ""
+    host, _, number = port.partition(":")
+    return host.lower() if host and (not number or number.isdigit()) and ":" not in number else ""
+
+
+def _normal(authorization: bytes) -> bytes:
+    """Return the header with its scheme spelt in one way."""
+    scheme, blank, key = authorization.partition(b" ")
+    return b"Bearer " + key.strip() if blank and scheme.lower() == b"bearer" else authorization
+
+
+async def _refuse_socket(receive: Receive, send: Send) -> None:
+    await receive()
+    await send({"type": "websocket.close", "code": 1008})

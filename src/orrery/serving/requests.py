@@ -1,0 +1,164 @@
+"""From what a client asks to what the engine takes: ids, limits, samplers, costs."""
+
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from orrery.errors import OrreryError
+from orrery.generation.requests import Request
+from orrery.generation.row import Limits
+from orrery.generation.samplers import Sampler
+from orrery.language_model.generate import sampler_of
+from orrery.language_model.guides import Demands
+from orrery.language_model.stored import reads_apart, vocabulary, wishes
+from orrery.language_model.texts import LONGEST_TOKEN, encode, limits_of, prompt
+from orrery.serving.errors import ApiError, api_error
+from orrery.serving.schema.fields import Drawing
+from orrery.serving.served import Served
+
+FINISH = {"end": "stop", "stop": "stop", "length": "length", "context": "length"}
+"""OpenAI's names of the reasons for which an answer ends."""
+SEEDS = 2**63
+COUNTED = 64
+"""Contexts that a text may fill and still be cut into tokens, so that its refusal says how many there are."""
+EVERYTHING = 1 << 40
+
+
+def encoded(served: Served, text: str, param: str) -> list[int]:
+    """Return the ids of a prompt; one that cannot fit is refused before all of it is cut.
+
+    Raises:
+        ApiError: it is longer than the context, or has no token.
+    """
+    check_size(served, len(text.encode()), param)
+    try:
+        if not reads_apart(served.stored):
+            return prompt(served.stored, text, "left", EVERYTHING)
+        return served.lm.tokenizer.around(encode(served.stored, text, "left", EVERYTHING)).ids
+    except OrreryError as error:
+        raise api_error(error, param) from None
+
+
+def check_size(served: Served, size: int, param: str) -> None:
+    """Refuse a text of so many bytes that, however it is cut, it cannot fit the context.
+
+    Raises:
+        ApiError: it is longer than the context.
+    """
+    least = -(-size // min(served.tokens.longest, LONGEST_TOKEN // COUNTED))
+    if least > COUNTED * served.lm.context:
+        raise too_long(served, least, 0, param, at_least=True)
+
+
+def given(served: Served, ids: Sequence[int], param: str) -> list[int]:
+    """Return ids that a client sent.
+
+    Raises:
+        ApiError: one is none of the model's.
+    """
+    size = vocabulary(served.stored)
+    wrong = next((id for id in ids if id >= size), None)
+    if wrong is not None:
+        raise ApiError(400, f"{param}: the model has no token {wrong}; its ids are 0 to {size - 1:,}", param=param)
+    return list(ids)
+
+
+def longest_answer(served: Served, prompt: int, asked: int | None, usual: int | None, param: str) -> int:
+    """Return the most tokens of an answer; ``usual`` where nothing is asked, and the rest of the context without.
+
+    Raises:
+        ApiError: prompt and answer do not fit the context together.
+    """
+    read = 0 if reads_apart(served.stored) else prompt
+    rest = served.lm.context - read
+    if prompt > served.lm.context or (asked if asked is not None else 1) > rest:
+        raise too_long(served, prompt, asked or 0, param)
+    if asked is not None:
+        return asked
+    return rest if usual is None else min(usual, rest)
+
+
+def too_long(served: Served, prompt: int, answer: int, param: str, at_least: bool = False) -> ApiError:
+    """Return the refusal of a prompt that does not fit, with both numbers."""
+    about = "at least " if at_least else ""
+    message = (
+        f"This model's maximum context length is {served.lm.context} tokens. However, you requested "
+        f"{about}{prompt + answer} tokens ({about}{prompt} in the prompt, {answer} in the completion). "
+        "Please reduce the length of the prompt or the completion."
+    )
+    return ApiError(400, message, param=param, code="context_length_exceeded")
+
+
+def check_cost(served: Served, lengths: Iterable[int], choices: int, answer: int) -> None:
+    """Refuse a request that asks for more answers, or more tokens in all of them, than one may.
+
+    Raises:
+        ApiError: it does.
+    """
+    safety, rows = served.settings.safety, list(lengths)
+    if len(rows) * choices > safety.choices:
+        message = f"{len(rows)} prompts with {choices} answers each: one request may have {safety.choices} answers"
+        raise ApiError(400, message, param="n" if choices > 1 else "prompt", code="too_many_choices")
+    tokens = choices * sum(length + answer for length in rows)
+    most = min(safety.tokens, (served.engine.most_tokens if served.engine is not None else safety.tokens) * choices)
+    if tokens > safety.tokens:
+        message = f"{tokens:,} tokens of prompts and answers: one request may have {most:,}"
+        raise ApiError(400, message, param="max_tokens", code="too_many_tokens")
+
+
+def sampler_for(served: Served, asked: Drawing) -> Sampler:
+    """Return how tokens are drawn: as asked, else as generation_config.json says, else at temperature 1.
+
+    Raises:
+        ApiError: a setting that the model does not know.
+    """
+    files = wishes(served.stored).sampling
+    usual: dict[str, Any] = files if files["temperature"] else {"temperature": 1.0}
+    if asked.temperature is not None:
+        usual = {}
+    names = (
+        "temperature",
+        "top_p",
+        "min_p",
+        "typical_p",
+        "repetition_penalty",
+        "presence_penalty",
+        "frequency_penalty",
+    )
+    own = {name: getattr(asked, name) for name in names if getattr(asked, name) is not None}
+    if asked.top_k is not None:
+        own["top_k"] = asked.top_k if asked.top_k > 0 else None
+    bias = _biases(served, asked.logit_bias or {})
+    try:
+        return sampler_of(served.stored, {**usual, **own, "logit_bias": bias or None})
+    except OrreryError as error:
+        raise api_error(error, "temperature") from None
+
+
+def _biases(served: Served, given: dict[str, float]) -> dict[int, float]:
+    size = min(served.lm.tokenizer.size, served.stored.model.spec.target_vocabulary or vocabulary(served.stored))
+    for name in given:
+        if not (name.isascii() and name.isdigit() and len(name) < 10 and int(name) < size):
+            message = f"logit_bias has no token {name[:40]!r}; ids are 0 to {size - 1:,}"
+            raise ApiError(400, message, param="logit_bias")
+    return {int(name): value for name, value in given.items()}
+
+
+def limits_for(served: Served, asked: Drawing, longest: int, end: frozenset[int], demands: Demands) -> Limits:
+    """Return when an answer ends and what it must be.
+
+    Raises:
+        ApiError: a form that cannot be held.
+    """
+    try:
+        return limits_of(served.stored, longest, asked.stops, end, demands)
+    except OrreryError as error:
+        param = "bad_words" if demands.form is None else "response_format"
+        raise api_error(error, param) from None
+
+
+def numbered(request: Request, seed: int | None, count: int) -> list[Request]:
+    """Return a request so many times, each with a seed of its own; without one, seeds that nobody knows."""
+    first = secrets.randbits(62) if seed is None else seed
+    return [replace(request, seed=(first + index) % SEEDS) for index in range(count)]

@@ -1,0 +1,202 @@
+"""``POST /v1/completions``: prompts and their continuations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from orrery.generation.requests import Answering, Request, TokenScore
+from orrery.language_model.guides import Demands
+from orrery.serving import requests
+from orrery.serving.answers import Answers, GoneError, Piece
+from orrery.serving.body import StrictRoute
+from orrery.serving.errors import ApiError, AsciiJson
+from orrery.serving.events import EventStream
+from orrery.serving.logprobs import Told, bounded
+from orrery.serving.schema.completions import Completion, CompletionRequest, usage
+from orrery.serving.schema.errors import FAILURES
+from orrery.serving.served import Served, Serving
+from orrery.serving.unique import head
+
+router = APIRouter(route_class=StrictRoute, tags=["completions"])
+
+USUAL = 16
+"""Tokens of an answer where nothing is said, as OpenAI has it."""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """Prompts with their texts, and the requests of all answers, those of one prompt side by side."""
+
+    asked: CompletionRequest
+    texts: list[str]
+    requests: list[Request]
+
+    @property
+    def prompts(self) -> int:
+        return len(self.texts)
+
+    def text(self, index: int) -> str:
+        """Return the prompt of an answer."""
+        return self.texts[index // self.asked.drawn]
+
+
+@router.post("/v1/completions", response_model=Completion, responses=FAILURES)
+async def completions(asked: CompletionRequest, served: Serving, http: HttpRequest) -> Response:
+    """Continue one prompt or several; with ``stream`` as server-sent events."""
+    served.check_model(asked.model)
+    served.writer()
+    place = served.enter()
+    try:
+        prepared = await served.do(_prepare, served, asked)
+        answers = Answers(served, place, prepared.requests, stream=bool(asked.stream))
+    except BaseException:
+        place.release()
+        raise
+    shared = head("cmpl", "text_completion", served)
+    if asked.stream:
+        stream = _Stream(served, prepared, shared)
+        return EventStream(answers, stream.tell, stream.opening(), stream.closing)
+    try:
+        found = await answers.all(http.receive)
+    except GoneError:
+        return Response(status_code=499)
+    return AsciiJson(_whole(served, prepared, found, shared))
+
+
+def _prepare(served: Served, asked: CompletionRequest) -> _Prepared:
+    """Return the requests for the engine, checked."""
+    if asked.echo and asked.logprobs is not None and served.lm.model.reads_at_once:
+        raise ApiError(400, "this model predicts none of its prompt: echo has no logprobs", param="echo")
+    texts, rows = _rows(served, asked)
+    longest = [requests.longest_answer(served, len(row), asked.max_tokens, USUAL, "prompt") for row in rows]
+    requests.check_cost(served, map(len, rows), asked.drawn, max(longest))
+    sampler = requests.sampler_for(served, asked)
+    scores = asked.logprobs if asked.drawn == asked.choices else (asked.logprobs or 0)
+    found: list[Request] = []
+    limits = {most: _limits(served, asked, most) for most in set(longest)}
+    for row, most in zip(rows, longest, strict=True):
+        one = Request(
+            row, limits[most], sampler, scores=scores, prompt_scores=bool(asked.echo and asked.logprobs is not None)
+        )
+        found += requests.numbered(one, asked.seed, asked.drawn)
+    return _Prepared(asked, texts, found)
+
+
+def _limits(served: Served, asked: CompletionRequest, most: int) -> Any:
+    return requests.limits_for(served, asked, most, frozenset(), Demands.of(asked.bad_words or ()))
+
+
+def _rows(served: Served, asked: CompletionRequest) -> tuple[list[str], list[list[int]]]:
+    """Return the prompts as texts and as ids."""
+    prompt = asked.prompt
+    several = [prompt] if isinstance(prompt, str) or isinstance(prompt[0], int) else list(prompt)
+    requests.check_cost(served, [1] * len(several), asked.drawn, 0)
+    texts: list[str] = []
+    rows: list[list[int]] = []
+    for place, one in enumerate(several):
+        name = "prompt" if len(several) == 1 else f"prompt[{place}]"
+        row = (
+            requests.encoded(served, one, name) if isinstance(one, str) else requests.given(served, list(one), name)  # type: ignore[arg-type]
+        )
+        rows.append(row)
+        texts.append(one if isinstance(one, str) else _spelt(served, row) if asked.echo or asked.logprobs else "")
+    return texts, rows
+
+
+def _spelt(served: Served, row: Sequence[int]) -> str:
+    known = served.lm.tokenizer.size
+    return served.lm.tokenizer.decode([id for id in row if id < known])
+
+
+def _whole(served: Served, prepared: _Prepared, found: Sequence[Answering], shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer of a request that is not streamed."""
+    asked, drawn = prepared.asked, prepared.asked.drawn
+    choices = []
+    for prompt in range(prepared.prompts):
+        own = range(prompt * drawn, (prompt + 1) * drawn)
+        best = sorted(own, key=lambda i: -_mean(found[i].scores)) if drawn > asked.choices else list(own)
+        choices += [_choice(served, prepared, found[i], i) for i in best[: asked.choices]]
+    read = sum(len(found[prompt * drawn].request.prompt) for prompt in range(prepared.prompts))
+    cached = sum(found[prompt * drawn].reused for prompt in range(prepared.prompts))
+    written = sum(len(own.written) for own in found)
+    numbered = [{**choice, "index": index} for index, choice in enumerate(choices)]
+    return {**shared, "choices": numbered, "usage": usage(read, written, cached)}
+
+
+def _choice(served: Served, prepared: _Prepared, own: Answering, index: int) -> dict[str, Any]:
+    asked, prompt, answer = prepared.asked, prepared.text(index), own.result()
+    told = None
+    if asked.logprobs is not None:
+        told = Told(served.tokens, asked.logprobs, 0 if asked.echo else len(prompt))
+        told.add_prompt(served.lm.tokenizer, own.prompt_scores)
+        told.add(served.lm.tokenizer, own.scores)
+    return {
+        "index": index,
+        "text": f"{prompt if asked.echo else ''}{answer.text}",
+        "logprobs": None if told is None else told.take(),
+        "finish_reason": requests.FINISH[answer.finish_reason],
+    }
+
+
+def _mean(scores: Sequence[TokenScore]) -> float:
+    return sum(map(bounded, scores)) / max(1, len(scores))
+
+
+class _Stream:
+    """The events of a stream."""
+
+    def __init__(self, served: Served, prepared: _Prepared, shared: dict[str, Any]) -> None:
+        self._served, self._prepared = served, prepared
+        asked = prepared.asked
+        options = asked.stream_options
+        self._tells_usage = options is not None and options.include_usage
+        self._shared = {**shared, "usage": None} if self._tells_usage else shared
+        self._told: dict[int, Told] = {}
+        self._ended: dict[int, Answering] = {}
+        self._opened: set[int] = set()
+
+    def opening(self) -> list[dict[str, Any]]:
+        """Return nothing: a completion has no first word."""
+        return []
+
+    def tell(self, piece: Piece) -> list[dict[str, Any]]:
+        """Return the event of what became known of one answer."""
+        asked, index = self._prepared.asked, piece.index
+        text, reason = piece.text, None
+        if piece.ended:
+            self._ended[index] = piece.answering
+            reason = requests.FINISH[piece.answering.result().finish_reason]
+        if index not in self._opened and asked.echo:
+            text = self._prepared.text(index) + text
+        logprobs = None if asked.logprobs is None else self._logprobs(piece)
+        self._opened.add(index)
+        if not text and logprobs is None and reason is None:
+            return []
+        choice = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason}
+        return [{**self._shared, "choices": [choice]}]
+
+    def closing(self) -> list[dict[str, Any]]:
+        """Return the event of what was read and written, where it is asked for."""
+        if not self._tells_usage:
+            return []
+        drawn, found = self._prepared.asked.drawn, self._ended
+        firsts = [found[prompt * drawn] for prompt in range(self._prepared.prompts)]
+        read, cached = sum(len(own.request.prompt) for own in firsts), sum(own.reused for own in firsts)
+        written = sum(len(own.written) for own in found.values())
+        return [{**self._shared, "choices": [], "usage": usage(read, written, cached)}]
+
+    def _logprobs(self, piece: Piece) -> dict[str, list[Any]] | None:
+        asked, tokenizer = self._prepared.asked, self._served.lm.tokenizer
+        own = self._told.get(piece.index)
+        if own is None:
+            offset = 0 if asked.echo else len(self._prepared.text(piece.index))
+            own = self._told[piece.index] = Told(self._served.tokens, asked.logprobs or 0, offset)
+            if asked.echo:
+                own.add_prompt(tokenizer, piece.answering.prompt_scores)
+        own.add(tokenizer, piece.scores)
+        found = own.take()
+        return found if found["tokens"] else None

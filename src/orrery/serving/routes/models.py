@@ -1,0 +1,65 @@
+"""``GET /v1/models``: what is served."""
+
+from typing import Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from orrery.serving.body import StrictRoute
+from orrery.serving.errors import AsciiJson
+from orrery.serving.schema.errors import FAILURES
+from orrery.serving.served import Served, Serving
+
+router = APIRouter(route_class=StrictRoute, tags=["models"])
+
+
+class ModelCard(BaseModel):
+    """One model.
+
+    Attributes:
+        id: what clients call it.
+        object: its kind.
+        created: when serving began.
+        owned_by: the program.
+        max_model_len: the most tokens of a row, prompt and answer together.
+        family: its architecture's name.
+    """
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+    max_model_len: int
+    family: str | None
+
+
+class ModelList(BaseModel):
+    """All of them, which is one."""
+
+    object: Literal["list"]
+    data: list[ModelCard]
+
+
+@router.get("/v1/models", response_model=ModelList, responses=FAILURES)
+async def models(served: Serving) -> Response:
+    """List what is served."""
+    return AsciiJson({"object": "list", "data": [_card(served)]})
+
+
+@router.get("/v1/models/{name:path}", response_model=ModelCard, responses=FAILURES)
+async def model(name: str, served: Serving) -> Response:
+    """Tell of one model."""
+    served.check_model(name)
+    return AsciiJson(_card(served))
+
+
+def _card(served: Served) -> dict[str, Any]:
+    return {
+        "id": served.name,
+        "object": "model",
+        "created": served.created,
+        "owned_by": "orrery",
+        "max_model_len": served.lm.context,
+        "family": served.lm.family,
+    }

@@ -1,0 +1,80 @@
+"""``POST /tokenize`` and ``/detokenize``: texts to ids and back, as the model reads them."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from orrery.serving.body import StrictRoute
+from orrery.serving.errors import ApiError, AsciiJson
+from orrery.serving.schema.errors import FAILURES
+from orrery.serving.schema.fields import Body, Flag, Text, TokenId
+from orrery.serving.served import Served, Serving
+
+router = APIRouter(route_class=StrictRoute, tags=["tokens"])
+
+MOST = 1 << 20
+"""Characters of a text that is cut into tokens at once."""
+
+
+class TokenizeRequest(Body):
+    """A text; what looks like a control token in it is ordinary text."""
+
+    model: Text | None = None
+    prompt: Annotated[str, Field(strict=True, max_length=MOST)]
+    return_token_strs: Flag = False
+
+
+class Tokens(BaseModel):
+    """The ids of a text."""
+
+    tokens: list[int]
+    count: int
+    max_model_len: int
+    token_strs: list[str] | None = None
+
+
+class DetokenizeRequest(Body):
+    """Token ids."""
+
+    model: Text | None = None
+    tokens: Annotated[list[TokenId], Field(max_length=MOST)]
+
+
+class Detokenized(BaseModel):
+    """The text of ids, control tokens spelt out."""
+
+    prompt: str
+
+
+@router.post("/tokenize", response_model=Tokens, response_model_exclude_none=True, responses=FAILURES)
+async def tokenize(asked: TokenizeRequest, served: Serving) -> Response:
+    """Return the ids of a text."""
+    served.check_model(asked.model)
+    with served.enter():
+        return AsciiJson(await served.do(_tokens, served, asked))
+
+
+def _tokens(served: Served, asked: TokenizeRequest) -> dict[str, Any]:
+    ids = served.lm.tokenizer.encode(asked.prompt)
+    found: dict[str, Any] = {"tokens": ids, "count": len(ids), "max_model_len": served.lm.context}
+    return found | ({"token_strs": [served.tokens.text(id) for id in ids]} if asked.return_token_strs else {})
+
+
+@router.post("/detokenize", response_model=Detokenized, responses=FAILURES)
+async def detokenize(asked: DetokenizeRequest, served: Serving) -> Response:
+    """Return the text of ids."""
+    served.check_model(asked.model)
+    with served.enter():
+        return AsciiJson({"prompt": await served.do(_text, served, asked.tokens)})
+
+
+def _text(served: Served, ids: list[int]) -> str:
+    size = served.lm.tokenizer.size
+    wrong = next((id for id in ids if id >= size), None)
+    if wrong is not None:
+        raise ApiError(
+            400, f"tokens: the tokenizer has no token {wrong}; its ids are 0 to {size - 1:,}", param="tokens"
+        )
+    return served.lm.tokenizer.decode(ids, special=True)

@@ -1,0 +1,119 @@
+"""``POST /v1/completions``: what is asked, and what is answered."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
+
+from orrery.serving.errors import ApiError
+from orrery.serving.schema.fields import MOST_LOGPROBS, MOST_TOKENS, Drawing, Flag, Text, TokenId
+
+Row = Annotated[list[TokenId], Field(min_length=1)]
+
+
+def _kind(prompt: Any) -> str | None:
+    """Return which of the four kinds a prompt is; its first element decides."""
+    if isinstance(prompt, str):
+        return "text"
+    if not isinstance(prompt, list):
+        return None
+    first = prompt[0] if prompt else ""
+    return "texts" if isinstance(first, str) else "rows" if isinstance(first, list) else "ids"
+
+
+Prompt = Annotated[
+    Annotated[Text, Tag("text")]
+    | Annotated[list[Text], Field(min_length=1), Tag("texts")]
+    | Annotated[Row, Tag("ids")]
+    | Annotated[list[Row], Field(min_length=1), Tag("rows")],
+    Discriminator(_kind, "prompt", "it is a text, a list of texts, a list of ids, or a list of such lists"),
+]
+
+
+class CompletionRequest(Drawing):
+    """A prompt, or several, to continue."""
+
+    UNSUPPORTED: ClassVar = {
+        "suffix": "a decoder writes at the end alone",
+        "use_beam_search": "orrery generate --num-beams searches",
+        "length_penalty": "orrery generate --num-beams searches",
+        "prompt_embeds": "send a text or token ids",
+    }
+    NEUTRAL: ClassVar = {"suffix": ("",), "use_beam_search": (False,), "length_penalty": (1, 1.0)}
+
+    prompt: Prompt = Field(description="A text, a list of texts, a list of token ids, or a list of such lists.")
+    max_tokens: Annotated[int, Field(strict=True, ge=0, le=MOST_TOKENS)] | None = Field(
+        None, description="16 where it is left out; 0 with echo reads the prompt alone."
+    )
+    echo: Flag | None = None
+    logprobs: Annotated[int, Field(strict=True, ge=0, le=MOST_LOGPROBS)] | None = None
+    best_of: Annotated[int, Field(strict=True, ge=1, le=128)] | None = None
+
+    @property
+    def drawn(self) -> int:
+        """How many answers a prompt is given, of which the best ``n`` are told."""
+        return max(self.best_of or 1, self.choices)
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "CompletionRequest":
+        if self.best_of is not None and self.best_of < self.choices:
+            raise ApiError(400, f"best_of = {self.best_of} is less than n = {self.choices}", param="best_of")
+        if self.stream and self.drawn > self.choices:
+            raise ApiError(400, "best_of cannot be streamed: which is the best shows at the end", param="best_of")
+        if self.max_tokens == 0 and not self.echo:
+            raise ApiError(400, "max_tokens = 0 is for echo: true alone", param="max_tokens")
+        return self
+
+
+class Logprobs(BaseModel):
+    """The tokens of an answer and their log probabilities, in nats."""
+
+    tokens: list[str]
+    token_logprobs: list[float | None]
+    top_logprobs: list[dict[str, float] | None]
+    text_offset: list[int]
+
+
+class CompletionChoice(BaseModel):
+    """One answer."""
+
+    index: int
+    text: str
+    logprobs: Logprobs | None
+    finish_reason: Literal["stop", "length"] | None
+
+
+class TokensDetails(BaseModel):
+    """Which tokens of the prompt had been read before."""
+
+    cached_tokens: int
+
+
+class Usage(BaseModel):
+    """What was read and written, in tokens."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: TokensDetails
+
+
+class Completion(BaseModel):
+    """The answer of ``/v1/completions``; in a stream, a part of it."""
+
+    id: str
+    object: Literal["text_completion"]
+    created: int
+    model: str
+    system_fingerprint: str
+    choices: list[CompletionChoice]
+    usage: Usage | None = None
+
+
+def usage(prompt: int, written: int, cached: int) -> dict[str, Any]:
+    """Return the object of a request's tokens."""
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": written,
+        "total_tokens": prompt + written,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }

@@ -1,0 +1,105 @@
+"""The fields that several requests share, with closed ranges: nothing is rounded, cut or guessed."""
+
+from abc import ABC
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, Tag, model_validator
+
+from orrery.serving.errors import ApiError
+
+Whole = Annotated[int, Field(strict=True)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Text = Annotated[str, Field(strict=True)]
+Flag = StrictBool
+Seed = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
+Stop = Annotated[str, Field(strict=True, min_length=1, max_length=1_000)]
+TokenId = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
+Bias = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-100, le=100)]
+
+
+def text_or_list(value: Any) -> str | None:
+    """Return which of the two a field is that may be a text or a list."""
+    return "text" if isinstance(value, str) else "list" if isinstance(value, list) else None
+
+
+MOST_STOPS, MOST_CHOICES, MOST_LOGPROBS, MOST_BIASES = 4, 128, 20, 1_024
+MOST_TOKENS = 2**31 - 1
+
+Stops = Annotated[
+    Annotated[Stop, Tag("text")] | Annotated[list[Stop], Field(max_length=MOST_STOPS), Tag("list")],
+    Discriminator(text_or_list, "stop", "it is a text or a list of texts"),
+]
+
+
+class Body(BaseModel, ABC):
+    """The body of a request: unknown fields are ignored, as OpenAI does; known ones that cannot be done are refused.
+
+    Attributes:
+        UNSUPPORTED: fields that ask for something that is not done, with what to do instead.
+        NEUTRAL: the values with which they ask for nothing.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, protected_namespaces=())
+
+    UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
+    NEUTRAL: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unsupported(cls, given: Any) -> Any:
+        if isinstance(given, Mapping):
+            for name, instead in cls.UNSUPPORTED.items():
+                value = given.get(name)
+                if value is not None and value not in cls.NEUTRAL.get(name, ()):
+                    message = f"{name} is not supported: {instead}"
+                    raise ApiError(400, message, param=name, code="unsupported_parameter")
+        return given
+
+
+class StreamOptions(BaseModel):
+    """What a stream tells beside the answer."""
+
+    include_usage: Flag = False
+
+
+class Drawing(Body, ABC):
+    """How a token is chosen, when an answer ends, and how many there are."""
+
+    model: Text | None = None
+    temperature: Annotated[float, Field(strict=True, ge=0, le=2)] | None = Field(
+        None, description="0 takes the most probable token; where it is left out, generation_config.json's, else 1."
+    )
+    top_p: Annotated[float, Field(strict=True, gt=0, le=1)] | None = None
+    top_k: Annotated[int, Field(strict=True, ge=-1, le=MOST_TOKENS)] | None = Field(None, description="0, -1: no limit")
+    min_p: Annotated[float, Field(strict=True, ge=0, le=1)] | None = None
+    typical_p: Annotated[float, Field(strict=True, gt=0, le=1)] | None = None
+    repetition_penalty: Annotated[float, Field(strict=True, gt=0, le=2)] | None = None
+    presence_penalty: Annotated[float, Field(strict=True, ge=-2, le=2)] | None = None
+    frequency_penalty: Annotated[float, Field(strict=True, ge=-2, le=2)] | None = None
+    logit_bias: Annotated[dict[str, Bias], Field(max_length=MOST_BIASES)] | None = None
+    seed: Seed | None = None
+    stop: Stops | None = None
+    n: Annotated[int, Field(strict=True, ge=1, le=MOST_CHOICES)] | None = None
+    stream: Flag | None = None
+    stream_options: StreamOptions | None = None
+    user: Text | None = Field(None, description="Taken and not used.")
+    bad_words: Annotated[list[Stop], Field(max_length=64)] | None = Field(
+        None, description="What must not stand in the answer, however tokens cut it."
+    )
+
+    @property
+    def stops(self) -> list[str]:
+        """The strings that end an answer."""
+        return [self.stop] if isinstance(self.stop, str) else list(self.stop or ())
+
+    @property
+    def choices(self) -> int:
+        """How many answers a prompt has."""
+        return self.n or 1
+
+    @model_validator(mode="after")
+    def _check_stream_options(self) -> "Drawing":
+        if self.stream_options is not None and not self.stream:
+            raise ApiError(400, "stream_options is for stream: true alone", param="stream_options")
+        return self

@@ -1,0 +1,204 @@
+"""A model that is served: its engine, its name, and who is let in."""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Annotated, ParamSpec, TypeVar, final
+
+from fastapi import Depends
+from starlette.requests import Request as HttpRequest
+
+from orrery.errors import OrreryError
+from orrery.generation.engine import Engine
+from orrery.language_model.model import LanguageModel
+from orrery.language_model.stored import writer
+from orrery.reading.read import Stored
+from orrery.serving.errors import ApiError, busy, closing
+from orrery.serving.metrics import Metrics
+from orrery.serving.post import Post
+from orrery.serving.settings import ServerSettings
+from orrery.serving.token_texts import TokenTexts
+from orrery.serving.worker import Worker
+from orrery.text.chat.render import ChatTemplate
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+PREPARING = 4
+"""Threads that tokenise and render, so that the loop of events never waits for a long text."""
+
+
+@final
+class Place:
+    """One request among those that are let in; its place is given back once."""
+
+    def __init__(self, served: "Served") -> None:
+        self._served, self._began, self._held = served, time.perf_counter(), True
+
+    def release(self) -> None:
+        """Give the place back."""
+        if self._held:
+            self._held = False
+            self._served.leave(time.perf_counter() - self._began)
+
+    def __enter__(self) -> "Place":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+@final
+class Served:
+    """What the routes share.
+
+    Args:
+        lm: the model.
+        settings: how it is served.
+        name: what clients call it; by default that of its folder.
+
+    Attributes:
+        lm: the model.
+        name: what clients call it.
+        created: when serving began, in seconds since 1970.
+        metrics: what is counted.
+        post: brings what the engine's thread tells to the loop of events.
+        worker: the engine's thread; none for a model that writes nothing.
+        draining: no more requests are taken.
+    """
+
+    def __init__(self, lm: LanguageModel, settings: ServerSettings, name: str | None = None) -> None:
+        self.lm, self.settings = lm, settings
+        self.name = name or lm.folder.resolve().name
+        self.created = int(time.time())
+        self.metrics, self.post = Metrics(), Post()
+        self.engine = _engine_of(lm, settings)
+        # Requests are counted below, before they cost anything; the worker holds the rows of those that are let in.
+        self.worker = None if self.engine is None else Worker(self.engine, 1 << 40)
+        self.draining = False
+        self._pool = ThreadPoolExecutor(PREPARING, "orrery-preparing")
+        self._inside, self._most, self._usual = 0, settings.most_rows + settings.queue, 1.0
+
+    @property
+    def stored(self) -> Stored:
+        """The model's parts as they were read."""
+        return self.lm._stored
+
+    @property
+    def failed(self) -> BaseException | None:
+        """What ended the engine's thread; nothing while all is well."""
+        return None if self.worker is None else self.worker.error
+
+    @cached_property
+    def tokens(self) -> TokenTexts:
+        """How each token reads."""
+        return TokenTexts(self.lm.tokenizer)
+
+    @cached_property
+    def template(self) -> ChatTemplate:
+        """The template of chats.
+
+        Raises:
+            ApiError: the model came without one.
+        """
+        try:
+            return self.lm.chat_template()
+        except OrreryError as error:
+            raise ApiError(400, f"{error.message}: {error.hint}", code="no_chat_template") from None
+
+    def enter(self) -> Place:
+        """Let a request in; it is refused at once where too many are inside.
+
+        Raises:
+            ApiError: 429 where the queue is full, 503 where the server stops or has failed.
+        """
+        if self.draining or self.failed is not None:
+            raise closing()
+        if self._inside >= self._most:
+            self.metrics.count("orrery_requests_rejected_total")
+            raise busy(self._wait(), f"{self._inside} requests are being answered or wait")
+        self._inside += 1
+        return Place(self)
+
+    def leave(self, seconds: float) -> None:
+        """Take note that a request has left, after so many seconds."""
+        self._inside -= 1
+        self._usual += 0.1 * (seconds - self._usual)
+
+    def check_model(self, name: str | None) -> None:
+        """Refuse the name of another model.
+
+        Raises:
+            ApiError: 404.
+        """
+        if name is not None and name != self.name:
+            message = f"the model {name[:100]!r} does not exist; this server has {self.name!r}"
+            raise ApiError(404, message, param="model", code="model_not_found")
+
+    def writer(self) -> Worker:
+        """Return the engine's thread.
+
+        Raises:
+            ApiError: the model writes nothing.
+        """
+        if self.worker is None:
+            message = "this model writes no text: it has no completions"
+            raise ApiError(400, message, param="model", code="unsupported_model")
+        return self.worker
+
+    async def do(self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        """Return what work returns that takes long, done by another thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(*args, **kwargs))
+
+    def gauges(self) -> Mapping[str, float]:
+        """Return what is so at this moment, for Prometheus."""
+        found = {"orrery_requests_inside": float(self._inside), "orrery_requests_inside_most": float(self._most)}
+        if self.engine is not None:
+            found |= {
+                "orrery_rows_waiting": self.engine.waiting,
+                "orrery_rows": self.engine.rows,
+                "orrery_cache_tokens": self.engine.tokens,
+                "orrery_cache_tokens_most": self.engine.most_tokens,
+                "orrery_prefix_tokens": self.engine.prefixes.tokens,
+            }
+        return found
+
+    def close(self, grace: float) -> bool:
+        """Take no more requests and wait for those under way; return whether every answer came to its own end."""
+        self.draining = True
+        whole = self.worker is None or self.worker.close(grace)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        return whole
+
+    def _wait(self) -> int:
+        """Return the seconds after which there should be a place."""
+        return max(1, min(60, math.ceil(self._usual)))
+
+
+def _engine_of(lm: LanguageModel, settings: ServerSettings) -> Engine | None:
+    """Return what writes, for a model that does."""
+    if not lm.model.spec.writes:
+        return None
+    rows = 1 if settings.deterministic else settings.most_rows
+    return Engine(
+        writer(lm._stored),
+        lm.tokenizer,
+        lm.context,
+        most_rows=rows,
+        most_tokens=settings.most_tokens,
+        kept_tokens=0 if settings.deterministic else None,
+        device=lm.device,
+    )
+
+
+def _served(request: HttpRequest) -> Served:
+    found = request.app.state.served
+    assert isinstance(found, Served)
+    return found
+
+
+Serving = Annotated[Served, Depends(_served)]
+"""What a route asks for."""

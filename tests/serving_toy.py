@@ -1,0 +1,69 @@
+"""A server of a tiny model, in this process and at a port of its own."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from chat_toy import chat_tokenizer
+from orrery.language_model.load import load
+from orrery.saving.save import save_model
+from orrery.serving.app import create_app
+from orrery.serving.run import address_of, listen, server_of
+from orrery.serving.served import Served
+from orrery.serving.settings import ServerSettings
+from orrery.text.chat.formats import ChatFormat
+from tiny_models import CONFIGS, tiny
+
+JINJA = ChatFormat("chatml").jinja()
+CONTEXT = 128
+
+
+def chat_model(folder: Path, template: str = JINJA, context: int = CONTEXT) -> Path:
+    """Save a tiny llama that knows ChatML, and return its folder; what it writes is noise."""
+    tokenizer = chat_tokenizer("chatml")
+    sizes = {"vocab_size": tokenizer.size, "max_position_embeddings": context}
+    config = {**CONFIGS["llama"], **sizes}
+    save_model(folder, tiny("llama", **sizes), "llama", config, tokenizer, chat={"default": template})
+    return folder
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that runs.
+
+    Attributes:
+        url: where it is, ``http://127.0.0.1:PORT``.
+        served: the model behind it.
+    """
+
+    url: str
+    served: Served
+
+
+@contextmanager
+def running(folder: Path, dtype: str = "float64", **settings: object) -> Iterator[Running]:
+    """Serve a model folder from a thread of this process until the block ends."""
+    own = ServerSettings.model_validate({"port": 0, "grace": 5, **settings})
+    served = Served(load(folder, "cpu", dtype, say=lambda line: None), own, "toy")
+    listener, ready = listen(own), threading.Event()
+    server = server_of(served, create_app(served, own), ready.set)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
+    thread.start()
+    assert ready.wait(60)
+    url = address_of(listener)
+    try:
+        yield Running(url, served)
+    finally:
+        server.should_exit = True
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+@contextmanager
+def served(folder: Path, **settings: object) -> Iterator[str]:
+    """Serve a model folder and give its URL; the model is called ``toy``."""
+    with running(folder, **settings) as found:
+        yield found.url
