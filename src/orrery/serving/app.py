@@ -23,7 +23,7 @@ def create_app(served: Served, settings: ServerSettings) -> FastAPI:
     """
     settings.check()
     # No pages of FastAPI's: they load their scripts from a network.
-    app = FastAPI(title="Orrery", version=orrery.__version__, docs_url=None, redoc_url=None)
+    app = FastAPI(title="Orrery", version=orrery.__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.served = served
     errors.install(app)
     for router in routers():

@@ -108,14 +108,24 @@ def _half_characters(value: Any) -> bool:
     return isinstance(value, list) and any(map(_half_characters, value))
 
 
+def _check_kind(content_type: str, encoding: str) -> None:
+    """Refuse a body that calls itself anything but plain JSON in UTF-8."""
+    kind, *settings = [part.strip().lower() for part in content_type.split(";")]
+    charsets = [
+        value.strip("\"' ") for name, _, value in (part.partition("=") for part in settings) if name == "charset"
+    ]
+    if kind != "application/json" or any(charset not in ("utf-8", "utf8", "us-ascii") for charset in charsets):
+        raise ApiError(415, "send the body as Content-Type: application/json, in UTF-8")
+    if encoding.strip().lower() != "identity":
+        raise ApiError(415, "send the body as it is, without a Content-Encoding")
+
+
 class _StrictRequest(Request):
     """A request whose body is JSON in the strict sense, or refused."""
 
     async def body(self) -> bytes:
         if self.method == "POST":
-            kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind != "application/json":
-                raise ApiError(415, "send the body as Content-Type: application/json")
+            _check_kind(self.headers.get("content-type", ""), self.headers.get("content-encoding", "identity"))
         return await super().body()
 
     async def json(self) -> Any:

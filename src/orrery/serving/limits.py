@@ -67,7 +67,7 @@ class Limits:
         Raises:
             ApiError: it may not.
         """
-        _check_framing(headers)
+        _check_framing(scope, headers)
         self._check_host(headers)
         origin = headers.get("origin")
         if origin is not None:
@@ -126,8 +126,10 @@ class _Sending:
         await self._send(message)
 
 
-def _check_framing(headers: Headers) -> None:
-    """Refuse a body whose end can be read in two ways."""
+def _check_framing(scope: Scope, headers: Headers) -> None:
+    """Refuse a version of HTTP that is not spoken, and a body whose end can be read in two ways."""
+    if scope["http_version"] not in ("1.0", "1.1"):
+        raise ApiError(400, "HTTP/1.1 is spoken here", code="invalid_http", headers={"Connection": "close"})
     lengths = headers.getlist("content-length")
     if ("transfer-encoding" in headers and lengths) or len(set(lengths)) > 1:
         reason = "a body has either a Content-Length or a Transfer-Encoding"

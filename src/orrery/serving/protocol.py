@@ -86,6 +86,9 @@ class Connection(H11Protocol):
             ):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+        if self._is_answering():  # a body that is broken off: nobody waits for what is made of its beginning
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete

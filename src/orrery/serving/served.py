@@ -16,6 +16,7 @@ from orrery.generation.engine import Engine
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.stored import writer
 from orrery.reading.read import Stored
+from orrery.serving.abilities import COMPLETIONS, missing
 from orrery.serving.errors import ApiError, busy, closing
 from orrery.serving.metrics import Metrics
 from orrery.serving.post import Post
@@ -68,6 +69,7 @@ class Served:
         post: brings what the engine's thread tells to the loop of events.
         worker: the engine's thread; none for a model that writes nothing.
         draining: no more requests are taken.
+        computing: held by the one request whose rows are read as a whole, not written by the engine.
     """
 
     def __init__(self, lm: LanguageModel, settings: ServerSettings, name: str | None = None) -> None:
@@ -79,6 +81,7 @@ class Served:
         # Requests are counted below, before they cost anything; the worker holds the rows of those that are let in.
         self.worker = None if self.engine is None else Worker(self.engine, 1 << 40)
         self.draining = False
+        self.computing = asyncio.Lock()
         self._pool = ThreadPoolExecutor(PREPARING, "orrery-preparing")
         self._inside, self._most, self._usual = 0, settings.most_rows + settings.queue, 1.0
 
@@ -145,8 +148,7 @@ class Served:
             ApiError: the model writes nothing.
         """
         if self.worker is None:
-            message = "this model writes no text: it has no completions"
-            raise ApiError(400, message, param="model", code="unsupported_model")
+            raise missing(self.lm, COMPLETIONS)
         return self.worker
 
     async def do(self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from orrery.serving.abilities import abilities
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.schema.errors import FAILURES
@@ -24,6 +25,7 @@ class ModelCard(BaseModel):
         owned_by: the program.
         max_model_len: the most tokens of a row, prompt and answer together.
         family: its architecture's name.
+        routes: those that it can answer.
     """
 
     id: str
@@ -32,6 +34,7 @@ class ModelCard(BaseModel):
     owned_by: str
     max_model_len: int
     family: str | None
+    routes: list[str]
 
 
 class ModelList(BaseModel):
@@ -62,4 +65,5 @@ def _card(served: Served) -> dict[str, Any]:
         "owned_by": "orrery",
         "max_model_len": served.lm.context,
         "family": served.lm.family,
+        "routes": list(abilities(served.lm)),
     }

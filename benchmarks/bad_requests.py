@@ -1,0 +1,154 @@
+"""The bad requests of tests/http_battery.py on `orrery serve` and on `transformers serve`, side by side.
+
+.venv/bin/python benchmarks/bad_requests.py [--peer PYTHON] [-o FILE.json] [--show]
+
+Both serve the same folder, a tiny Llama with Qwen's chat template, one after the other, on 127.0.0.1. PYTHON is an
+interpreter with `transformers[serving]`; without it Orrery is asked alone. A request is refused when it gets a status
+of the client's fault, proper when that is the one the case names, named when the error object says which parameter,
+and survived when the connection answers the next request. The peer is asked only for routes that both have.
+"""
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from http_battery import CASES, SHARED, Case, judge
+from http_wire import Wire
+from served_models import chat_folder
+from server_process import ServerProcess
+
+PATIENCE = 10.0
+"""Seconds in which an answer of two tokens, or a refusal, must come."""
+COUNTED = ("refused", "expected", "named", "survived", "good")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peer", type=Path)
+    parser.add_argument("--show", action="store_true")
+    parser.add_argument("--only-peer", action="store_true")
+    parser.add_argument("-o", "--output", type=Path)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        folder = chat_folder(Path(place) / "tiny-llama")
+        found: dict[str, Any] = {}
+        if not given.only_peer:
+            found["orrery"] = battery(lambda: orrery(folder), CASES, PATIENCE)
+        if given.peer:
+            shared = [case for case in CASES if case.path in SHARED]
+            found["transformers"] = battery(lambda: transformers(given.peer, folder), shared, PATIENCE)
+    for name, verdicts in found.items():
+        print(name, json.dumps(summary(verdicts)))
+    both = {name: {case: verdicts[case] for case in shared_cases()} for name, verdicts in found.items()}
+    for name, verdicts in both.items():
+        print(f"{name}, the {len(verdicts)} on routes of both", json.dumps(summary(verdicts)))
+    if given.show:
+        for name, verdicts in found.items():
+            show(name, verdicts)
+    if given.output:
+        result = {name: {"summary": summary(verdicts), "cases": verdicts} for name, verdicts in found.items()}
+        given.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def shared_cases() -> list[str]:
+    """Return the names of the cases on routes that both servers have."""
+    return [case.name for case in CASES if case.path in SHARED]
+
+
+def battery(
+    start: Callable[[], AbstractContextManager[tuple[int, str]]], cases: Sequence[Case], patience: float
+) -> dict[str, Any]:
+    """Return how a server answered each case; one that has not answered in time is started anew, and that is counted.
+
+    ``start`` begins a server and yields its port and the name of its model.
+    """
+    found: dict[str, Any] = {}
+    left = list(cases)
+    while left:
+        with start() as (port, model):
+            wire = Wire(port, patience)
+            while left:
+                case = left.pop(0)
+                verdict, wire = judge(case, wire, model)
+                found[case.name] = {**{name: getattr(verdict, name) for name in COUNTED}, "said": verdict.said}
+                print(f"{case.name}: {verdict.said[:80]}", file=sys.stderr, flush=True)
+                # One that no longer writes may well say that it is in good health.
+                if verdict.said.startswith("0 ") or wire.ask("GET", "/health").status != 200:
+                    found[case.name]["stuck"] = True
+                    break
+            wire.socket.close()
+    return found
+
+
+def summary(verdicts: dict[str, Any]) -> dict[str, int]:
+    """Return how many there are of each verdict, and how many answers were a fault of the server or were given."""
+    counts = {name: sum(one[name] for one in verdicts.values()) for name in COUNTED}
+    statuses = [int(one["said"].split()[0]) for one in verdicts.values()]
+    return {
+        "cases": len(verdicts),
+        **counts,
+        "accepted": sum(200 <= status < 400 for status in statuses),
+        "server errors": sum(status >= 500 for status in statuses),
+        "no answer": statuses.count(0),
+        "started anew": sum("stuck" in one for one in verdicts.values()),
+    }
+
+
+def show(name: str, verdicts: dict[str, Any]) -> None:
+    """Print what is wrong with each answer that is not good."""
+    for case, one in verdicts.items():
+        if not one["good"]:
+            print(f"{name}: {case}: {' '.join(word for word in COUNTED[:4] if not one[word])} missing: {one['said']}")
+
+
+@contextmanager
+def orrery(folder: Path) -> Iterator[tuple[int, str]]:
+    """Serve a folder with Orrery."""
+    with ServerProcess(folder) as server:
+        yield server.port, server.model
+
+
+@contextmanager
+def transformers(python: Path, folder: Path) -> Iterator[tuple[int, str]]:
+    """Serve a folder with `transformers serve`; the interpreter is one that has it."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    command = [str(python), "-m", "transformers.cli.transformers", "serve", str(folder)]
+    command += ["--device", "cpu", "--host", "127.0.0.1", "--port", str(port)]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONPATH", None)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    try:
+        wait_for(port, process)
+        yield port, str(folder)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 180) -> None:
+    """Return once a server answers."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            with Wire(port) as wire:
+                if wire.ask("GET", "/health").status == 200:
+                    return
+        except OSError:
+            time.sleep(0.5)
+    raise RuntimeError(f"transformers serve does not answer; exit code {process.poll()}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Which routes a model can answer, as /v1/models tells it and as refusals hint."""
+
+from orrery.errors import OrreryError
+from orrery.language_model.model import LanguageModel
+from orrery.nn.heads import SequenceHead, TokenHead
+from orrery.serving.errors import ApiError
+
+COMPLETIONS, CHAT, TRANSLATE = "/v1/completions", "/v1/chat/completions", "/v1/translate"
+EMBEDDINGS, CLASSIFY, TAG = "/v1/embeddings", "/v1/classify", "/v1/tag"
+
+
+def abilities(lm: LanguageModel) -> tuple[str, ...]:
+    """Return the paths of the routes that a model can answer."""
+    spec = lm.model.spec
+    if spec.vocabulary is None:
+        return ()
+    can = {
+        COMPLETIONS: spec.writes,
+        CHAT: spec.writes and _chats(lm),
+        TRANSLATE: spec.reads_source,
+        EMBEDDINGS: True,
+        CLASSIFY: any(isinstance(head, SequenceHead.Spec) for head in spec.heads.values()),
+        TAG: any(isinstance(head, TokenHead.Spec) and name != "span" for name, head in spec.heads.items()),
+    }
+    return tuple(path for path, able in can.items() if able)
+
+
+def require(lm: LanguageModel, path: str) -> None:
+    """Refuse a route that a model cannot answer.
+
+    Raises:
+        ApiError: 400, naming the routes that it can.
+    """
+    if path not in abilities(lm):
+        raise missing(lm, path)
+
+
+def missing(lm: LanguageModel, path: str) -> ApiError:
+    """Return the refusal of a route that a model cannot answer."""
+    able = ", ".join(abilities(lm)) or "none of them"
+    message = f"this model cannot answer {path}; it answers {able}"
+    return ApiError(400, message, param="model", code="unsupported_model")
+
+
+def _chats(lm: LanguageModel) -> bool:
+    try:
+        lm.chat_template()
+    except OrreryError:
+        return False
+    return True

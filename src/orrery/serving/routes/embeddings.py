@@ -1,0 +1,56 @@
+"""``/v1/embeddings``: a vector of length 1 for each text."""
+
+import base64
+
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from orrery.pipelines.feature_extraction import TextVector, text_vectors
+from orrery.serving.abilities import EMBEDDINGS, require
+from orrery.serving.body import StrictRoute
+from orrery.serving.errors import ApiError, AsciiJson
+from orrery.serving.reading import BATCH, over_rows
+from orrery.serving.schema.errors import FAILURES
+from orrery.serving.schema.reading import EmbeddingList, EmbeddingsRequest
+from orrery.serving.served import Serving
+
+router = APIRouter(route_class=StrictRoute, tags=["reading"])
+
+
+@router.post(EMBEDDINGS, response_model=EmbeddingList, responses=FAILURES)
+async def embeddings(asked: EmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
+    """Return the mean of the model's final hidden states over the tokens of each text, divided by its length."""
+    served.check_model(asked.model)
+    require(served.lm, EMBEDDINGS)
+    items = _items(asked)
+    found = await over_rows(
+        served, http.receive, lambda done: text_vectors(served.lm, items, batch_size=BATCH, done=done)
+    )
+    width = len(found[0].vector)
+    if asked.dimensions not in (None, width):
+        raise ApiError(400, f"this model's vectors have {width} numbers, no others", param="dimensions")
+    tokens = sum(one.tokens for one in found)
+    coded = [_coded(one, asked.encoding_format) for one in found]
+    answer = {
+        "object": "list",
+        "data": [{"object": "embedding", "index": index, "embedding": one} for index, one in enumerate(coded)],
+        "model": served.name,
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+    }
+    return AsciiJson(answer)
+
+
+def _items(asked: EmbeddingsRequest) -> list[str | list[int]]:
+    """Return the inputs: a text, or a list of ids, is one; a list of either are several."""
+    given = asked.input
+    if isinstance(given, str):
+        return [given]
+    return [list(given)] if isinstance(given[0], int) else list(given)
+
+
+def _coded(one: TextVector, form: str) -> list[float] | str:
+    """Return a vector as numbers, or as the little-endian float32 that OpenAI's clients ask for."""
+    if form == "float":
+        return [float(number) for number in one.vector]
+    return base64.b64encode(one.vector.astype("<f4").tobytes()).decode()

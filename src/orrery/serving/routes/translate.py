@@ -1,0 +1,37 @@
+"""``/v1/translate``: the translation of each sentence, by an encoder-decoder."""
+
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from orrery.serving.abilities import TRANSLATE, require
+from orrery.serving.body import StrictRoute
+from orrery.serving.errors import AsciiJson
+from orrery.serving.reading import BATCH, Done, over_rows, texts_of
+from orrery.serving.schema.errors import FAILURES
+from orrery.serving.schema.reading import TranslateRequest, TranslationList
+from orrery.serving.served import Served, Serving
+
+router = APIRouter(route_class=StrictRoute, tags=["reading"])
+
+
+@router.post(TRANSLATE, response_model=TranslationList, responses=FAILURES)
+async def translate(asked: TranslateRequest, served: Serving, http: HttpRequest) -> Response:
+    """Return the most probable translation of each text that a search over beams finds."""
+    served.check_model(asked.model)
+    require(served.lm, TRANSLATE)
+    found = await over_rows(served, http.receive, lambda done: _translations(served, asked, done))
+    data = [{"index": index, "text": text} for index, text in enumerate(found)]
+    return AsciiJson({"object": "list", "data": data, "model": served.name})
+
+
+def _translations(served: Served, asked: TranslateRequest, done: Done) -> list[str]:
+    texts = texts_of(asked.input)
+    return served.lm.translate(
+        texts,
+        num_beams=asked.num_beams,
+        length_penalty=asked.length_penalty,
+        max_new_tokens=asked.max_tokens,
+        batch_size=BATCH,
+        done=lambda count: done(count, len(texts)),
+    )

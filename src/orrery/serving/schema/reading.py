@@ -1,0 +1,168 @@
+"""The bodies of requests that read whole rows: embeddings, classes, tags and translations."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from orrery.serving.schema.fields import MOST_TOKENS, Body, Flag, Number, Text, TokenId
+
+MOST_INPUTS, MOST_LABELS = 2_048, 256
+
+Given = Annotated[str, Field(strict=True, min_length=1)]
+Ids = Annotated[list[TokenId], Field(min_length=1, max_length=1 << 20)]
+Texts = Given | Annotated[list[Given], Field(min_length=1, max_length=MOST_INPUTS)]
+Label = Annotated[str, Field(strict=True, min_length=1, max_length=1_000)]
+
+
+class EmbeddingsRequest(Body):
+    """Texts, or the ids of their tokens, to be turned into vectors."""
+
+    model: Text | None = None
+    input: Texts | Ids | Annotated[list[Ids], Field(min_length=1, max_length=MOST_INPUTS)]
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = Field(
+        None, description="Numbers of a vector; a model has one width, and any other is refused."
+    )
+    user: Text | None = Field(None, description="Taken and not used.")
+
+
+class Pair(BaseModel):
+    """Two texts that are read beside each other."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: Given
+    text_pair: Given
+
+    def item(self) -> dict[str, Any]:
+        """Return the two as the pipeline of classes reads them."""
+        return {"text": self.text, "text_pair": self.text_pair}
+
+
+class ClassifyRequest(Body):
+    """Texts, or pairs of texts, to be given labels."""
+
+    model: Text | None = None
+    input: Given | Pair | Annotated[list[Given | Pair], Field(min_length=1, max_length=MOST_INPUTS)]
+    top_k: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = Field(
+        None, description="Labels a text, the most probable first; all of them where it is left out."
+    )
+    candidate_labels: Annotated[list[Label], Field(min_length=1, max_length=MOST_LABELS)] | None = Field(
+        None, description="Of a model of entailment: which of these fits, without its having been trained on them."
+    )
+    multi_label: Flag = Field(False, description="With candidate_labels: several may be true of a text.")
+    truncation: Flag = Field(False, description="Cut texts that are longer than the context.")
+
+    @property
+    def items(self) -> list[Any]:
+        """The texts and pairs as the pipeline reads them."""
+        given = self.input if isinstance(self.input, list) else [self.input]
+        return [one.item() if isinstance(one, Pair) else one for one in given]
+
+
+class TagRequest(Body):
+    """Texts whose tokens are to be given labels."""
+
+    model: Text | None = None
+    input: Texts
+    aggregation_strategy: Literal["none", "simple", "first", "average", "max"] = Field(
+        "simple", description="How tokens become entities; none leaves them alone."
+    )
+    ignore_labels: Annotated[tuple[Text, ...], Field(max_length=MOST_LABELS)] = ("O",)
+    stride: Annotated[int, Field(strict=True, ge=0, le=MOST_TOKENS)] | None = Field(
+        None, description="Read texts that are longer than the context in windows that share so many tokens."
+    )
+    truncation: Flag = Field(False, description="Cut texts that are longer than the context.")
+
+
+class TranslateRequest(Body):
+    """Sentences of the source language."""
+
+    UNSUPPORTED: ClassVar = {"stream": "a search over beams knows its answer only at its end; /v1/completions streams"}
+    NEUTRAL: ClassVar = {"stream": (False,)}
+
+    model: Text | None = None
+    input: Texts
+    max_tokens: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] = Field(
+        128, description="The most tokens of a translation."
+    )
+    num_beams: Annotated[int, Field(strict=True, ge=1, le=32)] | None = Field(
+        None, description="Hypotheses followed; 1 is greedy. Where left out, what the model's files say, else 4."
+    )
+    length_penalty: Annotated[Number, Field(ge=-10, le=10)] | None = None
+
+
+class ReadingUsage(BaseModel):
+    """What was read, in tokens."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class Embedding(BaseModel):
+    """The vector of one input: numbers, or little-endian float32 in base64."""
+
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str
+
+
+class EmbeddingList(BaseModel):
+    """The answer of ``/v1/embeddings``."""
+
+    object: Literal["list"]
+    data: list[Embedding]
+    model: str
+    usage: ReadingUsage
+
+
+class Scored(BaseModel):
+    """A label and its probability, or the number that a head of one number gives."""
+
+    label: str
+    score: float
+
+
+class Labelled(BaseModel):
+    """The labels of one input, the most probable first."""
+
+    index: int
+    labels: list[Scored]
+
+
+class ClassList(BaseModel):
+    """The answer of ``/v1/classify``."""
+
+    object: Literal["list"]
+    data: list[Labelled]
+    model: str
+
+
+class Tagged(BaseModel):
+    """The entities of one input: label, probability, words, and from which character to which they stand."""
+
+    index: int
+    entities: list[dict[str, Any]]
+
+
+class TagList(BaseModel):
+    """The answer of ``/v1/tag``."""
+
+    object: Literal["list"]
+    data: list[Tagged]
+    model: str
+
+
+class Translation(BaseModel):
+    """The translation of one input."""
+
+    index: int
+    text: str
+
+
+class TranslationList(BaseModel):
+    """The answer of ``/v1/translate``."""
+
+    object: Literal["list"]
+    data: list[Translation]
+    model: str
