@@ -1,6 +1,8 @@
 """A server of a tiny model, in this process and at a port of its own."""
 
 import asyncio
+import http.client
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,3 +69,22 @@ def served(folder: Path, **settings: object) -> Iterator[str]:
     """Serve a model folder and give its URL; the model is called ``toy``."""
     with running(folder, **settings) as found:
         yield found.url
+
+
+def post(toy, body, path="/v1/completions", **headers):
+    """Return the status and the body of the answer: what its JSON says, or the text of a stream."""
+    connection = http.client.HTTPConnection(toy.url.removeprefix("http://"), timeout=60)
+    data = body if isinstance(body, bytes) else json.dumps(body)
+    connection.request("POST", path, data, {"Content-Type": "application/json", **headers})
+    response = connection.getresponse()
+    text = response.read().decode()
+    connection.close()
+    streamed = response.headers["content-type"].startswith("text/event-stream")
+    return response.status, text if streamed else json.loads(text)
+
+
+def events(text):
+    """Return the data of each event of a stream."""
+    parts = text.removesuffix("\n\n").split("\n\n")
+    assert all(part.startswith("data: ") for part in parts)
+    return [part[6:] for part in parts]

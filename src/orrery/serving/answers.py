@@ -28,7 +28,7 @@ class Piece:
         index: which of the request's answers.
         answering: the answer.
         text: what has become certain.
-        tokens: the ids that were written.
+        parts: the tokens that were written, each with the text that it made certain.
         scores: of the tokens, where they were asked for.
         ended: whether this is its last piece.
     """
@@ -36,7 +36,7 @@ class Piece:
     index: int
     answering: Answering
     text: str = ""
-    tokens: list[int] = field(default_factory=list)
+    parts: list[tuple[int, str]] = field(default_factory=list)
     scores: list[TokenScore] = field(default_factory=list)
     ended: bool = False
 
@@ -141,7 +141,7 @@ class Answers:
     def _take(self, index: int, written: Written) -> None:
         piece = self._news.setdefault(index, Piece(index, self._going[index]))
         piece.text += written.text
-        piece.tokens.append(written.token)
+        piece.parts.append((written.token, written.text))
         if written.score is not None:
             piece.scores.append(written.score)
         self._event.set()

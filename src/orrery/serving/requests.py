@@ -70,12 +70,18 @@ def longest_answer(served: Served, prompt: int, asked: int | None, usual: int | 
     Raises:
         ApiError: prompt and answer do not fit the context together.
     """
-    read = 0 if reads_apart(served.stored) else prompt
-    rest = served.lm.context - read
+    rest = served.lm.context - (0 if reads_apart(served.stored) else prompt)
     if prompt > served.lm.context or (asked if asked is not None else 1) > rest:
         raise too_long(served, prompt, asked or 0, param)
+    memory = rest if served.engine is None else served.engine.most_tokens - prompt
+    if (asked or 1) > memory:
+        message = (
+            f"a prompt of {prompt:,} tokens leaves memory for {max(0, memory):,} more, and {asked or 1:,} are asked for"
+        )
+        raise ApiError(400, message, param="max_tokens", code="too_many_tokens")
     if asked is not None:
         return asked
+    rest = min(rest, memory)
     return rest if usual is None else min(usual, rest)
 
 
@@ -101,9 +107,8 @@ def check_cost(served: Served, lengths: Iterable[int], choices: int, answer: int
         message = f"{len(rows)} prompts with {choices} answers each: one request may have {safety.choices} answers"
         raise ApiError(400, message, param="n" if choices > 1 else "prompt", code="too_many_choices")
     tokens = choices * sum(length + answer for length in rows)
-    most = min(safety.tokens, (served.engine.most_tokens if served.engine is not None else safety.tokens) * choices)
     if tokens > safety.tokens:
-        message = f"{tokens:,} tokens of prompts and answers: one request may have {most:,}"
+        message = f"{tokens:,} tokens of prompts and answers: one request may have {safety.tokens:,}"
         raise ApiError(400, message, param="max_tokens", code="too_many_tokens")
 
 

@@ -1,4 +1,3 @@
-import http.client
 import json
 
 import pytest
@@ -7,34 +6,13 @@ import torch
 from orrery.generation.generate import generate
 from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
-from serving_toy import CONTEXT, chat_model, running
+from serving_toy import CONTEXT, chat_model, events, post, running
 
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     with running(chat_model(tmp_path_factory.mktemp("toy") / "model")) as found:
         yield found
-
-
-def post(toy, body, path="/v1/completions", **headers):
-    """Return the status and the body of the answer."""
-    connection = http.client.HTTPConnection(toy.url.removeprefix("http://"), timeout=60)
-    data = body if isinstance(body, bytes) else json.dumps(body)
-    connection.request("POST", path, data, {"Content-Type": "application/json", **headers})
-    response = connection.getresponse()
-    text = response.read().decode()
-    connection.close()
-    return response.status, text if body_is_stream(response) else json.loads(text)
-
-
-def body_is_stream(response):
-    return response.headers["content-type"].startswith("text/event-stream")
-
-
-def events(text):
-    parts = text.removesuffix("\n\n").split("\n\n")
-    assert all(part.startswith("data: ") for part in parts)
-    return [part[6:] for part in parts]
 
 
 def alone(toy, ids, tokens, temperature=0.0, seed=0, stop=()):

@@ -16,10 +16,11 @@ from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.events import EventStream
 from orrery.serving.logprobs import Told, bounded
-from orrery.serving.schema.completions import Completion, CompletionRequest, usage
+from orrery.serving.schema.completions import Completion, CompletionRequest
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.served import Served, Serving
 from orrery.serving.unique import head
+from orrery.serving.usage import usage_of
 
 router = APIRouter(route_class=StrictRoute, tags=["completions"])
 
@@ -120,11 +121,8 @@ def _whole(served: Served, prepared: _Prepared, found: Sequence[Answering], shar
         own = range(prompt * drawn, (prompt + 1) * drawn)
         best = sorted(own, key=lambda i: -_mean(found[i].scores)) if drawn > asked.choices else list(own)
         choices += [_choice(served, prepared, found[i], i) for i in best[: asked.choices]]
-    read = sum(len(found[prompt * drawn].request.prompt) for prompt in range(prepared.prompts))
-    cached = sum(found[prompt * drawn].reused for prompt in range(prepared.prompts))
-    written = sum(len(own.written) for own in found)
     numbered = [{**choice, "index": index} for index, choice in enumerate(choices)]
-    return {**shared, "choices": numbered, "usage": usage(read, written, cached)}
+    return {**shared, "choices": numbered, "usage": usage_of(dict(enumerate(found)), drawn)}
 
 
 def _choice(served: Served, prepared: _Prepared, own: Answering, index: int) -> dict[str, Any]:
@@ -183,11 +181,8 @@ class _Stream:
         """Return the event of what was read and written, where it is asked for."""
         if not self._tells_usage:
             return []
-        drawn, found = self._prepared.asked.drawn, self._ended
-        firsts = [found[prompt * drawn] for prompt in range(self._prepared.prompts)]
-        read, cached = sum(len(own.request.prompt) for own in firsts), sum(own.reused for own in firsts)
-        written = sum(len(own.written) for own in found.values())
-        return [{**self._shared, "choices": [], "usage": usage(read, written, cached)}]
+        found = usage_of(self._ended, self._prepared.asked.drawn)
+        return [{**self._shared, "choices": [], "usage": found}]
 
     def _logprobs(self, piece: Piece) -> dict[str, list[Any]] | None:
         asked, tokenizer = self._prepared.asked, self._served.lm.tokenizer

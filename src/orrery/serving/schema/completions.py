@@ -6,6 +6,7 @@ from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 
 from orrery.serving.errors import ApiError
 from orrery.serving.schema.fields import MOST_LOGPROBS, MOST_TOKENS, Drawing, Flag, Text, TokenId
+from orrery.serving.usage import Usage
 
 Row = Annotated[list[TokenId], Field(min_length=1)]
 
@@ -82,21 +83,6 @@ class CompletionChoice(BaseModel):
     finish_reason: Literal["stop", "length"] | None
 
 
-class TokensDetails(BaseModel):
-    """Which tokens of the prompt had been read before."""
-
-    cached_tokens: int
-
-
-class Usage(BaseModel):
-    """What was read and written, in tokens."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-    prompt_tokens_details: TokensDetails
-
-
 class Completion(BaseModel):
     """The answer of ``/v1/completions``; in a stream, a part of it."""
 
@@ -107,13 +93,3 @@ class Completion(BaseModel):
     system_fingerprint: str
     choices: list[CompletionChoice]
     usage: Usage | None = None
-
-
-def usage(prompt: int, written: int, cached: int) -> dict[str, Any]:
-    """Return the object of a request's tokens."""
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": written,
-        "total_tokens": prompt + written,
-        "prompt_tokens_details": {"cached_tokens": cached},
-    }

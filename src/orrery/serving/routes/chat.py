@@ -1,0 +1,153 @@
+"""``POST /v1/chat/completions``: conversations and their next message."""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+
+from orrery.generation.requests import Answering, TokenScore
+from orrery.serving import requests
+from orrery.serving.answers import Answers, GoneError, Piece
+from orrery.serving.body import StrictRoute
+from orrery.serving.conversations import Prepared, prepare
+from orrery.serving.errors import AsciiJson
+from orrery.serving.events import EventStream
+from orrery.serving.logprobs import of_chat
+from orrery.serving.schema.chat import ChatCompletion, ChatRequest
+from orrery.serving.schema.errors import FAILURES
+from orrery.serving.served import Served, Serving
+from orrery.serving.unique import head
+from orrery.serving.usage import usage_of
+from orrery.text.chat.calls import Call, CallWatch
+
+router = APIRouter(route_class=StrictRoute, tags=["chat"])
+
+
+@router.post("/v1/chat/completions", response_model=ChatCompletion, responses=FAILURES)
+async def chat_completions(asked: ChatRequest, served: Serving, http: HttpRequest) -> Response:
+    """Answer a conversation; with ``stream`` as server-sent events."""
+    served.check_model(asked.model)
+    served.writer()
+    place = served.enter()
+    try:
+        prepared = await served.do(prepare, served, asked)
+        answers = Answers(served, place, prepared.requests, stream=bool(asked.stream or asked.used_tools))
+    except BaseException:
+        place.release()
+        raise
+    chat = _Chat(served, prepared)
+    if asked.stream:
+        shared = head("chatcmpl", "chat.completion.chunk", served)
+        stream = _Stream(chat, shared)
+        return EventStream(answers, stream.tell, stream.opening(), stream.closing)
+    try:
+        async for pieces in answers.pieces(http.receive):
+            for piece in pieces:
+                chat.take(piece)
+    except GoneError:
+        return Response(status_code=499)
+    shared = head("chatcmpl", "chat.completion", served)
+    choices = [chat.choice(index) for index in range(asked.choices)]
+    return AsciiJson({**shared, "choices": choices, "usage": usage_of(chat.ended, asked.choices)})
+
+
+class _Chat:
+    """The answers to one conversation while they come."""
+
+    def __init__(self, served: Served, prepared: Prepared) -> None:
+        self.served, self.prepared, self.asked = served, prepared, prepared.asked
+        self.ended: dict[int, Answering] = {}
+        self.watches = {index: CallWatch(prepared.names) for index in range(prepared.asked.choices)}
+
+    def take(self, piece: Piece) -> str:
+        """Take what became known of an answer; return what of it is said for sure, by the model itself."""
+        if piece.ended:
+            self.ended[piece.index] = piece.answering
+        if not self.asked.used_tools:
+            return piece.text
+        marks = self.prepared.marks
+        text = "".join(marks.get(token, "") + text for token, text in piece.parts)
+        said = self.watches[piece.index].push(text)
+        return "" if self.asked.forced else said
+
+    def rest(self, index: int) -> tuple[str, list[Call]]:
+        """Return what an answer says beside what ``take`` has returned, and its calls."""
+        if not self.asked.used_tools:
+            return "", []
+        said, calls = self.watches[index].finish()
+        return said, calls[:1] if self.asked.parallel_tool_calls is False else calls
+
+    def choice(self, index: int) -> dict[str, Any]:
+        """Return the object of a whole answer."""
+        own = self.ended[index]
+        answer, (said, calls) = own.result(), self._whole(index)
+        message: dict[str, Any] = {"role": "assistant", "content": said if said or not calls else None, "refusal": None}
+        if calls:
+            message["tool_calls"] = [_told(call) for call in calls]
+        return {
+            "index": index,
+            "message": message,
+            "logprobs": self.logprobs(own.scores),
+            "finish_reason": "tool_calls" if calls else requests.FINISH[answer.finish_reason],
+        }
+
+    def logprobs(self, scores: Sequence[TokenScore]) -> dict[str, Any] | None:
+        """Return the object of tokens, without the one that ends the answer."""
+        if not self.asked.logprobs:
+            return None
+        said = [score for score in scores if score.token not in self.prepared.ends]
+        return {"content": of_chat(self.served.tokens, said), "refusal": None}
+
+    def _whole(self, index: int) -> tuple[str, list[Call]]:
+        if not self.asked.used_tools:
+            return self.ended[index].result().text, []
+        return self.watches[index].whole()
+
+
+class _Stream:
+    """The events of a stream."""
+
+    def __init__(self, chat: _Chat, shared: dict[str, Any]) -> None:
+        options = chat.asked.stream_options
+        self._chat = chat
+        self._tells_usage = options is not None and options.include_usage
+        self._shared = {**shared, "usage": None} if self._tells_usage else shared
+
+    def opening(self) -> list[dict[str, Any]]:
+        """Return the events that say who speaks."""
+        return [self._event(index, {"role": "assistant", "content": ""}) for index in range(self._chat.asked.choices)]
+
+    def tell(self, piece: Piece) -> list[dict[str, Any]]:
+        """Return the events of what became known of one answer."""
+        chat, index = self._chat, piece.index
+        said, logprobs = chat.take(piece), chat.logprobs(piece.scores)
+        found = [self._event(index, {"content": said}, logprobs)] if said or (logprobs and logprobs["content"]) else []
+        if not piece.ended:
+            return found
+        rest, calls = chat.rest(index)
+        if rest:
+            found.append(self._event(index, {"content": rest}))
+        if calls:
+            told = [{"index": number, **_told(call)} for number, call in enumerate(calls)]
+            found.append(self._event(index, {"tool_calls": told}))
+        reason = requests.FINISH[piece.answering.result().finish_reason]
+        return [*found, self._event(index, {}, reason="tool_calls" if calls else reason)]
+
+    def closing(self) -> list[dict[str, Any]]:
+        """Return the event of what was read and written, where it is asked for."""
+        usage = usage_of(self._chat.ended, self._chat.asked.choices)
+        return [{**self._shared, "choices": [], "usage": usage}] if self._tells_usage else []
+
+    def _event(
+        self, index: int, delta: dict[str, Any], logprobs: dict[str, Any] | None = None, reason: str | None = None
+    ) -> dict[str, Any]:
+        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
+        return {**self._shared, "choices": [choice]}
+
+
+def _told(call: Call) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}

@@ -1,0 +1,238 @@
+"""``POST /v1/chat/completions``: what is asked, and what is answered."""
+
+from abc import ABC
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from orrery.serving.errors import ApiError
+from orrery.serving.schema.fields import MOST_LOGPROBS, MOST_TOKENS, Drawing, Flag, Text, text_or_list
+from orrery.serving.usage import Usage
+
+MOST_MESSAGES, MOST_PARTS, MOST_TOOLS = 4_096, 1_024, 128
+Name = Annotated[str, Field(strict=True, pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
+
+
+class _Part(BaseModel, ABC):
+    model_config = ConfigDict(frozen=True)
+
+
+class TextPart(_Part):
+    """A part of a message."""
+
+    type: Text
+    text: Text | None = None
+
+
+Content = Annotated[
+    Annotated[Text, Tag("text")] | Annotated[list[TextPart], Field(max_length=MOST_PARTS), Tag("list")],
+    Discriminator(text_or_list, "content", "it is a text or a list of parts"),
+]
+
+
+class CalledFunction(_Part):
+    """Which function is called, and with what."""
+
+    name: Name
+    arguments: Text = Field(description="An object, as JSON.")
+
+
+class ToolCall(_Part):
+    """A call in an earlier answer."""
+
+    id: Text
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
+class Message(_Part):
+    """One message; whatever it says is ordinary text, never a control token."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Content | None = None
+    name: Text | None = None
+    tool_calls: Annotated[list[ToolCall], Field(max_length=MOST_TOOLS)] | None = None
+    tool_call_id: Text | None = None
+    reasoning_content: Text | None = None
+
+
+class Function(_Part):
+    """What a model may call."""
+
+    name: Name
+    description: Text | None = None
+    parameters: dict[str, Any] | None = None
+    strict: Flag | None = None
+
+
+class Tool(_Part):
+    """A tool, which is a function."""
+
+    type: Literal["function"]
+    function: Function
+
+
+class _ChosenName(_Part):
+    name: Name
+
+
+class ChosenTool(_Part):
+    """The one function that has to be called."""
+
+    type: Literal["function"]
+    function: _ChosenName
+
+
+class JsonSchema(BaseModel):
+    """A schema that the answer follows."""
+
+    model_config = ConfigDict(frozen=True, protected_namespaces=())
+
+    name: Text | None = None
+    description: Text | None = None
+    schema_: dict[str, Any] | None = Field(None, alias="schema")
+    strict: Flag | None = None
+
+
+class ResponseFormat(_Part):
+    """What the answer looks like."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
+
+
+Choice = Annotated[
+    Annotated[Literal["none", "auto", "required"], Tag("text")] | Annotated[ChosenTool, Tag("object")],
+    Discriminator(
+        lambda value: "text" if isinstance(value, str) else "object" if isinstance(value, dict | ChosenTool) else None,
+        "tool_choice",
+        "it is none, auto, required, or an object that names a function",
+    ),
+]
+_TOOLS_INSTEAD = "send tools and tool_choice"
+
+
+class ChatRequest(Drawing):
+    """A conversation, of which the next message is asked for."""
+
+    UNSUPPORTED: ClassVar = {
+        "functions": _TOOLS_INSTEAD,
+        "function_call": _TOOLS_INSTEAD,
+        "audio": "answers are text",
+        "modalities": "answers are text",
+        "prediction": "guesses are made by the server",
+        "web_search_options": "the server opens no connections",
+        "reasoning_effort": "templates decide how much a model reasons",
+        "verbosity": "say in a message how long the answer is to be",
+    }
+    NEUTRAL: ClassVar = {"modalities": (["text"],), "functions": ([],), "function_call": ("none", "auto")}
+
+    messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_MESSAGES)]
+    max_completion_tokens: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = Field(
+        None, description="Where it is left out, what is left of the context."
+    )
+    max_tokens: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = None
+    logprobs: Flag | None = None
+    top_logprobs: Annotated[int, Field(strict=True, ge=0, le=MOST_LOGPROBS)] | None = None
+    response_format: ResponseFormat | None = None
+    tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
+    tool_choice: Choice | None = None
+    parallel_tool_calls: Flag | None = None
+
+    @property
+    def longest(self) -> int | None:
+        """The most tokens of an answer, under its new or its old name."""
+        return self.max_completion_tokens or self.max_tokens
+
+    @property
+    def used_tools(self) -> list[Tool]:
+        """The tools that may be called."""
+        return [] if self.tool_choice == "none" else list(self.tools or ())
+
+    @property
+    def forced(self) -> list[Function]:
+        """The functions of which one has to be called; none where the model decides."""
+        functions = [tool.function for tool in self.used_tools]
+        if isinstance(self.tool_choice, ChosenTool):
+            return [function for function in functions if function.name == self.tool_choice.function.name]
+        return functions if self.tool_choice == "required" else []
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "ChatRequest":
+        for place, message in enumerate(self.messages):
+            _check_message(message, f"messages[{place}]")
+        if self.top_logprobs is not None and not self.logprobs:
+            raise ApiError(400, "top_logprobs is for logprobs: true alone", param="top_logprobs")
+        form = self.response_format
+        if form is not None and form.type == "json_schema" and form.json_schema is None:
+            raise ApiError(400, "response_format needs its json_schema", param="response_format.json_schema")
+        names = [tool.function.name for tool in self.tools or ()]
+        if len(set(names)) < len(names):
+            raise ApiError(400, "two tools have one name", param="tools")
+        if self.tool_choice not in (None, "none", "auto") and not self.forced:
+            raise ApiError(400, "tool_choice names none of the tools", param="tool_choice")
+        return self
+
+
+def _check_message(message: Message, where: str) -> None:
+    """Refuse a message without words, and parts that are no text."""
+    if message.content is None and message.role != "assistant":
+        raise ApiError(400, f"a message of {message.role} needs a content", param=f"{where}.content")
+    if message.role == "assistant" and message.content is None and not message.tool_calls:
+        raise ApiError(400, "a message of assistant needs a content or tool_calls", param=f"{where}.content")
+    for place, part in enumerate(message.content if isinstance(message.content, list) else ()):
+        if part.type != "text" or part.text is None:
+            reason = f"a part of type {part.type[:40]!r}: this server reads parts of type 'text' alone"
+            raise ApiError(400, reason, param=f"{where}.content[{place}]", code="unsupported_content")
+
+
+class _Scored(BaseModel, ABC):
+    token: str
+    logprob: float
+    bytes: list[int]
+
+
+class TokenLogprob(_Scored):
+    """One token, in nats."""
+
+
+class ContentLogprob(_Scored):
+    """One token of the answer, and the most probable ones in its place."""
+
+    top_logprobs: list[TokenLogprob]
+
+
+class ChatLogprobs(BaseModel):
+    """The tokens of an answer."""
+
+    content: list[ContentLogprob]
+
+
+class AnswerMessage(BaseModel):
+    """What the model says, or the functions that it calls."""
+
+    role: Literal["assistant"]
+    content: str | None
+    tool_calls: list[ToolCall] | None = None
+    refusal: str | None = None
+
+
+class ChatChoice(BaseModel):
+    """One answer."""
+
+    index: int
+    message: AnswerMessage
+    logprobs: ChatLogprobs | None
+    finish_reason: Literal["stop", "length", "tool_calls"]
+
+
+class ChatCompletion(BaseModel):
+    """The answer of ``/v1/chat/completions``."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    system_fingerprint: str
+    choices: list[ChatChoice]
+    usage: Usage

@@ -1,0 +1,40 @@
+"""What a request cost, in tokens."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from orrery.generation.requests import Answering
+
+
+class TokensDetails(BaseModel):
+    """Which tokens of the prompt had been read before."""
+
+    cached_tokens: int
+
+
+class Usage(BaseModel):
+    """What was read and written, in tokens."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: TokensDetails
+
+
+def usage_of(answers: Mapping[int, Answering], each: int) -> dict[str, Any]:
+    """Return the object of a request's tokens.
+
+    Args:
+        answers: all of them, by their number.
+        each: answers to one prompt, side by side; the prompt counts once.
+    """
+    firsts = [own for index, own in answers.items() if index % each == 0]
+    read, written = sum(len(own.request.prompt) for own in firsts), sum(len(own.written) for own in answers.values())
+    return {
+        "prompt_tokens": read,
+        "completion_tokens": written,
+        "total_tokens": read + written,
+        "prompt_tokens_details": {"cached_tokens": sum(own.reused for own in firsts)},
+    }
