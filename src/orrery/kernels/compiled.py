@@ -31,7 +31,22 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def compiled(function: Callable[P, T], sums: Collection[str] = FAST_SUMS) -> Callable[P, T]:
+def has_openmp() -> bool:
+    """Return whether numba is here with its OpenMP layer: of its layers the only one that several threads may enter."""
+    found = find_spec("numba")
+    return found is not None and any((Path(str(found.origin)).parent / "np" / "ufunc").glob("omppool*"))
+
+
+def in_parallel(function: Callable[P, T]) -> Callable[P, T]:
+    """Return ``function`` compiled, its ``prange`` loops on as many threads as numba is set to; only `has_openmp`."""
+    import numba
+
+    options: Any = numba.config
+    options.THREADING_LAYER = "omp"
+    return compiled(function, (), parallel=True)
+
+
+def compiled(function: Callable[P, T], sums: Collection[str] = FAST_SUMS, *, parallel: bool = False) -> Callable[P, T]:
     """Return ``function`` compiled, without the interpreter's lock; or itself, slow, where numba is missing.
 
     ``sums`` are the liberties that the compiler may take with floats. Decorators that check types are taken off first.
@@ -43,7 +58,7 @@ def compiled(function: Callable[P, T], sums: Collection[str] = FAST_SUMS) -> Cal
 
         options: Any = numba.config
         options.CACHE_DIR = options.CACHE_DIR or str(cache_folder() / "numba")
-        compiler = numba.njit(nogil=True, fastmath=set(sums))(inspect.unwrap(function))
+        compiler = numba.njit(nogil=True, parallel=parallel, fastmath=set(sums))(inspect.unwrap(function))
         with contextlib.suppress(RuntimeError):  # no folder can be written: compiled anew in each process
             compiler.enable_caching()
         result: Callable[P, T] = compiler
