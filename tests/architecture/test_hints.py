@@ -68,6 +68,7 @@ MANY = {
     "training/state.py": ["train", "compare"],
     "cli/console.py": [],
     "cli/texts.py": ["classify", "tag", "answer", "summarise", "embed", "cloze"],
+    "cli/overview.py": [],
     "cli/program.py": [],
     "cli/train/word_vectors.py": ["train"],
     "cli/data/app.py": ["data show"],

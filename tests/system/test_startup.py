@@ -1,4 +1,4 @@
-"""What answers at once: nothing that only parses, lists or refuses may import torch."""
+"""What answers at once: parsing, lists and refusals import no torch, and reading weights imports no compiler."""
 
 import subprocess
 import sys
@@ -30,3 +30,21 @@ def test_torch_stays_out(program: str) -> None:
     modules = _modules_after(program)
     assert "orrery" in modules
     assert not modules & {"torch", "transformers"}
+
+
+def test_the_list_of_verbs_needs_no_parser() -> None:
+    assert not _modules_after("from orrery.cli.program import run; run(['--help'])") & {"cyclopts", "rich"}
+
+
+@pytest.mark.parametrize(
+    "layout", ["ROWS", "TURNED", "GroupInterleaved(2)", "Stacked(2)", "Stacked(2, interleaved=True, turned=True)"]
+)
+def test_what_compiles_stays_out_of_reading_weights(layout: str) -> None:
+    program = (
+        "from orrery.checkpoints.layouts import *; from orrery.checkpoints.rules import Rule; import torch; "
+        f"rule = Rule('theirs', ('a', 'b', 'c', 'd'), {layout}); parts = [torch.ones(4, 4)] * 4; "
+        "rule.split(rule.join(parts), [part.shape for part in parts])"
+    )
+    modules = _modules_after(program)
+    assert "torch" in modules
+    assert "torch._dynamo" not in modules

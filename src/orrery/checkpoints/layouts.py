@@ -26,7 +26,7 @@ class Rows(Layout):
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
         """Return the parts concatenated along the rows."""
-        return parts[0] if len(parts) == 1 else torch.cat(list(parts))
+        return parts[0] if len(parts) == 1 else _together(parts)
 
     def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
         """Return the tensor cut into the parts' rows."""
@@ -58,7 +58,7 @@ class GroupInterleaved(Layout):
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
         """Return the parts interleaved group by group."""
-        return torch.cat([part.unflatten(0, (self.groups, -1)) for part in parts], dim=1).flatten(0, 1)
+        return _together([part.unflatten(0, (self.groups, -1)) for part in parts], dim=1).flatten(0, 1)
 
     def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
         """Return the parts of every group, each concatenated."""
@@ -126,8 +126,8 @@ class Stacked(Layout):
     def join(self, parts: Sequence[Tensor]) -> Tensor:
         """Put every expert together and stack them."""
         experts = [parts[i : i + self.across] for i in range(0, len(parts), self.across)]
-        joined = [torch.stack(list(e), 1).flatten(0, 1) if self.interleaved else ROWS.join(e) for e in experts]
-        stacked = torch.stack(joined)
+        joined = [_stacked(e, 1).flatten(0, 1) if self.interleaved else ROWS.join(e) for e in experts]
+        stacked = _stacked(joined)
         return stacked.mT if self.turned else stacked
 
     def split(self, tensor: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
@@ -139,6 +139,24 @@ class Stacked(Layout):
             else:
                 parts += list(expert.chunk(self.across))
         return parts
+
+
+def _together(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Return the parts concatenated.
+
+    On the meta device, where only shapes are asked for, torch answers ``cat`` with a decomposition whose import takes
+    longer than a small model's first token.
+    """
+    if not parts[0].is_meta:
+        return torch.cat(list(parts), dim)
+    shape = list(parts[0].shape)
+    shape[dim] = sum(part.shape[dim] for part in parts)
+    return parts[0].new_empty(shape)
+
+
+def _stacked(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Return the parts along a new axis."""
+    return _together([part.unsqueeze(dim) for part in parts], dim)
 
 
 ROWS, TURNED = Rows(), Transposed()

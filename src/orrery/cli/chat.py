@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from orrery.cli.chat_commands import SHORT, obey
 from orrery.cli.console import printable, report
+from orrery.cli.loading import loading
 from orrery.cli.numbers import COUNT, SEED
 from orrery.cli.stopping import dealt_with
 from orrery.cli.writing_options import CHOOSING, FREE, Answer, Drawing
@@ -50,10 +51,11 @@ def chat(
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
-    from orrery.generation.conversation import Conversation
-    from orrery.language_model.load import load
+    with loading():
+        from orrery.generation.conversation import Conversation
+        from orrery.language_model.load import load
 
-    lm = load(model, device, dtype)
+        lm = load(model, device, dtype)
     form = lm.chat_template(template)
     settings = {"max_new_tokens": max_new_tokens, **drawing.settings(0.8), **answer.settings()}
 

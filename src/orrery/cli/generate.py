@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from orrery.cli.beam_options import ONE, Beams
 from orrery.cli.console import printable
+from orrery.cli.loading import loading
 from orrery.cli.numbers import COUNT, SEED, SHARE
 from orrery.cli.writing_options import CHOOSING, FREE, Answer, Drawing
 from orrery.errors import UsageError
@@ -58,17 +59,18 @@ def generate(
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
-    from orrery.generation.search import refuse_with_beams
-    from orrery.language_model.load import load
-
     limits = {"max_new_tokens": max_new_tokens, "truncate": truncate}
     demands = answer.settings()
     beams.refuse_without_beams()
-    if beams.num_beams > 1:
-        refuse_with_beams(**drawing.settings(None), **demands, draft=draft, penalty_alpha=penalty_alpha)
-    elif penalty_alpha is not None:
-        _refuse_with_contrast(drawing, draft)
-    lm = load(model, device, dtype)
+    with loading():
+        from orrery.generation.search import refuse_with_beams
+        from orrery.language_model.load import load
+
+        if beams.num_beams > 1:
+            refuse_with_beams(**drawing.settings(None), **demands, draft=draft, penalty_alpha=penalty_alpha)
+        elif penalty_alpha is not None:
+            _refuse_with_contrast(drawing, draft)
+        lm = load(model, device, dtype)
     if beams.num_beams > 1:
         _search(lm, prompt, {**vars(beams), **limits})
     elif penalty_alpha is not None:

@@ -1,15 +1,16 @@
 """The table of verbs, and the one way in: parse, run, turn every failure into two lines and an exit code."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
-
-import cyclopts
-from cyclopts.config import Env
+from typing import TYPE_CHECKING, NamedTuple
 
 import orrery
 from orrery.cli.console import close_output, report
+from orrery.cli.overview import ABOUT, ASKS_FOR_IT, EPILOGUE, overview
 from orrery.cli.start import main
 from orrery.cli.stopping import cause
+
+if TYPE_CHECKING:
+    import cyclopts
 
 __all__ = ["VERBS", "Verb", "build", "main", "run"]
 
@@ -60,13 +61,15 @@ VERBS = {
 }
 
 
-def build(words: Sequence[str] = ()) -> cyclopts.App:
+def build(words: Sequence[str] = ()) -> "cyclopts.App":
     """Return the parser for a command line; ``ORRERY_<VERB>_<FLAG>`` stands in for a missing flag."""
+    import cyclopts
+    from cyclopts.config import Env
+
     app = cyclopts.App(
         name="orrery",
-        help="Train Transformers on your own text, use them, look inside, and check every path by another.",
-        help_epilogue="--debug, anywhere, shows the traceback of an error. Each flag may also be set in the "
-        "environment as ORRERY_VERB_FLAG: a flag beats the environment, the environment beats a file.",
+        help=ABOUT,
+        help_epilogue=EPILOGUE,
         help_format="plaintext",
         version=f"orrery {orrery.__version__}",
         config=Env("ORRERY_"),
@@ -85,7 +88,11 @@ def run(arguments: Sequence[str]) -> int:
     """Carry out one command line and return its exit code, with any error printed."""
     words, debug = _without_debug(list(arguments))
     try:
-        code = build(words)(words)
+        if words in ASKS_FOR_IT:
+            print(overview({name: verb.summary for name, verb in VERBS.items()}))
+            code = 0
+        else:
+            code = build(words)(words)
         close_output()
         return int(code)
     except BaseException as error:

@@ -1,7 +1,8 @@
 """The bytes that each id stands for, for tokenizers whose pieces mean the same wherever they are."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import tokenizers
@@ -29,14 +30,19 @@ def context_free(definition: Mapping[str, Any]) -> bool:
 
 def pieces_of(definition: Mapping[str, Any], engine: tokenizers.Tokenizer) -> Pieces:
     """Return the bytes of every id. Raises `UsageError` where they depend on the neighbours."""
+    piece = piece_of(definition, engine)
+    return [piece(id) for id in range(1 + max(engine.get_vocab(with_added_tokens=True).values()))]
+
+
+def piece_of(definition: Mapping[str, Any], engine: tokenizers.Tokenizer) -> Callable[[int], bytes]:
+    """Return what spells one id in bytes and remembers it. Raises `UsageError` where they depend on the neighbours."""
     if not context_free(definition):
         raise UsageError(
             f"the tokens of this {definition['model']['type']} tokenizer have no bytes of their own",
             "decode whole texts with decode()",
         )
     spell = _spell_bytes if _byte_level(definition) else _spell_character
-    size = 1 + max(engine.get_vocab(with_added_tokens=True).values())
-    return [spell(engine.id_to_token(id) or "") for id in range(size)]
+    return cache(lambda id: spell(engine.id_to_token(id) or ""))
 
 
 def byte_fallback(definition: Mapping[str, Any]) -> frozenset[int]:

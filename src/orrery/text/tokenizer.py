@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, SupportsIndex
@@ -12,7 +12,7 @@ from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import chunks, published
 from orrery.text.engine import Span, engine_of
 from orrery.text.frames import Frame, Framed
-from orrery.text.pieces import Pieces, byte_fallback, pieces_of
+from orrery.text.pieces import Pieces, byte_fallback, piece_of, pieces_of
 from orrery.text.streams import Stream
 from orrery.text.validation import parse_tokenizer
 
@@ -158,7 +158,7 @@ class Tokenizer:
         Raises `UsageError` for a tokenizer whose pieces depend on their neighbours (WordPiece,
         SentencePiece).
         """
-        return b"".join(self.pieces[id] for id in self._checked(ids) if special or id not in self.control)
+        return b"".join(self._piece(id) for id in self._checked(ids) if special or id not in self.control)
 
     def token(self, id: int) -> str:
         """Return the vocabulary's own spelling of an id (byte-level: a space is Ġ)."""
@@ -199,6 +199,10 @@ class Tokenizer:
     @cached_property
     def _frame(self) -> Frame:
         return Frame(self._json)
+
+    @cached_property
+    def _piece(self) -> Callable[[int], bytes]:
+        return piece_of(self._json, self._library)
 
     @cached_property
     def pieces(self) -> Pieces:
