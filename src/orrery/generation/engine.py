@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, final
 
 import torch
@@ -19,6 +20,7 @@ from orrery.generation.row import Row
 from orrery.models.protocols import ChunkedModel
 from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer
+from orrery.tuning import RowAdapters
 
 
 @final
@@ -45,6 +47,7 @@ class Engine:
         chunk: tokens of prompts that are read in one round.
         kept_tokens: of prompts whose memory is kept for those that begin alike; by default one context.
         device: where the model is.
+        adapters: the LoRAs that requests may name.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Engine:
         chunk: int = 256,
         kept_tokens: int | None = None,
         device: torch.device | None = None,
+        adapters: RowAdapters | None = None,
     ) -> None:
         self.context, self.most_rows, self.chunk = context, most_rows, chunk
         self.most_tokens = most_rows * context if most_tokens is None else most_tokens
@@ -66,6 +70,7 @@ class Engine:
                 raise UsageError(f"{name} = {number} is not possible", "it must be at least 1")
         self.prefixes = Prefixes(context if kept_tokens is None else kept_tokens)
         self._model, self._tokenizer, self._device = model, tokenizer, device
+        self.adapters = adapters
         self._waiting: deque[Answering] = deque()
         self._reading: deque[PromptReading] = deque()
         self._writing: list[Answering] = []
@@ -115,6 +120,10 @@ class Engine:
                 f"a request for a context of {request.limits.context}, and the engine's is {self.context}",
                 "give its limits the context of the engine",
             )
+        if request.adapter is not None:
+            if self.adapters is None:
+                raise UsageError(f"there is no adapter {request.adapter[:100]!r}", "this engine has none")
+            self.adapters.require(request.adapter)
         if request.prompt_scores and self._model.reads_at_once:
             raise UsageError("this model reads its prompt at once and predicts none of it", "ask for no prompt_scores")
         (generator,), (begun,) = generators(request.seed, 1), beginnings(self._model, [request.prompt])
@@ -157,7 +166,8 @@ class Engine:
             return
         tokens_B1 = torch.tensor([[own.written[-1]] for own in self._writing], device=self._device)
         try:
-            logits_BV = self._model.step(tokens_B1, self._session)[:, -1]
+            with self._adapted(self._writing):
+                logits_BV = self._model.step(tokens_B1, self._session)[:, -1]
         except Exception:  # which row it was shows when each is read again alone
             self._read_alone(self._writing)
             self._writing, self._session = [], None
@@ -189,13 +199,15 @@ class Engine:
         """Read several prompts to their ends, or a part of a single one; return how many tokens that took."""
         if len(group) > 1:
             places = len(group) * max(reading.remaining for reading in group)
-            logits_GV, session = read_together(self._model, group, self.context, self._device)
+            with self._adapted([reading.answering for reading in group]):
+                logits_GV, session = read_together(self._model, group, self.context, self._device)
             for row, reading in enumerate(group):
                 reading.keep(session, row)
             self._begin([reading.answering for reading in group], logits_GV, session)
             return places
         (reading,) = group
-        read = reading.advance(most)
+        with self._adapted([reading.answering]):
+            read = reading.advance(most)
         if reading.done:
             self._begin([reading.answering], reading.logits_V[None], reading.session)
         else:
@@ -225,6 +237,12 @@ class Engine:
     def _read_alone(self, rows: Sequence[Answering]) -> None:
         """Read rows again before all others, each in a call of its own."""
         self._reading.extendleft(self._reading_of(own, alone=True) for own in reversed(rows))
+
+    def _adapted(self, rows: Sequence[Answering]) -> AbstractContextManager[None]:
+        """Give each row of a call the adapter that its request names."""
+        if self.adapters is None:
+            return nullcontext()
+        return self.adapters.rows([own.request.adapter for own in rows], self._device)
 
     def _reading_of(self, answering: Answering, *, alone: bool = False) -> PromptReading:
         return PromptReading(self._model, answering, self.context, self.prefixes, self._device, alone=alone)

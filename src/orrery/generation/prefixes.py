@@ -19,44 +19,46 @@ class Prefixes:
 
     def __init__(self, most_tokens: int, least: int = 32) -> None:
         self.most_tokens, self.least = most_tokens, least
-        self._kept: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+        self._kept: OrderedDict[tuple[str | None, tuple[int, ...]], Any] = OrderedDict()
 
     @property
     def tokens(self) -> int:
         """How many tokens are kept."""
-        return sum(map(len, self._kept))
+        return sum(len(ids) for _, ids in self._kept)
 
     def serves(self, tokens: int) -> bool:
         """Return whether a prompt that begins with so many tokens of another may go on from them."""
         return self.least <= tokens <= self.most_tokens
 
-    def keep(self, prompt: Sequence[int], session: Any, row: int) -> None:
-        """Keep a copy of the row of a session that has read this prompt and nothing more."""
-        ids = tuple(prompt)
-        if not self.serves(len(ids)):
+    def keep(self, prompt: Sequence[int], adapter: str | None, session: Any, row: int) -> None:
+        """Keep a copy of the row of a session that has read this prompt, with this adapter, and nothing more."""
+        key = (adapter, tuple(prompt))
+        if not self.serves(len(prompt)):
             return
-        if ids in self._kept:
-            self._kept.move_to_end(ids)
+        if key in self._kept:
+            self._kept.move_to_end(key)
             return
-        self._kept[ids] = session.fork([row])
+        self._kept[key] = session.fork([row])
         while self.tokens > self.most_tokens:
             self._kept.popitem(last=False)
 
-    def find(self, prompt: Sequence[int]) -> tuple[int, Any] | None:
+    def find(self, prompt: Sequence[int], adapter: str | None = None) -> tuple[int, Any] | None:
         """Return how many of the prompt's first tokens were read before, and a session that has read them alone.
 
         At least one token stays to be read, behind which the answer begins. A memory that cannot go back (a recurrence,
-        a window that has slid) serves only where all that it has read begins the prompt.
+        a window that has slid) serves only where all that it has read begins the prompt. What was read with another
+        adapter does not serve.
         """
-        lengths = {ids: min(common_start(ids, prompt), len(prompt) - 1) for ids in self._kept}
-        for ids in sorted(lengths, key=lambda own: -lengths[own]):
-            if lengths[ids] < self.least:
+        alike = [key for key in self._kept if key[0] == adapter]
+        lengths = {key: min(common_start(key[1], prompt), len(prompt) - 1) for key in alike}
+        for key in sorted(lengths, key=lambda own: -lengths[own]):
+            if lengths[key] < self.least:
                 return None
-            copy = self._kept[ids].fork()
+            copy = self._kept[key].fork()
             try:
-                session = copy if lengths[ids] == len(ids) else copy.truncate([lengths[ids]])
+                session = copy if lengths[key] == len(key[1]) else copy.truncate([lengths[key]])
             except UsageError:
                 continue
-            self._kept.move_to_end(ids)
-            return lengths[ids], session
+            self._kept.move_to_end(key)
+            return lengths[key], session
         return None

@@ -72,6 +72,8 @@ class PromptReading:
         """Return whether this prompt could go on from what another one will have read."""
         if self.session is not None or self._model.reads_at_once:
             return False
+        if self.answering.request.adapter != other.answering.request.adapter:
+            return False
         return self._prefixes.serves(min(common_start(self._ids, other._ids), len(self._ids) - 1))
 
     def begin(self) -> None:
@@ -79,7 +81,7 @@ class PromptReading:
         whole = self.answering.request.prompt_scores or self._model.reads_at_once
         if self.session is not None or whole:
             return
-        found = self._prefixes.find(self._ids)
+        found = self._prefixes.find(self._ids, self.answering.request.adapter)
         if found is not None:
             self._taken, self.session = found
             self.answering.reused = self._taken
@@ -98,7 +100,7 @@ class PromptReading:
     def keep(self, session: Any, row: int) -> None:
         """Keep what was read, which is this row of a session, for prompts that begin alike."""
         if not self._model.reads_at_once:
-            self._prefixes.keep(self._ids, session, row)
+            self._prefixes.keep(self._ids, self.answering.request.adapter, session, row)
 
     def _start(self, most: int) -> None:
         request = self.answering.request

@@ -55,6 +55,7 @@ class Request:
         seed: of the draws.
         scores: tell the log probability of each token, and of so many of the most probable ones; ``None`` tells none.
         prompt_scores: tell those of the prompt's tokens too.
+        adapter: the name of the adapter that answers; ``None`` is the model itself.
         told: called with each token, on the thread that runs the engine; what it raises ends the answer.
     """
 
@@ -64,6 +65,7 @@ class Request:
     seed: int = 1337
     scores: int | None = None
     prompt_scores: bool = False
+    adapter: str | None = None
     told: Callable[[Written], None] | None = None
 
 
@@ -77,7 +79,7 @@ class Answering:
         begun: what its row holds before the answer: the prompt, or an encoder-decoder's start token.
         began: when it was asked, by ``perf_counter``.
         row: the answer so far; nothing before the prompt is read.
-        history: which tokens it holds, as filters ask for it; nothing before the prompt is read.
+        history: which tokens it holds; nothing before a filter asks for it.
         prompt_scores: of the prompt's tokens, where they were asked for.
         scores: of the answer's tokens, where they were asked for.
         error: what ended it other than its own end.

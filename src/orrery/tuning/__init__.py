@@ -9,15 +9,18 @@ if TYPE_CHECKING:
     from orrery.tuning._description import TRANSFORMS, describe, refuse_transformed, refuse_untrainable, spec_json
     from orrery.tuning._linear import merge
     from orrery.tuning._registry import from_json, load_transform, names, register
+    from orrery.tuning._row_adapters import RowAdapters, lora_pairs
     from orrery.tuning._transform import Transform
 
 __all__ = [
     "TRANSFORMS",
     "Adapter",
+    "RowAdapters",
     "Transform",
     "describe",
     "from_json",
     "load_transform",
+    "lora_pairs",
     "merge",
     "names",
     "refuse_transformed",
@@ -33,6 +36,7 @@ __getattr__ = lazily(
         "_adapter": ("Adapter",),
         "_description": ("TRANSFORMS", "describe", "refuse_transformed", "refuse_untrainable", "spec_json"),
         "_linear": ("merge",),
+        "_row_adapters": ("RowAdapters", "lora_pairs"),
         "_registry": ("from_json", "load_transform", "names", "register"),
         "_transform": ("Transform",),
     },

@@ -77,6 +77,17 @@ def replace_linears(
             setattr(owner, leaf, module)
 
 
+def named_linears(model: Model, names: Sequence[str]) -> dict[str, nn.Linear | TransformedLinear]:
+    """Return the linears of these names.
+
+    Raises:
+        UsageError: a name is no linear's, or is that of one whose matrix another module uses as well.
+    """
+    _targets(model, names, ())
+    places = {name: target.linear for target in _found(model) for name in target.names}
+    return {name: places[name] for name in names}
+
+
 def merge(model: Model) -> Model:
     """Put a plain linear with the whole matrix in the place of each transformed one, in place, and return the model.
 

@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING
 from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
-    from orrery.tuning.peft.load import base_of, is_adapter, load_adapter
+    from orrery.tuning.peft.load import adapter_pairs, base_of, is_adapter, load_adapter
     from orrery.tuning.peft.save import save_adapter
 
-__all__ = ["base_of", "is_adapter", "load_adapter", "save_adapter"]
+__all__ = ["adapter_pairs", "base_of", "is_adapter", "load_adapter", "save_adapter"]
 
 
-__getattr__ = lazily(__name__, {"load": ("base_of", "is_adapter", "load_adapter"), "save": ("save_adapter",)})
+__getattr__ = lazily(
+    __name__,
+    {"load": ("adapter_pairs", "base_of", "is_adapter", "load_adapter"), "save": ("save_adapter",)},
+)

@@ -65,19 +65,8 @@ def load_adapter(lm: Adaptable, folder: str | Path) -> tuple[LoRA, ...]:
         ModelFileError: files are missing or damaged, do not fit the model, or ask for what no LoRA of ours does.
         UsageError: the model belongs to no family, or a matrix cannot be adapted; it is named.
     """
-    folder, model = Path(folder), lm.model
-    config, tensors = PeftConfig(folder), _open(folder)
-    places = places_of(lm)
-    matrices = matrices_of(model, places)
-    pairs, rest = _pairs(tensors, config, matrices)
-    if lacking := config.missing(matrices, pairs):
-        config.refuse(f"targets {lacking[0]} and {len(lacking) - 1} more that the file lacks", _AGAIN)
-    found = {name: _parts(model, matrices[name], config, name, *pair) for name, pair in pairs.items()}
-    whole = _whole(model, places, config, rest)
-    groups: dict[tuple[int, float], dict[str, tuple[Tensor, Tensor]]] = {}
-    for name, parts in found.items():
-        rank = len(pairs[name][0])
-        groups.setdefault((rank, config.scale(name, rank) * rank), {}).update(parts)
+    config, groups, whole = _read(lm, Path(folder))
+    model = lm.model
     transforms = _transforms(model, config, groups, sorted(whole))
     for transform in transforms:
         transform.apply(model)
@@ -88,6 +77,41 @@ def load_adapter(lm: Adaptable, folder: str | Path) -> tuple[LoRA, ...]:
         for name, tensor in whole.items():
             model.get_parameter(name).copy_(tensor)
     return transforms
+
+
+def adapter_pairs(lm: Adaptable, folder: str | Path) -> dict[str, tuple[Tensor, Tensor]]:
+    """Return A and B of a LoRA that peft wrote by the name of our linear, B times its scale; the model stays as it is.
+
+    Raises:
+        ModelFileError: as ``load_adapter``, and where the adapter has modules that were saved whole.
+        UsageError: the model belongs to no family.
+    """
+    config, groups, whole = _read(lm, Path(folder))
+    if whole:
+        message = f"saves {next(iter(whole))} whole, which rows of other adapters do not share"
+        config.refuse(message, "merge the adapter, and serve it as a model of its own")
+    return {name: (a, alpha / rank * b) for (rank, alpha), parts in groups.items() for name, (a, b) in parts.items()}
+
+
+_Groups = dict[tuple[int, float], dict[str, tuple[Tensor, Tensor]]]
+
+
+def _read(lm: Adaptable, folder: Path) -> tuple[PeftConfig, _Groups, dict[str, Tensor]]:
+    """Return the settings, A and B by rank and alpha and our linears, and the tensors that were saved whole."""
+    model = lm.model
+    config, tensors = PeftConfig(folder), _open(folder)
+    places = places_of(lm)
+    matrices = matrices_of(model, places)
+    pairs, rest = _pairs(tensors, config, matrices)
+    if lacking := config.missing(matrices, pairs):
+        config.refuse(f"targets {lacking[0]} and {len(lacking) - 1} more that the file lacks", _AGAIN)
+    found = {name: _parts(model, matrices[name], config, name, *pair) for name, pair in pairs.items()}
+    whole = _whole(model, places, config, rest)
+    groups: _Groups = {}
+    for name, parts in found.items():
+        rank = len(pairs[name][0])
+        groups.setdefault((rank, config.scale(name, rank) * rank), {}).update(parts)
+    return config, groups, whole
 
 
 def _open(folder: Path) -> Mapping[str, Tensor]:
