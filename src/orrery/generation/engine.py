@@ -13,11 +13,13 @@ from orrery.generation.answer_text import AnswerText
 from orrery.generation.choosing import at, choose
 from orrery.generation.generate import beginnings, check_prompts, generators
 from orrery.generation.joint_reading import read_together, take_together
-from orrery.generation.prefixes import Prefixes
+from orrery.generation.paged import PagedModel
+from orrery.generation.prefixes import Prefixes, in_pages
 from orrery.generation.prompt_reading import PromptReading
 from orrery.generation.requests import Answering, Request
 from orrery.generation.row import Row
 from orrery.models.protocols import ChunkedModel
+from orrery.nn.cache.pages import PagePool
 from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer
 from orrery.tuning import RowAdapters
@@ -48,6 +50,11 @@ class Engine:
         kept_tokens: of prompts whose memory is kept for those that begin alike; by default one context.
         device: where the model is.
         adapters: the LoRAs that requests may name.
+        pool: pages for keys and values, where rows shall share those of a common beginning; tokens are then counted
+            in whole pages. By default each row has slots of its own, which kernels read without a gather.
+
+    Raises:
+        UsageError: a number below 1, or a pool of fewer pages than ``most_tokens`` and ``kept_tokens`` fill.
     """
 
     def __init__(
@@ -62,14 +69,21 @@ class Engine:
         kept_tokens: int | None = None,
         device: torch.device | None = None,
         adapters: RowAdapters | None = None,
+        pool: PagePool | None = None,
     ) -> None:
         self.context, self.most_rows, self.chunk = context, most_rows, chunk
         self.most_tokens = most_rows * context if most_tokens is None else most_tokens
         for name, number in (("most_rows", most_rows), ("most_tokens", self.most_tokens), ("chunk", chunk)):
             if number < 1:
                 raise UsageError(f"{name} = {number} is not possible", "it must be at least 1")
-        self.prefixes = Prefixes(context if kept_tokens is None else kept_tokens)
-        self._model, self._tokenizer, self._device = model, tokenizer, device
+        kept = context if kept_tokens is None else kept_tokens
+        self._page = 1 if pool is None else pool.size
+        if pool is not None and pool.most is not None and pool.most * pool.size < self.most_tokens + kept:
+            message = f"{pool.most:,} pages of {pool.size} tokens, for {self.most_tokens:,} of rows and {kept:,} kept"
+            raise UsageError(message, "allow more pages, or lower most_tokens or kept_tokens")
+        self.prefixes = Prefixes(kept, page=self._page)
+        self._model: Any = model if pool is None else PagedModel(model, pool)
+        self._tokenizer, self._device = tokenizer, device
         self.adapters = adapters
         self._waiting: deque[Answering] = deque()
         self._reading: deque[PromptReading] = deque()
@@ -89,7 +103,11 @@ class Engine:
     @property
     def tokens(self) -> int:
         """How many tokens those that are read or written may come to hold."""
-        return sum(own.most_tokens for own in (*(reading.answering for reading in self._reading), *self._writing))
+        rows = (*(reading.answering for reading in self._reading), *self._writing)
+        return sum(self._most_tokens(own) for own in rows)
+
+    def _most_tokens(self, answering: Answering) -> int:
+        return in_pages(answering.most_tokens, self._page)
 
     def add(self, request: Request) -> Answering:
         """Take a request; its answer grows with each ``advance``.
@@ -128,9 +146,9 @@ class Engine:
             raise UsageError("this model reads its prompt at once and predicts none of it", "ask for no prompt_scores")
         (generator,), (begun,) = generators(request.seed, 1), beginnings(self._model, [request.prompt])
         answering = Answering(request, generator, begun)
-        if answering.most_tokens > self.most_tokens:
+        if self._most_tokens(answering) > self.most_tokens:
             raise UsageError(
-                f"an answer of up to {answering.most_tokens:,} tokens with its prompt passes the engine's "
+                f"an answer of up to {self._most_tokens(answering):,} tokens with its prompt passes the engine's "
                 f"{self.most_tokens:,}",
                 "ask for fewer tokens",
             )
@@ -178,7 +196,7 @@ class Engine:
     def _admit(self) -> None:
         """Begin to read what there is a place for, first come, first served."""
         while self._waiting and self.rows < self.most_rows:
-            if self.tokens + self._waiting[0].most_tokens > self.most_tokens:
+            if self.tokens + self._most_tokens(self._waiting[0]) > self.most_tokens:
                 return
             self._reading.append(self._reading_of(self._waiting.popleft()))
 

@@ -15,20 +15,21 @@ class Prefixes:
     Args:
         most_tokens: of all prompts together; 0 keeps none.
         least: the fewest tokens that are worth a copy of their memory.
+        page: tokens are counted in whole pages of so many.
     """
 
-    def __init__(self, most_tokens: int, least: int = 32) -> None:
-        self.most_tokens, self.least = most_tokens, least
+    def __init__(self, most_tokens: int, least: int = 32, page: int = 1) -> None:
+        self.most_tokens, self.least, self._page = most_tokens, least, page
         self._kept: OrderedDict[tuple[str | None, tuple[int, ...]], Any] = OrderedDict()
 
     @property
     def tokens(self) -> int:
         """How many tokens are kept."""
-        return sum(len(ids) for _, ids in self._kept)
+        return sum(in_pages(len(ids), self._page) for _, ids in self._kept)
 
     def serves(self, tokens: int) -> bool:
         """Return whether a prompt that begins with so many tokens of another may go on from them."""
-        return self.least <= tokens <= self.most_tokens
+        return self.least <= tokens and in_pages(tokens, self._page) <= self.most_tokens
 
     def keep(self, prompt: Sequence[int], adapter: str | None, session: Any, row: int) -> None:
         """Keep a copy of the row of a session that has read this prompt, with this adapter, and nothing more."""
@@ -62,3 +63,8 @@ class Prefixes:
             self._kept.move_to_end(key)
             return lengths[key], session
         return None
+
+
+def in_pages(tokens: int, page: int) -> int:
+    """Return the tokens that the fewest pages hold which hold so many."""
+    return -(-tokens // page) * page

@@ -9,7 +9,8 @@ from torch import Tensor
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, within
 from orrery.laws.models import Subject, random_ids, require, spec_of, tiny
 from orrery.laws.transcript import Transcript
-from orrery.nn.cache.kinds import cache_for, growing, static
+from orrery.nn.cache.kinds import cache_for, growing, paged, static
+from orrery.nn.cache.pages import PagePool
 from orrery.nn.cache.rows import RowCache
 
 CAPACITY = 40
@@ -38,10 +39,15 @@ def kinds(model: Subject) -> dict[str, Kind]:
     own = cache_for(masks, 1, CAPACITY).kind
     if own == "recurrent":
         return {"recurrent": partial(cache_for, masks)}
-    found: dict[str, Kind] = {"growing": growing, "static": static}
+    found: dict[str, Kind] = {"growing": growing, "static": static, "paged": small_pages}
     if "sliding" in own:
         found["sliding"] = partial(cache_for, masks)
     return found
+
+
+def small_pages(rows: int, capacity: int) -> RowCache:
+    """Return a cache of pages so small that every row of the law has several."""
+    return paged(rows, capacity, pool=PagePool(5))
 
 
 @torch.no_grad()

@@ -1,12 +1,15 @@
 """Bytes of a cache by formula: equal to published numbers and to what live caches allocate."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
 from orrery.accounting.cache import bytes_per_token, cache_bytes
 from orrery.families import load_family
+from orrery.nn.cache.kinds import cache_for, growing, paged, static
+from orrery.nn.cache.pages import PagePool
 from orrery.nn.cache.rows import RowCache
 from orrery.nn.cache.sliding import SlidingStore
 from orrery.nn.cache.slots import SlotStore
@@ -38,6 +41,66 @@ def test_live_caches_hold_what_the_formula_says(corner, dtype):
         _, session = model.start(torch.ones(rows, 3, dtype=torch.long), tokens, cache=RowCache(rows, tokens, stores))
         spare = bytes_per_token(spec, dtype)
         assert session.bytes() == rows * (cache_bytes(spec, dtype, tokens) + spare)
+
+
+def tensors_in(thing, seen):
+    """Yield every tensor that a thing holds, through all that it refers to."""
+    if id(thing) in seen or isinstance(thing, torch.device | torch.dtype | str | int | None | type):
+        return
+    seen[id(thing)] = thing
+    if isinstance(thing, torch.Tensor):
+        yield thing
+        return
+    inside = (
+        [*thing.keys(), *thing.values()] if isinstance(thing, dict) else list(getattr(thing, "__dict__", {}).values())
+    )
+    for part in [*inside, *(thing if isinstance(thing, list | tuple | set) else ())]:
+        yield from tensors_in(part, seen)
+
+
+KINDS = {
+    "growing": growing,
+    "static": static,
+    "paged": lambda rows, capacity: paged(rows, capacity, pool=PagePool(4)),
+}
+
+
+CACHES = [(name, kind) for name in ("gpt2", "llama", "deepseek_v2", "mistral") for kind in KINDS]
+
+
+@pytest.mark.parametrize(("name", "kind"), [*CACHES, ("mistral", "sliding")])
+@torch.no_grad()
+def test_a_walk_through_a_cache_finds_keys_and_values_and_nothing_else(name, kind):
+    """Queries, scores and patterns are not kept: every slot has the bytes of G19's formula, ``2 K C`` a layer."""
+    family = load_family(name)
+    spec = family.spec(family.TINY)
+    model, rows = spec.build(0).eval(), 3
+    make = KINDS.get(kind, partial(cache_for, model.stack.masks))
+    _, session = model.start(torch.ones(rows, 9, dtype=torch.long), 40, cache=make(rows, 40))
+    for _ in range(4):
+        model.step(torch.ones(rows, 1, dtype=torch.long), session)
+    found = list(tensors_in(session, {}))
+    (store,) = session.cache.stores.values()
+    held = store.pool if kind == "paged" else store
+    known = {x.untyped_storage().data_ptr() for x in (*held.keys.values(), *held.values.values())}
+    numbers = [x for x in found if x.is_floating_point()]
+    assert {x.untyped_storage().data_ptr() for x in numbers} == known
+    slots = store.pool.keys[0][0].shape[:2].numel() if kind == "paged" else rows * store.positions_BS.shape[1]
+    memory = {x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in numbers}
+    token = bytes_per_token(spec, torch.float32)
+    assert sum(memory.values()) == slots * token
+    if name != "deepseek_v2":
+        attention = spec.stack.blocks[0].residuals["attention"].branch
+        assert token == 2 * len(spec.stack.blocks) * attention.kv_heads * attention.head_width * 4
+    if kind == "paged":
+        assert session.bytes() == rows * 4 * store.pool.size * token  # four pages hold thirteen tokens
+
+
+def test_the_cache_of_the_largest_gpt_3():
+    """G19: ``2 x 96 x 12,288`` numbers of two bytes a token, nine gibibytes for 2,048 tokens."""
+    spec = load_family("gpt2").spec({"n_layer": 96, "n_head": 96, "n_embd": 12_288, "n_positions": 2048})
+    assert bytes_per_token(spec, torch.float16) == 4_718_592
+    assert cache_bytes(spec, torch.float16, 2048) == 9_663_676_416
 
 
 def test_a_layer_whose_window_is_full_needs_no_more():

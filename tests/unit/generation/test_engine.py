@@ -1,3 +1,4 @@
+import gc
 import random
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from orrery.generation.guides import SpellingIndex, without
 from orrery.generation.requests import Request
 from orrery.generation.row import Limits
 from orrery.generation.samplers import GREEDY, sampler
+from orrery.nn.cache.pages import PagePool
 from orrery.text.spellings import spellings
 from tiny_models import TOKENIZER, smallest
 
@@ -80,6 +82,33 @@ def test_every_answer_is_that_of_the_request_alone_whatever_comes_and_goes(famil
     assert 0 < len(stopped) < len(going)
     if not model.reads_at_once:
         assert any(own.reused for _, own in going)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gemma2", "deepseek_v2", "t5"])
+def test_rows_that_begin_alike_share_pages_and_answer_as_alone(family):
+    model = smallest(family)
+    pool = PagePool(3, most=100)
+    engine = engine_of(model, kept_tokens=60, pool=pool)
+    engine.prefixes.least = 3
+    requests = requests_of(random.Random(5), 14)
+    answers = [engine.add(request) for request in requests]
+    while engine.advance():
+        assert pool.taken * 3 <= engine.tokens + engine.prefixes.tokens
+    for request, own in zip(requests, answers, strict=True):
+        assert same(own.result(), alone(model, request))
+    gc.collect()
+    assert pool.taken * 3 <= engine.prefixes.tokens
+    if not model.reads_at_once:
+        assert any(own.reused for own in answers)
+        assert pool.taken
+
+
+def test_a_pool_that_could_run_out_is_refused():
+    with pytest.raises(UsageError, match="10 pages of 4 tokens"):
+        engine_of(smallest("gpt2"), pool=PagePool(4, most=10))
+    engine = engine_of(smallest("gpt2"), most_tokens=24, kept_tokens=0, pool=PagePool(16, most=2))
+    with pytest.raises(UsageError, match="answer of up to 32 tokens"):
+        engine.add(Request(PROMPT, Limits(12, CONTEXT)))
 
 
 def test_a_step_that_fails_ends_the_row_that_it_fails_for(monkeypatch):

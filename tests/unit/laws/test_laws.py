@@ -28,6 +28,7 @@ from orrery.laws.evidence import CannotRunError, deviation, within
 from orrery.models.session import DecodingSession, Read
 from orrery.nn import stack
 from orrery.nn.attention import kernels
+from orrery.nn.cache.pages import PagePool
 from orrery.nn.cache.row_room import RowRoom
 from orrery.nn.cache.rows import RowCache
 from orrery.nn.cache.slots import SlotStore
@@ -85,7 +86,7 @@ def test_cache_sees_a_forgotten_position(monkeypatch):
 
 
 def test_cache_sees_rows_that_share_one_length(monkeypatch):
-    monkeypatch.setattr(SlotStore, "forget", lambda self, lengths: None)
+    monkeypatch.setattr(SlotStore, "forget", lambda self, lengths, lengths_B: None)
     monkeypatch.setattr(RowCache, "refuse_to_forget", lambda self, lengths: self.lengths)
     found = broken(cache)
     assert "static: select, join, truncate" in found
@@ -121,6 +122,14 @@ def test_branching_sees_a_fork_that_shares_keys(monkeypatch, family):
         assert f"{kind}: numbers of a session that change when its fork steps" in found
         assert f"{kind}: numbers of a fork that change when its session goes on" in found
         assert OVER.format(kind) not in found
+
+
+def test_branching_sees_a_fork_that_writes_into_shared_pages(monkeypatch):
+    monkeypatch.setattr(PagePool, "own", lambda self, page: page)
+    found = unheld()
+    assert "paged: numbers of a session that change when its fork steps" in found
+    assert "paged: numbers of a fork that change when its session goes on" in found
+    assert not any(name.startswith("growing") for name in found)
 
 
 def test_branching_sees_a_fork_that_shares_states(monkeypatch):

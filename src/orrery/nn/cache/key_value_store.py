@@ -8,14 +8,13 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from orrery.errors import UsageError
-from orrery.nn.cache.contract import Place, State
+from orrery.nn.cache.keys_only import KeysOnly
 from orrery.nn.cache.row_room import Depths, RowRoom, copied
 from orrery.nn.cache.store import Store
 from orrery.nn.masks import EMPTY_SLOT
 
 
-class KeyValueStore(Store, ABC):
+class KeyValueStore(KeysOnly, ABC):
     """Keys and values by depth, in slots; the last slot of the storage is spare, and padding is written there.
 
     Shapes: keys and values ``[B, K, S, C]`` a depth; positions ``[B, S]``.
@@ -40,22 +39,6 @@ class KeyValueStore(Store, ABC):
     def _match(self, other: "KeyValueStore") -> None:
         """Bring both storages to one number of slots."""
 
-    def load_state(self, mask: str, place: Place) -> State | None:
-        """Refuse: keys and values are kept here.
-
-        Raises:
-            UsageError: always.
-        """
-        raise UsageError(f"the mask {mask!r} keeps keys, not the state of a recurrence", "give the recurrence Past()")
-
-    def store_state(self, mask: str, place: Place, state: State) -> None:
-        """Refuse as ``load_state`` does.
-
-        Raises:
-            UsageError: always.
-        """
-        self.load_state(mask, place)
-
     def select(self, rows: Sequence[int], rows_N: Int[Tensor, "N"]) -> None:
         """Keep the given rows, in that order; one may come several times (beams)."""
         self.positions_BS = self.positions_BS[rows_N]
@@ -70,7 +53,7 @@ class KeyValueStore(Store, ABC):
         self._keys.append(other._keys)
         self._values.append(other._values)
 
-    def forget(self, lengths_B: Int[Tensor, "B"]) -> None:
+    def forget(self, lengths: Sequence[int], lengths_B: Int[Tensor, "B"]) -> None:
         """Let the slots beyond these lengths hide themselves; they are written again."""
         slots = torch.arange(self.positions_BS.shape[1], device=lengths_B.device)
         self.positions_BS = self.positions_BS.masked_fill(slots >= lengths_B[:, None], EMPTY_SLOT)

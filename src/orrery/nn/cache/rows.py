@@ -135,7 +135,7 @@ class RowCache(Cache):
         after = self.refuse_to_forget(lengths)
         self.lengths_B = torch.tensor(after, dtype=torch.long).to(self.lengths_B.device, non_blocking=True)
         for store in self.stores.values():
-            store.forget(self.lengths_B)
+            store.forget(after, self.lengths_B)
         self.lengths = after
 
     def refuse_other_kind(self, other: "RowCache") -> None:

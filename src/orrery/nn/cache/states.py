@@ -36,7 +36,7 @@ class StateStore(Store):
                 "a recurrent state cannot go back: it keeps no tokens", "start again from the shorter text"
             )
 
-    def forget(self, lengths_B: Int[Tensor, "B"]) -> None:
+    def forget(self, lengths: Sequence[int], lengths_B: Int[Tensor, "B"]) -> None:
         """Forget nothing: lengths that cut a row are refused."""
 
     def reserve(self, call: Reservation) -> TokenPositions:

@@ -67,8 +67,8 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def forget(self, lengths_B: Int[Tensor, "B"]) -> None:
-        """Forget what lies beyond these lengths."""
+    def forget(self, lengths: Sequence[int], lengths_B: Int[Tensor, "B"]) -> None:
+        """Forget what lies beyond these lengths; ``lengths_B`` are the same on the device."""
 
     @abstractmethod
     def select(self, rows: Sequence[int], rows_N: Int[Tensor, "N"]) -> None:
