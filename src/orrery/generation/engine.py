@@ -10,6 +10,7 @@ from torch import Tensor
 
 from orrery.errors import RunError, UsageError
 from orrery.generation.answer_text import AnswerText
+from orrery.generation.batch import Batch
 from orrery.generation.choosing import at, choose
 from orrery.generation.generate import beginnings, check_prompts, generators
 from orrery.generation.joint_reading import read_together, take_together
@@ -33,11 +34,13 @@ class Engine:
     each into a session of its own, in turns. So a long prompt delays a token of its neighbours by one chunk, and a
     short one does not wait for it (Yu et al. 2022, Orca; Agrawal et al. 2023, Sarathi).
 
-    An answer depends on its own request alone: the engine writes what ``generate`` writes for it. In low precision,
-    where the last bits of a product depend on the size of its batch, that holds but for ties of the logits.
+    An answer depends on its own request alone: the engine writes what ``generate`` writes for it. The last bits of a
+    product may depend on the size of its batch, so that this holds but for ties of the logits; ``deterministic``
+    computes each row as if it were alone.
 
-    What fails in one row ends that row. Where a step of all rows fails, each is read again alone, and those that fail
-    alone end.
+    Requests are let in first come, first served: a large one waits until those before it leave it room, and nothing
+    that came later takes that room. What fails in one row ends that row. Where a step of all rows fails, each is read
+    again alone, and those that fail alone end.
 
     Args:
         model: what writes; dropout should be off.
@@ -52,6 +55,9 @@ class Engine:
         adapters: the LoRAs that requests may name.
         pool: pages for keys and values, where rows shall share those of a common beginning; tokens are then counted
             in whole pages. By default each row has slots of its own, which kernels read without a gather.
+        deterministic: let no bit of an answer depend on the other requests: a prompt is read alone, in pieces that end
+            at multiples of ``chunk``, and each row is computed as it is alone. The same request, ``chunk`` and number
+            of threads on the same machine then give the same bits, whatever comes and goes.
 
     Raises:
         UsageError: a number below 1, or a pool of fewer pages than ``most_tokens`` and ``kept_tokens`` fill.
@@ -70,6 +76,7 @@ class Engine:
         device: torch.device | None = None,
         adapters: RowAdapters | None = None,
         pool: PagePool | None = None,
+        deterministic: bool = False,
     ) -> None:
         self.context, self.most_rows, self.chunk = context, most_rows, chunk
         self.most_tokens = most_rows * context if most_tokens is None else most_tokens
@@ -87,8 +94,9 @@ class Engine:
         self.adapters = adapters
         self._waiting: deque[Answering] = deque()
         self._reading: deque[PromptReading] = deque()
-        self._writing: list[Answering] = []
-        self._session: Any = None
+        self._batches: list[Batch] = []
+        self._deterministic = deterministic
+        self._apart = deterministic and not getattr(model, "row_invariant", False)
 
     @property
     def waiting(self) -> int:
@@ -99,6 +107,10 @@ class Engine:
     def rows(self) -> int:
         """How many are read or written now."""
         return len(self._reading) + len(self._writing)
+
+    @property
+    def _writing(self) -> list[Answering]:
+        return [own for batch in self._batches for own in batch.rows]
 
     @property
     def tokens(self) -> int:
@@ -166,32 +178,36 @@ class Engine:
         self._write()
         self._admit()
         self._read()
-        return bool(self._waiting or self._reading or self._writing)
+        return bool(self._waiting or self._reading or self._batches)
 
     def _drop(self) -> None:
         """Let go of what has ended."""
         self._waiting = deque(own for own in self._waiting if not own.done)
         self._reading = deque(own for own in self._reading if not own.answering.done)
-        going = [place for place, own in enumerate(self._writing) if not own.done]
-        if len(going) < len(self._writing):
-            order = compacted(going)
-            self._session = self._session.select(order) if order else None
-            self._writing = [self._writing[place] for place in order]
+        for batch in self._batches:
+            batch.drop()
+        self._batches = [batch for batch in self._batches if batch.rows]
 
     def _write(self) -> None:
         """Write one token in each row."""
-        if not self._writing:
-            return
-        tokens_B1 = torch.tensor([[own.written[-1]] for own in self._writing], device=self._device)
-        try:
-            with self._adapted(self._writing):
-                logits_BV = self._model.step(tokens_B1, self._session)[:, -1]
-        except Exception:  # which row it was shows when each is read again alone
-            self._read_alone(self._writing)
-            self._writing, self._session = [], None
-            return
-        choose(self._writing, logits_BV)
+        for batch in self._batches:
+            try:
+                with self._adapted(batch.rows):
+                    logits_BV = batch.step(self._model, self._device)
+            except Exception as error:  # which row it was shows when each is read again alone
+                self._read_again(batch.rows, error)
+                batch.rows = []
+            else:
+                self._choose(batch.rows, logits_BV)
         self._drop()
+
+    def _choose(self, rows: Sequence[Answering], logits_BV: Tensor) -> None:
+        """Give each row its next token."""
+        if not self._deterministic:
+            choose(rows, logits_BV)
+            return
+        for row, own in enumerate(rows):  # what a row draws, too, is computed as it is alone
+            choose([own], logits_BV[row : row + 1])
 
     def _admit(self) -> None:
         """Begin to read what there is a place for, first come, first served."""
@@ -204,17 +220,19 @@ class Engine:
         """Read a chunk of prompts, in turns, and write the first token behind those that are read."""
         left = self.chunk
         while left > 0 and self._reading:
-            group = take_together(self._reading, left)
+            group = [self._reading.popleft()] if self._deterministic else take_together(self._reading, left)
             try:
-                left -= self._read_some(group, left)
+                read = self._read_some(group, left)
             except Exception as error:  # which row it was shows when each is read again alone
-                if len(group) > 1:
-                    self._read_alone([reading.answering for reading in group])
-                else:
-                    group[0].answering.error = error
+                self._read_again([reading.answering for reading in group], error)
+                continue
+            left -= read or left
 
     def _read_some(self, group: Sequence[PromptReading], most: int) -> int:
-        """Read several prompts to their ends, or a part of a single one; return how many tokens that took."""
+        """Read several prompts to their ends, or a part of a single one; return how many tokens that took.
+
+        What a deterministic engine reads next of a prompt may be more than ``most``; then it waits for the next round.
+        """
         if len(group) > 1:
             places = len(group) * max(reading.remaining for reading in group)
             with self._adapted([reading.answering for reading in group]):
@@ -228,8 +246,10 @@ class Engine:
             read = reading.advance(most)
         if reading.done:
             self._begin([reading.answering], reading.logits_V[None], reading.session)
-        else:
+        elif read:
             self._reading.append(reading)
+        else:
+            self._reading.appendleft(reading)
         return read
 
     def _begin(self, group: Sequence[Answering], logits_GV: Tensor, session: Any) -> None:
@@ -243,18 +263,20 @@ class Engine:
                 own.row.finish_reason = "length"
         asked = [place for place, own in enumerate(group) if not own.done]
         if asked:
-            choose([group[place] for place in asked], at(logits_GV, asked))
-        going = [place for place in asked if not group[place].done]
-        if not going:
-            return
-        if len(going) < len(group):
-            session = session.select(going)
-        self._session = session if self._session is None else self._session.join(session)
-        self._writing += [group[place] for place in going]
+            self._choose([group[place] for place in asked], at(logits_GV, asked))
+        batch = Batch(group, session)
+        batch.drop()
+        if self._batches and not self._apart:
+            self._batches[0].join(batch)
+        elif batch.rows:
+            self._batches.append(batch)
 
-    def _read_alone(self, rows: Sequence[Answering]) -> None:
-        """Read rows again before all others, each in a call of its own."""
-        self._reading.extendleft(self._reading_of(own, alone=True) for own in reversed(rows))
+    def _read_again(self, rows: Sequence[Answering], error: Exception) -> None:
+        """Read rows whose call has failed before all others, each in a call of its own; one that was alone ends."""
+        if len(rows) == 1:
+            rows[0].error = error
+        else:
+            self._reading.extendleft(self._reading_of(own, alone=True) for own in reversed(rows))
 
     def _adapted(self, rows: Sequence[Answering]) -> AbstractContextManager[None]:
         """Give each row of a call the adapter that its request names."""
@@ -263,15 +285,6 @@ class Engine:
         return self.adapters.rows([own.request.adapter for own in rows], self._device)
 
     def _reading_of(self, answering: Answering, *, alone: bool = False) -> PromptReading:
-        return PromptReading(self._model, answering, self.context, self.prefixes, self._device, alone=alone)
-
-
-def compacted(rows: Sequence[int]) -> list[int]:
-    """Return rising numbers of rows in an order in which as few as possible change their place.
-
-    A place below their count that is free is taken by one of the last.
-    """
-    stay = [row for row in rows if row < len(rows)]
-    free = iter(rows[len(stay) :])
-    kept = set(stay)
-    return [place if place in kept else next(free) for place in range(len(rows))]
+        grid = self.chunk if self._deterministic else None
+        where = (self.context, self.prefixes, self._device)
+        return PromptReading(self._model, answering, *where, alone=alone, grid=grid)

@@ -43,15 +43,15 @@ class Prefixes:
         while self.tokens > self.most_tokens:
             self._kept.popitem(last=False)
 
-    def find(self, prompt: Sequence[int], adapter: str | None = None) -> tuple[int, Any] | None:
+    def find(self, prompt: Sequence[int], adapter: str | None = None, grid: int = 1) -> tuple[int, Any] | None:
         """Return how many of the prompt's first tokens were read before, and a session that has read them alone.
 
         At least one token stays to be read, behind which the answer begins. A memory that cannot go back (a recurrence,
         a window that has slid) serves only where all that it has read begins the prompt. What was read with another
-        adapter does not serve.
+        adapter does not serve. The number is a multiple of ``grid``.
         """
         alike = [key for key in self._kept if key[0] == adapter]
-        lengths = {key: min(common_start(key[1], prompt), len(prompt) - 1) for key in alike}
+        lengths = {key: min(common_start(key[1], prompt), len(prompt) - 1) // grid * grid for key in alike}
         for key in sorted(lengths, key=lambda own: -lengths[own]):
             if lengths[key] < self.least:
                 return None

@@ -23,6 +23,8 @@ class PromptReading:
         prefixes: prompts that were read before.
         device: where the model is.
         alone: read it in no call with others.
+        grid: read pieces that end at its multiples, and what was written a token at a time, as it was written: the
+            same calls, and so the same bits, whether a beginning was read before, and however much a round may read.
 
     Attributes:
         session: what has read the tokens so far; ``None`` before the first.
@@ -38,13 +40,14 @@ class PromptReading:
         device: torch.device | None = None,
         *,
         alone: bool = False,
+        grid: int | None = None,
     ) -> None:
         self.answering = answering
         self.session: Any = None
         self.logits_V = torch.empty(0)
         self._model, self._capacity, self._prefixes, self._device = model, capacity, prefixes, device
         self._ids = [*answering.request.prompt, *answering.written]
-        self._alone, self._taken = alone, 0
+        self._alone, self._grid, self._taken = alone, grid, 0
 
     @property
     def done(self) -> bool:
@@ -81,14 +84,23 @@ class PromptReading:
         whole = self.answering.request.prompt_scores or self._model.reads_at_once
         if self.session is not None or whole:
             return
-        found = self._prefixes.find(self._ids, self.answering.request.adapter)
+        found = self._prefixes.find(self._ids, self.answering.request.adapter, self._grid or 1)
         if found is not None:
             self._taken, self.session = found
             self.answering.reused = self._taken
 
     def advance(self, most: int) -> int:
-        """Read at most so many tokens, all of the prompt where the model cannot read it in parts; return how many."""
+        """Read at most so many tokens, all of the prompt where the model cannot read it in parts; return how many.
+
+        On a grid it reads the next piece, or nothing where that is longer than ``most``.
+        """
+        self.begin()
         before = self._taken
+        if self._grid is not None:
+            piece = self._piece(self._grid)
+            if piece > most and not self._model.reads_at_once:
+                return 0
+            most = piece
         if self.session is None:
             self._start(most)
         else:
@@ -97,10 +109,19 @@ class PromptReading:
             self.keep(self.session, 0)
         return self._taken - before
 
+    def _piece(self, grid: int) -> int:
+        """Return how many tokens there are to the next multiple of the grid, or the end of the prompt."""
+        prompt = len(self.answering.request.prompt)
+        if self._taken >= prompt:
+            return 1
+        return min(prompt, (self._taken // grid + 1) * grid) - self._taken
+
     def keep(self, session: Any, row: int) -> None:
         """Keep what was read, which is this row of a session, for prompts that begin alike."""
-        if not self._model.reads_at_once:
-            self._prefixes.keep(self._ids, self.answering.request.adapter, session, row)
+        own = self.answering
+        other_calls = self._grid is not None and (own.written or own.request.prompt_scores)
+        if not self._model.reads_at_once and not other_calls:
+            self._prefixes.keep(self._ids, own.request.adapter, session, row)
 
     def _start(self, most: int) -> None:
         request = self.answering.request

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from orrery.errors import RunError, UsageError
-from orrery.generation.engine import Engine, compacted
+from orrery.generation.batch import compacted
+from orrery.generation.engine import Engine
 from orrery.generation.generate import generate
 from orrery.generation.guides import SpellingIndex, without
 from orrery.generation.requests import Request
@@ -246,6 +247,53 @@ def test_a_long_prompt_delays_each_token_by_one_chunk():
         assert [len(own.written) for own in short] == [min(12, count + rounds) for count in before]
     assert rounds > 8
     assert late.done
+
+
+def bits(own):
+    """Return an answer's tokens with their log probabilities, every bit."""
+    return [(score.token, score.log_probability, score.best) for score in own.scores]
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gemma2", "t5", "lstm", "deepseek_v2"])
+def test_no_bit_of_a_deterministic_answer_depends_on_its_company(family):
+    model = smallest(family, torch.float32)
+    requests = [replace(request, scores=3) for request in requests_of(random.Random(4), 14)]
+    expected = []
+    for request in requests:
+        engine = engine_of(model, deterministic=True)
+        expected.append(engine.add(request))
+        finish(engine)
+    rng = random.Random(9)
+    engine = engine_of(model, kept_tokens=200, deterministic=True)
+    engine.prefixes.least = 3
+    going, waiting = [], list(enumerate(requests))
+    while engine.advance() or waiting:
+        if waiting and rng.random() < 0.7:
+            number, request = waiting.pop(rng.randrange(len(waiting)))
+            going.append((number, engine.add(request)))
+    assert len(going) == len(requests)
+    for number, own in going:
+        assert bits(own) == bits(expected[number])
+        assert same(own.result(), expected[number].result())
+    if not model.reads_at_once and family != "lstm":  # a state goes on from whole chunks alone
+        assert any(own.reused for _, own in going)
+
+
+def test_a_deterministic_row_is_read_again_as_it_was_written(monkeypatch):
+    model = smallest("llama", torch.float32)
+    request = Request([*PROMPT, *PROMPT], Limits(8, CONTEXT), SAMPLERS[1], scores=2)
+    engine = engine_of(model, deterministic=True)
+    alone_ = engine.add(request)
+    finish(engine)
+    engine = engine_of(model, deterministic=True)
+    own = engine.add(request)
+    while len(own.written) < 4:
+        engine.advance()
+    engine._read_again([own, own], RuntimeError())
+    engine._reading.pop()
+    engine._batches.clear()
+    finish(engine)
+    assert bits(own) == bits(alone_)
 
 
 def watched(model, monkeypatch):
