@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fastapi import FastAPI
+
 from chat_toy import chat_tokenizer
 from orrery.language_model.load import load
 from orrery.saving.save import save_model
@@ -39,10 +41,12 @@ class Running:
     Attributes:
         url: where it is, ``http://127.0.0.1:PORT``.
         served: the model behind it.
+        app: the application.
     """
 
     url: str
     served: Served
+    app: FastAPI
 
 
 @contextmanager
@@ -51,13 +55,14 @@ def running(folder: Path, dtype: str = "float64", **settings: object) -> Iterato
     own = ServerSettings.model_validate({"port": 0, "grace": 5, **settings})
     served = Served(load(folder, "cpu", dtype, say=lambda line: None), own, "toy")
     listener, ready = listen(own), threading.Event()
-    server = server_of(served, create_app(served, own), ready.set)
+    app = create_app(served, own)
+    server = server_of(served, app, ready.set)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
     thread.start()
     assert ready.wait(60)
     url = address_of(listener)
     try:
-        yield Running(url, served)
+        yield Running(url, served, app)
     finally:
         server.should_exit = True
         thread.join(60)

@@ -22,7 +22,7 @@ _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit
 _CODES = {
     400: "invalid_request", 401: "invalid_api_key", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
     408: "request_timeout", 413: "request_too_large", 415: "unsupported_media_type", 429: "server_busy",
-    500: "internal_error", 503: "unavailable",
+    431: "headers_too_large", 500: "internal_error", 503: "unavailable",
 }  # fmt: skip
 _PLAIN = {
     404: "there is no such URL; GET /openapi.json lists them",

@@ -68,6 +68,7 @@ class Limits:
             ApiError: it may not.
         """
         _check_framing(scope, headers)
+        self._check_size(scope)
         self._check_host(headers)
         origin = headers.get("origin")
         if origin is not None:
@@ -78,6 +79,14 @@ class Limits:
         if scope["path"] not in OPEN:
             self._check_key(headers.getlist("authorization"))
         return None
+
+    def _check_size(self, scope: Scope) -> None:
+        """Refuse headers that came whole and are too long; those that came in parts the connection has refused."""
+        size = len(scope["raw_path"]) + len(scope["query_string"])
+        size += sum(len(name) + len(value) for name, value in scope["headers"])
+        most = self._settings.safety.max_headers
+        if size > most:
+            raise ApiError(431, f"the URL and the headers may have {most:,} bytes", headers={"Connection": "close"})
 
     def _check_host(self, headers: Headers) -> None:
         """Refuse a name that is not the server's: a page that rebinds its own name to this address has such a one."""
