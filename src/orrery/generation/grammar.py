@@ -14,6 +14,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from orrery.errors import MachineError, UsageError
+from orrery.generation.form_limits import check_schema, check_text
 from orrery.generation.guides import Guide
 
 FUEL = 2_000_000
@@ -44,12 +45,13 @@ class Form:
         if len(given) != 1:
             raise UsageError(f"a form of {' and '.join(given) or 'nothing'}", "give a regex, a schema or a grammar")
         for name in ("regex", "grammar"):
-            if not isinstance(getattr(self, name), str | None):
-                raise UsageError(
-                    f"the {name} {str(getattr(self, name))[:40]!r} is no text", f"give the {name} as a text"
-                )
+            text = getattr(self, name)
+            if not isinstance(text, str | None):
+                raise UsageError(f"the {name} {str(text)[:40]!r} is no text", f"give the {name} as a text")
+            check_text(name, text or "")
         if not isinstance(self.schema, Mapping | None):
             raise UsageError(f"{str(self.schema)[:40]!r} is no JSON schema", "a schema is an object: {...}")
+        check_schema(self.schema or {})
 
     def lark(self, blank: bool) -> str:
         """Return the form as the library reads it; ``blank`` lets a blank that decoding drops stand before it."""
@@ -184,9 +186,11 @@ def _as_json(schema: Mapping[str, Any]) -> str:
         UsageError: it holds what JSON does not, or is too deep.
     """
     try:
-        return json.dumps(schema, allow_nan=False)
+        written = json.dumps(schema, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"the JSON schema cannot be written as JSON: {error}", "give plain JSON values") from error
+    check_text("JSON schema", written)
+    return written
 
 
 def _quoted(regex: str) -> str:

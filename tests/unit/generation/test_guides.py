@@ -1,5 +1,6 @@
 import json
 import re
+import threading
 from contextlib import suppress
 
 import pytest
@@ -124,6 +125,45 @@ def test_a_regular_expression_means_what_it_says(regex, text):
         assert guide.allowed()[byte]
         guide.push(byte)
     assert guide.over
+
+
+def chain(links):
+    """Return a schema whose references follow each other."""
+    rules = {f"r{n}": {"type": "array", "items": {"$ref": f"#/$defs/r{n + 1}"}} for n in range(links)}
+    return {"$defs": {**rules, f"r{links}": {"type": "null"}}, "$ref": "#/$defs/r0"}
+
+
+def holding_itself():
+    found = []
+    found.append(found)
+    return {"enum": found}
+
+
+TOO_MUCH = {
+    "the least whole number": {"schema": {"const": -(2**63)}},
+    "one more": {"schema": {"type": "array", "items": {"enum": ["b", -(2**63) + 1]}}},
+    "3,000 references": {"schema": chain(3_000)},
+    "1,000 properties": {"schema": {"properties": {f"p{n}": {} for n in range(1_000)}}},
+    "a list that holds itself": {"schema": holding_itself()},
+    "5,000 rules": {"grammar": "start: r0\n" + "".join(f"r{n}: r{n + 1}\n" for n in range(5_000)) + 'r5000: "a"\n'},
+    "100,000 characters": {"regex": "(a?)" * 25_000},
+}
+
+
+@pytest.mark.parametrize("what", TOO_MUCH)
+def test_a_form_over_which_the_library_ends_the_program_is_refused(what):
+    with pytest.raises(UsageError):
+        Form(**TOO_MUCH[what])
+
+
+@pytest.mark.parametrize("form", [{"schema": chain(290)}, {"schema": {"const": -(2**53)}}], ids=["chain", "number"])
+def test_a_form_within_the_limits_is_followed_on_another_thread(form):
+    found = []
+    vocabulary = Vocabulary(SPELLINGS, [END], [END])
+    thread = threading.Thread(target=lambda: found.append(Formed.begin(Form(**form), vocabulary).allowed().any()))
+    thread.start()
+    thread.join()
+    assert found == [True]
 
 
 @pytest.mark.parametrize("arguments", [{}, {"regex": "a", "grammar": "b"}], ids=str)
