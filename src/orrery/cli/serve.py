@@ -51,7 +51,7 @@ def serve(
         queue: Requests that may wait for a row; more are refused with 429.
         max_body: Bytes of a request.
         grace: Seconds that answers under way have after SIGTERM.
-        deterministic: Write one answer after another, so that no last bit depends on who asks beside.
+        deterministic: Compute each row as it is alone, so that no last bit of an answer depends on who asks beside.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """

@@ -194,11 +194,33 @@ LOGITS_ALONE = (VocabularyLimit, LogitBias, Temperature, TopK, TopP, TypicalP, M
 """The filters that look at the logits and not at the history."""
 
 
+_NEAR = 512
+"""Tokens of the highest ranks that are put in order first: most often no other can stay."""
+
+
 def _fewest(logits_BV: Float[Tensor, "B V"], rank_BV: Float[Tensor, "B V"], p: float | int) -> Float[Tensor, "B V"]:
     """Hide a token when those of a higher rank already hold the mass ``p``; the first always stays."""
-    order_BV = rank_BV.argsort(dim=-1, descending=True, stable=True)
-    mass_BV = logits_BV.gather(1, order_BV).softmax(-1)
-    outside_BV = mass_BV.cumsum(-1) - mass_BV >= p
-    outside_BV[:, 0] = False
-    hidden_BV = torch.zeros_like(outside_BV).scatter(1, order_BV, outside_BV)
+    mass_BV = logits_BV.softmax(-1)
+    vocabulary = logits_BV.shape[-1]
+    ids_BN, stays_BN, sure = _staying(rank_BV, mass_BV, p, min(_NEAR, vocabulary))
+    if not sure:
+        ids_BN, stays_BN, _ = _staying(rank_BV, mass_BV, p, vocabulary)
+    hidden_BV = torch.ones_like(logits_BV, dtype=torch.bool).scatter(1, ids_BN, ~stays_BN)
     return logits_BV.masked_fill(hidden_BV, float("-inf"))
+
+
+def _staying(
+    rank_BV: Float[Tensor, "B V"], mass_BV: Float[Tensor, "B V"], p: float | int, near: int
+) -> tuple[Int[Tensor, "B N"], Bool[Tensor, "B N"], bool]:
+    """Return the ids of the highest ranks, which of them stay, and whether no other token could.
+
+    Of tokens of one rank the lower id is the first.
+    """
+    by_id_BN = rank_BV.topk(near).indices.sort(-1).values
+    order_BN = rank_BV.gather(1, by_id_BN).argsort(dim=-1, descending=True, stable=True)
+    ids_BN = by_id_BN.gather(1, order_BN)
+    ranks_BN, own_BN = rank_BV.gather(1, ids_BN), mass_BV.gather(1, ids_BN)
+    stays_BN = own_BN.cumsum(-1) - own_BN < p
+    stays_BN[:, 0] = True
+    least_B = ranks_BN.masked_fill(~stays_BN, float("inf")).amin(-1)
+    return ids_BN, stays_BN, near == rank_BV.shape[1] or bool((least_B > ranks_BN[:, -1]).all())

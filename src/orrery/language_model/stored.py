@@ -6,7 +6,6 @@ from typing import Any
 import torch
 
 from orrery.errors import ModelFileError, RunError, UsageError
-from orrery.generation.compiled_step import stepping
 from orrery.reading.generation_settings import Wishes, wishes_of
 from orrery.reading.read import Stored
 from orrery.text import Tokenizer
@@ -59,15 +58,15 @@ def reads_apart(stored: Stored) -> bool:
 
 
 def writer(stored: Stored) -> Any:
-    """Return what writes: the model, or the model with a compiled step.
+    """Return the model, where it writes.
 
     Raises:
-        UsageError: it does not write, or its step cannot be compiled as asked.
+        UsageError: it does not.
     """
     if not stored.model.spec.writes:
         raise UsageError("an encoder reads whole rows and writes nothing", "load a decoder or an encoder-decoder")
     check_one_vocabulary(stored)
-    return stepping(stored.model, stored.kernel)
+    return stored.model
 
 
 def vocabulary(stored: Stored) -> int:

@@ -184,15 +184,14 @@ def _engine_of(lm: LanguageModel, settings: ServerSettings) -> Engine | None:
     """Return what writes, for a model that does."""
     if not lm.model.spec.writes:
         return None
-    rows = 1 if settings.deterministic else settings.most_rows
     return Engine(
         writer(lm._stored),
         lm.tokenizer,
         lm.context,
-        most_rows=rows,
+        most_rows=settings.most_rows,
         most_tokens=settings.most_tokens,
-        kept_tokens=0 if settings.deterministic else None,
         device=lm.device,
+        deterministic=settings.deterministic,
     )
 
 

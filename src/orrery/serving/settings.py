@@ -54,7 +54,7 @@ class ServerSettings(BaseModel):
         most_tokens: of all rows together, which bounds the memory; by default ``most_rows`` full contexts.
         queue: requests that may wait for a row; more are refused with 429.
         grace: seconds that answers under way have once the server is told to stop.
-        deterministic: answers are written one after another, so that no last bit depends on who asks beside.
+        deterministic: each row is computed as it is alone, so that no last bit of an answer depends on who asks beside.
         safety: what one request or connection may take.
     """
 

@@ -1,11 +1,13 @@
 import gc
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
 
 from orrery.errors import RunError, UsageError
+from orrery.families import load_family
 from orrery.generation.batch import compacted
 from orrery.generation.engine import Engine
 from orrery.generation.generate import generate
@@ -15,7 +17,7 @@ from orrery.generation.row import Limits
 from orrery.generation.samplers import GREEDY, sampler
 from orrery.nn.cache.pages import PagePool
 from orrery.text.spellings import spellings
-from tiny_models import TOKENIZER, smallest
+from tiny_models import TOKENIZER, randomised, smallest
 
 CONTEXT = 24
 FAMILIES = ["gpt2", "llama", "bloom", "gemma2", "deepseek_v2", "t5", "bart", "lstm", "mistral", "rnnsearch", "mixtral"]
@@ -247,6 +249,59 @@ def test_a_long_prompt_delays_each_token_by_one_chunk():
         assert [len(own.written) for own in short] == [min(12, count + rounds) for count in before]
     assert rounds > 8
     assert late.done
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_six_thousand_tokens_delay_no_token_of_seven_streams_by_more_than_two_chunks(deterministic, monkeypatch):
+    """Counted in tokens that are read between two tokens of a stream, so that no clock decides."""
+    rules, chunk, context = load_family("llama"), 256, 6200
+    model = randomised(rules.spec({**rules.TINY, "max_position_embeddings": context}).build(0).eval())
+    read, waits, step, start = [0], [[] for _ in range(7)], model.step, model.start
+
+    def counted(call):
+        def counting(tokens, *given, **how):
+            read[0] += tokens.numel() if tokens.shape[1] > 1 else 0
+            return call(tokens, *given, **how)
+
+        return counting
+
+    monkeypatch.setattr(model, "step", counted(step))
+    monkeypatch.setattr(model, "start", counted(start))
+    engine = Engine(model, TOKENIZER, context, most_rows=8, chunk=chunk, deterministic=deterministic)
+    for number, wait in enumerate(waits):
+        told = lambda _, wait=wait: wait.append(read[0])  # noqa: E731
+        engine.add(Request(PROMPT[: 3 + number % 4], Limits(60, context), seed=number, told=told))
+    for _ in range(8):
+        engine.advance()
+    long = engine.add(Request([5 + i % 50 for i in range(6000)], Limits(3, context)))
+    rounds = 0
+    while not long.written:
+        engine.advance()
+        rounds += 1
+    assert rounds == 24
+    for wait in waits:
+        between = [later - earlier for earlier, later in pairwise(wait)]
+        assert len(wait) >= 8 - 1 + rounds
+        assert max(between[8:]) <= chunk
+    engine.cancel(long)
+    engine.advance()
+    assert engine.rows == 7
+
+
+def test_a_large_request_waits_for_those_before_it_and_for_none_behind():
+    model = smallest("gpt2")
+    engine = engine_of(model, most_rows=4, most_tokens=32, kept_tokens=0)
+    ask = lambda tokens, new: engine.add(Request([7] * tokens, Limits(new, CONTEXT)))  # noqa: E731
+    asked = [ask(4, 8), ask(4, 4), ask(16, 8), *(ask(2, 2) for _ in range(6))]
+    admitted = {}
+    for number in range(40):
+        engine.advance()
+        assert list(engine._waiting) == asked[len(asked) - engine.waiting :]
+        for own in asked[: len(asked) - engine.waiting]:
+            admitted.setdefault(own, number)
+    assert all(own.done for own in asked)
+    assert admitted[asked[2]] == 7  # the first has written its eight tokens
+    assert admitted[asked[3]] == 7
 
 
 def bits(own):

@@ -189,3 +189,21 @@ def test_ids_without_a_spelling_are_never_chosen():
 def test_settings_outside_their_range_are_named(setting):
     with pytest.raises(UsageError, match=next(iter(setting))):
         sampler(**setting)
+
+
+@pytest.mark.parametrize("p", [0.01, 0.5, 0.9, 0.999, 1.0])
+@pytest.mark.parametrize("kind", [TopP, TypicalP])
+def test_what_stays_of_a_large_vocabulary_is_what_an_order_of_all_leaves(kind, p):
+    """Peaked and flat rows, ties among them, and rows of which most is impossible."""
+    z = torch.randn(6, 3000, generator=torch.Generator().manual_seed(2)) * torch.tensor([[9.0, 3, 1, 0.1, 0, 5]]).T
+    z[2] = z[2].round(decimals=1)
+    z[5, 40:] = float("-inf")
+    logp = z.log_softmax(-1)
+    entropy = -(logp.exp() * logp).nan_to_num(0.0).sum(-1, keepdim=True)
+    rank = z if kind is TopP else -(logp + entropy).abs()
+    order = rank.argsort(dim=-1, descending=True, stable=True)
+    mass = z.softmax(-1).gather(1, order)
+    outside = mass.cumsum(-1) - mass >= p
+    outside[:, 0] = False
+    expected = z.masked_fill(torch.zeros_like(outside).scatter(1, order, outside), float("-inf"))
+    assert torch.equal(kind(p)(z, NOTHING), expected)
