@@ -42,7 +42,7 @@ def serve(
         model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
         host: The address to listen on.
         port: The port; 0 takes a free one.
-        name: What clients call the model; by default the name of its folder.
+        name: What clients call the model; by default that of its run or folder.
         api_key_file: A file with the key that clients have to show.
         allowed_host: A name under which clients address the server; may be given several times.
         cors_origin: The one web page that browsers may let call the server, such as https://chat.example.

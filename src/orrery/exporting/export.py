@@ -155,7 +155,7 @@ def _facts(stored: Stored, spec: Decoder.Spec, architecture: Architecture, tenso
     lm = LanguageModel(stored)
     return {
         "general.type": "model",
-        "general.name": stored.folder.resolve().name or architecture.name,
+        "general.name": stored.name or architecture.name,
         **{f"{architecture.name}.{key}": value for key, value in facts.items()},
         **vocabulary(lm.tokenizer, facts["vocab_size"], lm.end),
         **({"tokenizer.chat_template": stored.chat[DEFAULT]} if DEFAULT in stored.chat else {}),

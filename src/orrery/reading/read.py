@@ -52,6 +52,23 @@ class Stored:
     tokenizer: Tokenizer | None = None
     chat: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """What people call the model: its run, its repository on the hub, or its folder."""
+        return name_of(self.folder)
+
+
+def name_of(folder: Path) -> str:
+    """Return the name of the model in a folder: ``final`` and ``step-000100`` name none, the run around them does."""
+    folder = folder.resolve()
+    if folder.name == FINAL:
+        return folder.parent.name
+    if folder.parent.name == CHECKPOINTS:
+        return f"{folder.parent.parent.name}-{folder.name}"
+    if folder.parent.name == "snapshots":  # the hub's cache: models--ORGANISATION--NAME/snapshots/COMMIT
+        return folder.parent.parent.name.removeprefix("models--").replace("--", "/")
+    return folder.name
+
 
 def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> Stored:
     """Read the model at a path.

@@ -59,7 +59,7 @@ class Served:
     Args:
         lm: the model.
         settings: how it is served.
-        name: what clients call it; by default that of its folder.
+        name: what clients call it; by default that of its run, its repository or its folder.
 
     Attributes:
         lm: the model.
@@ -74,7 +74,7 @@ class Served:
 
     def __init__(self, lm: LanguageModel, settings: ServerSettings, name: str | None = None) -> None:
         self.lm, self.settings = lm, settings
-        self.name = name or lm.folder.resolve().name
+        self.name = name or lm._stored.name
         self.created = int(time.time())
         self.metrics, self.post = Metrics(), Post()
         self.engine = _engine_of(lm, settings)
