@@ -18,6 +18,9 @@ settings.register_profile(
 )
 settings.load_profile("orrery")
 
+# Tests of the compiled step ask for it; no other test starts a compiler beside itself, or depends on what it made.
+os.environ.setdefault("ORRERY_KERNEL", "eager")
+
 
 @pytest.fixture(scope="session")
 def data_set() -> Callable[[str], Path]:

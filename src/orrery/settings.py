@@ -18,6 +18,11 @@ def bound_kernel_caches() -> None:
         os.environ.setdefault(name, str(KERNELS))
 
 
+def step_kernel() -> str:
+    """How models write one token after another where nobody says: ``ORRERY_KERNEL``, by default ``auto``."""
+    return os.environ.get("ORRERY_KERNEL") or "auto"
+
+
 def data_folder() -> Path:
     """Folder of the named data sets: ``ORRERY_DATA``, by default ``data/`` in the working directory."""
     return Path(os.environ.get("ORRERY_DATA") or "data")

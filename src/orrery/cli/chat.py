@@ -34,6 +34,7 @@ def chat(
     seed: Annotated[int, SEED] = 1337,
     device: str = "auto",
     dtype: str = "auto",
+    kernel: str | None = None,
 ) -> None:
     """Talk with a model: each line of the input is a turn, each answer ends at the template's end-of-turn token.
 
@@ -50,12 +51,13 @@ def chat(
         seed: Of the draws; the number of the turn is added, and a thousand for each /again.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
+        kernel: How one token after another is computed: auto (compiled where that can be), eager or compiled.
     """
     with loading():
         from orrery.generation.conversation import Conversation
         from orrery.language_model.load import load
 
-        lm = load(model, device, dtype)
+        lm = load(model, device, dtype, kernel=kernel)
     form = lm.chat_template(template)
     settings = {"max_new_tokens": max_new_tokens, **drawing.settings(0.8), **answer.settings()}
 

@@ -38,6 +38,7 @@ def generate(
     seed: Annotated[int, SEED] = 1337,
     device: str = "auto",
     dtype: str = "auto",
+    kernel: str | None = None,
 ) -> None:
     """Continue a text.
 
@@ -58,6 +59,7 @@ def generate(
         seed: Of the draws.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
+        kernel: How one token after another is computed: auto (compiled where that can be), eager or compiled.
     """
     limits = {"max_new_tokens": max_new_tokens, "truncate": truncate}
     demands = answer.settings()
@@ -70,7 +72,7 @@ def generate(
             refuse_with_beams(**drawing.settings(None), **demands, draft=draft, penalty_alpha=penalty_alpha)
         elif penalty_alpha is not None:
             _refuse_with_contrast(drawing, draft)
-        lm = load(model, device, dtype)
+        lm = load(model, device, dtype, kernel=kernel)
     if beams.num_beams > 1:
         _search(lm, prompt, {**vars(beams), **limits})
     elif penalty_alpha is not None:

@@ -2,11 +2,14 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from orrery.generation.compiled_step import check_kernel, described
 from orrery.language_model.model import LanguageModel
 from orrery.reading.placement import choose_device, describe, place
 from orrery.reading.read import read
+from orrery.settings import step_kernel
 from orrery.tuning.peft import load_adapter
 
 
@@ -20,6 +23,7 @@ def load(
     dtype: str = "auto",
     say: Callable[[str], None] = _to_stderr,
     adapter: str | Path | None = None,
+    kernel: str | None = None,
 ) -> LanguageModel:
     """Load a model.
 
@@ -30,16 +34,21 @@ def load(
         dtype: ``auto``, ``stored`` (exactly the file's), ``float32``, ``bfloat16``, ``float16``, ``float64``.
         say: told what was chosen; by default it is printed on stderr.
         adapter: a folder of peft's with a LoRA for this model.
+        kernel: how one token after another is written: ``auto`` (compiled where that can be), ``eager``, ``compiled``
+            (or an error); by default ``ORRERY_KERNEL``, else ``auto``.
 
     Raises:
-        UsageError: no such device or dtype, or the hub has no such model.
+        UsageError: no such device, dtype or kernel, or the hub has no such model.
         ModelFileError: there is no model, or its files are damaged or do not fit each other.
         MachineError: this machine has no such device, or the hub cannot be reached.
     """
-    target = choose_device(device)
-    stored = read(path, say)
+    target, chosen = choose_device(device), kernel or step_kernel()
+    check_kernel(chosen)
+    stored = replace(read(path, say), kernel=chosen)
     if adapter is not None:
         load_adapter(stored, adapter)
     place(stored.model, target, dtype)
-    say(f"{stored.folder}: {describe(stored.model)}")
+    told = stored.model.spec.writes and chosen != "eager"
+    steps = f", {described(stored.model, chosen)}" if told else ""
+    say(f"{stored.folder}: {describe(stored.model)}{steps}")
     return LanguageModel(stored)

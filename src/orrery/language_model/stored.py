@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from orrery.errors import ModelFileError, RunError, UsageError
+from orrery.generation.compiled_step import stepping
 from orrery.reading.generation_settings import Wishes, wishes_of
 from orrery.reading.read import Stored
 from orrery.text import Tokenizer
@@ -58,15 +59,15 @@ def reads_apart(stored: Stored) -> bool:
 
 
 def writer(stored: Stored) -> Any:
-    """Return the model, where it writes.
+    """Return what writes: the model, or the model with a compiled step.
 
     Raises:
-        UsageError: it does not.
+        UsageError: it does not write, or its step cannot be compiled as asked.
     """
     if not stored.model.spec.writes:
         raise UsageError("an encoder reads whole rows and writes nothing", "load a decoder or an encoder-decoder")
     check_one_vocabulary(stored)
-    return stored.model
+    return stepping(stored.model, stored.kernel)
 
 
 def vocabulary(stored: Stored) -> int:

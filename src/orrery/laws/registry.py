@@ -63,6 +63,7 @@ CHECKS = (
     LawCheck("resume", "resume", "resume:check"),
     LawCheck("kernel", "kernel", "kernel:check"),
     LawCheck("kernel: compiled", "kernel", "compiled:check", default=False),
+    LawCheck("kernel: compiled step", "kernel", "step:check", default=False),
     LawCheck("precision", "precision", "precision:check", default=False, images=True),
     LawCheck("recurrence", "recurrence", "recurrence:check"),
     LawCheck("checkpoint", "checkpoint", "checkpoint:check"),

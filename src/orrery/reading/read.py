@@ -42,6 +42,7 @@ class Stored:
         generation: the content of ``generation_config.json``.
         tokenizer: where there is one.
         chat: the chat templates by name, ``default`` the one for chats.
+        kernel: how one token after another is written, see ``generation.compiled_step``.
     """
 
     folder: Path
@@ -51,6 +52,7 @@ class Stored:
     generation: Mapping[str, Any] = field(default_factory=dict)
     tokenizer: Tokenizer | None = None
     chat: Mapping[str, str] = field(default_factory=dict)
+    kernel: str = "auto"
 
     @property
     def name(self) -> str:

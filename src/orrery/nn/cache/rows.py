@@ -83,9 +83,13 @@ class RowCache(Cache):
         self.lengths, self.lengths_B = after, after_B
         return {mask: shown[self._name(mask)] for mask in masks}
 
+    def store_of(self, mask: str) -> Store:
+        """Return the store that serves a mask."""
+        return self.stores[self._name(mask)]
+
     def shows_only_past(self, mask: str) -> bool:
         """Ask the store of this mask."""
-        return self.stores[self._name(mask)].shows_only_past()
+        return self.store_of(mask).shows_only_past()
 
     def extend(self, mask: str, depth: int, k_BKLC: Tensor, v_BKLE: Tensor) -> KeysValues:
         """Extend the store of this mask."""

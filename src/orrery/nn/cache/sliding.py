@@ -24,6 +24,11 @@ class SlidingStore(KeyValueStore):
         self.window = window
 
     @property
+    def slots(self) -> int:
+        """Return how many tokens of a row it holds."""
+        return self.positions_BS.shape[1] - 1
+
+    @property
     def kind(self) -> str:
         """Return the window."""
         return f"sliding ({self.window})"

@@ -1,0 +1,34 @@
+"""Compiling the step, or loading it where it was compiled before: ``python -m orrery.kernels.step.build``."""
+
+import contextlib
+import os
+from functools import partial
+from typing import Any
+
+import numba
+
+from orrery.kernels.step.entries import compiled_entries
+from orrery.kernels.step.readiness import BUILDING, READY, machine_code_folder
+from orrery.kernels.step.run import run
+
+
+def build() -> Any:
+    """Return the compiled step; the first time in a program this takes a moment, the first time at all some seconds."""
+    whole = numba.int64
+    rows, block, reals = numba.int64[:, ::1], numba.int64[:, :, ::1], numba.float64[:, ::1]
+    entries = compiled_entries()
+    run.compile((rows, reals, rows, rows, block, rows, numba.int64[::1], *[whole] * 4, numba.int64[::1]))
+    with contextlib.suppress(OSError):  # where nothing can be kept, each program compiles anew
+        (machine_code_folder() / READY).touch()
+        (machine_code_folder() / BUILDING).unlink(missing_ok=True)
+    return partial(_run, entries)
+
+
+def _run(entries: Any, *arguments: Any) -> None:
+    run(*arguments, entries)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(10)
+    build()

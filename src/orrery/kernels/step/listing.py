@@ -1,0 +1,151 @@
+"""The list of instructions of a step while it is written, without numba: streams, matrices and where all stand."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from orrery.kernels.step import instructions as code
+
+LANES = 16
+
+
+class NotRunnableError(Exception):
+    """A part that no instruction computes; the message names it."""
+
+
+class Stream(NamedTuple):
+    """Some numbers of each row: the place in the workspace, how many, and how far apart rows are."""
+
+    place: int
+    width: int
+
+    @property
+    def step(self) -> int:
+        """Return the numbers from row to row."""
+        return padded(self.width)
+
+
+def padded(width: int) -> int:
+    """Return the least multiple of sixteen that holds so many numbers."""
+    return (width + LANES - 1) // LANES * LANES
+
+
+@dataclass
+class Listing:
+    """Instructions, matrices, and what must stay alive because its address stands there.
+
+    Attributes:
+        schemes: names of the stack's positions in the order of their numbers.
+        depths: by depth, the mask whose store it keeps keys in, its key-value heads and their width.
+    """
+
+    instructions: list[list[int]] = field(default_factory=list)
+    reals: list[list[float]] = field(default_factory=list)
+    matrices: list[list[int]] = field(default_factory=list)
+    alive: list[Tensor] = field(default_factory=list)
+    schemes: list[str] = field(default_factory=list)
+    depths: dict[int, tuple[str, int, int]] = field(default_factory=dict)
+    heads: int = 1
+    used: int = 0
+    most: int = 0
+
+    def stream(self, width: int) -> Stream:
+        """Return a new stream."""
+        found = Stream(self.used, width)
+        self.used += padded(width)
+        self.most = max(self.most, self.used)
+        return found
+
+    def add(
+        self,
+        do: int,
+        x: Stream | None,
+        y: Stream | None,
+        out: Stream | None,
+        *numbers: int,
+        reals: Sequence[float] = (),
+    ) -> None:
+        """Append an instruction."""
+        streams = [Stream(0, 0) if s is None else s for s in (x, y, out)]
+        row = [do, *(s.place for s in streams), *(s.step for s in streams), *numbers]
+        self.instructions.append(row + [0] * (code.NUMBERS - len(row)))
+        self.reals.append([*reals, *[0.0] * (code.REALS - len(reals))])
+
+    def products(self, x: Stream, matrices: Sequence[nn.Module]) -> list[Stream]:
+        """Multiply a stream with several matrices in one instruction and return what comes out."""
+        first, blocks, found = len(self.matrices), 0, []
+        for matrix in matrices:
+            stored = stored_matrix(matrix)
+            out = self.stream(stored.channels)
+            bias = 0 if stored.bias is None else self.numbers(stored.bias)
+            self.alive.append(stored.weight)
+            row = [
+                stored.kind, stored.weight.data_ptr(), stored.weight.stride(0) * stored.weight.element_size(),
+                stored.channels, stored.length, bias, x.place, x.step, out.place, out.step, blocks,
+            ]  # fmt: skip
+            if stored.length != x.width:
+                raise NotRunnableError(f"a matrix of {stored.length} columns for {x.width} channels")
+            self.matrices.append(row)
+            blocks += -(-stored.channels // 4)
+            found.append(out)
+        self.add(code.MULTIPLY, None, None, None, first, len(self.matrices), blocks)
+        return found
+
+    def elementwise(
+        self, number: int, x: Stream, y: Stream | None = None, out: Stream | None = None, p: float = 0.0
+    ) -> Stream:
+        """Compute a function of every number, by default in place."""
+        out = x if out is None else out
+        self.add(code.ELEMENTWISE, x, y, out, number, x.width, reals=[p])
+        return out
+
+    def numbers(self, values: Tensor, groups: int = 1) -> int:
+        """Return the address of float32 numbers; each of ``groups`` begins at a multiple of sixteen."""
+        whole = values.detach().to(torch.float32).reshape(groups, -1)
+        held = torch.zeros(groups, padded(whole.shape[1]))
+        held[:, : whole.shape[1]] = whole
+        self.alive.append(held)
+        return held.data_ptr()
+
+
+class StoredMatrix(NamedTuple):
+    """A matrix as it is stored: how, its numbers, how many channels come out and go in, and its bias."""
+
+    kind: int
+    weight: Tensor
+    channels: int
+    length: int
+    bias: Tensor | None
+
+
+FLOAT32, BFLOAT16 = 0, 1
+KINDS = {torch.float32: FLOAT32, torch.bfloat16: BFLOAT16}
+"""How a matrix, a table or a cache may be stored, and the number by which the kernels know it."""
+
+
+def kind_of(values: Tensor, what: str) -> int:
+    """Return the number of a dtype.
+
+    Raises:
+        NotRunnableError: the kernels have no such numbers.
+    """
+    if values.dtype not in KINDS:
+        raise NotRunnableError(f"{what} in {str(values.dtype).removeprefix('torch.')}")
+    return KINDS[values.dtype]
+
+
+def stored_matrix(module: nn.Module) -> StoredMatrix:
+    """Return how a linear's matrix is stored.
+
+    Raises:
+        NotRunnableError: it is no plain linear.
+    """
+    if type(module) is not nn.Linear:
+        raise NotRunnableError(f"a {type(module).__name__}")
+    weight = module.weight.detach()
+    if weight.stride(1) != 1:
+        raise NotRunnableError("a matrix whose rows are not stored one after another")
+    return StoredMatrix(kind_of(weight, "a matrix"), weight, weight.shape[0], weight.shape[1], module.bias)

@@ -1,0 +1,77 @@
+"""Whether the compiled step can run here, and whether its machine code is at hand; nothing of numba is imported."""
+
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+import time
+from functools import lru_cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from orrery.settings import cache_folder
+
+READY, BUILDING = "ready", "building"
+"""The files that stand in the folder of the machine code once all of it is there, and while a process makes it."""
+
+PATIENCE = 600
+"""Seconds after which a process that makes it is taken for dead."""
+
+
+def why_not_here() -> str | None:
+    """Return why no step can be compiled here, or nothing."""
+    found = find_spec("numba")
+    if found is None or found.origin is None:
+        return "numba is not installed: pip install 'orrery[fast]'"
+    if not list((Path(found.origin).parent / "np" / "ufunc").glob("omppool*")):
+        return "this build of numba has no OpenMP layer, the only one that several threads may enter"
+    return None
+
+
+@lru_cache(maxsize=1)
+def machine_code_folder() -> Path:
+    """Return the folder of the machine code of exactly these sources, this compiler and this processor.
+
+    numba looks at the file of a function alone, and not at those that it was compiled with.
+    """
+    digest = hashlib.sha256(" ".join((version("numba"), version("llvmlite"), platform.python_version())).encode())
+    digest.update(_processor().encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    return cache_folder() / "numba" / f"step-{digest.hexdigest()[:16]}"
+
+
+def _processor() -> str:
+    """Return what the processor can do, where the system says so."""
+    facts = Path("/proc/cpuinfo")
+    if not facts.is_file():
+        return platform.processor()
+    lines = facts.read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+
+
+def ready() -> bool:
+    """Return whether the step can be loaded without compiling anything."""
+    return (machine_code_folder() / READY).is_file()
+
+
+def build_beside() -> None:
+    """Compile the step in a process of its own, of low priority, for the next program that asks."""
+    folder = machine_code_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        mark = folder / BUILDING
+        if mark.exists() and time.time() - mark.stat().st_mtime > PATIENCE:
+            mark.unlink(missing_ok=True)
+        os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except OSError:
+        return  # another program builds it, or nothing can be kept here
+    subprocess.Popen(
+        [sys.executable, "-m", "orrery.kernels.step.build"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )

@@ -1,0 +1,283 @@
+"""The compiled step: a list of instructions, run for one new token in each of some rows by one call.
+
+An instruction is a row of whole numbers, its code first (`instructions.py` says what the others mean), and a row of
+real ones. Streams are places in one workspace: ``place * rows + row * width`` is where a row's numbers begin, counted
+in float32 numbers. Everything else is an address. Rows are computed alike however many there are, so that a row is bit
+for bit what it is alone.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from orrery.kernels.step import instructions as code
+from orrery.kernels.step.codes import SCALED, SCALED_SUM, SOFT_CAP
+from orrery.kernels.step.compiling import compiled_step, prange
+from orrery.kernels.step.entries import (
+    ELEMENTWISE,
+    MIXED,
+    NORM,
+    PRODUCTS,
+    SOFTMAX,
+    elementwise,
+    mixed,
+    norm,
+    products,
+    softmax,
+)
+from orrery.kernels.step.vectors import (
+    BFLOAT16,
+    CHANNELS,
+    LANES,
+    PIECES,
+    ROWS,
+    bfloat16_at,
+    number_at,
+    put_bfloat16,
+    put_number,
+    variant,
+)
+
+PART = 512
+"""Numbers of a row that one thread takes of an elementwise function."""
+NOWHERE = np.float32(-np.inf)
+variant_of: Any = compiled_step()(variant)
+
+
+@compiled_step(parallel=True)
+def multiply(table: Any, first: int, last: int, blocks: int, work: int, rows: int, entries: Any) -> None:
+    """Multiply a stream with the matrices ``first`` to ``last`` of the table, which all read it."""
+    product = entries[PRODUCTS]
+    for block in prange(blocks):
+        matrix = first
+        while matrix + 1 < last and block >= table[matrix + 1, code.FIRST_BLOCK]:
+            matrix += 1
+        kind, length = table[matrix, code.KIND], table[matrix, code.LENGTH]
+        channel = (block - table[matrix, code.FIRST_BLOCK]) * CHANNELS
+        many = min(CHANNELS, table[matrix, code.CHANNELS] - channel)
+        step, bias = table[matrix, code.STEP], table[matrix, code.BIAS]
+        weights = table[matrix, code.MATRIX] + channel * step
+        x = work + 4 * table[matrix, code.FROM] * rows
+        x_step = 4 * table[matrix, code.FROM_WIDTH]
+        out_step = 4 * table[matrix, code.TO_WIDTH]
+        out = work + 4 * (table[matrix, code.TO] * rows + channel)
+        for row in range(0, rows, ROWS):
+            together = min(ROWS, rows - row)
+            if many == CHANNELS:
+                number = variant_of(kind, CHANNELS, together)
+                products(
+                    product, number, weights, step, x + row * x_step, x_step, length, out + row * out_step, out_step
+                )
+            else:
+                number = variant_of(kind, 1, together)
+                for one in range(many):
+                    begin, end = x + row * x_step, out + row * out_step + 4 * one
+                    products(product, number, weights + one * step, step, begin, x_step, length, end, out_step)
+        if bias != 0:
+            for row in range(rows):
+                for one in range(many):
+                    at = out + row * out_step + 4 * one
+                    put_number(at, number_at(at) + number_at(bias + 4 * (channel + one)))
+
+
+@compiled_step()
+def scored(
+    product: int, k: int, step: int, count: int, kind: int, x: int, width: int, heads: int, scores: int, apart: int
+) -> None:
+    """Write the products of some heads' queries with ``count`` keys."""
+    whole = count - count % CHANNELS
+    number = variant_of(kind, CHANNELS, heads)
+    for s in range(0, whole, CHANNELS):
+        products(product, number, k + s * step, step, x, 4 * width, width, scores + 4 * s, apart)
+    number = variant_of(kind, 1, heads)
+    for s in range(whole, count):
+        products(product, number, k + s * step, step, x, 4 * width, width, scores + 4 * s, apart)
+
+
+@compiled_step()
+def blended(
+    mixture: int, v: int, step: int, count: int, kind: int, scores: int, apart: int, width: int, heads: int, out: int
+) -> None:
+    """Write the sums of ``count`` values, weighed by the pattern of some heads."""
+    size = step // width
+    whole = width - width % (PIECES * LANES)
+    number = variant_of(kind, PIECES, heads)
+    for c in range(0, whole, PIECES * LANES):
+        mixed(mixture, number, v + size * c, step, scores, apart, count, out + 4 * c, 4 * width, width)
+    number = variant_of(kind, 1, heads)
+    for c in range(whole, width, LANES):
+        many = min(LANES, width - c)
+        mixed(mixture, number, v + size * c, step, scores, apart, count, out + 4 * c, 4 * width, many)
+
+
+@compiled_step(parallel=True)
+def attend(
+    keys: int, values: int, kind: int, slots: int, spans: Any, heads: int, kv_heads: int, width: int,
+    q: int, q_step: int, out: int, out_step: int, scratch: int, scratch_step: int,
+    scale: float, cap: float, bias: int, bias_step: int, bias_head: int, sinks: int, rows: int, entries: Any,
+) -> None:  # fmt: skip
+    """Let each head of each row read its row's keys and values; heads of one key-value head go together."""
+    product, mixture, function, peak = entries[PRODUCTS], entries[MIXED], entries[ELEMENTWISE], entries[SOFTMAX]
+    group = heads // kv_heads
+    parts = (group + ROWS - 1) // ROWS
+    step = (2 if kind == BFLOAT16 else 4) * width
+    for item in prange(rows * kv_heads * parts):
+        row, kv_head = item // (kv_heads * parts), item // parts % kv_heads
+        first = kv_head * group + item % parts * ROWS
+        together = min(ROWS, (kv_head + 1) * group - first)
+        begin, count = spans[row, 1], spans[row, 2]
+        place = ((row * kv_heads + kv_head) * slots + begin) * step
+        x, scores = q + row * q_step + 4 * first * width, scratch + item * ROWS * scratch_step
+        scored(product, keys + place, step, count, kind, x, width, together, scores, scratch_step)
+        padded = (count + LANES - 1) // LANES * LANES
+        for h in range(together):
+            at = scores + h * scratch_step
+            elementwise(function, SCALED, at, 0, at, padded, np.float32(scale))
+            if cap > 0:
+                elementwise(function, SOFT_CAP, at, 0, at, padded, np.float32(cap))
+            if bias != 0:
+                own = bias + row * bias_step + (first + h) * bias_head + 4 * begin
+                for s in range(count):
+                    put_number(at + 4 * s, number_at(at + 4 * s) + number_at(own + 4 * s))
+            for s in range(count, padded):
+                put_number(at + 4 * s, NOWHERE)
+            softmax(peak, at, padded, number_at(sinks + 4 * (first + h)) if sinks != 0 else NOWHERE)
+        done = out + row * out_step + 4 * first * width
+        blended(mixture, values + place, step, count, kind, scores, scratch_step, width, together, done)
+
+
+@compiled_step(parallel=True)
+def elementwise_rows(
+    number: int, x: int, x_step: int, y: int, y_step: int, out: int, out_step: int, width: int, p: float,
+    rows: int, entries: Any,
+) -> None:  # fmt: skip
+    """Compute a function of each number of each row."""
+    parts, function = (width + PART - 1) // PART, entries[ELEMENTWISE]
+    for item in prange(rows * parts):
+        row, begin = item // parts, item % parts * PART
+        count = min(PART, width - begin)
+        at = 4 * begin
+        elementwise(
+            function, number, x + row * x_step + at, y + row * y_step + at, out + row * out_step + at, count,
+            np.float32(p),
+        )  # fmt: skip
+
+
+@compiled_step()
+def normed(
+    centred: int, x: int, x_step: int, gain: int, bias: int, gain_step: int, out: int, out_step: int,
+    width: int, groups: int, epsilon: float, rows: int, entries: Any,
+) -> None:  # fmt: skip
+    """Normalise each group of channels of each row."""
+    for row in range(rows):
+        for group in range(groups):
+            at, own = 4 * group * width, group * gain_step
+            norm(
+                entries[NORM], centred, x + row * x_step + at, gain + own, bias + own, out + row * out_step + at, width,
+                np.float32(epsilon),
+            )  # fmt: skip
+
+
+@compiled_step()
+def embedded(table: int, kind: int, width: int, tokens: Any, out: int, out_step: int, rows: int) -> None:
+    """Write the row of the table that belongs to each token."""
+    for row in range(rows):
+        if kind == BFLOAT16:
+            for i in range(width):
+                put_number(out + row * out_step + 4 * i, bfloat16_at(table + 2 * (tokens[row] * width + i)))
+        else:
+            for i in range(width):
+                put_number(out + row * out_step + 4 * i, number_at(table + 4 * (tokens[row] * width + i)))
+
+
+@compiled_step()
+def rotated(
+    x: int, x_step: int, heads: int, width: int, turned: int, apart: int, cosine: int, sine: int, step: int, rows: int
+) -> None:
+    """Turn the pairs of channels of every head; partners are ``apart`` channels away, 1 for neighbours."""
+    pairs = turned // 2
+    for row in range(rows):
+        for head in range(heads):
+            for i in range(pairs):
+                c, s = number_at(cosine + row * step + 4 * i), number_at(sine + row * step + 4 * i)
+                first = x + row * x_step + 4 * (head * width + (2 * i if apart == 1 else i))
+                second = first + 4 * apart
+                a, b = number_at(first), number_at(second)
+                put_number(first, a * c - b * s)
+                put_number(second, b * c + a * s)
+
+
+@compiled_step()
+def stored(
+    x: int, x_step: int, cache: int, kind: int, slots: int, spans: Any, kv_heads: int, width: int, rows: int
+) -> None:
+    """Write the new keys, or values, of each row into its slot."""
+    for row in range(rows):
+        for head in range(kv_heads):
+            place = (row * kv_heads + head) * slots + spans[row, 0]
+            begin = x + row * x_step + 4 * head * width
+            if kind == BFLOAT16:
+                for i in range(width):
+                    put_bfloat16(cache + 2 * (place * width + i), number_at(begin + 4 * i))
+            else:
+                for i in range(width):
+                    put_number(cache + 4 * (place * width + i), number_at(begin + 4 * i))
+
+
+@compiled_step()
+def run(
+    program: Any, reals: Any, table: Any, memory: Any, spans: Any, given: Any, tokens: Any, rows: int,
+    work: int, scratch: int, scratch_step: int, entries: Any,
+) -> None:  # fmt: skip
+    """Run all instructions.
+
+    Args:
+        program: the whole numbers of each instruction.
+        reals: its real numbers.
+        table: of the matrices.
+        memory: by depth: addresses of keys and values, their kind, slots of a row, number of the spans.
+        spans: by number and row: the slot of the new token, the first that it sees, and how many it sees.
+        given: by scheme of positions: an address, a second one, bytes from row to row, bytes from head to head.
+        tokens: one a row.
+        rows: how many.
+        work: address of the workspace.
+        scratch: address of the scores.
+        scratch_step: bytes of one head's scores.
+        entries: addresses of the functions of vectors.
+    """
+    for at in range(len(program)):
+        do, x, y, out = program[at, 0], program[at, 1], program[at, 2], program[at, 3]
+        x_step, y_step, out_step = 4 * program[at, 4], 4 * program[at, 5], 4 * program[at, 6]
+        a, b, c, d, e = program[at, 7], program[at, 8], program[at, 9], program[at, 10], program[at, 11]
+        x_at, out_at = work + 4 * x * rows, work + 4 * out * rows
+        y_at = work + 4 * y * rows
+        if do == code.MULTIPLY:
+            multiply(table, a, b, c, work, rows, entries)
+        elif do == code.ELEMENTWISE:
+            elementwise_rows(
+                a, x_at, x_step, y_at if c == 0 else c, y_step, out_at, out_step, b, reals[at, 0], rows, entries
+            )
+        elif do == code.NORM:
+            normed(a, x_at, x_step, c, d, e, out_at, out_step, b, y, reals[at, 0], rows, entries)
+        elif do == code.ROTATE:
+            rotated(x_at, x_step, a, b, c, d, given[e, 0], given[e, 1], given[e, 2], rows)
+        elif do == code.STORE:
+            keys = memory[a, 0]
+            kind, slots, span = memory[a, 2], memory[a, 3], memory[a, 4]
+            stored(x_at, x_step, keys, kind, slots, spans[span], b, c, rows)
+            stored(y_at, y_step, memory[a, 1], kind, slots, spans[span], b, c, rows)
+        elif do == code.ATTEND:
+            bias, bias_step, bias_head = 0, 0, 0
+            if d >= 0:
+                bias, bias_step, bias_head = given[d, 0], given[d, 2], given[d, 3]
+            attend(
+                memory[a, 0], memory[a, 1], memory[a, 2], memory[a, 3], spans[memory[a, 4]], b, c, y,
+                x_at, x_step, out_at, out_step, scratch, scratch_step,
+                reals[at, 0], reals[at, 1], bias, bias_step, bias_head, e, rows, entries,
+            )  # fmt: skip
+        elif do == code.EMBED:
+            embedded(c, a, b, tokens, out_at, out_step, rows)
+        elif do == code.ADD_GIVEN:
+            elementwise_rows(
+                SCALED_SUM, x_at, x_step, given[e, 0], given[e, 2], out_at, out_step, b, 1.0, rows, entries
+            )

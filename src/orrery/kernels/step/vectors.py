@@ -1,0 +1,347 @@
+"""Products written out in vectors of sixteen: the order of every sum stands in the code, not with the compiler.
+
+Each number of a product is the sum over sixteen lanes, lane l of which adds up the terms l, l + 16, l + 32, ... in
+that order, by fused multiply-adds in float32; the lanes are then added in halves. How many rows are computed at once
+changes nothing of it, so that a row is bit for bit the same alone and in any batch.
+
+All places are addresses: the functions serve inside parallel loops, where numba's own views of addresses do not.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+LANES = 16
+CHANNELS = 4
+"""Rows of a matrix that are read side by side, so that one sum need not wait for another."""
+ROWS = 4
+"""Rows of activations for which a matrix is read at once; more are served from the cache."""
+PIECES = 4
+"""Times sixteen channels of a weighted sum that are computed side by side."""
+
+FLOAT32, BFLOAT16 = 0, 1
+"""How the numbers of a matrix are stored."""
+
+_INT, _BYTE, _WORD, _LONG = ir.IntType(64), ir.IntType(8), ir.IntType(16), ir.IntType(32)
+_FLOAT = ir.FloatType()
+_VECTOR = ir.VectorType(_FLOAT, LANES)
+
+
+class _Weights(NamedTuple):
+    """How sixteen stored numbers become a vector: their type in memory, their bytes, and the conversion."""
+
+    stored: ir.Type
+    size: int
+    widen: Callable[[ir.IRBuilder, ir.Value], ir.Value]
+
+
+def _same(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    return value
+
+
+def _shifted(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """Return bfloat16 numbers as float32: the same bits, and sixteen zeros behind them."""
+    wide = ir.VectorType(_LONG, LANES)
+    shift = ir.Constant(wide, [16] * LANES)
+    return builder.bitcast(builder.shl(builder.zext(value, wide), shift), _VECTOR)
+
+
+WEIGHTS = {FLOAT32: _Weights(_FLOAT, 4, _same), BFLOAT16: _Weights(_WORD, 2, _shifted)}
+
+
+def _address(builder: ir.IRBuilder, base: ir.Value, offset: ir.Value, kind: ir.Type) -> ir.Value:
+    return builder.inttoptr(builder.add(base, offset), kind.as_pointer())
+
+
+def _fma(builder: ir.IRBuilder) -> Any:
+    shape = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+    return cgutils.get_or_insert_function(builder.module, shape, "llvm.fma.v16f32")
+
+
+def load(builder: ir.IRBuilder, weights: _Weights, base: ir.Value, offset: ir.Value, mask: ir.Value | None) -> ir.Value:
+    """Return sixteen numbers as float32, zeros where the mask hides them."""
+    kind = ir.VectorType(weights.stored, LANES)
+    place = _address(builder, base, offset, kind)
+    if mask is None:
+        value = builder.load(place, align=weights.size)
+    else:
+        name = f"llvm.masked.load.v16{'f32' if weights.stored is _FLOAT else f'i{8 * weights.size}'}.p0"
+        shape = ir.FunctionType(kind, [kind.as_pointer(), _LONG, mask.type, kind])
+        function = cgutils.get_or_insert_function(builder.module, shape, name)
+        value = builder.call(function, [place, _LONG(weights.size), mask, ir.Constant(kind, None)])
+    return weights.widen(builder, value)
+
+
+def first_lanes(builder: ir.IRBuilder, count: ir.Value) -> ir.Value:
+    """Return the mask of the first ``count`` lanes."""
+    lanes = ir.Constant(ir.VectorType(_INT, LANES), list(range(LANES)))
+    return builder.icmp_signed("<", lanes, spread(builder, count))
+
+
+def total(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
+    """Return the sum of the lanes, added in halves."""
+    width = LANES
+    while width > 1:
+        width //= 2
+        parts = [
+            builder.shuffle_vector(
+                vector,
+                ir.Constant(vector.type, ir.Undefined),
+                ir.Constant(ir.VectorType(_LONG, width), list(range(at, at + width))),
+            )
+            for at in (0, width)
+        ]
+        vector = builder.fadd(*parts)
+    return builder.extract_element(vector, _LONG(0))
+
+
+def _block(module: ir.Module, kind: int, channels: int, rows: int) -> ir.Function:
+    """Return the function of ``channels x rows`` dot products.
+
+    Its arguments: address and bytes from row to row of the matrix, the same of the activations, the numbers of a row,
+    address and bytes from row to row of the results.
+    """
+    name = f"orrery_products_{kind}_{channels}_{rows}"
+    if name in module.globals:
+        return module.globals[name]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [_INT] * 7), name)
+    function.linkage = "internal"
+    matrix, matrix_step, vector, vector_step, length, out, out_step = function.args
+    entry = function.append_basic_block("entry")
+    builder = ir.IRBuilder(entry)
+    weights, plain = WEIGHTS[kind], WEIGHTS[FLOAT32]
+    w_at = [builder.add(matrix, builder.mul(matrix_step, _INT(r))) for r in range(channels)]
+    x_at = [builder.add(vector, builder.mul(vector_step, _INT(b))) for b in range(rows)]
+    zeros = [ir.Constant(_VECTOR, None)] * (channels * rows)
+
+    def added(sums: list[ir.Value], place: ir.Value, mask: ir.Value | None) -> list[ir.Value]:
+        w_offset, x_offset = (builder.mul(place, _INT(part.size)) for part in (weights, plain))
+        w = [load(builder, weights, at, w_offset, mask) for at in w_at]
+        x = [load(builder, plain, at, x_offset, mask) for at in x_at]
+        pairs = [(r, b) for r in range(channels) for b in range(rows)]
+        return [builder.call(_fma(builder), [w[r], x[b], total]) for (r, b), total in zip(pairs, sums, strict=True)]
+
+    whole = builder.and_(length, _INT(-LANES))
+    sums = loop(builder, whole, zeros, lambda held, place: added(held, place, None), LANES)
+    left = builder.sub(length, whole)
+    before = builder.block
+    tail, end = function.append_basic_block("tail"), function.append_basic_block("end")
+    builder.cbranch(builder.icmp_signed(">", left, _INT(0)), tail, end)
+    builder.position_at_end(tail)
+    more = added(sums, whole, first_lanes(builder, left))
+    builder.branch(end)
+    builder.position_at_end(end)
+    for number, (old, new) in enumerate(zip(sums, more, strict=True)):
+        result = builder.phi(_VECTOR)
+        result.add_incoming(old, before)
+        result.add_incoming(new, tail)
+        sums[number] = result
+    for r in range(channels):
+        for b in range(rows):
+            place = builder.add(builder.mul(out_step, _INT(b)), _INT(4 * r))
+            builder.store(total(builder, sums[r * rows + b]), _address(builder, out, place, _FLOAT))
+    builder.ret_void()
+    return function
+
+
+def loop(
+    builder: ir.IRBuilder,
+    end: ir.Value,
+    start: list[ir.Value],
+    step: Callable[[list[ir.Value], ir.Value], list[ir.Value]],
+    stride: int,
+) -> list[ir.Value]:
+    """Run ``step`` over every ``stride``-th place before ``end`` and return what the last one leaves."""
+    before = builder.block
+    body, after = builder.append_basic_block("loop"), builder.append_basic_block("after")
+    builder.cbranch(builder.icmp_signed(">", end, _INT(0)), body, after)
+    builder.position_at_end(body)
+    place = builder.phi(_INT)
+    place.add_incoming(_INT(0), before)
+    held = []
+    for value in start:
+        phi = builder.phi(value.type)
+        phi.add_incoming(value, before)
+        held.append(phi)
+    found = step(list(held), place)
+    onwards = builder.add(place, _INT(stride))
+    for phi, value in zip(held, found, strict=True):
+        phi.add_incoming(value, builder.block)
+    place.add_incoming(onwards, builder.block)
+    last = builder.block
+    builder.cbranch(builder.icmp_signed("<", onwards, end), body, after)
+    builder.position_at_end(after)
+    results = []
+    for value, new in zip(start, found, strict=True):
+        phi = builder.phi(value.type)
+        phi.add_incoming(value, before)
+        phi.add_incoming(new, last)
+        results.append(phi)
+    return results
+
+
+def _mixture(module: ir.Module, kind: int, pieces: int, rows: int) -> ir.Function:
+    """Return the function of ``rows`` weighted sums of vectors, for ``pieces`` times sixteen channels of them.
+
+    Its arguments: address and bytes from vector to vector, the same of the weights from row to row, the number of
+    vectors, address and bytes from row to row of the results, and the channels: all of them, or fewer than sixteen
+    where there is one piece. A sum is taken from the first vector to the last.
+    """
+    name = f"orrery_mixture_{kind}_{pieces}_{rows}"
+    if name in module.globals:
+        return module.globals[name]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [_INT] * 8), name)
+    function.linkage = "internal"
+    vectors, vector_step, shares, share_step, length, out, out_step, channels = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    mask = first_lanes(builder, channels) if pieces == 1 else None
+    weights = WEIGHTS[kind]
+    pairs = [(piece, row) for piece in range(pieces) for row in range(rows)]
+
+    def added(sums: list[ir.Value], place: ir.Value) -> list[ir.Value]:
+        at = builder.add(vectors, builder.mul(vector_step, place))
+        v = [load(builder, weights, at, _INT(piece * LANES * weights.size), mask) for piece in range(pieces)]
+        p = []
+        for row in range(rows):
+            offset = builder.add(builder.mul(share_step, _INT(row)), builder.mul(place, _INT(4)))
+            p.append(spread(builder, builder.load(_address(builder, shares, offset, _FLOAT))))
+        return [builder.call(_fma(builder), [v[c], p[r], old]) for (c, r), old in zip(pairs, sums, strict=True)]
+
+    sums = loop(builder, length, [ir.Constant(_VECTOR, None)] * len(pairs), added, 1)
+    for (piece, row), value in zip(pairs, sums, strict=True):
+        place = builder.add(builder.mul(out_step, _INT(row)), _INT(4 * LANES * piece))
+        target = _address(builder, out, place, _VECTOR)
+        if mask is None:
+            builder.store(value, target, align=4)
+        else:
+            shape = ir.FunctionType(ir.VoidType(), [_VECTOR, target.type, _LONG, mask.type])
+            store = cgutils.get_or_insert_function(builder.module, shape, "llvm.masked.store.v16f32.p0")
+            builder.call(store, [value, target, _LONG(4), mask])
+    builder.ret_void()
+    return function
+
+
+def spread(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """Return a vector whose lanes are all the same."""
+    vector = ir.VectorType(value.type, LANES)
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), value, _LONG(0))
+    zeros = ir.Constant(ir.VectorType(_LONG, LANES), None)
+    return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
+
+
+def variant(kind: int, columns: int, rows: int) -> int:
+    """Return the number of a variant, as the compiled functions are told it."""
+    return kind * 64 + columns * 8 + rows
+
+
+def _switched(
+    builder: ir.IRBuilder,
+    number: ir.Value,
+    arguments: list[ir.Value],
+    make: Callable[[ir.Module, int, int, int], ir.Function],
+    columns: tuple[int, ...],
+) -> None:
+    """Call the variant of this number."""
+    after, none = builder.append_basic_block("done"), builder.append_basic_block("none")
+    switch = builder.switch(number, none)
+    for kind in WEIGHTS:
+        for many in columns:
+            for rows in range(1, ROWS + 1):
+                block = builder.append_basic_block("variant")
+                switch.add_case(_INT(variant(kind, many, rows)), block)
+                builder.position_at_end(block)
+                builder.call(make(builder.module, kind, many, rows), arguments)
+                builder.branch(after)
+    builder.position_at_end(none)
+    builder.branch(after)
+    builder.position_at_end(after)
+
+
+_I = types.int64
+
+
+def _products(_context, number, matrix, matrix_step, vector, vector_step, length, out, out_step):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Compute ``CHANNELS`` or one channel of a product for some rows; ``number`` says the variant."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        _switched(builder, values[0], list(values[1:]), _block, (1, CHANNELS))
+        return context.get_dummy_value()
+
+    return types.void(*[_I] * 8), generate
+
+
+def _mixed(_context, number, vectors, vector_step, shares, share_step, length, out, out_step, channels):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Compute weighted sums of vectors for some rows; ``number`` says the variant."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        _switched(builder, values[0], list(values[1:]), _mixture, (1, PIECES))
+        return context.get_dummy_value()
+
+    return types.void(*[_I] * 9), generate
+
+
+def _number_at(_context, address):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Return the float32 number at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.load(builder.inttoptr(values[0], _FLOAT.as_pointer()))
+
+    return types.float32(_I), generate
+
+
+def _bfloat16_at(_context, address):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Return the bfloat16 number at an address as float32."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        word = builder.load(builder.inttoptr(values[0], _WORD.as_pointer()))
+        return builder.bitcast(builder.shl(builder.zext(word, _LONG), _LONG(16)), _FLOAT)
+
+    return types.float32(_I), generate
+
+
+def _put_number(_context, address, value):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write a float32 number to an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        builder.store(values[1], builder.inttoptr(values[0], _FLOAT.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(_I, types.float32), generate
+
+
+def _put_bfloat16(_context, address, value):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write a number to an address as bfloat16, rounded to the nearest, ties to even."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        bits = builder.bitcast(values[1], _LONG)
+        odd = builder.and_(builder.lshr(bits, _LONG(16)), _LONG(1))
+        rounded = builder.lshr(builder.add(builder.add(bits, _LONG(0x7FFF)), odd), _LONG(16))
+        quiet = builder.or_(builder.lshr(bits, _LONG(16)), _LONG(64))
+        is_number = builder.fcmp_ordered("ord", values[1], values[1])
+        word = builder.trunc(builder.select(is_number, rounded, quiet), _WORD)
+        builder.store(word, builder.inttoptr(values[0], _WORD.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(_I, types.float32), generate
+
+
+def _as_float(_context, bits):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Return the float32 number of these 32 bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.bitcast(values[0], _FLOAT)
+
+    return types.float32(types.int32), generate
+
+
+products: Any = intrinsic(inspect.unwrap(_products))
+mixed: Any = intrinsic(inspect.unwrap(_mixed))
+number_at: Any = intrinsic(inspect.unwrap(_number_at))
+bfloat16_at: Any = intrinsic(inspect.unwrap(_bfloat16_at))
+put_number: Any = intrinsic(inspect.unwrap(_put_number))
+put_bfloat16: Any = intrinsic(inspect.unwrap(_put_bfloat16))
+as_float: Any = intrinsic(inspect.unwrap(_as_float))

@@ -1,0 +1,204 @@
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from orrery.errors import DataError, UsageError
+from orrery.families import names
+from orrery.generation.compiled_step import CompiledStep, stepping, why_not
+from orrery.generation.engine import Engine
+from orrery.generation.generate import generate
+from orrery.generation.requests import Request
+from orrery.generation.row import Limits
+from orrery.generation.samplers import GREEDY, sampler
+from orrery.kernels.step import instructions as code
+from orrery.laws.evidence import FLOAT32
+from orrery.laws.models import tiny
+from orrery.laws.step import in_a_batch, through_a_session
+from orrery.models.decoder import Decoder
+from orrery.tuning.lora import LoRA
+from tiny_models import TOKENIZER, smallest
+from tiny_models import tiny as small
+
+DECODERS = [name for name in names() if isinstance(tiny(name, torch.float32), Decoder)]
+RUNNABLE = [name for name in DECODERS if why_not(tiny(name, torch.float32)) is None]
+REFUSED = {
+    "deepseek_v2": "LatentAttention",
+    "deepseek_v3": "LatentAttention",
+    "elman_rnn": "RecurrentPast",
+    "gpt_oss": "MoE",
+    "gru": "RecurrentPast",
+    "lstm": "RecurrentPast",
+    "mixtral": "MoE",
+    "nplm": "RecurrentPast",
+    "olmoe": "MoE",
+    "qwen2_moe": "MoE",
+    "qwen3_moe": "MoE",
+}
+
+
+def test_every_decoder_is_compiled_or_refused_by_the_name_of_its_part():
+    assert sorted([*RUNNABLE, *REFUSED]) == sorted(DECODERS)
+    for name, part in REFUSED.items():
+        assert part in why_not(tiny(name, torch.float32))
+
+
+@pytest.mark.parametrize("family", RUNNABLE)
+def test_a_compiled_step_is_the_models_own_in_every_state_of_a_session(family):
+    model = tiny(family, torch.float32)
+    writer = CompiledStep(model)
+    assert through_a_session(model, writer) < FLOAT32
+    assert in_a_batch(writer) == 0
+
+
+def _program(writer):
+    return writer._program._program
+
+
+def _wrong_partner(writer):
+    rows = _program(writer)
+    rows[rows[:, 0] == code.ROTATE, 10] = 1
+
+
+def _no_new_key(writer):
+    rows = _program(writer)
+    rows[rows[:, 0] == code.STORE, 8] = 0
+
+
+def _no_final_norm(writer):
+    rows, last = _program(writer), np.flatnonzero(_program(writer)[:, 0] == code.NORM)[-1]
+    rows[last, 7] = 1 - rows[last, 7]
+
+
+def _one_position_late(writer):
+    spans = writer._program._spans
+    writer._program._spans = lambda *arguments: spans(*arguments) - np.array([0, 0, 1])
+
+
+@pytest.mark.parametrize("spoil", [_wrong_partner, _no_new_key, _no_final_norm, _one_position_late])
+def test_a_broken_program_is_found(spoil):
+    model = tiny("llama", torch.float32)
+    writer = CompiledStep(model)
+    spoil(writer)
+    assert not through_a_session(model, writer) < 1e-3
+
+
+def test_a_broken_batch_is_found():
+    writer = CompiledStep(tiny("llama", torch.float32))
+    right = writer._program.__class__.__call__
+
+    class Off:
+        def __call__(self, tokens, cache):
+            return right(writer_program, tokens, cache) + 1e-6 * (len(tokens) > 2)
+
+    writer_program, writer._program = writer._program, Off()
+    assert in_a_batch(writer) > 0
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "gemma2", "bloom", "qwen2"])
+def test_bfloat16_is_no_further_from_float32_than_the_model_itself(family):
+    exact = smallest(family, torch.bfloat16).to(torch.float32)
+    model = smallest(family, torch.bfloat16)
+    writer = CompiledStep(model)
+    ids = torch.arange(24).view(2, 12)
+    written = torch.arange(12).view(2, 6)
+    with torch.no_grad():
+        sessions = [way.start(ids, 20)[1] for way in (exact, model, writer)]
+        found = [
+            torch.cat([way.step(written[:, t : t + 1], own) for t in range(6)], 1).float()
+            for way, own in zip((exact, model, writer), sessions, strict=True)
+        ]
+    eager, compiled = ((found[0] - other).abs().max() for other in found[1:])
+    assert 0 < compiled <= eager
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma2", "bloom"])
+def test_the_engine_writes_bit_for_bit_what_each_request_alone_would(family):
+    writer = CompiledStep(smallest(family, torch.float32))
+    requests = [
+        Request([3 + n, 9, n], Limits(8, 20), sampler(temperature=1.1) if n % 2 else GREEDY, seed=n, scores=2)
+        for n in range(6)
+    ]
+    together = Engine(
+        writer, TOKENIZER, 20, most_rows=4, chunk=3
+    )  # a prompt a call: torch reads several otherwise than one
+    answers = [together.add(request) for request in requests]
+    while together.advance():
+        pass
+    for request, answer in zip(requests, answers, strict=True):
+        alone = Engine(writer, TOKENIZER, 20, most_rows=1, chunk=3)
+        own = alone.add(request)
+        while alone.advance():
+            pass
+        assert answer.error is None
+        assert answer.row.ids == own.row.ids
+        assert answer.scores == own.scores
+
+
+def test_greedy_tokens_are_those_of_the_model():
+    model = small("gpt2", torch.float32)
+    limits = Limits(20, 48)
+    prompts = [[1, 2, 3], [5, 6, 7, 8, 9], [44]]
+    eager, compiled = (generate(way, prompts, TOKENIZER, limits) for way in (model, CompiledStep(model)))
+    assert [one.ids for one in compiled] == [one.ids for one in eager]
+
+
+def test_eight_threads_write_at_once():
+    writer = CompiledStep(small("llama", torch.float32))
+    limits, found = Limits(24, 48), {}
+
+    def write(number):
+        found[number] = [generate(writer, [[number, 2, 3]], TOKENIZER, limits)[0].ids for _ in range(4)]
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(8):
+        assert found[number] == [generate(writer, [[number, 2, 3]], TOKENIZER, limits)[0].ids] * 4
+
+
+def test_a_model_whose_numbers_change_is_written_anew():
+    model = small("gpt2", torch.float32)
+    writer = CompiledStep(model)
+    with torch.no_grad():
+        model.stack.final.weight.mul_(3)
+    assert through_a_session(model, writer) < FLOAT32
+
+
+def test_what_cannot_be_compiled_is_refused_by_name_or_left_to_the_model():
+    model = small("llama", torch.float64)
+    assert stepping(model) is model
+    with pytest.raises(UsageError, match="float64"):
+        stepping(model, "compiled")
+    with pytest.raises(UsageError, match="no kernel 'fast'"):
+        stepping(model, "fast")
+    adapted = LoRA(rank=2).apply(small("llama", torch.float32))
+    assert "AdaptedLinear" in why_not(adapted)
+    model = small("llama", torch.float32)
+    writer = stepping(model, "compiled")
+    assert isinstance(writer, CompiledStep)
+    assert stepping(model, "compiled") is writer
+    assert stepping(model, "eager") is model
+
+
+def test_a_token_outside_the_vocabulary_reads_no_memory():
+    writer = CompiledStep(small("llama", torch.float32))
+    with torch.no_grad():
+        _, session = writer.start(torch.tensor([[1, 2]]), 8)
+        for token in (-1, 10**9):
+            with pytest.raises(DataError, match="outside the vocabulary"):
+                writer.step(torch.tensor([[token]]), session)
+        assert session.lengths == (2,)
+
+
+def test_a_full_row_is_refused_and_the_session_goes_on():
+    writer = CompiledStep(small("llama", torch.float32))
+    with torch.no_grad():
+        _, session = writer.start(torch.tensor([[1, 2]]), 3)
+        writer.step(torch.tensor([[1]]), session)
+        with pytest.raises(UsageError, match="does not fit"):
+            writer.step(torch.tensor([[1]]), session)
+        assert session.lengths == (3,)
