@@ -53,11 +53,12 @@ def execute(
             if outcome.signal:
                 reporter.line("--resume continues")
             records = opened.records()
-            for line in (*epochs(records), *conclusion(recipe, records)):
+            for line in epochs(records):
                 reporter.line(line)
-            if not outcome.signal:
+            if not outcome.signal:  # what a run half-way has measured is no verdict on its recipe
                 spec: Any = parts.model.spec
-                reporter.line(used(spec, folder, recipe.task))
+                for line in (*conclusion(recipe, records), used(spec, folder, recipe.task)):
+                    reporter.line(line)
         finally:
             reporter.close()
     return outcome

@@ -1,6 +1,8 @@
 """A recipe with a mixture: it learns from each corpus by weight, says so, and resumes with the same bytes."""
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,10 @@ from orrery.checkpoints.store import CheckpointStore
 from orrery.cli.train.app import plan, run
 from orrery.errors import UsageError
 from orrery.runs.conclusion import conclusion, epochs
+from orrery.runs.execute import execute
 from orrery.training.assemble import assemble
 from orrery.training.config import Recipe
+from orrery.training.progress import Silent
 from orrery.training.recipes import as_yaml, check_recipe, load_recipe, set_dotted
 
 LETTERS = {"abc": "abcabdcab ", "xyz": "xyzzyxzyx "}
@@ -138,3 +142,28 @@ def test_a_resumed_run_keeps_its_mixture(texts: dict[str, Path], tmp_path: Path)
     path.write_text(as_yaml(recipe(texts)).replace("weight: 3.0", "weight: 2.0"))
     with pytest.raises(UsageError, match=r"data\.mixture"):
         run(load_recipe(path), tmp_path / "run", resume=True, overwrite=False)
+
+
+class Interrupting(Silent):
+    """Keeps what is said, and ends the process politely as soon as a loss on examples held back is known."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.said.append(text)
+
+    def progress(self, step: int, steps: int, record: Any) -> None:
+        if step == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_run_that_was_stopped_is_not_judged_by_its_recipe(texts: dict[str, Path], tmp_path: Path) -> None:
+    expecting = recipe(texts, expect={"metric": "val/loss", "bound": 0.001})
+    stopped, whole = Interrupting(), Interrupting()
+    assert execute(expecting, tmp_path / "run", stopped, resume=False, overwrite=False).signal == signal.SIGTERM
+    assert "--resume continues" in stopped.said
+    assert any(line.startswith("epochs elapsed") for line in stopped.said)
+    assert not any("missed" in line for line in stopped.said)
+    execute(expecting, tmp_path / "run", whole, resume=True, overwrite=False)
+    assert sum("expected at most 0.001: missed" in line for line in whole.said) == 1
