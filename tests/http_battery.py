@@ -266,7 +266,6 @@ MESSAGES = [
     chat("max_completion_tokens 0", max_completion_tokens=0),
     chat("a billion max_completion_tokens", "messages", "context_length_exceeded",
          max_completion_tokens=1_000_000_000),
-    chat("two limits that differ", "max_completion_tokens", max_tokens=2, max_completion_tokens=3),
     chat("temperature 9 in a chat", temperature=9),
     chat("a million answers in a chat", n=1_000_000),
     chat("logprobs as a number", logprobs=5),

@@ -101,12 +101,12 @@ class Stream:
         self._lines = self.socket.makefile("rb")
 
     def events(self) -> Iterator[Any]:
-        """Yield the events as they come: objects, and at the end the text ``[DONE]``."""
+        """Yield the events as they come: objects, and at the end the text ``[DONE]`` or an error."""
         for line in self._lines:
             if line.startswith(b"data: "):
                 said = line[6:].strip().decode()
                 yield said if said == "[DONE]" else json.loads(said)
-                if said == "[DONE]":
+                if said == "[DONE]" or said.startswith('{"error"'):
                     return
 
     def texts(self, count: int) -> list[str]:

@@ -1,5 +1,7 @@
 """Which routes a model can answer, as /v1/models tells it and as refusals hint."""
 
+from collections.abc import Sequence
+
 from orrery.errors import OrreryError
 from orrery.language_model.model import LanguageModel
 from orrery.nn.heads import SequenceHead, TokenHead
@@ -25,20 +27,9 @@ def abilities(lm: LanguageModel) -> tuple[str, ...]:
     return tuple(path for path, able in can.items() if able)
 
 
-def require(lm: LanguageModel, path: str) -> None:
-    """Refuse a route that a model cannot answer.
-
-    Raises:
-        ApiError: 400, naming the routes that it can.
-    """
-    if path not in abilities(lm):
-        raise missing(lm, path)
-
-
-def missing(lm: LanguageModel, path: str) -> ApiError:
-    """Return the refusal of a route that a model cannot answer."""
-    able = ", ".join(abilities(lm)) or "none of them"
-    message = f"this model cannot answer {path}; it answers {able}"
+def missing(path: str, able: Sequence[str]) -> ApiError:
+    """Return the refusal of a route that a model cannot answer, naming those that it can."""
+    message = f"this model cannot answer {path}; it answers {', '.join(able) or 'none of them'}"
     return ApiError(400, message, param="model", code="unsupported_model")
 
 

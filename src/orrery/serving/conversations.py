@@ -79,7 +79,18 @@ def _plain(message: Message) -> dict[str, Any]:
 
 
 def _demands(asked: ChatRequest) -> Demands:
-    """Return what the answer must be: a call where one is forced, else as response_format says."""
+    """Return what the answer must be: a call where one is forced, else as response_format says.
+
+    Raises:
+        ApiError: a form that no answer is held to.
+    """
+    try:
+        return _demanded(asked)
+    except OrreryError as error:
+        raise api_error(error, "tools" if asked.forced else "response_format") from None
+
+
+def _demanded(asked: ChatRequest) -> Demands:
     words, form = asked.bad_words or (), asked.response_format
     if asked.forced:
         calls = [_call_schema(function.name, function.parameters) for function in asked.forced]

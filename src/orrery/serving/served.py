@@ -16,7 +16,7 @@ from orrery.generation.engine import Engine
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.stored import writer
 from orrery.reading.read import Stored
-from orrery.serving.abilities import COMPLETIONS, missing
+from orrery.serving.abilities import COMPLETIONS, abilities, missing
 from orrery.serving.errors import ApiError, busy, closing
 from orrery.serving.metrics import Metrics
 from orrery.serving.post import Post
@@ -69,6 +69,7 @@ class Served:
         post: brings what the engine's thread tells to the loop of events.
         worker: the engine's thread; none for a model that writes nothing.
         draining: no more requests are taken.
+        routes: those that the model can answer.
         computing: held by the one request whose rows are read as a whole, not written by the engine.
     """
 
@@ -81,6 +82,7 @@ class Served:
         # Requests are counted below, before they cost anything; the worker holds the rows of those that are let in.
         self.worker = None if self.engine is None else Worker(self.engine, 1 << 40)
         self.draining = False
+        self.routes = abilities(lm)
         self.computing = asyncio.Lock()
         self._pool = ThreadPoolExecutor(PREPARING, "orrery-preparing")
         self._inside, self._most, self._usual = 0, settings.most_rows + settings.queue, 1.0
@@ -141,6 +143,15 @@ class Served:
             message = f"the model {name[:100]!r} does not exist; this server has {self.name!r}"
             raise ApiError(404, message, param="model", code="model_not_found")
 
+    def require(self, path: str) -> None:
+        """Refuse a route that the model cannot answer.
+
+        Raises:
+            ApiError: 400.
+        """
+        if path not in self.routes:
+            raise missing(path, self.routes)
+
     def writer(self) -> Worker:
         """Return the engine's thread.
 
@@ -148,7 +159,7 @@ class Served:
             ApiError: the model writes nothing.
         """
         if self.worker is None:
-            raise missing(self.lm, COMPLETIONS)
+            raise missing(COMPLETIONS, self.routes)
         return self.worker
 
     async def do(self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:

@@ -90,13 +90,11 @@ def test_a_model_says_which_routes_it_has_and_refuses_the_others(servers, kind):
         assert wire.ask("GET", "/v1/models").json["data"][0]["routes"] == ROUTES[kind]
     for path, body in BODIES.items():
         if path in ROUTES[kind]:
-            if path == "/v1/chat/completions":
-                continue
             assert ask(server, path, **body)["model"] == "toy"
-        elif path != "/v1/chat/completions":
+        else:
             error = ask(server, path, 400, **body)
-            assert (error["param"], error["code"]) == ("model", "unsupported_model")
-            assert ROUTES[kind][0] in error["message"]
+            assert error["code"] in ("unsupported_model", "no_chat_template")
+            assert "template" in error["message"] or ROUTES[kind][0] in error["message"]
 
 
 @pytest.mark.parametrize("kind", ["decoder", "encoder", "translator"])

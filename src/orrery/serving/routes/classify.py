@@ -7,7 +7,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from orrery.pipelines import PIPELINES
-from orrery.serving.abilities import CLASSIFY, require
+from orrery.serving.abilities import CLASSIFY
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.reading import BATCH, Done, over_rows
@@ -22,7 +22,7 @@ router = APIRouter(route_class=StrictRoute, tags=["reading"])
 async def classify(asked: ClassifyRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the labels of each text with their probabilities, the most probable first."""
     served.check_model(asked.model)
-    require(served.lm, CLASSIFY)
+    served.require(CLASSIFY)
     if asked.multi_label and asked.candidate_labels is None:
         raise ApiError(400, "multi_label counts with candidate_labels alone", param="multi_label")
     work = _classes if asked.candidate_labels is None else _entailed

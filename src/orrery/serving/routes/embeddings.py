@@ -7,7 +7,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from orrery.pipelines.feature_extraction import TextVector, text_vectors
-from orrery.serving.abilities import EMBEDDINGS, require
+from orrery.serving.abilities import EMBEDDINGS
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.reading import BATCH, over_rows
@@ -22,7 +22,7 @@ router = APIRouter(route_class=StrictRoute, tags=["reading"])
 async def embeddings(asked: EmbeddingsRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the mean of the model's final hidden states over the tokens of each text, divided by its length."""
     served.check_model(asked.model)
-    require(served.lm, EMBEDDINGS)
+    served.require(EMBEDDINGS)
     items = _items(asked)
     found = await over_rows(
         served, http.receive, lambda done: text_vectors(served.lm, items, batch_size=BATCH, done=done)

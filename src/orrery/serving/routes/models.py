@@ -6,7 +6,6 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from orrery.serving.abilities import abilities
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.schema.errors import FAILURES
@@ -65,5 +64,5 @@ def _card(served: Served) -> dict[str, Any]:
         "owned_by": "orrery",
         "max_model_len": served.lm.context,
         "family": served.lm.family,
-        "routes": list(abilities(served.lm)),
+        "routes": list(served.routes),
     }

@@ -7,7 +7,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from orrery.pipelines import PIPELINES
-from orrery.serving.abilities import TAG, require
+from orrery.serving.abilities import TAG
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.reading import BATCH, Done, over_rows, texts_of
@@ -22,7 +22,7 @@ router = APIRouter(route_class=StrictRoute, tags=["reading"])
 async def tag(asked: TagRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the entities of each text: label, probability, and from which character to which they stand."""
     served.check_model(asked.model)
-    require(served.lm, TAG)
+    served.require(TAG)
     if asked.stride is not None and asked.aggregation_strategy == "none":
         raise ApiError(400, "windows with stride need entities: choose an aggregation_strategy", param="stride")
     found = await over_rows(served, http.receive, lambda done: _entities(served, asked, done))

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from orrery.serving.abilities import TRANSLATE, require
+from orrery.serving.abilities import TRANSLATE
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.reading import BATCH, Done, over_rows, texts_of
@@ -19,7 +19,7 @@ router = APIRouter(route_class=StrictRoute, tags=["reading"])
 async def translate(asked: TranslateRequest, served: Serving, http: HttpRequest) -> Response:
     """Return the most probable translation of each text that a search over beams finds."""
     served.check_model(asked.model)
-    require(served.lm, TRANSLATE)
+    served.require(TRANSLATE)
     found = await over_rows(served, http.receive, lambda done: _translations(served, asked, done))
     data = [{"index": index, "text": text} for index, text in enumerate(found)]
     return AsciiJson({"object": "list", "data": data, "model": served.name})

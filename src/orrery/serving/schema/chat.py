@@ -178,6 +178,8 @@ def _check_message(message: Message, where: str) -> None:
     """Refuse a message without words, and parts that are no text."""
     if message.content is None and message.role != "assistant":
         raise ApiError(400, f"a message of {message.role} needs a content", param=f"{where}.content")
+    if message.role == "tool" and message.tool_call_id is None:
+        raise ApiError(400, "a message of tool says which call it answers", param=f"{where}.tool_call_id")
     if message.role == "assistant" and message.content is None and not message.tool_calls:
         raise ApiError(400, "a message of assistant needs a content or tool_calls", param=f"{where}.content")
     for place, part in enumerate(message.content if isinstance(message.content, list) else ()):
