@@ -1,23 +1,15 @@
 """A server of a tiny model, in this process and at a port of its own."""
 
-import asyncio
 import http.client
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-
-from fastapi import FastAPI
 
 from chat_toy import chat_tokenizer
 from orrery.language_model.load import load
 from orrery.saving.save import save_model
-from orrery.serving.app import create_app
-from orrery.serving.run import address_of, listen, server_of
-from orrery.serving.served import Served
-from orrery.serving.settings import ServerSettings
+from orrery.serving.background import Running, serving
 from orrery.text.chat.formats import ChatFormat
 from tiny_models import CONFIGS, tiny
 
@@ -34,39 +26,12 @@ def chat_model(folder: Path, template: str = JINJA, context: int = CONTEXT) -> P
     return folder
 
 
-@dataclass(frozen=True)
-class Running:
-    """A server that runs.
-
-    Attributes:
-        url: where it is, ``http://127.0.0.1:PORT``.
-        served: the model behind it.
-        app: the application.
-    """
-
-    url: str
-    served: Served
-    app: FastAPI
-
-
 @contextmanager
 def running(folder: Path, dtype: str = "float64", **settings: object) -> Iterator[Running]:
-    """Serve a model folder from a thread of this process until the block ends."""
-    own = ServerSettings.model_validate({"port": 0, "grace": 5, **settings})
-    served = Served(load(folder, "cpu", dtype, say=lambda line: None), own, "toy")
-    listener, ready = listen(own), threading.Event()
-    app = create_app(served, own)
-    server = server_of(served, app, ready.set)
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
-    thread.start()
-    assert ready.wait(60)
-    url = address_of(listener)
-    try:
-        yield Running(url, served, app)
-    finally:
-        server.should_exit = True
-        thread.join(60)
-        assert not thread.is_alive()
+    """Serve a model folder from a thread of this process until the block ends; the model is called ``toy``."""
+    lm = load(folder, "cpu", dtype, say=lambda line: None)
+    with serving(lm, "toy", **{"grace": 5, **settings}) as found:
+        yield found
 
 
 @contextmanager

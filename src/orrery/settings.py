@@ -36,3 +36,8 @@ def runs_folder() -> Path:
 def cache_folder() -> Path:
     """Folder of what can be made again, such as machine code: ``orrery/`` in the user's cache folder."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "orrery"
+
+
+def api_key() -> str | None:
+    """The key that clients of a server have to show: ``ORRERY_API_KEY``; there is none where it is empty."""
+    return os.environ.get("ORRERY_API_KEY") or None

@@ -86,7 +86,7 @@ def test_the_page_on_objectives_shows_each_corruption(examples):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", ["finetuning", "generating", "looking-inside", "own-parts", "pipelines", "tuning", "variants"]
+    "page", ["finetuning", "generating", "looking-inside", "own-parts", "pipelines", "serving", "tuning", "variants"]
 )
 def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page):
     names, shown = _walk(examples, page, folder)
@@ -106,6 +106,11 @@ def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page)
     elif page == "pipelines":
         assert "True" in printed
         assert re.search(r"score .*\n-\d.* France\n", printed)
+    elif page == "serving":
+        assert "Paris" in shown[-2]
+        assert (
+            "400 invalid_value temperature\n400 context_length_exceeded prompt\n404 model_not_found model" in shown[-1]
+        )
     elif page == "tuning":
         assert "False" not in printed
         assert printed.count("is Rome") + printed.count("Rome .") == 2

@@ -1,7 +1,6 @@
 """``orrery serve``: answer requests over HTTP, as OpenAI's clients make them."""
 
 import importlib.util
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +8,7 @@ from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
 from orrery.errors import DataError, MachineError
+from orrery.settings import api_key
 
 if TYPE_CHECKING:
     from orrery.serving.settings import ServerSettings
@@ -95,7 +95,7 @@ def _serve(model: str, settings: "ServerSettings", name: str | None, device: str
 def _key(file: Path | None) -> str | None:
     """Return the key, from the file or the environment."""
     if file is None:
-        return os.environ.get("ORRERY_API_KEY") or None
+        return api_key()
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:

@@ -183,7 +183,7 @@ class Served:
         """Take no more requests and wait for those under way; return whether every answer came to its own end."""
         self.draining = True
         whole = self.worker is None or self.worker.close(grace)
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=False)
         return whole
 
     def _wait(self) -> int:

@@ -1,0 +1,68 @@
+"""A server beside the program that started it: in a notebook, in a test, in a script that asks it itself."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI
+
+from orrery.errors import MachineError
+from orrery.language_model.model import LanguageModel
+from orrery.serving.app import create_app
+from orrery.serving.run import address_of, listen, server_of
+from orrery.serving.served import Served
+from orrery.serving.settings import ServerSettings
+
+PATIENCE = 60.0
+"""Seconds in which a server has to be ready, and those beyond its grace in which it has to end."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that runs.
+
+    Attributes:
+        url: where it is, ``http://127.0.0.1:PORT``.
+        served: the model behind it.
+        app: the application.
+    """
+
+    url: str
+    served: Served
+    app: FastAPI
+
+
+@contextmanager
+def serving(lm: LanguageModel, name: str | None = None, **settings: Any) -> Iterator[Running]:
+    """Serve a model from a thread of this process until the block ends.
+
+    Args:
+        lm: the model.
+        name: what clients call it; by default that of its folder.
+        settings: those of ``ServerSettings``; the port is a free one where none is named.
+
+    Raises:
+        UsageError: settings that would let strangers in.
+        MachineError: the address is taken, or the server does not start or end.
+    """
+    own = ServerSettings.model_validate({"port": 0, **settings})
+    own.check()
+    listener, ready = listen(own), threading.Event()
+    served = Served(lm, own, name)
+    app = create_app(served, own)
+    server = server_of(served, app, ready.set)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
+    thread.start()
+    if not ready.wait(PATIENCE):
+        raise MachineError("the server does not start", "look at the log of uvicorn.error")
+    url = address_of(listener)
+    try:
+        yield Running(url, served, app)
+    finally:
+        server.should_exit = True
+        thread.join(own.grace + PATIENCE)
+        if thread.is_alive():
+            raise MachineError("the server does not end", "end the program")
