@@ -8,6 +8,7 @@ import transformers
 from tests.parity.pipelines import folder
 
 from orrery.generation.beams import HuggingFacePenalty, RefilledBeam
+from orrery.generation.constraints import Constraints
 from orrery.generation.row import Limits
 from orrery.generation.search import beam_search
 from orrery.language_model.load import load
@@ -40,3 +41,27 @@ def test_it_ends_as_the_reference_does(early_stopping, penalty, tmp_path):
             assert ids[len(prompt) :][: len(one.ids)] == one.ids
         short += sum(len(one.ids) < 7 for one in found)
     assert short or penalty > 1  # a penalty that favours long answers lets none end early
+
+
+@pytest.mark.parametrize("family", ["t5", "bart"])
+def test_beams_over_a_source_are_those_of_the_reference(family, tmp_path):
+    folder(tmp_path, family, "AutoModelForSeq2SeqLM")
+    theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path, attn_implementation="eager").eval()
+    lm = load(tmp_path, "cpu", say=lambda line: None)
+    different = set()
+    for source in ([5, 41, 9, 44], [30, 4, 12], [33, 20, 8, 25, 12]):
+        ends = [7, 19, 40]
+        expected = theirs.generate(
+            torch.tensor([source]), num_beams=4, num_return_sequences=4, max_new_tokens=6, do_sample=False,
+            eos_token_id=ends, pad_token_id=1, length_penalty=1.0, early_stopping=False, forced_eos_token_id=None,
+            no_repeat_ngram_size=1, return_dict_in_generate=True, output_scores=True,
+        )  # fmt: skip
+        beam = partial(RefilledBeam, early_stopping=False)
+        limits = Limits(6, 64, frozenset(ends), constraints=Constraints(once=1))  # else they repeat one token
+        how = {"penalty": HuggingFacePenalty(1.0), "answers": 4, "beam": beam}
+        (found,) = beam_search(lm.model, [source], limits, 4, **how)
+        assert [one.score for one in found] == pytest.approx(expected.sequences_scores.tolist(), abs=1e-4)
+        for one, ids in zip(found, expected.sequences.tolist(), strict=True):
+            assert ids[1:][: len(one.ids)] == one.ids
+            different.add(tuple(one.ids))
+    assert len(different) > 4

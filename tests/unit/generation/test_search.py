@@ -1,6 +1,8 @@
 """Beams against greedy decoding, against every answer counted by whole forwards, and against themselves alone."""
 
 import itertools
+import math
+from typing import ClassVar
 
 import pytest
 import torch
@@ -155,6 +157,58 @@ def test_a_long_answer_that_wins_late_is_waited_for():
     assert best.ids == [0] * 6
     assert best.score == pytest.approx(6 * going_on / penalty(6))
     assert best.score > max((n * going_on + ending) / penalty(n + 1) for n in range(5))
+
+
+class Constructed:
+    """A tree of three levels in which the best answer begins with the second best token.
+
+    0 has 0.5 and then 0.4 and 0.5; 1 has 0.4 and then 0.9 and 0.9; all else is shared evenly by the other tokens.
+    """
+
+    first_token = None
+    likely: ClassVar = {(): {0: 0.5, 1: 0.4}, (0,): {2: 0.4}, (1,): {3: 0.9}, (0, 2): {2: 0.5}, (1, 3): {1: 0.9}}
+
+    def start(self, ids_BL, capacity, lengths_B=None):
+        return self.logits([()] * len(ids_BL)), Paths([()] * len(ids_BL))
+
+    def step(self, tokens_BN, session, lengths=None):
+        session.paths = [(*path, token) for path, token in zip(session.paths, tokens_BN[:, 0].tolist(), strict=True)]
+        return self.logits(session.paths)[:, None]
+
+    def logits(self, paths):
+        p = torch.zeros(len(paths), VOCABULARY, dtype=torch.float64)
+        for row, path in enumerate(paths):
+            own = self.likely.get(path, {})
+            p[row] = (1 - sum(own.values())) / (VOCABULARY - len(own))
+            for token, value in own.items():
+                p[row, token] = value
+        return p.log()
+
+
+class Paths:
+    """A session that knows what its rows have written."""
+
+    def __init__(self, paths):
+        self.paths = paths
+
+    @property
+    def lengths(self):
+        return [1 + len(path) for path in self.paths]
+
+    def select(self, rows):
+        return Paths([self.paths[row] for row in rows])
+
+
+def test_greedy_loses_where_the_best_answer_begins_with_the_second_best_token():
+    tree, limits = Constructed(), Limits(max_new_tokens=3, context=20)
+    (greedy,) = generate(tree, [[1]], TOKENIZER, limits)
+    (beams,) = beam_search(tree, [[1]], limits, 2)
+    best = exhaustive(tree, [1], limits)[0]
+    assert greedy.ids == [0, 2, 2]
+    assert beams[0].ids == best.ids == [1, 3, 1]
+    assert math.exp(best.log_probability) == pytest.approx(0.4 * 0.9 * 0.9)
+    assert best.log_probability > math.log(0.5 * 0.4 * 0.5)
+    assert beam_search(tree, [[1]], limits, 1)[0][0].ids == greedy.ids
 
 
 def test_reorder_of_a_state_is_the_other_row_going_on(small):
