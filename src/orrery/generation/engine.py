@@ -12,6 +12,7 @@ from orrery.errors import RunError, UsageError
 from orrery.generation.answer_text import AnswerText
 from orrery.generation.batch import Batch
 from orrery.generation.choosing import at, choose
+from orrery.generation.compiled_step import CompiledStep
 from orrery.generation.generate import beginnings, check_prompts, generators
 from orrery.generation.joint_reading import read_together, take_together
 from orrery.generation.paged import PagedModel
@@ -96,7 +97,7 @@ class Engine:
         self._reading: deque[PromptReading] = deque()
         self._batches: list[Batch] = []
         self._deterministic = deterministic
-        self._apart = deterministic and not getattr(model, "row_invariant", False)
+        self._apart = deterministic and not (adapters is None and getattr(self._model, "row_invariant", False))
 
     @property
     def waiting(self) -> int:
@@ -193,7 +194,7 @@ class Engine:
         for batch in self._batches:
             try:
                 with self._adapted(batch.rows):
-                    logits_BV = batch.step(self._model, self._device)
+                    logits_BV = batch.step(self._writer(batch.rows), self._device)
             except Exception as error:  # which row it was shows when each is read again alone
                 self._read_again(batch.rows, error)
                 batch.rows = []
@@ -234,12 +235,12 @@ class Engine:
         What a deterministic engine reads next of a prompt may be more than ``most``; then it waits for the next round.
         """
         if len(group) > 1:
-            places = len(group) * max(reading.remaining for reading in group)
-            with self._adapted([reading.answering for reading in group]):
-                logits_GV, session = read_together(self._model, group, self.context, self._device)
+            places, rows = len(group) * max(own.remaining for own in group), [own.answering for own in group]
+            with self._adapted(rows):
+                logits_GV, session = read_together(self._writer(rows), group, self.context, self._device)
             for row, reading in enumerate(group):
                 reading.keep(session, row)
-            self._begin([reading.answering for reading in group], logits_GV, session)
+            self._begin(rows, logits_GV, session)
             return places
         (reading,) = group
         with self._adapted([reading.answering]):
@@ -287,4 +288,9 @@ class Engine:
     def _reading_of(self, answering: Answering, *, alone: bool = False) -> PromptReading:
         grid = self.chunk if self._deterministic else None
         where = (self.context, self.prefixes, self._device)
-        return PromptReading(self._model, answering, *where, alone=alone, grid=grid)
+        return PromptReading(self._writer([answering]), answering, *where, alone=alone, grid=grid)
+
+    def _writer(self, rows: Sequence[Answering]) -> Any:
+        """Return what computes a call of these rows: a compiled step reads matrices, and no adapter beside them."""
+        adapted = any(own.request.adapter is not None for own in rows)
+        return self._model.model if adapted and isinstance(self._model, CompiledStep) else self._model

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from orrery.errors import ModelFileError, UsageError
+from orrery.generation.compiled_step import stepping
 from orrery.generation.engine import Engine
 from orrery.generation.generate import generate
 from orrery.generation.requests import Request
@@ -72,10 +73,14 @@ def test_each_row_is_that_of_the_merged_model_alone(family, dtype, bound):
             assert torch.equal(own[row], without[row]) == (name is None)
 
 
-def test_the_engine_answers_each_request_as_its_merged_model_does():
-    model = smallest("llama")
-    adapters, merged = of(model)
-    engine = Engine(model, TOKENIZER, CONTEXT, most_rows=3, chunk=6, kept_tokens=300, adapters=adapters)
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_the_engine_answers_each_request_as_its_merged_model_does(compiled, deterministic):
+    model = smallest("llama", torch.float32 if compiled else torch.float64)
+    writer = stepping(model, "compiled") if compiled else model
+    adapters, merged = of(model)  # after the step was compiled, which sees no hooks
+    how = {"most_rows": 3, "chunk": 6, "kept_tokens": 300, "adapters": adapters, "deterministic": deterministic}
+    engine = Engine(writer, TOKENIZER, CONTEXT, **how)
     engine.prefixes.least = 3
     chosen = [GREEDY, sampler(temperature=0.9)]
     prompt = [5, 9, 31, 5, 9, 31, 5, 8]
