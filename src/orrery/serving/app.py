@@ -28,7 +28,7 @@ def create_app(served: Served, settings: ServerSettings) -> FastAPI:
     errors.install(app)
     for router in routers():
         app.include_router(router)
-    app.add_middleware(Limits, settings=settings, metrics=served.metrics)
+    app.add_middleware(Limits, settings=settings, metrics=served.metrics, check_room=served.check_room)
     app.openapi = lambda: _schema(app)  # type: ignore[method-assign]
     return app
 

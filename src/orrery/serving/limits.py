@@ -3,7 +3,7 @@
 import hmac
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 from starlette.datastructures import Headers
@@ -28,10 +28,13 @@ class Limits:
         app: the routes.
         settings: what is let through.
         metrics: where requests are counted, by route and status.
+        check_room: raises where there is no room for one more request: a refusal must cost less than an answer.
     """
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: Metrics) -> None:
-        self._app, self._settings, self._metrics = app, settings, metrics
+    def __init__(
+        self, app: ASGIApp, settings: ServerSettings, metrics: Metrics, check_room: Callable[[], None]
+    ) -> None:
+        self._app, self._settings, self._metrics, self._check_room = app, settings, metrics, check_room
         key = settings.api_key
         self._key = None if key is None else f"Bearer {key.get_secret_value()}".encode()
 
@@ -78,6 +81,8 @@ class Limits:
                 return Response(status_code=204, headers={**allowed, "Access-Control-Max-Age": "600"})
         if scope["path"] not in OPEN:
             self._check_key(headers.getlist("authorization"))
+        if scope["method"] == "POST":
+            self._check_room()
         return None
 
     def _check_size(self, scope: Scope) -> None:

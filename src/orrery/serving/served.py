@@ -120,13 +120,17 @@ class Served:
         Raises:
             ApiError: 429 where the queue is full, 503 where the server stops or has failed.
         """
+        self.check_room()
+        self._inside += 1
+        return Place(self)
+
+    def check_room(self) -> None:
+        """Refuse a request for which there is no room, before anything is done for it; errors as in ``enter``."""
         if self.draining or self.failed is not None:
             raise closing()
         if self._inside >= self._most:
             self.metrics.count("orrery_requests_rejected_total")
             raise busy(self._wait(), f"{self._inside} requests are being answered or wait")
-        self._inside += 1
-        return Place(self)
 
     def leave(self, seconds: float) -> None:
         """Take note that a request has left, after so many seconds."""
