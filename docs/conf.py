@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from pydantic import BaseModel
+
 import orrery
 
 sys.path.append(str(Path(__file__).parent))
@@ -42,10 +44,17 @@ html_css_files = ["wrap.css"]
 
 
 def setup(app: object) -> None:
-    """Keep napoleon from reading ``What it is: ...`` of a property as its type."""
+    """Keep napoleon from reading ``What it is: ...`` of a property as its type, and autodoc from marking pydantic."""
 
     def whole(app: object, what: str, name: str, it: object, options: object, lines: list[str]) -> None:
         if what == "property":
             lines.insert(0, "")
 
     app.connect("autodoc-process-docstring", whole, priority=100)  # type: ignore[attr-defined]
+
+    def unmarked(app: object, page: str, source: list[str]) -> None:
+        # Autodoc writes the annotations that it reads in a source into the class, and into those that it inherits from;
+        # pydantic takes what it finds in BaseModel for fields of every model that a page's examples define.
+        BaseModel.__annotations__.clear()
+
+    app.connect("source-read", unmarked)  # type: ignore[attr-defined]

@@ -105,6 +105,7 @@ def server_of(served: Served, app: FastAPI, ready: Callable[[], None]) -> _Serve
         lifespan="off",
         loop="asyncio",
         log_config=None,
+        log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
