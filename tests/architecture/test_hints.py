@@ -29,7 +29,7 @@ MANY = {
     "checkpoints/lock.py": ["train", "demo", "compare", "data prepare"],
     "checkpoints/outputs.py": [
         "tokenizer train", "tokenizer compare", "data clean", "evaluate translation", "translate", "neighbours",
-        "export", "import", "lab", "parity", "verify", "average", "embed",
+        "export", "import", "lab", "parity", "verify", "average", "embed", "bench", "bench generate",
     ],
     "data/labelled.py": ["train"],
     "data/pair_columns.py": ["train"],
@@ -71,6 +71,7 @@ MANY = {
     "cli/overview.py": [],
     "cli/program.py": [],
     "cli/train/word_vectors.py": ["train"],
+    "cli/bench/app.py": ["bench generate"],
     "cli/data/app.py": ["data show"],
     "cli/data/clean.py": ["data clean"],
     "cli/data/prepare.py": ["data prepare"],

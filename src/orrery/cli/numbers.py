@@ -51,6 +51,11 @@ def _refused(token: Token, reason: str, hint: str) -> UsageError:
 
 COUNT = Parameter(converter=_whole(1, MOST))
 COUNT_OR_NONE = Parameter(converter=_whole(0, MOST))
+COUNT_EACH = Parameter(
+    converter=lambda kind, tokens: tuple(_whole_number(token, 1, MOST) for token in tokens),
+    negative="",
+    consume_multiple=True,
+)
 SEED = Parameter(converter=_whole(0, SEEDS - 1))
 SEED_EACH = Parameter(
     converter=lambda kind, tokens: tuple(_whole_number(token, 0, SEEDS - 1) for token in tokens),

@@ -57,6 +57,7 @@ VERBS = {
     "data": Verb("orrery.cli.data.app:app", "Show, fetch, clean and prepare texts and named data sets."),
     "lab": Verb("orrery.cli.lab:lab", "Run an experiment of the course: a question, a figure, claims over seeds."),
     "verify": Verb("orrery.cli.verify:verify", "Check golden numbers, and that every way through a model agrees."),
+    "bench": Verb("orrery.cli.bench.app:app", "Measure this machine and how near to its limits a model writes."),
     "info": Verb("orrery.cli.info:info", "Versions, processor, memory and folders, for a bug report."),
 }
 

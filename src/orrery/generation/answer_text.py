@@ -64,6 +64,9 @@ class AnswerText:
 
     def _take(self, piece: str) -> bool:
         self._held += piece
+        if not self._stop:
+            self._emit(len(self._held))
+            return False
         found = [place for place in map(self._held.find, self._stop) if place >= 0]
         if found:
             self._emit(min(found))

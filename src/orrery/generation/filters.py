@@ -66,6 +66,8 @@ class VocabularyLimit:
 
     def __call__(self, logits_BV: Float[Tensor, "B V"], history: History | None = None) -> Float[Tensor, "B V"]:
         """Return the logits, those of the other tokens at minus infinity."""
+        if logits_BV.shape[-1] <= self.size:
+            return logits_BV
         padding_V = torch.arange(logits_BV.shape[-1], device=logits_BV.device) >= self.size
         return logits_BV.masked_fill(padding_V, float("-inf"))
 

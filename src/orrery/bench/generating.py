@@ -1,0 +1,203 @@
+"""Writing measured against what the machine can do at most, and against named peers on the same weights."""
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from orrery.accounting.cache import cache_bytes
+from orrery.bench.machine import Machine, Reading
+from orrery.bench.rounds import Case, Series, agreement, measure
+from orrery.bench.shapes import make_model
+from orrery.bench.subjects import Orrery, Subject, open_peer
+from orrery.errors import UsageError
+from orrery.generation.compiled_step import described, why_not
+from orrery.models.model import Model
+from orrery.reading.placement import place
+from orrery.reading.read import read
+from orrery.settings import step_kernel
+
+KINDS = {torch.float32: "f32", torch.bfloat16: "bf16"}
+CHECKED = 16
+"""Tokens that are compared in float32."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came out.
+
+    Attributes:
+        model: its name and dtype.
+        steps: how Orrery writes, in words.
+        machine: its limits.
+        read: gigabytes a second that the memory gave in these minutes: the median, and the best.
+        series: by case, ours first.
+        bytes_per_step: by case: weights, and keys and values in the middle of an answer, that a step reads.
+        equal: by peer, of the tokens in float32: how many are equal, and of how many.
+    """
+
+    model: str
+    steps: str
+    machine: Machine
+    read: tuple[float, float]
+    series: list[list[Series]]
+    bytes_per_step: list[int]
+    equal: dict[str, tuple[int, int]]
+
+    def share_of_bandwidth(self, case: int, series: Series) -> float | None:
+        """Return the share of the best read rate that decoding reaches; only who reads the same bytes has one."""
+        if "decode" not in series.rates:
+            return None
+        steps = series.median("decode") / series.case.rows
+        return steps * self.bytes_per_step[case] / 1e9 / self.read[1]
+
+    def state(self) -> dict[str, Any]:
+        """Return JSON values."""
+        cases = []
+        for number, several in enumerate(self.series):
+            ours = several[0]
+            rows: list[dict[str, Any]] = [
+                {
+                    "subject": one.subject,
+                    "rounds": {name: list(values) for name, values in one.rates.items()},
+                    "median": {name: one.median(name) for name in one.rates},
+                    "ours_faster": {name: ours.faster_than(one, name) for name in one.rates},
+                }
+                for one in several
+            ]
+            rows[0]["share_of_bandwidth"] = self.share_of_bandwidth(number, ours)
+            cases.append({**vars(ours.case), "bytes_per_step": self.bytes_per_step[number], "subjects": rows})
+        return {
+            "model": self.model,
+            "steps": self.steps,
+            "machine": self.machine.state(),
+            "read_in_the_same_minutes": list(self.read),
+            "equal_tokens_in_float32": {name: list(found) for name, found in self.equal.items()},
+            "cases": cases,
+        }
+
+
+def bench_generate(
+    model: str,
+    dtype: str,
+    cases: Sequence[Case],
+    peers: Sequence[str],
+    kinds: Sequence[str],
+    rounds: int,
+    machine: Machine,
+    say: Say,
+) -> Measured:
+    """Measure a model, a folder's or one of a known shape, beside peers.
+
+    Args:
+        model: a folder in the Hugging Face layout, or a name of ``shapes.SHAPES``.
+        dtype: of the weights.
+        cases: what is written.
+        peers: names of ``subjects.PEERS``.
+        kinds: how llama.cpp's files store matrices, one peer each; none is that of the dtype.
+        rounds: how many are counted.
+        machine: the limits.
+        say: told what is going on.
+
+    Raises:
+        UsageError: a case does not fit the context, or another peer's file cannot hold the model.
+    """
+    with ExitStack() as held:
+        aside = Path(held.enter_context(TemporaryDirectory(prefix="orrery-bench-")))
+        numbers = torch.float32 if dtype == "float32" else torch.bfloat16
+        folder = Path(model) if Path(model).is_dir() else make_model(model, aside / "model", numbers, say)
+        stored = read(folder)
+        place(stored.model, torch.device("cpu"), dtype)
+        check_cases(cases, stored.model)
+        stored = replace(stored, kernel=kernel_of(stored.model))
+        most = max(case.rows for case in cases)
+        files = kinds or [KINDS[numbers]]
+        opened: list[Subject] = [Orrery(stored)]
+        for peer in peers:
+            for kind in files if peer == "llama.cpp" else [""]:
+                say(f"{peer} {kind} loads")
+                opened.append(held.enter_context(closing(open_peer(peer, stored, kind, most, aside))))
+        reading, rates = Reading(), list[float]()
+        vocabulary = stored.model.spec.vocabulary or 1
+        series = [
+            measure(opened, case, vocabulary, rounds, say, lambda: rates.append(max(reading() for _ in range(3))))
+            for case in cases
+        ]
+    with TemporaryDirectory(prefix="orrery-bench-") as place_:
+        equal = equal_tokens(model, folder, peers, Path(place_), say)
+    return Measured(
+        f"{model} {dtype}",
+        described(stored.model, stored.kernel),
+        machine,
+        (statistics.median(rates), max(rates)),
+        series,
+        [step_bytes(stored.model, case) for case in cases],
+        equal,
+    )
+
+
+def kernel_of(model: Model) -> str:
+    """Return how the model will write: as ``ORRERY_KERNEL`` says, else compiled where that can be."""
+    asked = step_kernel()
+    return asked if asked != "auto" else "eager" if why_not(model) else "compiled"
+
+
+def check_cases(cases: Sequence[Case], model: Model) -> None:
+    """Refuse what the model cannot write.
+
+    Raises:
+        UsageError: it writes nothing from left to right, or a case is longer than its context.
+    """
+    if not model.spec.writes or model.spec.reads_source or model.spec.vocabulary is None:
+        raise UsageError("only a decoder's writing is measured here", "give a decoder")
+    for case in cases:
+        if case.prompt + case.new > model.spec.context:
+            raise UsageError(
+                f"{case.prompt} + {case.new} tokens are more than this model's context of {model.spec.context:,}",
+                "take fewer tokens",
+            )
+
+
+def step_bytes(model: Model, case: Case) -> int:
+    """Return the bytes that a step reads: every weight but tables of rows, and each row's keys and values."""
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, torch.nn.Embedding)}
+    others = {id(module.weight) for module in model.modules() if isinstance(module, torch.nn.Linear)}
+    parameters = list(model.parameters())
+    weights = sum(p.nbytes for p in parameters if id(p) not in tables - others)
+    held = case.prompt + case.new // 2
+    return weights + case.rows * cache_bytes(model.spec, parameters[0].dtype, held)
+
+
+def equal_tokens(model: str, folder: Path, peers: Sequence[str], aside: Path, say: Say) -> dict[str, tuple[int, int]]:
+    """Return by peer how many greedy tokens in float32 are ours."""
+    if not peers:
+        return {}
+    if not folder.is_dir():
+        folder = make_model(model, aside / "model", torch.float32, say)
+    stored = read(folder)
+    place(stored.model, torch.device("cpu"), "float32")
+    stored = replace(stored, kernel=kernel_of(stored.model))
+    prompts = Case(1, 32, CHECKED).prompts(stored.model.spec.vocabulary or 1)
+    ours = Orrery(stored).write(prompts, CHECKED)
+    found = {}
+    for peer in peers:
+        say(f"{peer}: the same tokens in float32?")
+        with closing(open_peer(peer, stored, "f32", 1, aside)) as other:
+            found[peer] = agreement(ours, other.write(prompts, CHECKED))
+    return found
+
+
+@contextmanager
+def closing(subject: Subject) -> Iterator[Subject]:
+    """Give back what a subject holds, whatever happens."""
+    try:
+        yield subject
+    finally:
+        subject.close()

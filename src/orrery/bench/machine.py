@@ -1,0 +1,119 @@
+"""What this machine can do at most: bytes read a second, products a second, and which instructions it has."""
+
+import os
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from orrery.training.precision import this_processor
+
+PROBE = 2**28
+"""Numbers of the array whose sum measures the memory: a gibibyte in float32, beyond every cache."""
+
+SHAPES = ((512, 1024, 4096), (512, 4096, 1024), (2048, 2048, 2048))
+"""Rows, inputs and outputs of the products: two of a layer, and a large square."""
+
+_DECISIVE = (
+    "avx2",
+    "avx512f",
+    "avx512_bf16",
+    "avx512_vnni",
+    "amx_tile",
+    "amx_bf16",
+    "amx_int8",
+    "asimd",
+    "bf16",
+    "sve",
+)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The limits of this machine, measured.
+
+    Attributes:
+        processor: its maker, as the system names it.
+        features: the instruction sets that decide which kernels run.
+        threads: of torch.
+        load: processes that ran or waited when the measuring began, on average over a minute.
+        read: gigabytes a second that all threads read from memory: the median, and the best.
+        products: the best GFLOP/s of matrix products by dtype.
+    """
+
+    processor: str
+    features: tuple[str, ...]
+    threads: int
+    load: float
+    read: tuple[float, float]
+    products: dict[str, float]
+
+    def state(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return asdict(self)
+
+    def notes(self) -> list[str]:
+        """Return what a reader of the numbers must know."""
+        found = [f"{self.processor}, {self.threads} threads; {', '.join(self.features) or 'no known features'}"]
+        busy = self.load / (os.cpu_count() or 1)
+        if busy > 0.2:
+            found.append(f"the machine was busy (load {self.load:.1f}): trust ratios of one round, not the numbers")
+        if self.read[1] > 1.25 * self.read[0]:
+            found.append(f"memory was shared: reads vary from {self.read[0]:.0f} to {self.read[1]:.0f} GB/s")
+        return found
+
+
+def measure_machine(say: Callable[[str], None] = lambda line: None) -> Machine:
+    """Measure the limits in about ten seconds."""
+    load = os.getloadavg()[0]
+    processor = this_processor()
+    say("how fast memory is read")
+    read = Reading()
+    rates = [read() for _ in range(7)]
+    products = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        name = str(dtype).removeprefix("torch.")
+        say(f"how fast {name} matrices are multiplied")
+        products[name] = max(product_rate(dtype, *shape) for shape in SHAPES)
+    features = tuple(name for name in _DECISIVE if name in processor.flags)
+    best = (statistics.median(rates), max(rates))
+    return Machine(processor.vendor or "unknown processor", features, torch.get_num_threads(), load, best, products)
+
+
+class Reading:
+    """A probe of the memory: each call reads an array once, in gigabytes a second."""
+
+    def __init__(self, numbers: int | None = None) -> None:
+        self.array = torch.ones(numbers or PROBE)
+
+    def __call__(self) -> float:
+        """Return the rate of one pass."""
+        start = perf_counter()
+        self.array.sum()
+        return self.array.nbytes / (perf_counter() - start) / 1e9
+
+
+@torch.no_grad()
+def product_rate(dtype: torch.dtype, rows: int, inputs: int, outputs: int, seconds: float = 0.5) -> float:
+    """Return the median GFLOP/s of ``F.linear`` at a shape."""
+    x, weight = torch.randn(rows, inputs, dtype=dtype), torch.randn(outputs, inputs, dtype=dtype)
+    taken: list[float] = []
+    F.linear(x, weight)
+    while sum(taken) < seconds or len(taken) < 3:
+        start = perf_counter()
+        F.linear(x, weight)
+        taken.append(perf_counter() - start)
+    return 2e-9 * rows * inputs * outputs / statistics.median(taken)
+
+
+def rows_of(machine: Machine) -> Sequence[Sequence[str]]:
+    """Return the limits as rows of a table: what, how much, and what it bounds."""
+    read, best = machine.read
+    rows = [["memory read", f"{read:.1f} GB/s (best {best:.1f})", "decoding: weight bytes a token over this"]]
+    for name, rate in machine.products.items():
+        rows.append([f"{name} products", f"{rate:,.0f} GFLOP/s", "training, and reading prompts"])
+    return rows

@@ -1,0 +1,144 @@
+"""``orrery bench``: this machine's limits, and how near to them a model writes."""
+
+import json as json_format
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from orrery.cli.numbers import COUNT, COUNT_EACH, COUNT_OR_NONE
+from orrery.cli.tables import print_table
+
+app = App(name="bench", help="Measure this machine's limits, and the speed of a model beside them and beside peers.")
+JsonFile = Annotated[Path | None, Parameter(name="--json")]
+Threads = Annotated[int | None, COUNT]
+
+
+@app.default
+def limits(*, threads: Threads = None, json: JsonFile = None, overwrite: bool = False) -> None:
+    """Measure how fast this machine reads memory and multiplies matrices, in about ten seconds.
+
+    Parameters
+    ----------
+    threads
+        Of torch; where not given, as many as it takes by itself.
+    json
+        File for the numbers.
+    overwrite
+        Replace the file.
+    """
+    from orrery.bench.machine import measure_machine, rows_of
+
+    target = _output(json, overwrite)
+    _take_threads(threads)
+    machine = measure_machine(_say)
+    print_table(("what", "measured", "bounds"), rows_of(machine))
+    _tell(machine.notes())
+    _write(target, machine.state())
+
+
+@app.command
+def generate(
+    model: str,
+    /,
+    *,
+    dtype: Literal["float32", "bfloat16"] = "float32",
+    batch: Annotated[tuple[int, ...], COUNT_EACH] = (1, 8, 32),
+    prompt: Annotated[int, COUNT] = 32,
+    new: Annotated[int, COUNT] = 64,
+    prefill: Annotated[int, COUNT_OR_NONE] = 512,
+    peer: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = (),
+    type: Annotated[
+        tuple[Literal["f32", "bf16", "q8_0", "q4_0"], ...],
+        Parameter(name="--type", consume_multiple=True, negative=""),
+    ] = (),
+    rounds: Annotated[int, COUNT] = 5,
+    threads: Threads = None,
+    json: JsonFile = None,
+    page: Path | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Measure how fast a model reads prompts and writes, beside the memory's limit and beside peers.
+
+    Everybody gets the same weights, prompts and threads, and writes in turn; ratios are medians over the rounds. Tokens
+    are chosen greedily, and compared in float32.
+
+    Parameters
+    ----------
+    model
+        A Hugging Face folder, or a shape with random weights: gpt2-124m, gpt2-355m, llama-430m, gpt2-tiny.
+    dtype
+        Of the weights.
+    batch
+        Rows written at once, one case each.
+    prompt
+        Tokens of each prompt.
+    new
+        Tokens that each row gets.
+    prefill
+        Tokens of a prompt that is only read, one more case; 0 leaves it out.
+    peer
+        transformers, llama.cpp; each needs its package.
+    type
+        How llama.cpp stores matrices: f32, bf16, q8_0 or q4_0, one peer each; where not given, as --dtype.
+    rounds
+        How many are counted, after one that is not.
+    threads
+        Of everybody; where not given, as many as torch takes by itself.
+    json
+        File for all numbers.
+    page
+        HTML file for the table and the figures.
+    overwrite
+        Replace these files.
+    """
+    from orrery.bench.rounds import Case
+    from orrery.bench.shapes import check_model
+    from orrery.bench.subjects import check_peers
+
+    check_model(model)
+    check_peers(peer)
+    numbers, drawn = _output(json, overwrite), _output(page, overwrite)
+    _take_threads(threads)
+    from orrery.bench import report
+    from orrery.bench.generating import bench_generate
+    from orrery.bench.machine import measure_machine
+
+    cases = [Case(rows, prompt, new) for rows in batch] + ([Case(1, prefill, 1)] if prefill else [])
+    found = bench_generate(model, dtype, cases, peer, type, rounds, measure_machine(_say), _say)
+    print_table(report.COLUMNS, report.rows(found))
+    _tell(report.notes(found))
+    _write(numbers, found.state())
+    if drawn is not None:
+        with drawn.aside() as fresh:
+            fresh.write_text(report.page(found), encoding="utf-8")
+
+
+def _output(path: Path | None, overwrite: bool) -> Any:
+    """Return where a file will go, refused before anything is measured."""
+    from orrery.checkpoints.outputs import OutputFile
+
+    return None if path is None else OutputFile(path, inputs=[], overwrite=overwrite)
+
+
+def _write(target: Any, content: dict[str, Any]) -> None:
+    if target is not None:
+        with target.aside() as fresh:
+            fresh.write_text(json_format.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _take_threads(threads: int | None) -> None:
+    import torch
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _tell(notes: list[str]) -> None:
+    for note in notes:
+        print(note)

@@ -1,0 +1,147 @@
+"""Speed measured: what the numbers mean, equal tokens, what is refused. No test says how fast."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from orrery.bench import report
+from orrery.bench.generating import CHECKED, bench_generate, check_cases, step_bytes
+from orrery.bench.machine import Machine, Reading, measure_machine, product_rate, rows_of
+from orrery.bench.rounds import Case, Series, agreement, measure
+from orrery.bench.shapes import SHAPES, placeholder_tokenizer
+from orrery.bench.subjects import PEERS, check_peers
+from orrery.cli.program import run
+from orrery.errors import MachineError, UsageError
+from tiny_models import tiny
+
+MACHINE = Machine("a processor", ("avx2",), 2, 0.0, (10.0, 11.0), {"float32": 100.0})
+
+
+class Writer:
+    """Writes the number of each token's place, and remembers what it was asked."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.asked = name, list[tuple[int, int]]()
+
+    def write(self, rows: list[list[int]], new: int) -> list[list[int]]:
+        self.asked.append((len(rows), new))
+        return [list(range(new)) for _ in rows]
+
+    def close(self) -> None: ...
+
+
+def test_rates_are_tokens_over_seconds() -> None:
+    series = Series("ours", Case(rows=2, prompt=10, new=5), first=[1.0, 2.0], whole=[3.0, 4.0], tokens=[])
+    assert series.rates["prefill"] == [20.0, 10.0]
+    assert series.rates["whole"] == [10 / 3, 10 / 4]
+    assert series.rates["decode"] == [8 / 2, 8 / 2]
+    slower = Series("theirs", series.case, first=[2.0, 2.0], whole=[6.0, 4.0], tokens=[])
+    assert series.faster_than(slower, "first") == [2.0, 1.0]
+    assert series.faster_than(slower, "whole") == [2.0, 1.0]
+
+
+def test_a_case_of_one_token_measures_reading_alone() -> None:
+    assert set(Series("ours", Case(1, 10, 1), [1.0], [1.0], []).rates) == {"first", "prefill"}
+
+
+def test_everybody_writes_the_same_in_every_round_and_turns_alternate() -> None:
+    turns: list[str] = []
+    first, second = Writer("a"), Writer("b")
+    found = measure([first, second], Case(2, 4, 3), 100, rounds=2, say=turns.append)
+    assert first.asked == second.asked == [(2, 3), (2, 1), (2, 3), (2, 1), (2, 3)]
+    assert [len(series.first) for series in found] == [2, 2]
+    assert [line[-1] for line in turns[2:]] == ["a", "b", "b", "a"]
+
+
+def test_prompts_are_the_same_again_and_of_the_vocabulary() -> None:
+    case = Case(3, 50, 1)
+    assert case.prompts(7) == case.prompts(7)
+    assert {id for row in case.prompts(7) for id in row} == set(range(7))
+
+
+def test_agreement_ends_at_the_first_difference_of_a_row() -> None:
+    assert agreement([[1, 2, 3], [4, 5, 6]], [[1, 2, 3], [4, 0, 6]]) == (4, 6)
+
+
+def test_a_step_reads_every_weight_but_tables_of_which_it_takes_a_row_and_the_cache() -> None:
+    tied, apart = tiny("gpt2", torch.float32), tiny("llama", torch.float32, tie_word_embeddings=False)
+    case, numbers = Case(rows=3, prompt=8, new=4), {True: 2 * 2 * 32, False: 2 * 2 * 16}
+    places = 48 * 32 * 4
+    weights = sum(p.nbytes for p in tied.parameters()) - places
+    assert step_bytes(tied, case) == weights + 3 * numbers[True] * 4 * 10
+    weights = sum(p.nbytes for p in apart.parameters()) - apart.embed.token.weight.nbytes
+    assert step_bytes(apart, case) == weights + 3 * numbers[False] * 4 * 10
+
+
+def test_a_case_beyond_the_context_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"40 \+ 9 tokens"):
+        check_cases([Case(1, 40, 9)], tiny("gpt2"))
+
+
+def test_an_unknown_peer_and_a_missing_package_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="no peer 'ollama'"):
+        check_peers(["ollama"])
+    monkeypatch.setitem(PEERS, "llama.cpp", ("no_such_package", "pip install no_such_package"))
+    with pytest.raises(MachineError, match="no_such_package") as raised:
+        check_peers(["llama.cpp"])
+    assert raised.value.hint == "pip install no_such_package"
+
+
+@pytest.mark.parametrize("size", [300, 32_000])
+def test_the_placeholder_has_exactly_the_ids_and_reads_text(size: int) -> None:
+    tokenizer = placeholder_tokenizer(size)
+    assert tokenizer.size == size
+    assert tokenizer.decode(tokenizer.encode("the cat, äöü")) == "the cat, äöü"
+    assert tokenizer.special("end") == size - 1
+
+
+def test_the_limits_are_numbers_with_notes() -> None:
+    reading = Reading(1000)
+    assert reading() > 0
+    assert product_rate(torch.float32, 4, 8, 16, seconds=0.001) > 0
+    assert [row[0] for row in rows_of(MACHINE)] == ["memory read", "float32 products"]
+    busy = Machine("x", (), 2, 400.0, (10.0, 40.0), {})
+    assert any("busy" in note for note in busy.notes())
+    assert any("shared" in note for note in busy.notes())
+
+
+def test_the_machine_is_measured_and_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orrery.bench.machine.PROBE", 1000)
+    monkeypatch.setattr("orrery.bench.machine.SHAPES", ((4, 8, 16),))
+    said: list[str] = []
+    machine = measure_machine(said.append)
+    assert len(said) == 3
+    assert set(machine.products) == {"float32", "bfloat16"}
+    assert json.loads(json.dumps(machine.state()))["threads"] == torch.get_num_threads()
+
+
+def test_peers_write_our_tokens_and_all_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orrery.bench.machine.PROBE", 1000)
+    cases = [Case(2, 6, 4), Case(1, 20, 1)]
+    found = bench_generate("gpt2-tiny", "float32", cases, tuple(PEERS), (), 2, MACHINE, lambda line: None)
+    assert found.equal == {"transformers": (CHECKED, CHECKED), "llama.cpp": (CHECKED, CHECKED)}
+    assert [series.subject for series in found.series[0]] == ["orrery", "transformers", "llama.cpp f32"]
+    rows = report.rows(found)
+    assert len(rows) == 6
+    assert all(len(row) == len(report.COLUMNS) for row in rows)
+    assert "16 of 16" in report.notes(found)[-1]
+    assert json.loads(json.dumps(found.state()))["cases"][0]["subjects"][1]["ours_faster"]["whole"]
+    page = report.page(found)
+    assert page.count("<svg") == 2
+    assert "transformers" in page
+
+
+def test_a_model_folder_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["bench", "generate", str(tmp_path / "none"), "--peer", "transformers"]) == 2
+    assert "gpt2-124m" in capsys.readouterr().err
+    assert set(SHAPES) >= {"gpt2-124m", "llama-430m"}
+
+
+def test_a_file_that_exists_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    assert run(["bench", "--json", str(tmp_path / "a.json")]) == 2
+    assert "exists already" in capsys.readouterr().err
