@@ -16,6 +16,7 @@ from fastapi import FastAPI
 
 from orrery.errors import MachineError, RunError
 from orrery.serving.app import create_app
+from orrery.serving.errors import LOG
 from orrery.serving.protocol import Connection
 from orrery.serving.served import Served
 from orrery.serving.settings import ServerSettings
@@ -59,7 +60,10 @@ class _Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Stop when the engine has failed."""
         stop = await super().on_tick(counter)
-        return stop or self._served.failed is not None
+        if self._served.failed is not None:
+            LOG.error("the engine failed", exc_info=self._served.failed)
+            return True
+        return stop
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more connections, let the answers come to their end, and leave."""
@@ -131,7 +135,7 @@ def run(served: Served, listener: socket.socket, say: Callable[[str], Any] = pri
     server = server_of(served, app, lambda: say(f"serving {served.name} on {address_of(listener)}"))
     asyncio.run(server.serve(sockets=[listener]))
     if served.failed is not None:
-        raise RunError(f"the engine failed: {served.failed}", "its log is above; run with --debug for the traceback")
+        raise RunError(f"the engine failed: {served.failed}", "what led to it is above; start the server anew")
     if server.signalled == signal.SIGINT:
         print("stopped", file=sys.stderr)
         return 130

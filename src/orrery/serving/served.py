@@ -85,6 +85,8 @@ class Served:
         self.routes = abilities(lm)
         self.computing = asyncio.Lock()
         self._pool = ThreadPoolExecutor(PREPARING, "orrery-preparing")
+        if self.engine is not None:
+            _ = self.tokens.longest  # spelt out now: the first request that asks would keep all others waiting
         self._inside, self._most, self._usual = 0, settings.most_rows + settings.queue, 1.0
 
     @property

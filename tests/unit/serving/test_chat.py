@@ -246,6 +246,9 @@ def test_what_a_template_refuses_is_the_fault_of_the_messages(tmp_path):
         assert "roles must alternate" in found["error"]["message"]
 
 
-def test_the_engine_gets_a_request(toy, seen):
+def test_a_conversation_is_told_as_the_ids_that_the_engine_gets(toy, seen):
     ask(toy)
     assert isinstance(seen[0], Request)
+    assert post(toy, {"messages": SAID}, "/tokenize")[1]["tokens"] == list(seen[0].prompt)
+    for body in ({}, {"messages": SAID, "prompt": "a"}, {"messages": []}, {"messages": [{"role": "x"}]}):
+        assert post(toy, body, "/tokenize")[0] == 400

@@ -12,6 +12,11 @@ import time
 
 import pytest
 
+from orrery.errors import RunError
+from orrery.language_model.load import load
+from orrery.serving.run import listen, run
+from orrery.serving.served import Served
+from orrery.serving.settings import ServerSettings
 from serving_toy import chat_model, events, post, running
 
 LONG = {"prompt": "the cat", "max_tokens": 100, "temperature": 0, "logit_bias": {"0": -100, "2": -100}}
@@ -190,6 +195,27 @@ def test_an_engine_that_fails_is_told_of(folder, monkeypatch):
         assert isinstance(toy.served.failed, ZeroDivisionError)
         with contextlib.suppress(OSError):  # it has left already: what watches over it sees the exit code
             assert get(toy)[0] == 503
+
+
+def test_a_server_whose_engine_fails_says_so_and_ends(folder, monkeypatch, caplog):
+    settings = ServerSettings(port=0, grace=1)
+    served = Served(load(folder, "cpu", "float64", say=lambda line: None), settings, "toy")
+    monkeypatch.setattr(served.engine, "_write", lambda: 1 / 0)
+    asking = []
+
+    def ask(line):
+        body = json.dumps(LONG).encode()
+        kind = {"Content-Type": "application/json"}
+        link = http.client.HTTPConnection(line.rsplit("//", 1)[1], timeout=60)
+        asking.append(
+            threading.Thread(target=lambda: (link.request("POST", "/v1/completions", body, kind), link.close()))
+        )
+        asking[0].start()
+
+    with listen(settings) as listener, pytest.raises(RunError, match="the engine failed: division by zero"):
+        run(served, listener, ask)
+    asking[0].join(60)
+    assert "ZeroDivisionError" in caplog.text
 
 
 def started(folder, *words):

@@ -3,11 +3,13 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 from starlette.responses import Response
 
 from orrery.serving.body import StrictRoute
+from orrery.serving.conversations import rendered
 from orrery.serving.errors import ApiError, AsciiJson
+from orrery.serving.schema.chat import MOST_MESSAGES, Message
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.schema.fields import Body, Flag, Text, TokenId
 from orrery.serving.served import Served, Serving
@@ -19,11 +21,18 @@ MOST = 1 << 20
 
 
 class TokenizeRequest(Body):
-    """A text; what looks like a control token in it is ordinary text."""
+    """A text, or a conversation up to where the next answer begins; a control token that they spell is letters."""
 
     model: Text | None = None
-    prompt: Annotated[str, Field(strict=True, max_length=MOST)]
+    prompt: Annotated[str, Field(strict=True, max_length=MOST)] | None = None
+    messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_MESSAGES)] | None = None
     return_token_strs: Flag = False
+
+    @model_validator(mode="after")
+    def _check_one(self) -> "TokenizeRequest":
+        if (self.prompt is None) == (self.messages is None):
+            raise ApiError(400, "give either a prompt or messages", param="prompt")
+        return self
 
 
 class Tokens(BaseModel):
@@ -57,7 +66,8 @@ async def tokenize(asked: TokenizeRequest, served: Serving) -> Response:
 
 
 def _tokens(served: Served, asked: TokenizeRequest) -> dict[str, Any]:
-    ids = served.lm.tokenizer.encode(asked.prompt)
+    said = asked.messages
+    ids = served.lm.tokenizer.encode(asked.prompt or "") if said is None else rendered(served, said)
     found: dict[str, Any] = {"tokens": ids, "count": len(ids), "max_model_len": served.lm.context}
     return found | ({"token_strs": [served.tokens.text(id) for id in ids]} if asked.return_token_strs else {})
 
