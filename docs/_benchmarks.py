@@ -132,9 +132,25 @@ def pretraining_gain(found: dict[str, Any]) -> str:
     return table(("labels", "steps", *found["ways"], "gain"), rows)
 
 
+def quantisation(found: dict[str, Any]) -> str:
+    """Return a row for each kind of numbers: bytes, time to load, perplexity."""
+    rows = [
+        (
+            name,
+            f"{row['bytes']:,}",
+            f"{row['load_seconds']:.3f}",
+            f"{row['perplexity']:.4f}",
+            f"{row['change_percent']:+.3f} %",
+        )
+        for name, row in found["kinds"].items()
+    ]
+    return table(("matrices", "bytes of weights", "seconds to load", "perplexity", "change"), rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     function.__name__: function
     for function in (
+        quantisation,
         training,
         tokenizer_speed,
         word2vec,

@@ -95,6 +95,7 @@ VERBS = {
         "translate rnnsearch cat --num-beams 1 --max-new-tokens 4 --alignment OUT", inputs=["rnnsearch/config.json"]
     ),
     "average": Writing("average llama OUT --others other", folder=True, inputs=["llama", "other"]),
+    "quantise": Writing("quantise llama OUT", folder=True, inputs=["llama"]),
     "export-gguf": Writing("export llama gguf OUT", inputs=["llama/config.json", "llama/model.safetensors"]),
     "export-hf": Writing("export llama hf OUT", folder=True, inputs=["llama"]),
     "export-word2vec": Writing("export vectors.bin word2vec OUT", inputs=["vectors.bin"]),

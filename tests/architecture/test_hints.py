@@ -30,6 +30,7 @@ MANY = {
     "checkpoints/outputs.py": [
         "tokenizer train", "tokenizer compare", "data clean", "evaluate translation", "translate", "neighbours",
         "export", "import", "lab", "parity", "verify", "average", "embed", "bench", "bench generate",
+        "quantise",
     ],
     "data/labelled.py": ["train"],
     "data/pair_columns.py": ["train"],

@@ -37,6 +37,7 @@ BASES: dict[str, list[str]] = {
     "plan": ["recipe.yaml", "--data"],
     "export": ["llama", "gguf", "new.gguf"],
     "average": ["llama", "new", "--others=other"],
+    "quantise": ["llama", "new"],
     "import": ["llama", "new"],
     "parity": ["llama", "--against=llama"],
     "tokenizer show": ["tokenizer", "the cat"],

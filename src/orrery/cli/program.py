@@ -47,6 +47,7 @@ VERBS = {
     "plan": Verb("orrery.cli.plan:plan", "Show what a training sees of each corpus, before it starts."),
     "average": Verb("orrery.cli.average:average", "Write the mean of the weights of several checkpoints or models."),
     "export": Verb("orrery.cli.export:export", "Write a model for other programs: GGUF, Hugging Face, word2vec."),
+    "quantise": Verb("orrery.cli.quantise:quantise", "Write a model with its matrices in int8 or int4."),
     "import": Verb(
         "orrery.cli.import_model:import_model", "Write a model anew as safetensors, from a pickle only if allowed."
     ),

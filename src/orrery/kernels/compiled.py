@@ -31,6 +31,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+@functools.lru_cache(maxsize=1)
 def has_openmp() -> bool:
     """Return whether numba is here with its OpenMP layer: of its layers the only one that several threads may enter."""
     found = find_spec("numba")

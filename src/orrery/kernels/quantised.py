@@ -284,6 +284,12 @@ def _shared_out(bits: int, w: int, s: int, x: int, out: int, sizes: NDArray[np.i
         channels(bits, w, s, groups, span, x, 4 * width, out, 4 * outputs, rows, first, last)
 
 
+def set_threads(count: int) -> None:
+    """Have this thread's products computed by so many threads, or as many as numba has."""
+    options: Any = numba.config
+    numba.set_num_threads(max(1, min(count, options.NUMBA_NUM_THREADS)))
+
+
 def product(weight: NDArray[Any], scale: NDArray[np.float32], x: NDArray[np.float32], out: NDArray[np.float32]) -> None:
     """Write ``x W^T`` into ``out``; all arrays are contiguous.
 

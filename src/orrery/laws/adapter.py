@@ -18,8 +18,13 @@ from orrery.tuning.quantise import Quantise
 
 _LEFT = ("head.*", "heads.*", "*.router.*")
 """A head may be tied, and a router multiplies with its matrix itself."""
-ADAPTERS, WHOLE = LoRA(rank=3, targets=("*",), leave=_LEFT), Quantise(targets=("*",), leave=_LEFT)
-CASES = {"low-rank adapters on every linear": (ADAPTERS,), "adapters over matrices in int8": (WHOLE, ADAPTERS)}
+ADAPTERS = LoRA(rank=3, targets=("*",), leave=_LEFT)
+WHOLE, HALVES = (Quantise(targets=("*",), leave=_LEFT, bits=bits) for bits in (8, 4))
+CASES = {
+    "low-rank adapters on every linear": (ADAPTERS,),
+    "adapters over matrices in int8": (WHOLE, ADAPTERS),
+    "adapters over matrices in int4": (HALVES, ADAPTERS),
+}
 
 
 def check(family: str) -> Iterator[Evidence]:

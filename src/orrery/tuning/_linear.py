@@ -7,10 +7,12 @@ from fnmatch import fnmatchcase
 
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from orrery.errors import UsageError
 from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model
+from orrery.tuning._whole_numbers import multiply, written_out
 
 
 class TransformedLinear(nn.Module, ABC):
@@ -34,9 +36,15 @@ class TransformedLinear(nn.Module, ABC):
             self.register_parameter(name, tensors.get(name))
 
     def stored(self) -> Float[Tensor, "out in"]:
-        """Return the stored matrix: the weight, times its scale where that is of whole numbers."""
-        scale = self.weight_scale
-        return self.weight if scale is None else self.weight.to(scale.dtype) * scale
+        """Return the stored matrix: the weight, written out where that is of whole numbers."""
+        return self.weight if self.weight_scale is None else written_out(self.weight, self.weight_scale)
+
+    def times_stored(self, x: Float[Tensor, "*rows in"]) -> Float[Tensor, "*rows out"]:
+        """Return the product with the stored matrix, plus the bias."""
+        if self.weight_scale is None:
+            return F.linear(x, self.weight, self.bias)
+        product = multiply(x, self.weight, self.weight_scale)
+        return product if self.bias is None else product + self.bias
 
     @abstractmethod
     def matrix(self) -> Float[Tensor, "out in"]:

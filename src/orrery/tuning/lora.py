@@ -40,7 +40,7 @@ class AdaptedLinear(TransformedLinear):
     def forward(self, x: Float[Tensor, "*rows in"]) -> Float[Tensor, "*rows out"]:
         """Add the adapter's product to the frozen linear's."""
         added = F.linear(F.linear(self.dropout(x), self.lora_a), self.lora_b)
-        return F.linear(x, self.stored(), self.bias) + self.scale * added
+        return self.times_stored(x) + self.scale * added
 
     def matrix(self) -> Float[Tensor, "out in"]:
         """Return ``W + (alpha / R) B A``, added up in float32 at least."""

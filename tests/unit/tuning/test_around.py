@@ -110,7 +110,7 @@ def folder(tmp_path):
 def test_show_lists_the_transforms_and_counts_the_architecture(folder, capsys):
     main(["show", str(folder)])
     shown = capsys.readouterr().out
-    assert "transform 1: quantise(targets=[*.blocks.*], leave=[*.router.*])" in shown
+    assert "transform 1: quantise(targets=[*.blocks.*], leave=[*.router.*], bits=8, group=None)" in shown
     assert "transform 2: lora(rank=2, alpha=16, dropout=0.1, targets=[*.q, *.v])" in shown
     main(["show", "--json", str(folder)])
     content = json.loads(capsys.readouterr().out)

@@ -194,7 +194,7 @@ def test_the_formula_is_that_of_the_reference(tmp_path):
 def test_integer_weights_compute_what_the_dequantised_ones_do(family):
     model, plain = tiny(family, torch.float32), tiny(family, torch.float32)
     whole = logits(Quantise().apply(model))
-    assert torch.equal(logits(tuning.merge(model)), whole)
+    assert float((logits(tuning.merge(model)) - whole).abs().max()) < 1e-5  # few rows: a kernel with sums of its own
     by_hand = dict(plain.named_parameters())
     with torch.no_grad():
         for name, weight in by_hand.items():

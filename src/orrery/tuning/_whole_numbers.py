@@ -1,0 +1,155 @@
+"""Matrices stored as whole numbers with scales: rounding them, writing them out, and multiplying with them."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int8, UInt8
+from torch import Tensor
+from torch.nn import functional as F
+
+from orrery.kernels.compiled import has_openmp
+
+Whole = Int8[Tensor, "out in"] | UInt8[Tensor, "out half"]
+"""Eight bits a number, or two numbers of four bits a byte."""
+
+FEW_ROWS = 32
+"""Rows for which a kernel reads the stored numbers; for more a matrix that is written out is multiplied faster."""
+BLOCK = 1 << 22
+"""Numbers that are written out at once: more would be memory alone."""
+
+_EIGHT, _FOUR = 127, 8
+_SHRINKINGS = 16
+"""Scales that are tried for a group of four-bit numbers, from that of the largest magnitude downwards."""
+
+
+def group_of(inputs: int, group: int) -> int | None:
+    """Return how many inputs share a scale: the largest part of ``inputs`` up to ``group``, nothing if there is none.
+
+    Parts are even, since two numbers share a byte, and multiples of 32 where there are any, which the kernel reads
+    fastest.
+    """
+    for step in (32, 2):
+        for size in range(group - group % step, 0, -step):
+            if inputs % size == 0:
+                return size
+    return None
+
+
+def rounded(weight: Float[Tensor, "out in"], bits: int, group: int) -> tuple[Whole, Float[Tensor, "out groups"]]:
+    """Return a matrix in whole numbers, and the scale of each group of inputs.
+
+    Eight bits: ``q = round(w / s)`` with ``s = max|w| / 127``. Four bits: sixteen scales from that of the largest
+    magnitude downwards, of which the one with the least squared error is taken, and then ``s = (w . q) / (q . q)``,
+    the best for these numbers. A group of zeros has the scale one.
+    """
+    outputs, groups = len(weight), weight.shape[1] // group
+    if weight.is_meta:
+        stored = weight.new_empty(outputs, weight.shape[1] * bits // 8, dtype=torch.int8 if bits == 8 else torch.uint8)
+        return stored, weight.new_empty(outputs, groups)
+    rows = max(1, BLOCK // weight.shape[1])
+    pieces = [_rounded_rows(piece, bits, group, weight.dtype) for piece in weight.split(rows)]
+    return torch.cat([whole for whole, _ in pieces]), torch.cat([scale for _, scale in pieces])
+
+
+def _rounded_rows(weight: Tensor, bits: int, group: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    numbers = weight.to(torch.promote_types(dtype, torch.float32)).unflatten(1, (-1, group))
+    if bits == 8:
+        peak = numbers.abs().amax(2, keepdim=True)
+        scale = torch.where(peak > 0, peak / _EIGHT, 1.0).to(dtype)
+        whole = _steps(numbers, scale, -_EIGHT, _EIGHT)
+        return whole.flatten(1).to(torch.int8), scale.squeeze(2)
+    scale = _best_scale(numbers).to(dtype)
+    low, high = (_steps(numbers, scale, -_FOUR, _FOUR - 1) + _FOUR).to(torch.uint8).chunk(2, 2)
+    return (low | high << 4).flatten(1), scale.squeeze(2)
+
+
+def _steps(numbers: Tensor, scale: Tensor, least: int, most: int) -> Tensor:
+    return (numbers / scale).round().clamp(least, most)
+
+
+def _best_scale(numbers: Float[Tensor, "out groups inputs"]) -> Float[Tensor, "out groups one"]:
+    """Return the scales of groups in four bits: -8 stands for the largest magnitude, or for less and that is cut."""
+    largest = numbers.gather(2, numbers.abs().argmax(2, keepdim=True))
+    best, least = torch.ones_like(largest), torch.full_like(largest, torch.inf)
+    for step in range(_SHRINKINGS):
+        scale = torch.where(largest != 0, largest / -(_FOUR + step * 0.25 - 0.5), 1.0)
+        whole = _steps(numbers, scale, -_FOUR, _FOUR - 1)
+        square = whole.square().sum(2, keepdim=True)
+        scale = torch.where(square > 0, (numbers * whole).sum(2, keepdim=True) / square, scale)
+        error = (numbers - scale * whole).square().sum(2, keepdim=True)
+        best, least = torch.where(error < least, scale, best), torch.minimum(error, least)
+    return torch.where(best != 0, best, 1.0)
+
+
+def written_out(weight: Whole, scale: Float[Tensor, "out groups"]) -> Float[Tensor, "out in"]:
+    """Return the matrix that whole numbers and scales stand for, in the dtype of the scales."""
+    groups = scale.shape[1]
+    numbers = weight.unflatten(1, (groups, -1))
+    if weight.dtype == torch.uint8:
+        numbers = torch.cat((numbers & 15, numbers >> 4), 2).to(torch.int8) - _FOUR
+    return (numbers.to(scale.dtype) * scale[:, :, None]).flatten(1)
+
+
+class _Product(torch.autograd.Function):
+    """``x W^T``, whose gradient writes the matrix out again instead of keeping it."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
+        ctx.save_for_backward(weight, scale)
+        ctx.dtype = x.dtype
+        return _product(x, weight, scale)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        weight, scale = ctx.saved_tensors
+        rows, total = _rows_at_once(weight, scale), None
+        parts = zip(gradient.split(rows, -1), weight.split(rows), scale.split(rows), strict=True)
+        for part, whole, factor in parts:
+            product = part @ written_out(whole, factor).to(part.dtype)
+            total = product if total is None else total + product
+        assert total is not None
+        return total.to(ctx.dtype), None, None
+
+
+def multiply(x: Float[Tensor, "*rows in"], weight: Whole, scale: Float[Tensor, "out groups"]) -> Tensor:
+    """Return ``x W^T`` without keeping the matrix W that is written out: by a kernel for few rows, else in blocks."""
+    if x.requires_grad and torch.is_grad_enabled():
+        product: Tensor = _Product.apply(x, weight, scale)
+        return product
+    return _product(x, weight, scale)
+
+
+def _product(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
+    if _has_kernel(x):
+        return _by_kernel(x, weight, scale)
+    rows = _rows_at_once(weight, scale)
+    parts = zip(weight.split(rows), scale.split(rows), strict=True)
+    return torch.cat([F.linear(x, written_out(whole, factor)) for whole, factor in parts], -1)
+
+
+def _rows_at_once(weight: Tensor, scale: Tensor) -> int:
+    numbers = weight.shape[1] * (1 if weight.dtype == torch.int8 else 2)
+    return max(1, BLOCK // numbers)
+
+
+def _has_kernel(x: Tensor) -> bool:
+    """Say whether a kernel multiplies these rows: few, on a CPU, in float32 or less, neither traced nor cast."""
+    return (
+        0 < x.numel() <= FEW_ROWS * x.shape[-1]
+        and x.device.type == "cpu"
+        and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
+        and not torch.compiler.is_compiling()
+        and not torch.is_autocast_enabled("cpu")
+        and has_openmp()
+    )
+
+
+def _by_kernel(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
+    from orrery.kernels.quantised import product, set_threads
+
+    set_threads(torch.get_num_threads())
+    rows = x.detach().reshape(-1, x.shape[-1]).to(torch.float32).contiguous()
+    out = torch.empty(len(rows), len(weight))
+    scales = scale.detach().to(torch.float32).contiguous()
+    product(weight.detach().contiguous().numpy(), scales.numpy(), rows.numpy(), out.numpy())
+    return out.view(*x.shape[:-1], -1).to(x.dtype)

@@ -1,0 +1,45 @@
+"""``orrery quantise``: a folder that loads as any other model, smaller, with what was measured said."""
+
+import json
+
+import torch
+
+from orrery.cli.program import run as program
+from orrery.exporting.quantised import quantise
+from orrery.language_model.load import load
+from tiny_models import TEXT, saved
+
+
+def test_the_verb_writes_a_model_to_use(tmp_path, capsys):
+    folder, out, text = saved(tmp_path / "llama", "llama"), tmp_path / "small", tmp_path / "text.txt"
+    text.write_text(TEXT * 3)
+    assert program(["quantise", str(folder), str(out), "--bits", "4", "--group", "16", "--text", str(text)]) == 0
+    said = capsys.readouterr().out
+    assert "times less" in said
+    assert "int4, one scale for 16 inputs: *.blocks.*" in said
+    assert "before," in said
+    lm, plain = load(out, say=lambda line: None), load(folder, say=lambda line: None)
+    assert {p.dtype for p in lm.model.stack.parameters() if p.dim() == 2} >= {torch.uint8}
+    assert lm.generate("the cat", max_new_tokens=3, temperature=0)
+    ids = [plain.tokenizer.encode("the cat sat")]
+    assert float((lm.logits(ids) - plain.logits(ids)).abs().max()) > 0
+    assert program(["quantise", str(folder), str(out)]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert program(["quantise", str(folder), str(out), "--overwrite", "--head", "keep"]) == 0
+    assert json.loads((out / "spec.json").read_text())["transforms"][0]["bits"] == 8
+    capsys.readouterr()
+    assert program(["quantise", str(out), str(tmp_path / "again")]) == 2
+    assert "no plain linear any more" in capsys.readouterr().err
+    assert not (tmp_path / "again").exists()
+    assert program(["export", str(out), "hf", str(tmp_path / "hf")]) == 2
+    assert "quantise" in capsys.readouterr().err
+
+
+def test_an_untied_head_gets_bits_of_its_own_and_a_tied_one_stays(tmp_path):
+    untied = quantise(saved(tmp_path / "untied", "llama", tie_word_embeddings=False), tmp_path / "one", 4, group=16)
+    assert [(t.bits, t.targets) for t in untied.transforms] == [(4, ("*.blocks.*",)), (8, ("head.vocabulary",))]
+    assert load(tmp_path / "one", say=lambda line: None).model.head.vocabulary.weight.dtype == torch.int8
+    assert untied.after < untied.before / 2
+    tied = quantise(saved(tmp_path / "tied", "llama", tie_word_embeddings=True), tmp_path / "two", 4, group=16)
+    assert len(tied.transforms) == 1
+    assert tied.notes == ("head.vocabulary is the embedding table and stays as it is",)
