@@ -1,5 +1,6 @@
 """A model whose step of one token is one compiled call; all else is the model itself."""
 
+from contextlib import suppress
 from typing import Any, final
 from weakref import WeakKeyDictionary
 
@@ -8,14 +9,21 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.kernels.step.listing import NotRunnableError
+from orrery.kernels.step.listing import WHOLE_NUMBERS, NotRunnableError
 from orrery.kernels.step.loading import begin_loading
 from orrery.kernels.step.program import StepProgram
 from orrery.kernels.step.readiness import build_beside, ready, why_not_here
 from orrery.models.calls import Numbers
 from orrery.models.decoder import Decoder
 from orrery.models.session import DecodingSession
+from orrery.nn.cache.rows import RowCache
+from orrery.nn.cache.sliding import SlidingStore
+from orrery.nn.cache.slots import SlotStore
 from orrery.nn.embeddings import check_ids
+from orrery.nn.stack import Stack
+from orrery.tuning.quantise import QuantisedLinear
+
+WHOLE_NUMBERS.add(QuantisedLinear)
 
 KERNELS = ("auto", "eager", "compiled")
 """How steps are computed: compiled wherever that can be, by torch, or compiled or not at all."""
@@ -91,7 +99,8 @@ class CompiledStep:
 
     Prompts, several tokens at once and whatever is watched are the model's own; both write into the same session. The
     numbers are those of the model in float32 arithmetic: with bfloat16 matrices, logits come in float32. A row does not
-    depend on the number of its neighbours. Where gradients are asked for, or dropout is on, the model steps itself.
+    depend on the number of its neighbours. Where gradients are asked for, dropout is on, keys and values are kept in
+    pages, or the model was given a part that no instruction computes, the model steps itself.
 
     Args:
         model: a decoder for which ``why_not`` has no reason.
@@ -104,7 +113,18 @@ class CompiledStep:
         self.model = model
         self.spec = model.spec
         self._vocabulary = model.spec.vocabulary or 0
-        self._program, self._state = StepProgram(model.stack, model.embed, model.head), _state(model)
+        self._program: StepProgram | None = StepProgram(model.stack, model.embed, model.head)
+        self._state = _state(model)
+
+    @property
+    def row_invariant(self) -> bool:
+        """Whether a row that is kept in slots is bit for bit what it is alone."""
+        return self._program is not None
+
+    @property
+    def stack(self) -> Stack:
+        """Return the model's."""
+        return self.model.stack
 
     @property
     def first_token(self) -> int | None:
@@ -125,8 +145,9 @@ class CompiledStep:
             UsageError: as the model does.
         """
         if (state := _state(self.model)) != self._state:
-            self._program = StepProgram(self.model.stack, self.model.embed, self.model.head)
-            self._state = state
+            self._program, self._state = None, state
+            with suppress(NotRunnableError):
+                self._program = StepProgram(self.model.stack, self.model.embed, self.model.head)
         return self.model.start(source, capacity, lengths, **call)
 
     def step(
@@ -138,11 +159,19 @@ class CompiledStep:
             UsageError: the session is over, or a row is full.
             DataError: a token outside the vocabulary.
         """
-        if tokens.shape[1] != 1 or lengths is not None or call or torch.is_grad_enabled() or self.model.training:
+        many = tokens.shape[1] != 1 or lengths is not None
+        if many or call or torch.is_grad_enabled() or self.model.training or not _in_slots(session.cache):
             return self.model.step(tokens, session, lengths, **call)
+        if self._program is None:
+            return self.model.step(tokens, session)
         check_ids(tokens, self._vocabulary)
         with session.writing() as cache:
             return self._program(tokens[:, 0].contiguous(), cache)[:, None]
+
+
+def _in_slots(cache: RowCache) -> bool:
+    """Say whether a cache is of the kinds that the compiled step knows."""
+    return all(isinstance(store, SlotStore | SlidingStore) for store in cache.stores.values())
 
 
 def _state(model: Decoder) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ from orrery.families import names
 from orrery.generation.compiled_step import CompiledStep, stepping, why_not
 from orrery.generation.engine import Engine
 from orrery.generation.generate import generate
+from orrery.generation.paged import PagedModel
 from orrery.generation.requests import Request
 from orrery.generation.row import Limits
 from orrery.generation.samplers import GREEDY, sampler
@@ -17,7 +18,9 @@ from orrery.laws.evidence import FLOAT32
 from orrery.laws.models import tiny
 from orrery.laws.step import in_a_batch, through_a_session
 from orrery.models.decoder import Decoder
+from orrery.nn.cache.pages import PagePool
 from orrery.tuning.lora import LoRA
+from orrery.tuning.quantise import Quantise
 from tiny_models import TOKENIZER, smallest
 from tiny_models import tiny as small
 
@@ -134,6 +137,26 @@ def test_the_engine_writes_bit_for_bit_what_each_request_alone_would(family):
         assert answer.error is None
         assert answer.row.ids == own.row.ids
         assert answer.scores == own.scores
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2"])
+def test_whole_numbers_are_read_as_the_model_reads_them(family):
+    model = Quantise().apply(small(family, torch.float32))
+    writer = CompiledStep(model)
+    assert through_a_session(model, writer) < FLOAT32
+    assert in_a_batch(writer) == 0
+
+
+def test_pages_and_adapters_are_left_to_the_model():
+    model = small("llama", torch.float32)
+    writer = CompiledStep(model)
+    paged = PagedModel(writer, PagePool(size=4))
+    limits = Limits(8, 48)
+    expected = generate(model, [[1, 2, 3]], TOKENIZER, limits)[0].ids
+    assert generate(paged, [[1, 2, 3]], TOKENIZER, limits)[0].ids == expected
+    LoRA(rank=2).apply(model)
+    assert generate(writer, [[1, 2, 3]], TOKENIZER, limits)[0].ids == expected
+    assert not writer.row_invariant
 
 
 def test_greedy_tokens_are_those_of_the_model():

@@ -11,10 +11,11 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from orrery.kernels import quantised
 from orrery.kernels.step import functions, vectors
 from orrery.kernels.step.compiling import compiled_entry
 
-PRODUCTS, MIXED, ELEMENTWISE, NORM, SOFTMAX = range(5)
+PRODUCTS, MIXED, ELEMENTWISE, NORM, SOFTMAX, QUANTISED = range(6)
 """The places of their addresses."""
 
 _WHOLE, _REAL = types.int64, types.float32
@@ -24,12 +25,13 @@ _SIGNATURES = (
     (_WHOLE,) * 5 + (_REAL,),
     (_WHOLE,) * 6 + (_REAL,),
     (_WHOLE,) * 2 + (_REAL,),
+    (_WHOLE,) * 12,
 )
 
 
 def compiled_entries() -> Any:
     """Return the addresses of the compiled functions, whole numbers in the order of their places."""
-    entries: tuple[Any, ...] = (_products, _mixed, _elementwise, _norm, _softmax)
+    entries: tuple[Any, ...] = (_products, _mixed, _elementwise, _norm, _softmax, _quantised)
     made = [compiled_entry(types.void(*kinds), entry) for kinds, entry in zip(_SIGNATURES, entries, strict=True)]
     _KEPT.extend(made)
     return np.array([one.address for one in made], dtype=np.int64)
@@ -56,6 +58,10 @@ def _norm(centred, x, gain, bias, out, count, epsilon):  # type: ignore[no-untyp
 
 def _softmax(scores, count, sink):  # type: ignore[no-untyped-def] # pragma: no cover
     functions.softmax(scores, count, sink)
+
+
+def _quantised(bits, weight, scale, groups, span, x, x_step, out, out_step, rows, first, last):  # type: ignore[no-untyped-def] # pragma: no cover
+    quantised.channels(bits, weight, scale, groups, span, x, x_step, out, out_step, rows, first, last)
 
 
 def _call(builder: Any, values: Any, signature: Any, context: Any) -> Any:
@@ -100,8 +106,16 @@ def _call_softmax(_context, entry, scores, count, sink):  # type: ignore[no-unty
     return types.void(_WHOLE, *_SIGNATURES[SOFTMAX]), generate
 
 
+def _call_quantised(_context, entry, bits, weight, scale, groups, span, x, x_step, out, out_step, rows, first, last):  # type: ignore[no-untyped-def] # pragma: no cover
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _call(builder, values, _SIGNATURES[QUANTISED], context)
+
+    return types.void(_WHOLE, *_SIGNATURES[QUANTISED]), generate
+
+
 products: Any = intrinsic(inspect.unwrap(_call_products))
 mixed: Any = intrinsic(inspect.unwrap(_call_mixed))
 elementwise: Any = intrinsic(inspect.unwrap(_call_elementwise))
 norm: Any = intrinsic(inspect.unwrap(_call_norm))
 softmax: Any = intrinsic(inspect.unwrap(_call_softmax))
+whole_numbers: Any = intrinsic(inspect.unwrap(_call_quantised))

@@ -24,7 +24,7 @@ ADD_GIVEN = 8
 NUMBERS, REALS = 12, 2
 """How many whole and real numbers an instruction has."""
 
-KIND, MATRIX, STEP, CHANNELS, LENGTH, BIAS, FROM, FROM_WIDTH, TO, TO_WIDTH, FIRST_BLOCK = range(11)
+KIND, MATRIX, STEP, CHANNELS, LENGTH, BIAS, FROM, FROM_WIDTH, TO, TO_WIDTH, FIRST_BLOCK, SCALE, GROUPS = range(13)
 """The columns of the table of matrices: how it is stored, its address, bytes a channel, channels, numbers a channel,
-address of the bias or 0, place and width of the stream it reads and of that it writes, and its first block."""
-MATRIX_NUMBERS = 11
+address of the bias or 0, place and width of the stream it reads and of that it writes, and its first block; where it is
+stored in whole numbers, the address of the scales and how many a channel has."""

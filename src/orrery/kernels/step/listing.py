@@ -85,6 +85,7 @@ class Listing:
             row = [
                 stored.kind, stored.weight.data_ptr(), stored.weight.stride(0) * stored.weight.element_size(),
                 stored.channels, stored.length, bias, x.place, x.step, out.place, out.step, blocks,
+                *self._scales(stored.scale),
             ]  # fmt: skip
             if stored.length != x.width:
                 raise NotRunnableError(f"a matrix of {stored.length} columns for {x.width} channels")
@@ -93,6 +94,14 @@ class Listing:
             found.append(out)
         self.add(code.MULTIPLY, None, None, None, first, len(self.matrices), blocks)
         return found
+
+    def _scales(self, scale: Tensor | None) -> tuple[int, int]:
+        """Return the address of the scales, and how many a channel has."""
+        if scale is None:
+            return 0, 0
+        held = scale.detach().to(torch.float32).contiguous()
+        self.alive.append(held)
+        return held.data_ptr(), held.shape[1]
 
     def elementwise(
         self, number: int, x: Stream, y: Stream | None = None, out: Stream | None = None, p: float = 0.0
@@ -112,18 +121,23 @@ class Listing:
 
 
 class StoredMatrix(NamedTuple):
-    """A matrix as it is stored: how, its numbers, how many channels come out and go in, and its bias."""
+    """A matrix as it is stored: how, its numbers, how many channels come out and go in, its bias and its scales."""
 
     kind: int
     weight: Tensor
     channels: int
     length: int
     bias: Tensor | None
+    scale: Tensor | None = None
 
 
-FLOAT32, BFLOAT16 = 0, 1
+FLOAT32, BFLOAT16, EIGHT_BITS, FOUR_BITS = range(4)
 KINDS = {torch.float32: FLOAT32, torch.bfloat16: BFLOAT16}
 """How a matrix, a table or a cache may be stored, and the number by which the kernels know it."""
+
+
+WHOLE_NUMBERS: set[type[nn.Module]] = set()
+"""Linears whose ``weight`` is int8 or, two numbers a byte, uint8, and whose ``weight_scale`` is ``[out, groups]``."""
 
 
 def kind_of(values: Tensor, what: str) -> int:
@@ -143,6 +157,11 @@ def stored_matrix(module: nn.Module) -> StoredMatrix:
     Raises:
         NotRunnableError: it is no plain linear.
     """
+    if type(module) in WHOLE_NUMBERS:
+        weight, scale, bias = (getattr(module, name) for name in ("weight", "weight_scale", "bias"))
+        four = weight.dtype == torch.uint8
+        length = weight.shape[1] * (2 if four else 1)
+        return StoredMatrix(FOUR_BITS if four else EIGHT_BITS, weight, len(weight), length, bias, scale)
     if type(module) is not nn.Linear:
         raise NotRunnableError(f"a {type(module).__name__}")
     weight = module.weight.detach()

@@ -38,7 +38,8 @@ def machine_code_folder() -> Path:
     """
     digest = hashlib.sha256(" ".join((version("numba"), version("llvmlite"), platform.python_version())).encode())
     digest.update(_processor().encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    here = Path(__file__).parent
+    for source in (*sorted(here.glob("*.py")), here.parent / "quantised.py", here.parent / "compiled.py"):
         digest.update(source.read_bytes())
     return cache_folder() / "numba" / f"step-{digest.hexdigest()[:16]}"
 

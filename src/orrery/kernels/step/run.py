@@ -18,13 +18,16 @@ from orrery.kernels.step.entries import (
     MIXED,
     NORM,
     PRODUCTS,
+    QUANTISED,
     SOFTMAX,
     elementwise,
     mixed,
     norm,
     products,
     softmax,
+    whole_numbers,
 )
+from orrery.kernels.step.listing import EIGHT_BITS
 from orrery.kernels.step.vectors import (
     BFLOAT16,
     CHANNELS,
@@ -61,7 +64,14 @@ def multiply(table: Any, first: int, last: int, blocks: int, work: int, rows: in
         x_step = 4 * table[matrix, code.FROM_WIDTH]
         out_step = 4 * table[matrix, code.TO_WIDTH]
         out = work + 4 * (table[matrix, code.TO] * rows + channel)
-        for row in range(0, rows, ROWS):
+        if kind >= EIGHT_BITS:
+            groups, last_channel = table[matrix, code.GROUPS], channel + many
+            whole_numbers(
+                entries[QUANTISED], 8 if kind == EIGHT_BITS else 4, table[matrix, code.MATRIX],
+                table[matrix, code.SCALE], groups, step // groups, x, x_step, out - 4 * channel, out_step, rows,
+                channel, last_channel,
+            )  # fmt: skip
+        for row in range(0, rows if kind < EIGHT_BITS else 0, ROWS):
             together = min(ROWS, rows - row)
             if many == CHANNELS:
                 number = variant_of(kind, CHANNELS, together)
