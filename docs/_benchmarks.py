@@ -109,6 +109,26 @@ def packed_rows(found: dict[str, Any]) -> str:
     return table(("", *(f"{length:,} tokens" for length in lengths)), rows)
 
 
+def engine(found: dict[str, Any]) -> str:
+    """Return what the engine gains and costs: ratios within a round, for the machine was shared."""
+    streams, pages, wait = found["streams"], found["pages"], found["fairness"]
+    rows = [
+        ("eight streams beside one", f"{streams['eight_over_one']:.2f}"),
+        ("eight streams beside the fastest single one", f"{streams['eight_over_single']:.2f}"),
+        *(
+            (f"share of a round that is no step, {name}", f"{one['share']:.1%}")
+            for name, one in found["overhead"].items()
+        ),
+        ("eight short prompts one by one beside in one call", f"{found['prompts']['alone_over_together']:.2f}"),
+        *(
+            (f"step over pages beside slots, {n} tokens", f"{one['step_pages_over_slots']:.2f}")
+            for n, one in pages.items()
+        ),
+        ("longest wait beside a prompt of 6,000 tokens, in longest rounds", f"{wait['waits_over_longest_chunk']:.2f}"),
+    ]
+    return table(("", "ratio"), rows)
+
+
 def finetuning(found: dict[str, Any]) -> str:
     """Return a row for each contender: steps a second, what ours are to them, and the padding."""
     rows = []
@@ -158,6 +178,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         sentencepiece_speed,
         trace_memory,
         packed_rows,
+        engine,
         finetuning,
         pretraining_gain,
     )

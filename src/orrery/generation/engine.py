@@ -49,7 +49,8 @@ class Engine:
         context: the most tokens of a row.
         most_rows: answers written at once.
         most_tokens: of all rows together, counted as if every answer became as long as it may; by default
-            ``most_rows`` full rows. It bounds the memory of keys and values.
+            ``most_rows`` full rows. It bounds the memory of keys and values, of which every row has as much as the
+            longest, unless they stand in pages. Storage grows by doubling.
         chunk: tokens of prompts that are read in one round.
         kept_tokens: of prompts whose memory is kept for those that begin alike; by default one context.
         device: where the model is.
@@ -85,7 +86,7 @@ class Engine:
             if number < 1:
                 raise UsageError(f"{name} = {number} is not possible", "it must be at least 1")
         kept = context if kept_tokens is None else kept_tokens
-        self._page = 1 if pool is None else pool.size
+        self._page, self._paged = (1, False) if pool is None else (pool.size, True)
         if pool is not None and pool.most is not None and pool.most * pool.size < self.most_tokens + kept:
             message = f"{pool.most:,} pages of {pool.size} tokens, for {self.most_tokens:,} of rows and {kept:,} kept"
             raise UsageError(message, "allow more pages, or lower most_tokens or kept_tokens")
@@ -115,9 +116,17 @@ class Engine:
 
     @property
     def tokens(self) -> int:
-        """How many tokens those that are read or written may come to hold."""
-        rows = (*(reading.answering for reading in self._reading), *self._writing)
-        return sum(self._most_tokens(own) for own in rows)
+        """How many tokens' keys and values those that are read or written may come to hold memory for."""
+        return self._held(self._under_way)
+
+    @property
+    def _under_way(self) -> list[Answering]:
+        return [*(reading.answering for reading in self._reading), *self._writing]
+
+    def _held(self, rows: Sequence[Answering]) -> int:
+        """Return the tokens for which rows hold memory: their own in pages; in slots, as many as the longest has."""
+        sizes = [self._most_tokens(own) for own in rows]
+        return sum(sizes) if self._paged else len(sizes) * max(sizes, default=0)
 
     def _most_tokens(self, answering: Answering) -> int:
         return in_pages(answering.most_tokens, self._page)
@@ -213,7 +222,7 @@ class Engine:
     def _admit(self) -> None:
         """Begin to read what there is a place for, first come, first served."""
         while self._waiting and self.rows < self.most_rows:
-            if self.tokens + self._most_tokens(self._waiting[0]) > self.most_tokens:
+            if self._held([*self._under_way, self._waiting[0]]) > self.most_tokens:
                 return
             self._reading.append(self._reading_of(self._waiting.popleft()))
 

@@ -291,7 +291,7 @@ def test_six_thousand_tokens_delay_no_token_of_seven_streams_by_more_than_two_ch
 
 def test_a_large_request_waits_for_those_before_it_and_for_none_behind():
     model = smallest("gpt2")
-    engine = engine_of(model, most_rows=4, most_tokens=32, kept_tokens=0)
+    engine = engine_of(model, most_rows=4, most_tokens=32, kept_tokens=0, pool=PagePool(1))
     ask = lambda tokens, new: engine.add(Request([7] * tokens, Limits(new, CONTEXT)))  # noqa: E731
     asked = [ask(4, 8), ask(4, 4), ask(16, 8), *(ask(2, 2) for _ in range(6))]
     admitted = {}
@@ -426,6 +426,18 @@ def test_memory_is_bounded_by_what_answers_may_come_to():
     assert all(own.done for own in answers)
     with pytest.raises(UsageError, match="passes the engine's 10"):
         engine_of(model, most_tokens=10).add(Request(PROMPT, Limits(5, CONTEXT)))
+
+
+def test_in_slots_every_row_has_the_memory_of_the_longest_and_in_pages_its_own():
+    model, held = smallest("gpt2"), []
+    for pool in (None, PagePool(1)):
+        engine = engine_of(model, most_rows=9, most_tokens=48, kept_tokens=0, pool=pool)
+        for size in (4, 4, 16, 4, 4):
+            engine.add(Request([7] * size, Limits(4, CONTEXT)))
+        engine.advance()
+        held.append((engine.rows, engine.tokens))
+        finish(engine)
+    assert held == [(2, 2 * 8), (4, 8 + 8 + 20 + 8)]
 
 
 def test_prompts_that_are_kept_are_those_used_last():
