@@ -1,6 +1,6 @@
 """Tensors of rows with room behind them: rows join and leave without a copy of those that stay."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import final
 
 import torch
@@ -28,10 +28,19 @@ class RowRoom:
         """Let these be the rows of a depth, without room."""
         self.depths[depth] = self._whole[depth] = x
 
-    def change(self, make: Callable[[Tensor], Tensor]) -> None:
-        """Put what is made of the rows of each depth in their place."""
+    def widen(self, slots: int, rows: int = 0) -> None:
+        """Append so many empty slots to each row (the third axis), and have room for so many rows more.
+
+        The new slots are zeros: what is hidden is multiplied with 0, which must be a number. The room is not written.
+        """
         for depth, x in self.depths.items():
-            self.put(depth, make(x))
+            count, old = len(x) + rows, x.shape[2]
+            room = len(self._whole[depth])
+            room = room if count <= room else max(count, 2 * len(x))
+            whole = x.new_empty(room, x.shape[1], old + slots, *x.shape[3:])
+            whole[: len(x), :, :old] = x
+            whole[: len(x), :, old:] = 0
+            self._whole[depth], self.depths[depth] = whole, whole[: len(x)]
 
     def select(self, rows: Sequence[int]) -> None:
         """Keep the given rows, in that order; one may come several times (beams)."""

@@ -71,12 +71,12 @@ class SlotStore(KeyValueStore):
     def _match(self, other: KeyValueStore) -> None:
         assert isinstance(other, SlotStore)
         have, others = self.positions_BS.shape[1], other.positions_BS.shape[1]
-        self._pad(max(0, others - have))
+        self._pad(max(0, others - have), len(other.positions_BS))
         other._pad(max(0, have - others))
 
-    def _pad(self, slots: int) -> None:
-        """Append slots to the storage."""
+    def _pad(self, slots: int, rows: int = 0) -> None:
+        """Append slots to the storage, and have room for so many rows more."""
         if slots:
             self.positions_BS = pad(self.positions_BS, (0, slots), value=EMPTY_SLOT)
-            for room in (self._keys, self._values):
-                room.change(lambda x: pad(x, (0, 0, 0, slots)))
+            self._keys.widen(slots, rows)
+            self._values.widen(slots, rows)
