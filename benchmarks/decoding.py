@@ -214,6 +214,7 @@ def attempt(contenders: dict[str, Contender], name: str, make: Callable[[], Cont
         contender = make()
         contender()
         contenders[name] = contender
+        print(f"  {name} is ready", flush=True)
     except Exception as error:
         print(f"  {name} did not run: {type(error).__name__}: {str(error)[:200]}", flush=True)
 
@@ -246,6 +247,11 @@ def llama_race(folder: Path, name: str, seconds: float, arguments: Any, stack: c
     own = made(folder / "llama", "llama", torch.bfloat16)
     contenders = {"orrery compiled": ours(own, 1, "compiled")}
     size = dict.fromkeys(["orrery compiled", "llama.cpp bf16", "transformers", "orrery eager"], matrix_bytes(own))
+    from orrery.tuning.quantise import Quantise
+
+    for bits in (8, 4):
+        whole = Quantise(bits=bits, targets=("*.blocks.*", "head.vocabulary"))
+        attempt(contenders, f"orrery int{bits}", lambda whole=whole: ours(own, 1, "compiled", whole))
     for kind in ("bf16", "q8_0", "q4_0"):
         file = exported(own, kind)
         attempt(
