@@ -39,7 +39,7 @@ def run(words: Sequence[str]) -> tuple[float, float]:
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     start_up()
     first_token(pairs)
     reading(sys.argv[2] if len(sys.argv) > 2 else "llama-430m", pairs)

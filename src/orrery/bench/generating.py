@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -126,10 +127,11 @@ def bench_generate(
                 opened.append(held.enter_context(closing(open_peer(peer, stored, kind, most, aside))))
         reading, rates = Reading(), list[float]()
         vocabulary = stored.model.spec.vocabulary or 1
-        series = [
-            measure(opened, case, vocabulary, rounds, say, lambda: rates.append(max(reading() for _ in range(3))))
-            for case in cases
-        ]
+        series = []
+        for case in cases:
+            probe = partial(_note_rate, reading, rates)
+            series.append(measure(opened, case, vocabulary, rounds, say, probe))
+            say(f"{case.name}: {', '.join(map(_told, series[-1]))}")
     with TemporaryDirectory(prefix="orrery-bench-") as place_:
         equal = equal_tokens(model, folder, peers, Path(place_), say)
     return Measured(
@@ -141,6 +143,16 @@ def bench_generate(
         [step_bytes(stored.model, case) for case in cases],
         equal,
     )
+
+
+def _note_rate(reading: Reading, rates: list[float]) -> None:
+    """Note how fast memory is read in these minutes."""
+    rates.append(max(reading() for _ in range(3)))
+
+
+def _told(one: Series) -> str:
+    measure = "whole" if "whole" in one.rates else "prefill"
+    return f"{one.subject} {one.median(measure):,.1f} tokens/s"
 
 
 def kernel_of(model: Model) -> str:
