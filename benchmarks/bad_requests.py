@@ -57,7 +57,7 @@ def main() -> None:
         for name, verdicts in found.items():
             show(name, verdicts)
     if given.output:
-        result = {name: {"summary": summary(verdicts), "cases": verdicts} for name, verdicts in found.items()}
+        result = {name: {"summary": summary(verdicts), "cases": recorded(verdicts)} for name, verdicts in found.items()}
         given.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
@@ -87,7 +87,7 @@ def battery(
                 if verdict.said.startswith("0 ") or wire.ask("GET", "/health").status != 200:
                     found[case.name]["stuck"] = True
                     break
-            wire.socket.close()
+            wire.close()
     return found
 
 
@@ -102,6 +102,14 @@ def summary(verdicts: dict[str, Any]) -> dict[str, int]:
         "server errors": sum(status >= 500 for status in statuses),
         "no answer": statuses.count(0),
         "started anew": sum("stuck" in one for one in verdicts.values()),
+    }
+
+
+def recorded(verdicts: dict[str, Any]) -> dict[str, Any]:
+    """Return the verdicts with the status alone of what was said."""
+    return {
+        case: {**{key: value for key, value in one.items() if key != "said"}, "status": int(one["said"].split()[0])}
+        for case, one in verdicts.items()
     }
 
 

@@ -167,6 +167,48 @@ def quantisation(found: dict[str, Any]) -> str:
     return table(("matrices", "bytes of weights", "seconds to load", "perplexity", "change"), rows)
 
 
+def bad_requests(found: dict[str, Any]) -> str:
+    """Return what each server did with the requests, for those on routes that both have, and for all."""
+    heads = ("cases", "refused", "expected", "named", "survived", "accepted", "server errors", "no answer")
+    shared = set.intersection(*(set(own["cases"]) for own in found.values()))
+    rows = [(name, *(f"{own['summary'][head]:,}" for head in heads)) for name, own in found.items()]
+    both = ", ".join(
+        f"{name} {sum(own['cases'][case]['good'] for case in shared)} of {len(shared)}" for name, own in found.items()
+    )
+    told = ("requests", "4xx", "the right one", "field named", "connection lives", "accepted", "5xx", "no answer")
+    return table(("server", *told), rows) + f"\nAll four right, on routes that both have: {both}.\n"
+
+
+def lm_eval_server(found: dict[str, Any]) -> str:
+    """Return a row for each metric of both ways, and the greatest differences."""
+    rows = [
+        (task, name, f"{value['server']:.7g}", f"{value['hf']:.7g}", f"{one['sample difference']:.1e}")
+        for task, one in found["tasks"].items()
+        for name, value in one["metrics"].items()
+        if "stderr" not in name
+    ]
+    return table(("task", "metric", "server", "hf", "greatest difference of a sample, of its size"), rows)
+
+
+def overload(found: dict[str, Any]) -> str:
+    """Return milliseconds of 64 clients at once, what memory did, and tokens written for clients that had left."""
+    storm, memory_, left = found["64 clients at once"], found["memory"], found["leaving"]
+    rows = [
+        (name.removeprefix("ms of "), *(f"{value:,}" for value in own.values()))
+        for name, own in storm.items()
+        if name.startswith("ms")
+    ]
+    wrong = storm["answers that differ from the same alone"]
+    said = f"Load {found['load'][0]} on {found['processors']} processors. {storm['answered']:,} answered, "
+    said += f"{storm['refused with 429']:,} refused, {wrong} wrong. Memory after each tenth of "
+    said += (
+        f"{memory_['requests']:,} requests: {', '.join(map(str, memory_['MiB']))} MiB. A client that left a stream of "
+    )
+    free = left["ms until the row was seen free"]
+    said += f"{left['ms a token']} ms a token was seen to have freed its row after {free['p50']} ms"
+    return table(("ms of", "p50", "p95", "p99", "max", "count"), rows) + f"\n{said}.\n"
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     function.__name__: function
     for function in (
@@ -181,6 +223,9 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         engine,
         finetuning,
         pretraining_gain,
+        bad_requests,
+        lm_eval_server,
+        overload,
     )
 }
 

@@ -459,13 +459,13 @@ def judge(case: Case, wire: Wire, model: str) -> tuple[Verdict, Wire]:
     if case.method in ("HEAD", "TRACE") or case.raw is not None:
         named = True  # what is no request at all is refused below the application, which has the words
     if case.closes or reply.closes:
-        wire.socket.close()
+        wire.close()
         wire = Wire(wire.port, wire.timeout)
         alive = case.closes and wire.ask("GET", "/health").status == 200
     else:
         alive = wire.ask("GET", "/health").status == 200
     if not alive:
-        wire.socket.close()
+        wire.close()
         wire = Wire(wire.port, wire.timeout)
     said = f"{reply.status} {reply.body[:300]!r}"
     refused = 400 <= reply.status < 500 or reply.status in case.status

@@ -45,17 +45,43 @@ class Reply:
         return found if isinstance(found, dict) else {}
 
 
+class _Buffer:
+    """What has come over a connection: a response must not close it, the next one may be in it already."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._file = connection.makefile("rb")
+
+    def makefile(self, mode: str) -> "_Buffer":
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def close(self) -> None:
+        """Stay open."""
+
+    def end(self) -> None:
+        """Close it."""
+        self._file.close()
+
+
 class Wire:
     """One connection to a server on this machine."""
 
     def __init__(self, port: int, timeout: float = 30.0) -> None:
         self.port, self.timeout = port, timeout
         self.socket = socket.create_connection(("127.0.0.1", port), timeout)
+        self._buffer = _Buffer(self.socket)
 
     def __enter__(self) -> "Wire":
         return self
 
     def __exit__(self, *of: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._buffer.end()
         self.socket.close()
 
     def send(self, raw: bytes, method: str = "POST") -> Reply:
@@ -68,7 +94,7 @@ class Wire:
     def read(self, method: str = "POST", began: float | None = None) -> Reply:
         """Return the next answer."""
         began = time.perf_counter() if began is None else began
-        response = HTTPResponse(self.socket, method=method)
+        response = HTTPResponse(self._buffer, method=method)  # type: ignore[arg-type]
         try:
             response.begin()
             body = response.read()

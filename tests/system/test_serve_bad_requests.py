@@ -43,7 +43,7 @@ def test_the_battery(server):
         verdict, wire = judge(case, wire, server.model)
         if not verdict.good:
             bad.append(f"{case.name} (expected {case.status}, {case.param}): {verdict}")
-    wire.socket.close()
+    wire.close()
     assert bad == []
 
 
@@ -135,7 +135,7 @@ def test_mutations_of_good_requests_are_answered_or_refused(server, count):
         if reply.closes:
             bad.append((path, content, "the connection was closed"))
             wire = Wire(server.port)
-    wire.socket.close()
+    wire.close()
     assert bad == []
     assert {200, 400} <= statuses
     assert json.loads(server.get("/health"))

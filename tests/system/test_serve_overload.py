@@ -90,7 +90,7 @@ def test_who_leaves_without_a_stream_frees_the_place(server, where):
     for wire in wires:
         wire.socket.sendall(raw_request("POST", "/v1/completions", server.port, body(server.model, 9, 480)))
     for wire in wires:
-        wire.socket.close()
+        wire.close()
     for stream in streams:
         stream.leave()
     assert until(lambda: idle(server))

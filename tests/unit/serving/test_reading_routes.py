@@ -11,9 +11,11 @@ import torch
 
 import orrery
 from http_wire import Wire
+from orrery.families import load_family
 from orrery.models.decoder import Decoder
 from orrery.nn.heads import Last, Pooler, SequenceHead, TokenHead
 from orrery.saving.own import save_own
+from orrery.saving.save import save_model
 from served_models import chat_folder
 from serving_toy import running
 from tiny_models import TOKENIZER, randomised, saved, tiny
@@ -196,7 +198,7 @@ def test_who_leaves_ends_the_reading_and_others_are_answered(servers):
     time.sleep(0.05)
     for wire in wires:
         wire.socket.shutdown(2)
-        wire.socket.close()
+        wire.close()
     for thread in threads:
         thread.join()
     assert ask(server, "/v1/embeddings", input="the cat")["data"] == expected
@@ -204,3 +206,17 @@ def test_who_leaves_ends_the_reading_and_others_are_answered(servers):
     while server.served.gauges()["orrery_requests_inside"] and time.monotonic() < end:
         time.sleep(0.01)
     assert server.served.gauges()["orrery_requests_inside"] == 0
+
+
+@pytest.mark.parametrize("family", ["lstm", "luong", "t5"])
+def test_recurrent_models_and_encoder_decoders_are_served_as_the_library_writes(tmp_path, family):
+    rules = load_family(family)
+    config = {**rules.TINY, "vocab_size": TOKENIZER.size}
+    save_model(tmp_path / "m", randomised(rules.spec(config).build().eval()), family, config, TOKENIZER)
+    lm = orrery.load(tmp_path / "m", "cpu", say=str)
+    with running(tmp_path / "m", dtype="float32") as server:
+        written = ask(server, "/v1/completions", prompt="the cat", max_tokens=6, temperature=0)["choices"][0]["text"]
+        assert written == lm.generate("the cat", max_new_tokens=6, temperature=0)
+        if lm.model.spec.reads_source:
+            found = ask(server, "/v1/translate", input="the cat", max_tokens=6)["data"][0]["text"]
+            assert found == lm.translate(["the cat"], max_new_tokens=6)[0]

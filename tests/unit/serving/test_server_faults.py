@@ -76,7 +76,7 @@ def test_a_client_that_leaves_before_its_prompt_is_read_costs_no_step(folder, mo
         assert until(lambda: server.served.gauges()["orrery_requests_inside"] == 5)
         for wire in wires:
             wire.socket.shutdown(2)
-            wire.socket.close()
+            wire.close()
         assert until(lambda: server.served.gauges()["orrery_requests_inside"] == 1)
         assert list(first.events())[-1] == "[DONE]"
         first.leave()

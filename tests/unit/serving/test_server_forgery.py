@@ -134,7 +134,7 @@ def server(tmp_path_factory):
 def listening(server, monkeypatch):
     found = Listening(server, monkeypatch)
     yield found
-    found.wire.socket.close()
+    found.wire.close()
 
 
 @pytest.mark.parametrize("field", FIELDS)
