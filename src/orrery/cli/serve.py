@@ -1,13 +1,14 @@
 """``orrery serve``: answer requests over HTTP, as OpenAI's clients make them."""
 
 import importlib.util
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
-from orrery.errors import DataError, MachineError
+from orrery.errors import DataError, MachineError, UsageError
 from orrery.settings import api_key
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def serve(
     host: str = "127.0.0.1",
     port: Annotated[int, COUNT_OR_NONE] = 8000,
     name: str | None = None,
+    adapter: Annotated[list[str] | None, Parameter(negative=())] = None,
     api_key_file: Path | None = None,
     allowed_host: Annotated[list[str] | None, Parameter(negative=())] = None,
     cors_origin: str | None = None,
@@ -35,14 +37,15 @@ def serve(
 ) -> int:
     """Serve a model over HTTP: completions, chats, tokens, metrics, as OpenAI's clients ask for them.
 
-    Only this machine is answered, unless --host says otherwise, which needs a key. SIGTERM lets answers under way come
-    to their end. The key is read from --api-key-file or ORRERY_API_KEY, never from the command line.
+    Only this machine is answered, unless --host says otherwise, which needs a key (--api-key-file, ORRERY_API_KEY).
+    SIGTERM lets answers under way come to their end.
 
     Args:
         model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
         host: The address to listen on.
         port: The port; 0 takes a free one.
         name: What clients call the model; by default that of its run or folder.
+        adapter: NAME=FOLDER, a LoRA over the model, which clients ask for by that name; may be given several times.
         api_key_file: A file with the key that clients have to show.
         allowed_host: A name under which clients address the server; may be given several times.
         cors_origin: The one web page that browsers may let call the server, such as https://chat.example.
@@ -74,10 +77,12 @@ def serve(
         safety=Safety(max_body=max_body),
     )
     settings.check()
-    return _serve(model, settings, name, device, dtype)
+    return _serve(model, settings, name, _folders(adapter or ()), device, dtype)
 
 
-def _serve(model: str, settings: "ServerSettings", name: str | None, device: str, dtype: str) -> int:
+def _serve(
+    model: str, settings: "ServerSettings", name: str | None, adapters: dict[str, str], device: str, dtype: str
+) -> int:
     """Listen, load, serve."""
     for package in ("fastapi", "uvicorn"):
         if importlib.util.find_spec(package) is None:
@@ -86,10 +91,25 @@ def _serve(model: str, settings: "ServerSettings", name: str | None, device: str
 
     with listen(settings) as listener:  # before the model is read: a port that is taken is told at once
         from orrery.language_model.load import load
+        from orrery.reading.adapters import read_adapters
         from orrery.serving.served import Served
 
         lm = load(model, device, dtype)
-        return run(Served(lm, settings, name), listener, lambda line: print(line, flush=True))
+        served = Served(lm, settings, name, read_adapters(lm, adapters) if adapters else None)
+        return run(served, listener, lambda line: print(line, flush=True))
+
+
+def _folders(given: Sequence[str]) -> dict[str, str]:
+    """Return the folders of adapters by the names that clients give."""
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, folder = one.partition("=")
+        if not (name and equals and folder):
+            raise UsageError(f"--adapter {one!r} is no name with a folder", "write --adapter NAME=FOLDER")
+        if name in found:
+            raise UsageError(f"two adapters are called {name!r}", "give each a name of its own")
+        found[name] = folder
+    return found
 
 
 def _key(file: Path | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from orrery.errors import RunError, UsageError
+from orrery.errors import UsageError
 from orrery.generation.answer_text import AnswerText
 from orrery.generation.batch import Batch
 from orrery.generation.choosing import at, choose
@@ -18,7 +18,7 @@ from orrery.generation.joint_reading import read_together, take_together
 from orrery.generation.paged import PagedModel
 from orrery.generation.prefixes import Prefixes, in_pages
 from orrery.generation.prompt_reading import PromptReading
-from orrery.generation.requests import Answering, Request
+from orrery.generation.requests import Answering, CancelledError, Request
 from orrery.generation.row import Row
 from orrery.models.protocols import ChunkedModel
 from orrery.nn.cache.pages import PagePool
@@ -179,7 +179,7 @@ class Engine:
     def cancel(self, answering: Answering) -> None:
         """End an answer before its time; its place is free in the next round."""
         if not answering.done:
-            answering.error = RunError("the request was cancelled", "ask again")
+            answering.error = CancelledError("the request was cancelled", "ask again")
 
     @torch.no_grad()
     def advance(self) -> bool:

@@ -9,9 +9,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from orrery.errors import RunError
 from orrery.generation.filters import History
 from orrery.generation.row import Generation, Limits, Row
 from orrery.generation.samplers import GREEDY, Sampler
+
+
+class CancelledError(RunError):
+    """The request was ended before its answer."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Adapters from folders, for rows of a batch: peft's, and those that were saved here with their base."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -33,7 +34,7 @@ def read_pairs(lm: Adaptable, folder: str | Path) -> Pairs:
     return pairs
 
 
-def read_adapters(lm: Adaptable, folders: dict[str, str | Path]) -> RowAdapters:
+def read_adapters(lm: Adaptable, folders: Mapping[str, str | Path]) -> RowAdapters:
     """Return the adapters of a base by the name that a request will give.
 
     Raises:

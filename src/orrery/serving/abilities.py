@@ -8,6 +8,8 @@ from orrery.nn.heads import SequenceHead, TokenHead
 from orrery.serving.errors import ApiError
 
 COMPLETIONS, CHAT, TRANSLATE = "/v1/completions", "/v1/chat/completions", "/v1/translate"
+WRITING = (COMPLETIONS, CHAT)
+"""The routes that an adapter answers."""
 EMBEDDINGS, CLASSIFY, TAG = "/v1/embeddings", "/v1/classify", "/v1/tag"
 
 

@@ -11,7 +11,7 @@ from typing import final
 from starlette.types import Receive
 
 from orrery.errors import OrreryError, UsageError
-from orrery.generation.requests import Answering, Request, TokenScore, Written
+from orrery.generation.requests import Answering, CancelledError, Request, TokenScore, Written
 from orrery.serving.errors import ApiError, api_error, closing
 from orrery.serving.served import Place, Served
 
@@ -167,6 +167,6 @@ def _check(answering: Answering) -> None:
         return
     if isinstance(error, UsageError):
         raise api_error(error)
-    if isinstance(error, OrreryError) and "cancelled" in error.message:
+    if isinstance(error, CancelledError):
         raise closing()
     raise api_error(error)

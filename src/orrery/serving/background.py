@@ -2,15 +2,17 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 
 from orrery.errors import MachineError
 from orrery.language_model.model import LanguageModel
+from orrery.reading.adapters import read_adapters
 from orrery.serving.app import create_app
 from orrery.serving.run import address_of, listen, server_of
 from orrery.serving.served import Served
@@ -36,23 +38,27 @@ class Running:
 
 
 @contextmanager
-def serving(lm: LanguageModel, name: str | None = None, **settings: Any) -> Iterator[Running]:
+def serving(
+    lm: LanguageModel, name: str | None = None, adapters: Mapping[str, str | Path] | None = None, **settings: Any
+) -> Iterator[Running]:
     """Serve a model from a thread of this process until the block ends.
 
     Args:
         lm: the model.
-        name: what clients call it; by default that of its folder.
+        name: what clients call it; by default that of its run or folder.
+        adapters: folders of LoRAs over it, by the names that clients give.
         settings: those of ``ServerSettings``; the port is a free one where none is named.
 
     Raises:
-        UsageError: settings that would let strangers in.
+        UsageError: settings that would let strangers in, or an adapter that has no rows.
+        ModelFileError: an adapter that is damaged, or another model's.
         MachineError: the address is taken, or the server does not start or end.
     """
     own = ServerSettings.model_validate({"port": 0, **settings})
     own.check()
-    listener, ready = listen(own), threading.Event()
-    served = Served(lm, own, name)
+    served, ready = Served(lm, own, name, read_adapters(lm, adapters) if adapters else None), threading.Event()
     app = create_app(served, own)
+    listener = listen(own)
     server = server_of(served, app, ready.set)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
     thread.start()

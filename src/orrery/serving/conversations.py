@@ -48,7 +48,8 @@ def prepare(served: Served, asked: ChatRequest) -> Prepared:
     requests.check_cost(served, [len(ids)], asked.choices, longest)
     limits = requests.limits_for(served, asked, longest, served.template.end, _demands(asked))
     scores = (asked.top_logprobs or 0) if asked.logprobs else None
-    one = Request(ids, limits, requests.sampler_for(served, asked), scores=scores)
+    adapter = served.adapter_of(asked.model)
+    one = Request(ids, limits, requests.sampler_for(served, asked), scores=scores, adapter=adapter)
     tokenizer = served.lm.tokenizer
     marks = {id: mark for mark in MARKS if (id := tokenizer.id(mark)) is not None and id in tokenizer.control}
     return Prepared(asked, requests.numbered(one, asked.seed, asked.choices), marks, frozenset(limits.end))

@@ -11,7 +11,7 @@ from typing import Annotated, ParamSpec, TypeVar, final
 from fastapi import Depends
 from starlette.requests import Request as HttpRequest
 
-from orrery.errors import OrreryError
+from orrery.errors import OrreryError, UsageError
 from orrery.generation.engine import Engine
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.stored import writer
@@ -24,6 +24,7 @@ from orrery.serving.settings import ServerSettings
 from orrery.serving.token_texts import TokenTexts
 from orrery.serving.worker import Worker
 from orrery.text.chat.render import ChatTemplate
+from orrery.tuning import RowAdapters
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -61,6 +62,11 @@ class Served:
         settings: how it is served.
         name: what clients call it; by default that of its run, its repository or its folder.
 
+        adapters: LoRAs over the model; a client that names one is answered with it.
+
+    Raises:
+        UsageError: an adapter is called what the model is called.
+
     Attributes:
         lm: the model.
         name: what clients call it.
@@ -73,12 +79,23 @@ class Served:
         computing: held by the one request whose rows are read as a whole, not written by the engine.
     """
 
-    def __init__(self, lm: LanguageModel, settings: ServerSettings, name: str | None = None) -> None:
+    def __init__(
+        self,
+        lm: LanguageModel,
+        settings: ServerSettings,
+        name: str | None = None,
+        adapters: RowAdapters | None = None,
+    ) -> None:
         self.lm, self.settings = lm, settings
         self.name = name or lm._stored.name
         self.created = int(time.time())
         self.metrics, self.post = Metrics(), Post()
-        self.engine = _engine_of(lm, settings)
+        self.adapters = () if adapters is None else adapters.names
+        if self.name in self.adapters:
+            raise UsageError(
+                f"the model and an adapter are both called {self.name!r}", "name the model otherwise: --name"
+            )
+        self.engine = _engine_of(lm, settings, adapters)
         # Requests are counted below, before they cost anything; the worker holds the rows of those that are let in.
         self.worker = None if self.engine is None else Worker(self.engine, 1 << 40)
         self.draining = False
@@ -140,14 +157,28 @@ class Served:
         self._usual += 0.1 * (seconds - self._usual)
 
     def check_model(self, name: str | None) -> None:
-        """Refuse the name of another model.
+        """Refuse the name of another model, and of an adapter, which only writes.
 
         Raises:
-            ApiError: 404.
+            ApiError: 404, or 400 for an adapter.
         """
-        if name is not None and name != self.name:
-            message = f"the model {name[:100]!r} does not exist; this server has {self.name!r}"
-            raise ApiError(404, message, param="model", code="model_not_found")
+        if self.adapter_of(name) is not None:
+            message = f"the adapter {name!r} answers completions and chats; ask {self.name!r} for this"
+            raise ApiError(400, message, param="model", code="unsupported_model")
+
+    def adapter_of(self, name: str | None) -> str | None:
+        """Return the adapter that a name means; nothing for the model itself.
+
+        Raises:
+            ApiError: 404 for the name of another model.
+        """
+        if name is None or name == self.name:
+            return None
+        if name in self.adapters:
+            return name
+        known = ", ".join(map(repr, (self.name, *self.adapters)))
+        message = f"the model {name[:100]!r} does not exist; this server has {known}"
+        raise ApiError(404, message, param="model", code="model_not_found")
 
     def require(self, path: str) -> None:
         """Refuse a route that the model cannot answer.
@@ -197,7 +228,7 @@ class Served:
         return max(1, min(60, math.ceil(self._usual)))
 
 
-def _engine_of(lm: LanguageModel, settings: ServerSettings) -> Engine | None:
+def _engine_of(lm: LanguageModel, settings: ServerSettings, adapters: RowAdapters | None) -> Engine | None:
     """Return what writes, for a model that does."""
     if not lm.model.spec.writes:
         return None
@@ -209,6 +240,7 @@ def _engine_of(lm: LanguageModel, settings: ServerSettings) -> Engine | None:
         most_tokens=settings.most_tokens,
         device=lm.device,
         deterministic=settings.deterministic,
+        adapters=adapters,
     )
 
 

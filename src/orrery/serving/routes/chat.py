@@ -29,7 +29,7 @@ router = APIRouter(route_class=StrictRoute, tags=["chat"])
 @router.post("/v1/chat/completions", response_model=ChatCompletion, responses=FAILURES)
 async def chat_completions(asked: ChatRequest, served: Serving, http: HttpRequest) -> Response:
     """Answer a conversation; with ``stream`` as server-sent events."""
-    served.check_model(asked.model)
+    served.adapter_of(asked.model)
     served.writer()
     place = served.enter()
     try:
@@ -40,7 +40,7 @@ async def chat_completions(asked: ChatRequest, served: Serving, http: HttpReques
         raise
     chat = _Chat(served, prepared)
     if asked.stream:
-        shared = head("chatcmpl", "chat.completion.chunk", served)
+        shared = head("chatcmpl", "chat.completion.chunk", served, asked.model)
         stream = _Stream(chat, shared)
         return EventStream(answers, stream.tell, stream.opening(), stream.closing)
     try:
@@ -49,7 +49,7 @@ async def chat_completions(asked: ChatRequest, served: Serving, http: HttpReques
                 chat.take(piece)
     except GoneError:
         return Response(status_code=499)
-    shared = head("chatcmpl", "chat.completion", served)
+    shared = head("chatcmpl", "chat.completion", served, asked.model)
     choices = [chat.choice(index) for index in range(asked.choices)]
     return AsciiJson({**shared, "choices": choices, "usage": usage_of(chat.ended, asked.choices)})
 

@@ -48,7 +48,7 @@ class _Prepared:
 @router.post("/v1/completions", response_model=Completion, responses=FAILURES)
 async def completions(asked: CompletionRequest, served: Serving, http: HttpRequest) -> Response:
     """Continue one prompt or several; with ``stream`` as server-sent events."""
-    served.check_model(asked.model)
+    served.adapter_of(asked.model)
     served.writer()
     place = served.enter()
     try:
@@ -57,7 +57,7 @@ async def completions(asked: CompletionRequest, served: Serving, http: HttpReque
     except BaseException:
         place.release()
         raise
-    shared = head("cmpl", "text_completion", served)
+    shared = head("cmpl", "text_completion", served, asked.model)
     if asked.stream:
         stream = _Stream(served, prepared, shared)
         return EventStream(answers, stream.tell, stream.opening(), stream.closing)
@@ -81,7 +81,12 @@ def _prepare(served: Served, asked: CompletionRequest) -> _Prepared:
     limits = {most: _limits(served, asked, most) for most in set(longest)}
     for row, most in zip(rows, longest, strict=True):
         one = Request(
-            row, limits[most], sampler, scores=scores, prompt_scores=bool(asked.echo and asked.logprobs is not None)
+            row,
+            limits[most],
+            sampler,
+            scores=scores,
+            prompt_scores=bool(asked.echo and asked.logprobs is not None),
+            adapter=served.adapter_of(asked.model),
         )
         found += requests.numbered(one, asked.seed, asked.drawn)
     return _Prepared(asked, texts, found)

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from orrery.serving.abilities import WRITING
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.schema.errors import FAILURES
@@ -25,6 +26,7 @@ class ModelCard(BaseModel):
         max_model_len: the most tokens of a row, prompt and answer together.
         family: its architecture's name.
         routes: those that it can answer.
+        parent: the model that an adapter stands over.
     """
 
     id: str
@@ -34,10 +36,11 @@ class ModelCard(BaseModel):
     max_model_len: int
     family: str | None
     routes: list[str]
+    parent: str | None
 
 
 class ModelList(BaseModel):
-    """All of them, which is one."""
+    """All of them: the model and its adapters."""
 
     object: Literal["list"]
     data: list[ModelCard]
@@ -46,23 +49,25 @@ class ModelList(BaseModel):
 @router.get("/v1/models", response_model=ModelList, responses=FAILURES)
 async def models(served: Serving) -> Response:
     """List what is served."""
-    return AsciiJson({"object": "list", "data": [_card(served)]})
+    return AsciiJson({"object": "list", "data": [_card(served, name) for name in (served.name, *served.adapters)]})
 
 
 @router.get("/v1/models/{name:path}", response_model=ModelCard, responses=FAILURES)
 async def model(name: str, served: Serving) -> Response:
     """Tell of one model."""
-    served.check_model(name)
-    return AsciiJson(_card(served))
+    served.adapter_of(name)
+    return AsciiJson(_card(served, name))
 
 
-def _card(served: Served) -> dict[str, Any]:
+def _card(served: Served, name: str) -> dict[str, Any]:
+    adapter = name != served.name
     return {
-        "id": served.name,
+        "id": name,
         "object": "model",
         "created": served.created,
         "owned_by": "orrery",
         "max_model_len": served.lm.context,
         "family": served.lm.family,
-        "routes": list(served.routes),
+        "routes": [path for path in served.routes if path in WRITING or not adapter],
+        "parent": served.name if adapter else None,
     }

@@ -60,7 +60,7 @@ class Detokenized(BaseModel):
 @router.post("/tokenize", response_model=Tokens, response_model_exclude_none=True, responses=FAILURES)
 async def tokenize(asked: TokenizeRequest, served: Serving) -> Response:
     """Return the ids of a text."""
-    served.check_model(asked.model)
+    served.adapter_of(asked.model)
     with served.enter():
         return AsciiJson(await served.do(_tokens, served, asked))
 
@@ -75,7 +75,7 @@ def _tokens(served: Served, asked: TokenizeRequest) -> dict[str, Any]:
 @router.post("/detokenize", response_model=Detokenized, responses=FAILURES)
 async def detokenize(asked: DetokenizeRequest, served: Serving) -> Response:
     """Return the text of ids."""
-    served.check_model(asked.model)
+    served.adapter_of(asked.model)
     with served.enter():
         return AsciiJson({"prompt": await served.do(_text, served, asked.tokens)})
 
