@@ -25,6 +25,7 @@ NO_FLAG = {"reports/style.py", "demo/page.py"}
 MANY = {
     "checkpoints/gguf.py": ["export"],
     "cli/beam_options.py": ["generate"],
+    "serving/served.py": ["serve"],
     "cli/writing_options.py": ["generate", "chat"],
     "checkpoints/lock.py": ["train", "demo", "compare", "data prepare"],
     "checkpoints/outputs.py": [

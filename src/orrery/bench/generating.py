@@ -20,7 +20,7 @@ from orrery.errors import UsageError
 from orrery.generation.compiled_step import described, why_not
 from orrery.models.model import Model
 from orrery.reading.placement import place
-from orrery.reading.read import read
+from orrery.reading.read import Stored, read
 from orrery.settings import step_kernel
 
 KINDS = {torch.float32: "f32", torch.bfloat16: "bf16"}
@@ -114,10 +114,8 @@ def bench_generate(
         aside = Path(held.enter_context(TemporaryDirectory(prefix="orrery-bench-")))
         numbers = torch.float32 if dtype == "float32" else torch.bfloat16
         folder = Path(model) if Path(model).is_dir() else make_model(model, aside / "model", numbers, say)
-        stored = read(folder)
-        place(stored.model, torch.device("cpu"), dtype)
+        stored = _read(folder, dtype)
         check_cases(cases, stored.model)
-        stored = replace(stored, kernel=kernel_of(stored.model))
         most = max(case.rows for case in cases)
         files = kinds or [KINDS[numbers]]
         opened: list[Subject] = [Orrery(stored)]
@@ -125,15 +123,14 @@ def bench_generate(
             for kind in files if peer == "llama.cpp" else [""]:
                 say(f"{peer} {kind} loads")
                 opened.append(held.enter_context(closing(open_peer(peer, stored, kind, most, aside))))
-        reading, rates = Reading(), list[float]()
+        rates = list[float]()
+        probe = partial(_note_rate, Reading(), rates)
         vocabulary = stored.model.spec.vocabulary or 1
         series = []
         for case in cases:
-            probe = partial(_note_rate, reading, rates)
             series.append(measure(opened, case, vocabulary, rounds, say, probe))
             say(f"{case.name}: {', '.join(map(_told, series[-1]))}")
-    with TemporaryDirectory(prefix="orrery-bench-") as place_:
-        equal = equal_tokens(model, folder, peers, Path(place_), say)
+    equal = equal_tokens(model, folder, peers, say)
     return Measured(
         f"{model} {dtype}",
         described(stored.model, stored.kernel),
@@ -143,6 +140,13 @@ def bench_generate(
         [step_bytes(stored.model, case) for case in cases],
         equal,
     )
+
+
+def _read(folder: Path, dtype: str) -> Stored:
+    """Return the model in a folder on the CPU, with the step that it will write by."""
+    stored = read(folder)
+    place(stored.model, torch.device("cpu"), dtype)
+    return replace(stored, kernel=kernel_of(stored.model))
 
 
 def _note_rate(reading: Reading, rates: list[float]) -> None:
@@ -187,22 +191,21 @@ def step_bytes(model: Model, case: Case) -> int:
     return weights + case.rows * cache_bytes(model.spec, parameters[0].dtype, held)
 
 
-def equal_tokens(model: str, folder: Path, peers: Sequence[str], aside: Path, say: Say) -> dict[str, tuple[int, int]]:
+def equal_tokens(model: str, folder: Path, peers: Sequence[str], say: Say) -> dict[str, tuple[int, int]]:
     """Return by peer how many greedy tokens in float32 are ours."""
     if not peers:
         return {}
-    if not folder.is_dir():
-        folder = make_model(model, aside / "model", torch.float32, say)
-    stored = read(folder)
-    place(stored.model, torch.device("cpu"), "float32")
-    stored = replace(stored, kernel=kernel_of(stored.model))
-    prompts = Case(1, 32, CHECKED).prompts(stored.model.spec.vocabulary or 1)
-    ours = Orrery(stored).write(prompts, CHECKED)
     found = {}
-    for peer in peers:
-        say(f"{peer}: the same tokens in float32?")
-        with closing(open_peer(peer, stored, "f32", 1, aside)) as other:
-            found[peer] = agreement(ours, other.write(prompts, CHECKED))
+    with TemporaryDirectory(prefix="orrery-bench-") as aside:
+        if not folder.is_dir():
+            folder = make_model(model, Path(aside) / "model", torch.float32, say)
+        stored = _read(folder, "float32")
+        prompts = Case(1, 32, CHECKED).prompts(stored.model.spec.vocabulary or 1)
+        ours = Orrery(stored).write(prompts, CHECKED)
+        for peer in peers:
+            say(f"{peer}: the same tokens in float32?")
+            with closing(open_peer(peer, stored, "f32", 1, Path(aside))) as other:
+                found[peer] = agreement(ours, other.write(prompts, CHECKED))
     return found
 
 

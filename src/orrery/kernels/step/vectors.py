@@ -147,17 +147,22 @@ def _block(module: ir.Module, kind: int, channels: int, rows: int) -> ir.Functio
     more = added(sums, whole, first_lanes(builder, left))
     builder.branch(end)
     builder.position_at_end(end)
-    for number, (old, new) in enumerate(zip(sums, more, strict=True)):
-        result = builder.phi(_VECTOR)
-        result.add_incoming(old, before)
-        result.add_incoming(new, tail)
-        sums[number] = result
-    for r in range(channels):
-        for b in range(rows):
-            place = builder.add(builder.mul(out_step, _INT(b)), _INT(4 * r))
-            builder.store(total(builder, sums[r * rows + b]), _address(builder, out, place, _FLOAT))
+    found = []
+    for old, new in zip(sums, more, strict=True):
+        found.append(builder.phi(_VECTOR))
+        found[-1].add_incoming(old, before)
+        found[-1].add_incoming(new, tail)
+    _store_totals(builder, found, rows, out, out_step)
     builder.ret_void()
     return function
+
+
+def _store_totals(builder: ir.IRBuilder, sums: list[ir.Value], rows: int, out: ir.Value, out_step: ir.Value) -> None:
+    """Store the sum of each vector, those of one channel in every row before those of the next."""
+    for number, vector in enumerate(sums):
+        channel, row = divmod(number, rows)
+        place = builder.add(builder.mul(out_step, _INT(row)), _INT(4 * channel))
+        builder.store(total(builder, vector), _address(builder, out, place, _FLOAT))
 
 
 def loop(
