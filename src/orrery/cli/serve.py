@@ -1,7 +1,7 @@
 """``orrery serve``: answer requests over HTTP, as OpenAI's clients make them."""
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,7 @@ from orrery.errors import DataError, MachineError, UsageError
 from orrery.settings import api_key
 
 if TYPE_CHECKING:
+    from orrery.language_model.model import LanguageModel
     from orrery.serving.settings import ServerSettings
 
 
@@ -34,6 +35,7 @@ def serve(
     deterministic: Annotated[bool, Parameter(negative=())] = False,
     device: str = "auto",
     dtype: str = "auto",
+    kernel: str | None = None,
 ) -> int:
     """Serve a model over HTTP: completions, chats, tokens, metrics, as OpenAI's clients ask for them.
 
@@ -57,6 +59,7 @@ def serve(
         deterministic: Compute each row as it is alone, so that no last bit of an answer depends on who asks beside.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
+        kernel: How one token after another is computed: auto (compiled where that can be), eager or compiled.
     """
     from pydantic import SecretStr
 
@@ -77,11 +80,18 @@ def serve(
         safety=Safety(max_body=max_body),
     )
     settings.check()
-    return _serve(model, settings, name, _folders(adapter or ()), device, dtype)
+    folders = _folders(adapter or ())
+
+    def loaded() -> "LanguageModel":
+        from orrery.language_model.load import load
+
+        return load(model, device, dtype, kernel=kernel)
+
+    return _serve(loaded, settings, name, folders)
 
 
 def _serve(
-    model: str, settings: "ServerSettings", name: str | None, adapters: dict[str, str], device: str, dtype: str
+    loaded: Callable[[], "LanguageModel"], settings: "ServerSettings", name: str | None, adapters: dict[str, str]
 ) -> int:
     """Listen, load, serve."""
     for package in ("fastapi", "uvicorn"):
@@ -90,11 +100,10 @@ def _serve(
     from orrery.serving.run import listen, run
 
     with listen(settings) as listener:  # before the model is read: a port that is taken is told at once
-        from orrery.language_model.load import load
         from orrery.reading.adapters import read_adapters
         from orrery.serving.served import Served
 
-        lm = load(model, device, dtype)
+        lm = loaded()
         served = Served(lm, settings, name, read_adapters(lm, adapters) if adapters else None)
         return run(served, listener, lambda line: print(line, flush=True))
 
