@@ -284,6 +284,12 @@ def _shared_out(bits: int, w: int, s: int, x: int, out: int, sizes: NDArray[np.i
         channels(bits, w, s, groups, span, x, 4 * width, out, 4 * outputs, rows, first, last)
 
 
+def compile_product() -> None:
+    """Compile what ``product`` calls, or load it."""
+    kernel: Any = _shared_out
+    kernel.compile((*[types.int64] * 5, types.int64[::1]))
+
+
 def set_threads(count: int) -> None:
     """Have this thread's products computed by so many threads, or as many as numba has."""
     options: Any = numba.config

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int8, UInt8
 from torch import Tensor
 from torch.nn import functional as F
 
-from orrery.kernels.compiled import has_openmp
+from orrery.kernels.step.readiness import at_hand
 
 Whole = Int8[Tensor, "out in"] | UInt8[Tensor, "out half"]
 """Eight bits a number, or two numbers of four bits a byte."""
@@ -140,7 +140,7 @@ def _has_kernel(x: Tensor) -> bool:
         and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
         and not torch.compiler.is_compiling()
         and not torch.is_autocast_enabled("cpu")
-        and has_openmp()
+        and at_hand()
     )
 
 

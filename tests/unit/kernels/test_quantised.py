@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("numba")
 from orrery.kernels.quantised import product
+from orrery.kernels.step import readiness
 
 SHAPES = [
     (40, 512, 128),
@@ -126,3 +127,15 @@ def test_an_older_processor_computes_the_same_bits(tmp_path):
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={**os.environ, **older}
     )
     assert done.stdout.strip() == fingerprint()
+
+
+@pytest.mark.parametrize(("asked", "is_ready", "used"), [
+    ("eager", True, False), ("auto", True, True), ("auto", False, False), ("compiled", False, True),
+])  # fmt: skip
+def test_nobody_waits_for_a_compiler_who_has_not_asked_for_it(monkeypatch, asked, is_ready, used):
+    begun = []
+    monkeypatch.setenv("ORRERY_KERNEL", asked)
+    monkeypatch.setattr(readiness, "ready", lambda: is_ready)
+    monkeypatch.setattr(readiness, "build_beside", lambda: begun.append(True))
+    assert readiness.at_hand.__wrapped__() is used
+    assert bool(begun) is (asked == "auto" and not is_ready)

@@ -1,4 +1,4 @@
-"""Compiling the step, or loading it where it was compiled before: ``python -m orrery.kernels.step.build``."""
+"""Compiling the step and the products, or loading them where that was done: ``python -m orrery.kernels.step.build``."""
 
 import contextlib
 import os
@@ -7,6 +7,7 @@ from typing import Any
 
 import numba
 
+from orrery.kernels.quantised import compile_product
 from orrery.kernels.step.entries import compiled_entries
 from orrery.kernels.step.readiness import BUILDING, READY, machine_code_folder
 from orrery.kernels.step.run import run
@@ -31,4 +32,5 @@ def _run(entries: Any, *arguments: Any) -> None:
 if __name__ == "__main__":
     with contextlib.suppress(OSError, AttributeError):
         os.nice(10)
+    compile_product()  # first: the mark that all is ready comes with the step
     build()

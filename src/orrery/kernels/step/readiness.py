@@ -11,7 +11,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from orrery.settings import cache_folder
+from orrery.settings import cache_folder, step_kernel
 
 READY, BUILDING = "ready", "building"
 """The files that stand in the folder of the machine code once all of it is there, and while a process makes it."""
@@ -58,8 +58,24 @@ def ready() -> bool:
     return (machine_code_folder() / READY).is_file()
 
 
+@lru_cache(maxsize=1)
+def at_hand() -> bool:
+    """Return whether compiled products may be used, decided once a program, so that all its numbers come in one way.
+
+    As ``ORRERY_KERNEL`` says; by default where the machine code is there, so that nobody waits for a compiler. Where it
+    is not, it is made for the next program.
+    """
+    asked = step_kernel()
+    if asked == "eager" or why_not_here() is not None:
+        return False
+    if asked == "compiled" or ready():
+        return True
+    build_beside()
+    return False
+
+
 def build_beside() -> None:
-    """Compile the step in a process of its own, of low priority, for the next program that asks."""
+    """Compile all of it in a process of its own, of low priority, for the next program that asks."""
     folder = machine_code_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
