@@ -23,7 +23,7 @@ def text_or_list(value: Any) -> str | None:
     return "text" if isinstance(value, str) else "list" if isinstance(value, list) else None
 
 
-MOST_STOPS, MOST_CHOICES, MOST_LOGPROBS, MOST_BIASES = 4, 128, 20, 1_024
+MOST_STOPS, MOST_CHOICES, MOST_LOGPROBS, MOST_BIASES = 16, 128, 20, 1_024
 MOST_TOKENS = 2**31 - 1
 
 Stops = Annotated[
