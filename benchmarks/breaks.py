@@ -417,8 +417,8 @@ METHODS = (
     Break(
         "the nucleus without the token that fills it",
         "generation/filters.py",
-        "mass_BV.cumsum(-1) - mass_BV >= p",
-        "mass_BV.cumsum(-1) >= p",
+        "own_BN.cumsum(-1) - own_BN < p",
+        "own_BN.cumsum(-1) < p",
     ),
     Break(
         "the repetition penalty of negative logits",
