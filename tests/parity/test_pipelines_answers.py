@@ -18,7 +18,7 @@ def test_answers_equal_what_was_recorded(case, tmp_path):
     ours = orrery.pipeline(case.task, tmp_path, device="cpu")
     for (given, settings), answer in zip(case.calls, expected["answers"], strict=True):
         for size in (1, 3):
-            # The record was made in float32 on another processor: on a Zen 4, before and after, a score is 1.3e-6 apart.
+            # Recorded in float32 on another processor: on a Zen 4 a score is 1.3e-6 apart, with older code as well.
             same(ours(given, batch_size=size, **settings), answer, 1e-5)
 
 
