@@ -52,6 +52,8 @@ BASES: dict[str, list[str]] = {
     "lab": ["bottleneck", "--quick", "--seeds=0"],
     "verify": ["--family=no-such-family"],
     "info": [],
+    "serve": ["no-such-model", "--port=0"],
+    "bench generate": ["no-such-model"],
     "compare": ["--text=text.txt", "--models=ngram", "--steps=1", "--parameters=20000", "--tokenizer.vocabulary=280"],
     "demo": [
         "--data.train=text.txt", "--data.split={tail: 0.2}", "--training={steps: 2, optimizer: {rate: 0.01}}",
@@ -60,8 +62,8 @@ BASES: dict[str, list[str]] = {
     ],
 }  # fmt: skip
 """A command line of each that works in the small world."""
-SURE_TO_FAIL = {"data fetch", "verify", "evaluate word-vectors", "demo"}
-"""These need data that is not there, a long time, or a model that has learnt something."""
+SURE_TO_FAIL = {"data fetch", "verify", "evaluate word-vectors", "demo", "serve", "bench generate"}
+"""These need data that is not there, a long time, or a model that has learnt something; a server never ends."""
 OUTPUTS = {"output", "out", "json", "map", "report", "alignment", "picture"}
 MAY_BE_ZERO = {"seed", "seeds", "skip-bad", "examples", "sentences", "length-penalty", "temperature", "top-p", "min-p",
                "top-k", "near", "samples", "presence-penalty", "frequency-penalty", "diversity-penalty",
@@ -226,6 +228,7 @@ FINE = {
     ("data clean", "source", "folder"),
     ("data show", "source", "folder"),
     ("evaluate perplexity", "file", "folder"),
+    ("quantise", "text", "folder"),
 }
 """Where a folder with a text in it is read, and where an empty text is told as one."""
 
