@@ -209,6 +209,21 @@ def overload(found: dict[str, Any]) -> str:
     return table(("ms of", "p50", "p95", "p99", "max", "count"), rows) + f"\n{said}.\n"
 
 
+def decoding(found: dict[str, Any]) -> str:
+    """Return what each contender of each race wrote, and how it stands to the first."""
+    parts = [f"{found['threads']} threads, torch {found['torch']}. Ratios are medians over the rounds.\n"]
+    for race, one in found["races"].items():
+        first = next(iter(one["contenders"]))
+        rows = []
+        for name, own in one["contenders"].items():
+            share = own.get("share of bandwidth")
+            speed, span = f"{own['tokens_per_second']:,}", " to ".join(f"{end:,}" for end in own["range"])
+            rows.append((name, speed, span, str(own[f"{first} over it"]), "" if share is None else f"{share:.0%}"))
+        parts.append(f"{race}, {one['rounds']} rounds, bandwidth {one['bandwidth_GB_s']} GB/s:\n")
+        parts.append(table(("contender", "tokens/s", "range", f"{first} over it", "of the bandwidth"), rows))
+    return "\n".join(parts)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     function.__name__: function
     for function in (
@@ -226,6 +241,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         bad_requests,
         lm_eval_server,
         overload,
+        decoding,
     )
 }
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,14 +81,7 @@ def serve(
         safety=Safety(max_body=max_body),
     )
     settings.check()
-    folders = _folders(adapter or ())
-
-    def loaded() -> "LanguageModel":
-        from orrery.language_model.load import load
-
-        return load(model, device, dtype, kernel=kernel)
-
-    return _serve(loaded, settings, name, folders)
+    return _serve(partial(_load, model, device, dtype, kernel), settings, name, _folders(adapter or ()))
 
 
 def _serve(
@@ -106,6 +100,12 @@ def _serve(
         lm = loaded()
         served = Served(lm, settings, name, read_adapters(lm, adapters) if adapters else None)
         return run(served, listener, lambda line: print(line, flush=True))
+
+
+def _load(model: str, device: str, dtype: str, kernel: str | None) -> "LanguageModel":
+    from orrery.language_model.load import load
+
+    return load(model, device, dtype, kernel=kernel)
 
 
 def _folders(given: Sequence[str]) -> dict[str, str]:
