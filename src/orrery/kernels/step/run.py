@@ -41,55 +41,61 @@ from orrery.kernels.step.vectors import (
     variant,
 )
 
-PART = 512
-"""Numbers of a row that one thread takes of an elementwise function."""
+SHARED_NUMBERS, SHARED_PRODUCTS = 1 << 14, 1 << 16
+"""Numbers of an elementwise function, and multiplications of a product or of attention, from which on threads share the
+work: to begin together and to wait for each other costs some microseconds, and much more where other programs keep a
+thread from its core."""
 NOWHERE = np.float32(-np.inf)
 variant_of: Any = compiled_step()(variant)
 
 
-@compiled_step(parallel=True)
-def multiply(table: Any, first: int, last: int, blocks: int, work: int, rows: int, entries: Any) -> None:
-    """Multiply a stream with the matrices ``first`` to ``last`` of the table, which all read it."""
+@compiled_step()
+def multiply_block(block: int, table: Any, first: int, last: int, work: int, rows: int, entries: Any) -> None:
+    """Compute some channels of the products of a stream with the matrices ``first`` to ``last`` of the table."""
     product = entries[PRODUCTS]
+    matrix = first
+    while matrix + 1 < last and block >= table[matrix + 1, code.FIRST_BLOCK]:
+        matrix += 1
+    kind, length = table[matrix, code.KIND], table[matrix, code.LENGTH]
+    channel = (block - table[matrix, code.FIRST_BLOCK]) * CHANNELS
+    many = min(CHANNELS, table[matrix, code.CHANNELS] - channel)
+    step, bias = table[matrix, code.STEP], table[matrix, code.BIAS]
+    weights = table[matrix, code.MATRIX] + channel * step
+    x = work + 4 * table[matrix, code.FROM] * rows
+    x_step = 4 * table[matrix, code.FROM_WIDTH]
+    out_step = 4 * table[matrix, code.TO_WIDTH]
+    out = work + 4 * (table[matrix, code.TO] * rows + channel)
+    if kind >= EIGHT_BITS:
+        groups, last_channel = table[matrix, code.GROUPS], channel + many
+        whole_numbers(
+            entries[QUANTISED], 8 if kind == EIGHT_BITS else 4, table[matrix, code.MATRIX],
+            table[matrix, code.SCALE], groups, step // groups, x, x_step, out - 4 * channel, out_step, rows,
+            channel, last_channel,
+        )  # fmt: skip
+    for row in range(0, rows if kind < EIGHT_BITS else 0, ROWS):
+        together = min(ROWS, rows - row)
+        # One row reads the matrix from its beginning to its end, which memory likes: twice as fast, measured, as
+        # several channels side by side, whose numbers several rows need.
+        if many == CHANNELS and together > 1:
+            number = variant_of(kind, CHANNELS, together)
+            products(product, number, weights, step, x + row * x_step, x_step, length, out + row * out_step, out_step)
+        else:
+            number = variant_of(kind, 1, together)
+            for one in range(many):
+                begin, end = x + row * x_step, out + row * out_step + 4 * one
+                products(product, number, weights + one * step, step, begin, x_step, length, end, out_step)
+    if bias != 0:
+        for row in range(rows):
+            for one in range(many):
+                at = out + row * out_step + 4 * one
+                put_number(at, number_at(at) + number_at(bias + 4 * (channel + one)))
+
+
+@compiled_step(parallel=True)
+def multiply(blocks: int, table: Any, first: int, last: int, work: int, rows: int, entries: Any) -> None:
+    """Multiply a stream with matrices, blocks of channels shared out among the threads."""
     for block in prange(blocks):
-        matrix = first
-        while matrix + 1 < last and block >= table[matrix + 1, code.FIRST_BLOCK]:
-            matrix += 1
-        kind, length = table[matrix, code.KIND], table[matrix, code.LENGTH]
-        channel = (block - table[matrix, code.FIRST_BLOCK]) * CHANNELS
-        many = min(CHANNELS, table[matrix, code.CHANNELS] - channel)
-        step, bias = table[matrix, code.STEP], table[matrix, code.BIAS]
-        weights = table[matrix, code.MATRIX] + channel * step
-        x = work + 4 * table[matrix, code.FROM] * rows
-        x_step = 4 * table[matrix, code.FROM_WIDTH]
-        out_step = 4 * table[matrix, code.TO_WIDTH]
-        out = work + 4 * (table[matrix, code.TO] * rows + channel)
-        if kind >= EIGHT_BITS:
-            groups, last_channel = table[matrix, code.GROUPS], channel + many
-            whole_numbers(
-                entries[QUANTISED], 8 if kind == EIGHT_BITS else 4, table[matrix, code.MATRIX],
-                table[matrix, code.SCALE], groups, step // groups, x, x_step, out - 4 * channel, out_step, rows,
-                channel, last_channel,
-            )  # fmt: skip
-        for row in range(0, rows if kind < EIGHT_BITS else 0, ROWS):
-            together = min(ROWS, rows - row)
-            # One row reads the matrix from its beginning to its end, which memory likes: twice as fast, measured, as
-            # several channels side by side, whose numbers several rows need.
-            if many == CHANNELS and together > 1:
-                number = variant_of(kind, CHANNELS, together)
-                products(
-                    product, number, weights, step, x + row * x_step, x_step, length, out + row * out_step, out_step
-                )
-            else:
-                number = variant_of(kind, 1, together)
-                for one in range(many):
-                    begin, end = x + row * x_step, out + row * out_step + 4 * one
-                    products(product, number, weights + one * step, step, begin, x_step, length, end, out_step)
-        if bias != 0:
-            for row in range(rows):
-                for one in range(many):
-                    at = out + row * out_step + 4 * one
-                    put_number(at, number_at(at) + number_at(bias + 4 * (channel + one)))
+        multiply_block(block, table, first, last, work, rows, entries)
 
 
 @compiled_step()
@@ -122,57 +128,111 @@ def blended(
         mixed(mixture, number, v + size * c, step, scores, apart, count, out + 4 * c, 4 * width, many)
 
 
+@compiled_step()
+def attend_part(
+    item: int, keys: int, values: int, kind: int, slots: int, spans: Any, heads: int, kv_heads: int, width: int,
+    q: int, q_step: int, out: int, out_step: int, scratch: int, scratch_step: int,
+    scale: float, cap: float, bias: int, bias_step: int, bias_head: int, sinks: int, entries: Any,
+) -> None:  # fmt: skip
+    """Let some heads of one key-value head, of one row, read that row's keys and values."""
+    product, mixture, function, peak = entries[PRODUCTS], entries[MIXED], entries[ELEMENTWISE], entries[SOFTMAX]
+    group = heads // kv_heads
+    parts = (group + ROWS - 1) // ROWS
+    step = (2 if kind == BFLOAT16 else 4) * width
+    row, kv_head = item // (kv_heads * parts), item // parts % kv_heads
+    first = kv_head * group + item % parts * ROWS
+    together = min(ROWS, (kv_head + 1) * group - first)
+    begin, count = spans[row, 1], spans[row, 2]
+    place = ((row * kv_heads + kv_head) * slots + begin) * step
+    x, scores = q + row * q_step + 4 * first * width, scratch + item * ROWS * scratch_step
+    scored(product, keys + place, step, count, kind, x, width, together, scores, scratch_step)
+    padded = (count + LANES - 1) // LANES * LANES
+    for h in range(together):
+        at = scores + h * scratch_step
+        elementwise(function, SCALED, at, 0, at, padded, np.float32(scale))
+        if cap > 0:
+            elementwise(function, SOFT_CAP, at, 0, at, padded, np.float32(cap))
+        if bias != 0:
+            own = bias + row * bias_step + (first + h) * bias_head + 4 * begin
+            for s in range(count):
+                put_number(at + 4 * s, number_at(at + 4 * s) + number_at(own + 4 * s))
+        for s in range(count, padded):
+            put_number(at + 4 * s, NOWHERE)
+        softmax(peak, at, padded, number_at(sinks + 4 * (first + h)) if sinks != 0 else NOWHERE)
+    done = out + row * out_step + 4 * first * width
+    blended(mixture, values + place, step, count, kind, scores, scratch_step, width, together, done)
+
+
 @compiled_step(parallel=True)
+def attend_shared(
+    items: int, keys: int, values: int, kind: int, slots: int, spans: Any, heads: int, kv_heads: int, width: int,
+    q: int, q_step: int, out: int, out_step: int, scratch: int, scratch_step: int,
+    scale: float, cap: float, bias: int, bias_step: int, bias_head: int, sinks: int, entries: Any,
+) -> None:  # fmt: skip
+    """Let all heads of all rows read, shared out among the threads."""
+    for item in prange(items):
+        attend_part(
+            item, keys, values, kind, slots, spans, heads, kv_heads, width, q, q_step, out, out_step,
+            scratch, scratch_step, scale, cap, bias, bias_step, bias_head, sinks, entries,
+        )  # fmt: skip
+
+
+@compiled_step()
 def attend(
     keys: int, values: int, kind: int, slots: int, spans: Any, heads: int, kv_heads: int, width: int,
     q: int, q_step: int, out: int, out_step: int, scratch: int, scratch_step: int,
     scale: float, cap: float, bias: int, bias_step: int, bias_head: int, sinks: int, rows: int, entries: Any,
 ) -> None:  # fmt: skip
     """Let each head of each row read its row's keys and values; heads of one key-value head go together."""
-    product, mixture, function, peak = entries[PRODUCTS], entries[MIXED], entries[ELEMENTWISE], entries[SOFTMAX]
-    group = heads // kv_heads
-    parts = (group + ROWS - 1) // ROWS
-    step = (2 if kind == BFLOAT16 else 4) * width
-    for item in prange(rows * kv_heads * parts):
-        row, kv_head = item // (kv_heads * parts), item // parts % kv_heads
-        first = kv_head * group + item % parts * ROWS
-        together = min(ROWS, (kv_head + 1) * group - first)
-        begin, count = spans[row, 1], spans[row, 2]
-        place = ((row * kv_heads + kv_head) * slots + begin) * step
-        x, scores = q + row * q_step + 4 * first * width, scratch + item * ROWS * scratch_step
-        scored(product, keys + place, step, count, kind, x, width, together, scores, scratch_step)
-        padded = (count + LANES - 1) // LANES * LANES
-        for h in range(together):
-            at = scores + h * scratch_step
-            elementwise(function, SCALED, at, 0, at, padded, np.float32(scale))
-            if cap > 0:
-                elementwise(function, SOFT_CAP, at, 0, at, padded, np.float32(cap))
-            if bias != 0:
-                own = bias + row * bias_step + (first + h) * bias_head + 4 * begin
-                for s in range(count):
-                    put_number(at + 4 * s, number_at(at + 4 * s) + number_at(own + 4 * s))
-            for s in range(count, padded):
-                put_number(at + 4 * s, NOWHERE)
-            softmax(peak, at, padded, number_at(sinks + 4 * (first + h)) if sinks != 0 else NOWHERE)
-        done = out + row * out_step + 4 * first * width
-        blended(mixture, values + place, step, count, kind, scores, scratch_step, width, together, done)
+    items = rows * kv_heads * ((heads // kv_heads + ROWS - 1) // ROWS)
+    seen = 0
+    for row in range(rows):
+        seen += spans[row, 2]
+    if seen * heads * width >= SHARED_PRODUCTS:
+        attend_shared(
+            items, keys, values, kind, slots, spans, heads, kv_heads, width, q, q_step, out, out_step,
+            scratch, scratch_step, scale, cap, bias, bias_step, bias_head, sinks, entries,
+        )  # fmt: skip
+    else:
+        for item in range(items):
+            attend_part(
+                item, keys, values, kind, slots, spans, heads, kv_heads, width, q, q_step, out, out_step,
+                scratch, scratch_step, scale, cap, bias, bias_step, bias_head, sinks, entries,
+            )  # fmt: skip
+
+
+@compiled_step()
+def elementwise_row(
+    row: int, number: int, x: int, x_step: int, y: int, y_step: int, out: int, out_step: int, width: int, p: float,
+    entries: Any,
+) -> None:  # fmt: skip
+    """Compute a function of each number of one row."""
+    elementwise(
+        entries[ELEMENTWISE], number, x + row * x_step, y + row * y_step, out + row * out_step, width, np.float32(p)
+    )
 
 
 @compiled_step(parallel=True)
+def elementwise_shared(
+    rows: int, number: int, x: int, x_step: int, y: int, y_step: int, out: int, out_step: int, width: int, p: float,
+    entries: Any,
+) -> None:  # fmt: skip
+    """Compute a function of each number of each row, rows shared out among the threads."""
+    for row in prange(rows):
+        elementwise_row(row, number, x, x_step, y, y_step, out, out_step, width, p, entries)
+
+
+@compiled_step()
 def elementwise_rows(
     number: int, x: int, x_step: int, y: int, y_step: int, out: int, out_step: int, width: int, p: float,
     rows: int, entries: Any,
 ) -> None:  # fmt: skip
     """Compute a function of each number of each row."""
-    parts, function = (width + PART - 1) // PART, entries[ELEMENTWISE]
-    for item in prange(rows * parts):
-        row, begin = item // parts, item % parts * PART
-        count = min(PART, width - begin)
-        at = 4 * begin
-        elementwise(
-            function, number, x + row * x_step + at, y + row * y_step + at, out + row * out_step + at, count,
-            np.float32(p),
-        )  # fmt: skip
+    if rows * width >= SHARED_NUMBERS:
+        elementwise_shared(rows, number, x, x_step, y, y_step, out, out_step, width, p, entries)
+    else:
+        for row in range(rows):
+            elementwise_row(row, number, x, x_step, y, y_step, out, out_step, width, p, entries)
 
 
 @compiled_step()
@@ -264,7 +324,11 @@ def run(
         x_at, out_at = work + 4 * x * rows, work + 4 * out * rows
         y_at = work + 4 * y * rows
         if do == code.MULTIPLY:
-            multiply(table, a, b, c, work, rows, entries)
+            if c * CHANNELS * table[a, code.LENGTH] * rows >= SHARED_PRODUCTS:
+                multiply(c, table, a, b, work, rows, entries)
+            else:
+                for block in range(c):
+                    multiply_block(block, table, a, b, work, rows, entries)
         elif do == code.ELEMENTWISE:
             elementwise_rows(
                 a, x_at, x_step, y_at if c == 0 else c, y_step, out_at, out_step, b, reals[at, 0], rows, entries
