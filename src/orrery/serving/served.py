@@ -13,6 +13,8 @@ from starlette.requests import Request as HttpRequest
 
 from orrery.errors import OrreryError, UsageError
 from orrery.generation.engine import Engine
+from orrery.generation.requests import Request
+from orrery.generation.row import Limits
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.stored import writer
 from orrery.reading.read import Stored
@@ -232,7 +234,7 @@ def _engine_of(lm: LanguageModel, settings: ServerSettings, adapters: RowAdapter
     """Return what writes, for a model that does."""
     if not lm.model.spec.writes:
         return None
-    return Engine(
+    engine = Engine(
         writer(lm._stored),
         lm.tokenizer,
         lm.context,
@@ -242,6 +244,16 @@ def _engine_of(lm: LanguageModel, settings: ServerSettings, adapters: RowAdapter
         deterministic=settings.deterministic,
         adapters=adapters,
     )
+    _write_once(engine)
+    return engine
+
+
+def _write_once(engine: Engine) -> None:
+    """Write two tokens for nobody: what is loaded with the first ones keeps no client waiting."""
+    if engine.context > 2:
+        engine.add(Request([0], Limits(2, engine.context)))
+        while engine.advance():
+            pass
 
 
 def _served(request: HttpRequest) -> Served:

@@ -308,6 +308,7 @@ def test_tokens_and_models_are_told(toy):
 
 def test_what_is_counted_is_told(toy):
     one(toy, completion(json.dumps({"prompt": [1, 2, 3], "max_tokens": 4}).encode()))
+    one(toy, head("/nowhere"))
     told = one(toy, head("/metrics"))[2].decode()
     lines = dict(line.rsplit(" ", 1) for line in told.splitlines() if not line.startswith("#"))
     assert int(lines['orrery_requests_total{route="/v1/completions",status="200"}']) > 0
