@@ -1,10 +1,5 @@
 """GGUF files against two readers that are not ours: transformers, and llama.cpp itself."""
 
-import json
-import subprocess
-import sys
-import urllib.request
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +10,7 @@ import transformers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 from torch import nn
 
+from orrery.bench.llama_cpp import LlamaCpp
 from orrery.checkpoints.layouts import ROWS
 from orrery.exporting import gguf_architectures
 from orrery.exporting.export import export_gguf
@@ -93,46 +89,26 @@ def written(folder: Path, kind: str, family: str, **config: Any) -> Path:
     return export_gguf(stored, folder / f"{kind}.gguf", kind).path
 
 
-class Llama:
-    """A llama.cpp of its own process, killed when nobody asks it any more."""
-
-    def __init__(self, path: Path) -> None:
-        command = [sys.executable, str(Path(__file__).parents[1] / "llama_server.py"), str(path)]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        weakref.finalize(self, _end, process)
-        assert process.stdout is not None
-        lines = (line.strip() for line in process.stdout)
-        self.address = next((line for line in lines if line.startswith("http")), "")
-        assert self.address, f"llama.cpp does not load {path}"
-
-    def ask(self, route: str, **content: Any) -> dict[str, Any]:
-        """Send a request on this machine."""
-        data, header = json.dumps(content).encode(), {"Content-Type": "application/json"}
-        request = urllib.request.Request(self.address + route, data, header)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            found: dict[str, Any] = json.load(answer)
-        return found
-
-    def write(self, prompt: str) -> dict[str, Any]:
-        """Write sixteen tokens greedily."""
-        return self.ask("/completion", prompt=prompt, n_predict=16, temperature=0, n_probs=5, return_tokens=True)
+def llama(path: Path) -> LlamaCpp:
+    """Return llama.cpp in a process of its own, on one thread, killed when nobody asks it any more."""
+    return LlamaCpp(path, "", 1, 64, 1, exact=True)
 
 
-def _end(process: "subprocess.Popen[str]") -> None:
-    process.kill()
-    process.communicate()
+def continued(reader: LlamaCpp, prompt: str) -> dict[str, Any]:
+    """Return what llama.cpp writes greedily, sixteen tokens."""
+    return reader.ask("/completion", prompt=prompt, n_predict=16, temperature=0, n_probs=5, return_tokens=True)
 
 
 def disagreements(path: Path) -> list[str]:
     """Return the prompts that llama.cpp continues with another text than we do."""
-    lm, reader = load(path.parent / "model", say=lambda line: None), Llama(path)
+    lm, reader = load(path.parent / "model", say=lambda line: None), llama(path)
     answers = zip(TEXTS, lm.generations(TEXTS, max_new_tokens=16), strict=True)
-    return [text for text, answer in answers if reader.write(text)["content"] != answer.text]
+    return [text for text, answer in answers if continued(reader, text)["content"] != answer.text]
 
 
-def distance(lm: LanguageModel, reader: Llama, text: str) -> float:
+def distance(lm: LanguageModel, reader: LlamaCpp, text: str) -> float:
     """Return how far its probabilities are from ours, and its choices from our best, in nats at the worst place."""
-    prompt, answer = TOKENIZER.encode(text), reader.write(text)
+    prompt, answer = TOKENIZER.encode(text), continued(reader, text)
     assert len(answer["completion_probabilities"]) == len(answer["tokens"]) == 16
     ours = lm.logits([prompt + answer["tokens"]])[0, len(prompt) - 1 : -1].log_softmax(-1)
     chosen = ours.gather(1, torch.tensor(answer["tokens"])[:, None])[:, 0]
@@ -162,7 +138,7 @@ def halve(model: nn.Module) -> None:
 def test_llama_cpp_writes_the_same_text_with_the_same_probabilities(tmp_path, family, config):
     path = written(tmp_path, "f32", family, **config)
     assert disagreements(path) == []
-    lm, reader = load(tmp_path / "model", say=lambda line: None), Llama(path)
+    lm, reader = load(tmp_path / "model", say=lambda line: None), llama(path)
     round_gelu(lm.model)
     assert max(distance(lm, reader, text) for text in TEXTS) < BOUNDS[family]
 
@@ -170,7 +146,7 @@ def test_llama_cpp_writes_the_same_text_with_the_same_probabilities(tmp_path, fa
 @pytest.mark.parametrize("family", FAMILIES)
 def test_llama_cpp_chooses_the_same_tokens_from_halves(tmp_path, family):
     path = written(tmp_path, "f16", family)
-    lm, reader = load(tmp_path / "model", say=lambda line: None), Llama(path)
+    lm, reader = load(tmp_path / "model", say=lambda line: None), llama(path)
     round_gelu(lm.model)
     halve(lm.model)
     assert max(distance(lm, reader, text) for text in TEXTS) < HALF_BOUNDS[family]
@@ -180,15 +156,15 @@ def test_the_comparison_finds_rotations_paired_wrongly(tmp_path, monkeypatch):
     monkeypatch.setattr(gguf_architectures, "RotaryInterleaved", lambda heads: ROWS)
     path = written(tmp_path, "f32", "llama")
     assert len(disagreements(path)) > 1
-    lm, reader = load(tmp_path / "model", say=lambda line: None), Llama(path)
+    lm, reader = load(tmp_path / "model", say=lambda line: None), llama(path)
     assert min(distance(lm, reader, text) for text in TEXTS) > 10 * HALF_BOUNDS["llama"]
 
 
 @pytest.mark.parametrize("kind", ["bf16", "q8_0", "q4_0"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_llama_cpp_reads_the_coarser_kinds(tmp_path, family, kind):
-    reader = Llama(written(tmp_path, kind, family))
-    assert len(reader.write(TEXTS[0])["tokens"]) == 16
+    reader = llama(written(tmp_path, kind, family))
+    assert len(continued(reader, TEXTS[0])["tokens"]) == 16
 
 
 # What transformers does not read from a GGUF file must have its default: GPT-2's context, the head width of Qwen 3,
@@ -270,7 +246,7 @@ def test_llama_cpp_cuts_texts_alike(tmp_path, name):
     tokenizer = Tokenizer(engine.to_str())
     # Five rows of the table have no token.
     stored = read(saved(tmp_path / "model", "llama", tokenizer, vocab_size=tokenizer.size + 5))
-    reader = Llama(export_gguf(stored, tmp_path / "x.gguf", "f32").path)
+    reader = llama(export_gguf(stored, tmp_path / "x.gguf", "f32").path)
     for text in SENTENCES:
         ids = tokenizer.encode(text)
         assert reader.ask("/tokenize", content=text, parse_special=False)["tokens"] == ids

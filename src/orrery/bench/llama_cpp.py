@@ -1,12 +1,14 @@
 """llama.cpp as a peer: its server in a process of its own, from the package xllamacpp.
 
 ``python -m orrery.bench.llama_cpp SETTINGS`` is that process: it prints its address and serves until its input ends.
+The server waits for threads when it is destroyed, on a busy machine for ever: so the process is killed.
 """
 
 import json
 import subprocess
 import sys
 import urllib.request
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, final
@@ -27,14 +29,14 @@ class LlamaCpp:
         rows: how many at once.
         context: the most tokens of a row.
         threads: as many as everybody has.
+        exact: keep keys and values in float32.
 
     Raises:
         RunError: it does not load the file.
     """
 
-    def __init__(self, path: Path, kind: str, rows: int, context: int, threads: int) -> None:
+    def __init__(self, path: Path, kind: str, rows: int, context: int, threads: int, *, exact: bool) -> None:
         self.name = f"llama.cpp {kind}"
-        exact = kind == "f32"
         settings = {"path": str(path), "rows": rows, "context": context, "threads": threads, "exact": exact}
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, json.dumps(settings)],
@@ -43,6 +45,7 @@ class LlamaCpp:
             stderr=subprocess.DEVNULL,
             text=True,
         )
+        self._end = weakref.finalize(self, _killed, self._process)
         assert self._process.stdout is not None
         lines = (line.strip() for line in self._process.stdout)
         self._address = next((line for line in lines if line.startswith("http")), "")
@@ -56,24 +59,26 @@ class LlamaCpp:
             return list(pool.map(lambda row: self._one(list(row), new), rows))
 
     def _one(self, ids: list[int], new: int) -> list[int]:
-        content = {
-            "prompt": ids,
-            "n_predict": new,
-            "temperature": 0,
-            "samplers": ["temperature"],
-            "ignore_eos": True,
-            "cache_prompt": False,
-            "return_tokens": True,
-        }
-        header = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self._address}/completion", json.dumps(content).encode(), header)
+        how = {"samplers": ["temperature"], "ignore_eos": True, "cache_prompt": False}
+        found = self.ask("/completion", prompt=ids, n_predict=new, temperature=0, return_tokens=True, **how)
+        return [int(id) for id in found["tokens"]]
+
+    def ask(self, route: str, **content: Any) -> dict[str, Any]:
+        """Return what a route of the server answers."""
+        data, header = json.dumps(content).encode(), {"Content-Type": "application/json"}
+        request = urllib.request.Request(self._address + route, data, header)
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            return [int(id) for id in json.load(answer)["tokens"]]
+            found: dict[str, Any] = json.load(answer)
+        return found
 
     def close(self) -> None:
         """End the process."""
-        self._process.kill()
-        self._process.communicate()
+        self._end()
+
+
+def _killed(process: "subprocess.Popen[str]") -> None:
+    process.kill()
+    process.communicate()
 
 
 def serve(path: str, rows: int, context: int, threads: int, exact: bool) -> None:

@@ -61,11 +61,13 @@ class Transformers:
     Args:
         folder: in the Hugging Face layout.
         dtype: of the weights.
+        how: more arguments of ``generate``.
     """
 
     name = "transformers"
 
-    def __init__(self, folder: Path, dtype: torch.dtype) -> None:
+    def __init__(self, folder: Path, dtype: torch.dtype, **how: Any) -> None:
+        self._how = how
         transformers: Any = __import__("transformers")
         transformers.utils.logging.set_verbosity_error()
         transformers.utils.logging.disable_progress_bar()
@@ -75,7 +77,7 @@ class Transformers:
     def write(self, rows: Rows, new: int) -> list[list[int]]:
         """Return the tokens; its ``generate`` makes no text of them."""
         ids = torch.tensor([list(row) for row in rows])
-        limits = {"max_new_tokens": new, "min_new_tokens": new, "do_sample": False, "pad_token_id": 0}
+        limits = {"max_new_tokens": new, "min_new_tokens": new, "do_sample": False, "pad_token_id": 0, **self._how}
         found = self._model.generate(ids, attention_mask=torch.ones_like(ids), **limits)
         return [[int(id) for id in row] for row in found[:, ids.shape[1] :]]
 
@@ -124,4 +126,5 @@ def open_peer(name: str, stored: Stored, kind: str, most_rows: int, aside: Path)
     path = aside / f"{kind}.gguf"
     if not path.exists():
         export_gguf(stored, path, kind)
-    return LlamaCpp(path, kind, most_rows, stored.model.spec.context, torch.get_num_threads())
+    context, exact = stored.model.spec.context, kind == "f32"
+    return LlamaCpp(path, kind, most_rows, context, torch.get_num_threads(), exact=exact)
