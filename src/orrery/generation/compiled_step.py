@@ -9,10 +9,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.kernels.readiness import build_beside, ready, why_not_here
 from orrery.kernels.step.listing import WHOLE_NUMBERS, NotRunnableError
 from orrery.kernels.step.loading import begin_loading
 from orrery.kernels.step.program import StepProgram
-from orrery.kernels.step.readiness import build_beside, ready, why_not_here
 from orrery.models.calls import Numbers
 from orrery.models.decoder import Decoder
 from orrery.models.session import DecodingSession

@@ -47,6 +47,14 @@ def in_parallel(function: Callable[P, T]) -> Callable[P, T]:
     return compiled(function, (), parallel=True)
 
 
+def set_threads(count: int) -> None:
+    """Have what this thread calls in parallel computed by so many threads, or as many as numba has."""
+    import numba
+
+    options: Any = numba.config
+    numba.set_num_threads(max(1, min(count, options.NUMBA_NUM_THREADS)))
+
+
 def compiled(function: Callable[P, T], sums: Collection[str] = FAST_SUMS, *, parallel: bool = False) -> Callable[P, T]:
     """Return ``function`` compiled, without the interpreter's lock; or itself, slow, where numba is missing.
 

@@ -269,6 +269,8 @@ def channels(
             tile(bits, 0, w, w_step, s, s_step, x + m * x_step, x_step, to + m * out_step, out_step, groups, span)
 
 
+SHARED = 1 << 16
+"""Multiplications from which on threads share a product: below, to meet takes them longer than the work."""
 TOGETHER = 16
 """Output channels that one turn of the parallel loop computes: sixteen results are one line of memory."""
 
@@ -278,6 +280,9 @@ def _shared_out(bits: int, w: int, s: int, x: int, out: int, sizes: NDArray[np.i
     """Compute a whole product; ``sizes`` are its channels, rows, groups and the bytes of a group."""
     outputs, rows, groups, span = sizes
     width = groups * span * (8 // bits)
+    if outputs * width * rows < SHARED:
+        channels(bits, w, s, groups, span, x, 4 * width, out, 4 * outputs, rows, 0, outputs)
+        return
     for turn in numba.prange((outputs + TOGETHER - 1) // TOGETHER):
         first = turn * TOGETHER
         last = min(outputs, first + TOGETHER)
@@ -288,12 +293,6 @@ def compile_product() -> None:
     """Compile what ``product`` calls, or load it."""
     kernel: Any = _shared_out
     kernel.compile((*[types.int64] * 5, types.int64[::1]))
-
-
-def set_threads(count: int) -> None:
-    """Have this thread's products computed by so many threads, or as many as numba has."""
-    options: Any = numba.config
-    numba.set_num_threads(max(1, min(count, options.NUMBA_NUM_THREADS)))
 
 
 def product(weight: NDArray[Any], scale: NDArray[np.float32], x: NDArray[np.float32], out: NDArray[np.float32]) -> None:

@@ -2,17 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import final
+from typing import Protocol, TypeVar, final
 
 from starlette.types import Receive
 
 from orrery.errors import OrreryError, UsageError
 from orrery.generation.requests import Answering, CancelledError, Request, TokenScore, Written
 from orrery.serving.errors import ApiError, api_error, closing
+from orrery.serving.schema.fields import Drawing
 from orrery.serving.served import Place, Served
 
 
@@ -41,6 +42,38 @@ class Piece:
     ended: bool = False
 
 
+class Prepared(Protocol):
+    """What a route has made of a request."""
+
+    @property
+    def requests(self) -> Sequence[Request]:
+        """Those for the engine, one an answer."""
+        ...
+
+
+Asked = TypeVar("Asked", bound=Drawing)
+Own = TypeVar("Own", bound=Prepared)
+
+
+async def begun(
+    served: Served, asked: Asked, prepare: Callable[[Served, Asked], Own], *, stream: bool
+) -> "tuple[Own, Answers]":
+    """Let a request in, prepare it beside the loop, and begin to answer it.
+
+    Raises:
+        ApiError: the model is another or writes nothing, there is no room, or the request cannot be answered.
+    """
+    served.adapter_of(asked.model)
+    served.writer()
+    place = served.enter()
+    try:
+        prepared = await served.do(prepare, served, asked)
+        return prepared, Answers(served, place, prepared.requests, stream=stream)
+    except BaseException:
+        place.release()
+        raise
+
+
 @final
 class Answers:
     """The answers to one request, at most so many at once as the engine has rows.
@@ -53,7 +86,7 @@ class Answers:
     """
 
     def __init__(self, served: Served, place: Place, requests: Sequence[Request], *, stream: bool = False) -> None:
-        served.post.open()
+        served.loop_calls.open()
         self._served, self._worker, self._place = served, served.writer(), place
         self._requests, self._stream = list(requests), stream
         self._going: dict[int, Answering] = {}
@@ -130,13 +163,13 @@ class Answers:
 
     def _told(self, index: int, written: Written) -> None:
         self._timed(index, written)
-        self._served.post.send(partial(self._take, index, written))
+        self._served.loop_calls.send(partial(self._take, index, written))
 
     def _ended(self, index: int, answering: Answering) -> None:
         first, now = self._first.get(index), time.perf_counter()
         counts = (len(answering.request.prompt), answering.reused, len(answering.written))
         self._served.metrics.answered(*counts, None if first is None else first - self._began, now - self._began)
-        self._served.post.send(partial(self._end, index, answering))
+        self._served.loop_calls.send(partial(self._end, index, answering))
 
     def _take(self, index: int, written: Written) -> None:
         piece = self._news.setdefault(index, Piece(index, self._going[index]))

@@ -54,7 +54,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, and say so."""
         await super().startup(sockets)
-        self._served.post.open()
+        self._served.loop_calls.open()
         self._ready()
 
     async def on_tick(self, counter: int) -> bool:

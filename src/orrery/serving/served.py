@@ -20,8 +20,8 @@ from orrery.language_model.stored import writer
 from orrery.reading.read import Stored
 from orrery.serving.abilities import COMPLETIONS, abilities, missing
 from orrery.serving.errors import ApiError, busy, closing
+from orrery.serving.loop_calls import LoopCalls
 from orrery.serving.metrics import Metrics
-from orrery.serving.post import Post
 from orrery.serving.settings import ServerSettings
 from orrery.serving.token_texts import TokenTexts
 from orrery.serving.worker import Worker
@@ -74,7 +74,7 @@ class Served:
         name: what clients call it.
         created: when serving began, in seconds since 1970.
         metrics: what is counted.
-        post: brings what the engine's thread tells to the loop of events.
+        loop_calls: brings what the engine's thread tells to the loop of events.
         worker: the engine's thread; none for a model that writes nothing.
         draining: no more requests are taken.
         routes: those that the model can answer.
@@ -91,7 +91,7 @@ class Served:
         self.lm, self.settings = lm, settings
         self.name = name or lm._stored.name
         self.created = int(time.time())
-        self.metrics, self.post = Metrics(), Post()
+        self.metrics, self.loop_calls = Metrics(), LoopCalls()
         self.adapters = () if adapters is None else adapters.names
         if self.name in self.adapters:
             raise UsageError(

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int8, UInt8
 from torch import Tensor
 from torch.nn import functional as F
 
-from orrery.kernels.step.readiness import at_hand
+from orrery.kernels.readiness import at_hand
 
 Whole = Int8[Tensor, "out in"] | UInt8[Tensor, "out half"]
 """Eight bits a number, or two numbers of four bits a byte."""
@@ -145,7 +145,8 @@ def _has_kernel(x: Tensor) -> bool:
 
 
 def _by_kernel(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
-    from orrery.kernels.quantised import product, set_threads
+    from orrery.kernels.compiled import set_threads
+    from orrery.kernels.quantised import product
 
     set_threads(torch.get_num_threads())
     rows = x.detach().reshape(-1, x.shape[-1]).to(torch.float32).contiguous()

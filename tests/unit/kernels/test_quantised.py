@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("numba")
+from orrery.kernels import readiness
 from orrery.kernels.quantised import product
-from orrery.kernels.step import readiness
 
 SHAPES = [
     (40, 512, 128),

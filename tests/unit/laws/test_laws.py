@@ -29,7 +29,7 @@ from orrery.models.session import DecodingSession, Read
 from orrery.nn import stack
 from orrery.nn.attention import kernels
 from orrery.nn.cache.pages import PagePool
-from orrery.nn.cache.row_room import RowRoom
+from orrery.nn.cache.row_buffer import RowBuffer
 from orrery.nn.cache.rows import RowCache
 from orrery.nn.cache.slots import SlotStore
 from orrery.nn.cache.states import StateStore
@@ -111,12 +111,12 @@ def test_branching_holds_for_every_kind_of_store(family):
 @pytest.mark.parametrize("family", WHOLE)
 def test_branching_sees_a_fork_that_shares_keys(monkeypatch, family):
     def shared(self, rows=None):
-        new = RowRoom()
+        new = RowBuffer()
         for depth, x in self.depths.items():
             new.put(depth, x)
         return new
 
-    monkeypatch.setattr(RowRoom, "copy", shared)
+    monkeypatch.setattr(RowBuffer, "copy", shared)
     found = unheld(family)
     for kind in WHOLE[family]:
         assert f"{kind}: numbers of a session that change when its fork steps" in found

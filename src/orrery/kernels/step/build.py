@@ -8,8 +8,8 @@ from typing import Any
 import numba
 
 from orrery.kernels.quantised import compile_product
+from orrery.kernels.readiness import BUILDING, READY, machine_code_folder
 from orrery.kernels.step.entries import compiled_entries
-from orrery.kernels.step.readiness import BUILDING, READY, machine_code_folder
 from orrery.kernels.step.run import run
 
 

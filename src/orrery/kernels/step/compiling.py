@@ -7,7 +7,7 @@ from typing import Any
 
 import numba
 
-from orrery.kernels.step.readiness import machine_code_folder
+from orrery.kernels.readiness import machine_code_folder
 
 config: Any = numba.config
 config.THREADING_LAYER = "omp"  # the only one that several threads may enter; workqueue ends the process then

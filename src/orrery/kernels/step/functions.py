@@ -88,9 +88,7 @@ def exponential(x: Lanes) -> Lanes:
 
 def hyperbolic_tangent(x: Lanes) -> Lanes:
     """Return tanh x as a quotient of polynomials (Eigen)."""
-    x = x.bounded(-7.90531110763549805, 7.90531110763549805)
-    s = x * x
-    over = s.polynomial(
+    over = (
         -2.76076847742355e-16,
         2.00018790482477e-13,
         -8.60467152213735e-11,
@@ -99,15 +97,13 @@ def hyperbolic_tangent(x: Lanes) -> Lanes:
         6.37261928875436e-04,
         4.89352455891786e-03,
     )
-    under = s.polynomial(1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
-    return x * over / under
+    under = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
+    return _odd_quotient(x, 7.90531110763549805, over, under)
 
 
 def error_function(x: Lanes) -> Lanes:
     """Return erf x as a quotient of polynomials (Eigen)."""
-    x = x.bounded(-4.0, 4.0)
-    s = x * x
-    over = s.polynomial(
+    over = (
         -2.72614225801306e-10,
         2.77068142495902e-08,
         -2.10102402082508e-06,
@@ -116,14 +112,21 @@ def error_function(x: Lanes) -> Lanes:
         -2.95459980854025e-03,
         -1.60960333262415e-02,
     )
-    under = s.polynomial(
+    under = (
         -1.45660718464996e-05,
         -2.13374055278905e-04,
         -1.68282697438203e-03,
         -7.37332916720468e-03,
         -1.42647390514189e-02,
     )
-    return x * over / under
+    return _odd_quotient(x, 4.0, over, under)
+
+
+def _odd_quotient(x: Lanes, bound: float, over: tuple[float, ...], under: tuple[float, ...]) -> Lanes:
+    """Return ``x over(x^2) / under(x^2)``; beyond the bound the function is flat."""
+    x = x.bounded(-bound, bound)
+    s = x * x
+    return x * s.polynomial(*over) / s.polynomial(*under)
 
 
 def logistic(x: Lanes) -> Lanes:

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from orrery.kernels.compiled import set_threads
+
 _lock = threading.Lock()
 _loaded: Future[Any] | None = None
 
@@ -37,8 +39,5 @@ def _load(found: "Future[Any]") -> None:
 def compiled_run() -> Callable[..., None]:
     """Return the compiled step, with as many threads as torch has."""
     run: Callable[..., None] = begin_loading().result()
-    import numba
-
-    config: Any = numba.config
-    numba.set_num_threads(max(1, min(torch.get_num_threads(), config.NUMBA_NUM_THREADS)))
+    set_threads(torch.get_num_threads())
     return run

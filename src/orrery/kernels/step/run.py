@@ -92,10 +92,20 @@ def multiply_block(block: int, table: Any, first: int, last: int, work: int, row
 
 
 @compiled_step(parallel=True)
-def multiply(blocks: int, table: Any, first: int, last: int, work: int, rows: int, entries: Any) -> None:
+def multiply_shared(blocks: int, table: Any, first: int, last: int, work: int, rows: int, entries: Any) -> None:
     """Multiply a stream with matrices, blocks of channels shared out among the threads."""
     for block in prange(blocks):
         multiply_block(block, table, first, last, work, rows, entries)
+
+
+@compiled_step()
+def multiply(table: Any, first: int, last: int, blocks: int, work: int, rows: int, entries: Any) -> None:
+    """Multiply a stream with the matrices ``first`` to ``last`` of the table, which all read it."""
+    if blocks * CHANNELS * table[first, code.LENGTH] * rows >= SHARED_PRODUCTS:
+        multiply_shared(blocks, table, first, last, work, rows, entries)
+    else:
+        for block in range(blocks):
+            multiply_block(block, table, first, last, work, rows, entries)
 
 
 @compiled_step()
@@ -324,11 +334,7 @@ def run(
         x_at, out_at = work + 4 * x * rows, work + 4 * out * rows
         y_at = work + 4 * y * rows
         if do == code.MULTIPLY:
-            if c * CHANNELS * table[a, code.LENGTH] * rows >= SHARED_PRODUCTS:
-                multiply(c, table, a, b, work, rows, entries)
-            else:
-                for block in range(c):
-                    multiply_block(block, table, a, b, work, rows, entries)
+            multiply(table, a, b, c, work, rows, entries)
         elif do == code.ELEMENTWISE:
             elementwise_rows(
                 a, x_at, x_step, y_at if c == 0 else c, y_step, out_at, out_step, b, reals[at, 0], rows, entries

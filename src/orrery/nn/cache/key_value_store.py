@@ -9,7 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from orrery.nn.cache.keys_only import KeysOnly
-from orrery.nn.cache.row_room import Depths, RowRoom, copied
+from orrery.nn.cache.row_buffer import Depths, RowBuffer, copied
 from orrery.nn.cache.store import Store
 from orrery.nn.masks import EMPTY_SLOT
 
@@ -23,7 +23,7 @@ class KeyValueStore(KeysOnly, ABC):
     def __init__(self, rows: int, slots: int, device: torch.device | None) -> None:
         self.positions_BS = torch.full((rows, slots + 1), EMPTY_SLOT, dtype=torch.long, device=device)
         self.where_BL = torch.zeros(rows, 0, dtype=torch.long, device=device)
-        self._keys, self._values = RowRoom(), RowRoom()
+        self._keys, self._values = RowBuffer(), RowBuffer()
 
     @property
     def keys(self) -> Depths:
@@ -69,10 +69,10 @@ class KeyValueStore(KeysOnly, ABC):
         """Return the bytes of keys and values, the spare slots and the room for rows included."""
         return self._keys.nbytes + self._values.nbytes
 
-    def _scatter(self, room: RowRoom, depth: int, x_BKLC: Tensor, where_BL: Tensor) -> Tensor:
+    def _scatter(self, buffer: RowBuffer, depth: int, x_BKLC: Tensor, where_BL: Tensor) -> Tensor:
         """Write one depth's new entries into their slots and return the storage."""
         B, K, _, C = x_BKLC.shape
-        if depth not in room.depths:
-            room.put(depth, x_BKLC.new_zeros(B, K, self.positions_BS.shape[1], C))
+        if depth not in buffer.depths:
+            buffer.put(depth, x_BKLC.new_zeros(B, K, self.positions_BS.shape[1], C))
         index_BKLC = where_BL[:, None, :, None].expand_as(x_BKLC)
-        return room.depths[depth].scatter_(2, index_BKLC, x_BKLC)
+        return buffer.depths[depth].scatter_(2, index_BKLC, x_BKLC)

@@ -8,7 +8,7 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.nn.attention.operands import KeysValues
 from orrery.nn.cache.key_value_store import KeyValueStore
-from orrery.nn.cache.row_room import RowRoom
+from orrery.nn.cache.row_buffer import RowBuffer
 from orrery.nn.cache.store import Reservation
 from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 
@@ -62,13 +62,13 @@ class SlidingStore(KeyValueStore):
         """Return the old slots and the new tokens, then let the new ones take their slots."""
         return KeysValues(self._slide(self._keys, depth, k_BKLC), self._slide(self._values, depth, v_BKLE))
 
-    def _slide(self, room: RowRoom, depth: int, x_BKLC: Tensor) -> Tensor:
+    def _slide(self, buffer: RowBuffer, depth: int, x_BKLC: Tensor) -> Tensor:
         B, K, _, C = x_BKLC.shape
         slots = self.positions_BS.shape[1] - 1
-        old = room.depths.get(depth)
+        old = buffer.depths.get(depth)
         old_BKSC = x_BKLC.new_zeros(B, K, slots, C) if old is None else old[:, :, :slots]
         shown_BKSC = torch.cat([old_BKSC, x_BKLC], dim=2)
-        self._scatter(room, depth, x_BKLC, self.where_BL)
+        self._scatter(buffer, depth, x_BKLC, self.where_BL)
         return shown_BKSC
 
     def _match(self, other: KeyValueStore) -> None:

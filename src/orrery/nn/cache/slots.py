@@ -8,7 +8,7 @@ from torch.nn.functional import pad
 
 from orrery.nn.attention.operands import KeysValues
 from orrery.nn.cache.key_value_store import KeyValueStore
-from orrery.nn.cache.row_room import RowRoom
+from orrery.nn.cache.row_buffer import RowBuffer
 from orrery.nn.cache.store import Reservation
 from orrery.nn.masks import EMPTY_SLOT, TokenPositions
 
@@ -53,10 +53,10 @@ class SlotStore(KeyValueStore):
         """Write into the reserved slots and return the shown part."""
         return KeysValues(self._write(self._keys, depth, k_BKLC), self._write(self._values, depth, v_BKLE))
 
-    def _write(self, room: RowRoom, depth: int, x_BKLC: Tensor) -> Tensor:
-        depths = room.depths
+    def _write(self, buffer: RowBuffer, depth: int, x_BKLC: Tensor) -> Tensor:
+        depths = buffer.depths
         if self.start is None or depth not in depths:
-            self._scatter(room, depth, x_BKLC, self.where_BL)
+            self._scatter(buffer, depth, x_BKLC, self.where_BL)
         else:  # all rows are equally long: a plain copy, several times faster than a scatter
             depths[depth].narrow(2, self.start, x_BKLC.shape[2]).copy_(x_BKLC)
         return depths[depth].narrow(2, 0, self.shown)

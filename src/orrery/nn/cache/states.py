@@ -9,7 +9,7 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.nn.attention.operands import KeysValues
 from orrery.nn.cache.contract import Place, State
-from orrery.nn.cache.row_room import copied
+from orrery.nn.cache.row_buffer import copied
 from orrery.nn.cache.store import Reservation, Store
 from orrery.nn.masks import TokenPositions
 

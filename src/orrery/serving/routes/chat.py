@@ -10,7 +10,8 @@ from starlette.responses import Response
 
 from orrery.generation.requests import Answering, TokenScore
 from orrery.serving import requests
-from orrery.serving.answers import Answers, GoneError, Piece
+from orrery.serving.answer_head import head
+from orrery.serving.answers import GoneError, Piece, begun
 from orrery.serving.body import StrictRoute
 from orrery.serving.conversations import Prepared, prepare
 from orrery.serving.errors import AsciiJson
@@ -19,7 +20,6 @@ from orrery.serving.logprobs import of_chat
 from orrery.serving.schema.chat import ChatCompletion, ChatRequest
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.served import Served, Serving
-from orrery.serving.unique import head
 from orrery.serving.usage import usage_of
 from orrery.text.chat.calls import Call, CallWatch
 
@@ -29,15 +29,7 @@ router = APIRouter(route_class=StrictRoute, tags=["chat"])
 @router.post("/v1/chat/completions", response_model=ChatCompletion, responses=FAILURES)
 async def chat_completions(asked: ChatRequest, served: Serving, http: HttpRequest) -> Response:
     """Answer a conversation; with ``stream`` as server-sent events."""
-    served.adapter_of(asked.model)
-    served.writer()
-    place = served.enter()
-    try:
-        prepared = await served.do(prepare, served, asked)
-        answers = Answers(served, place, prepared.requests, stream=bool(asked.stream or asked.used_tools))
-    except BaseException:
-        place.release()
-        raise
+    prepared, answers = await begun(served, asked, prepare, stream=bool(asked.stream or asked.used_tools))
     chat = _Chat(served, prepared)
     if asked.stream:
         shared = head("chatcmpl", "chat.completion.chunk", served, asked.model)

@@ -11,7 +11,8 @@ from starlette.responses import Response
 from orrery.generation.requests import Answering, Request, TokenScore
 from orrery.language_model.guides import Demands
 from orrery.serving import requests
-from orrery.serving.answers import Answers, GoneError, Piece
+from orrery.serving.answer_head import head
+from orrery.serving.answers import GoneError, Piece, begun
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.events import EventStream
@@ -19,7 +20,6 @@ from orrery.serving.logprobs import Told, bounded
 from orrery.serving.schema.completions import Completion, CompletionRequest
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.served import Served, Serving
-from orrery.serving.unique import head
 from orrery.serving.usage import usage_of
 
 router = APIRouter(route_class=StrictRoute, tags=["completions"])
@@ -48,15 +48,7 @@ class _Prepared:
 @router.post("/v1/completions", response_model=Completion, responses=FAILURES)
 async def completions(asked: CompletionRequest, served: Serving, http: HttpRequest) -> Response:
     """Continue one prompt or several; with ``stream`` as server-sent events."""
-    served.adapter_of(asked.model)
-    served.writer()
-    place = served.enter()
-    try:
-        prepared = await served.do(_prepare, served, asked)
-        answers = Answers(served, place, prepared.requests, stream=bool(asked.stream))
-    except BaseException:
-        place.release()
-        raise
+    prepared, answers = await begun(served, asked, _prepare, stream=bool(asked.stream))
     shared = head("cmpl", "text_completion", served, asked.model)
     if asked.stream:
         stream = _Stream(served, prepared, shared)

@@ -7,7 +7,7 @@ from typing import final
 
 
 @final
-class Post:
+class LoopCalls:
     """Calls that one thread hands to the loop of events of another.
 
     Waking a loop costs more than a token's bookkeeping. So it is woken once for all that is handed over until it

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
+from orrery.kernels.compiled import has_openmp
 from orrery.settings import cache_folder, step_kernel
 
 READY, BUILDING = "ready", "building"
@@ -22,10 +23,9 @@ PATIENCE = 600
 
 def why_not_here() -> str | None:
     """Return why no step can be compiled here, or nothing."""
-    found = find_spec("numba")
-    if found is None or found.origin is None:
+    if find_spec("numba") is None:
         return "numba is not installed: pip install 'orrery[fast]'"
-    if not list((Path(found.origin).parent / "np" / "ufunc").glob("omppool*")):
+    if not has_openmp():
         return "this build of numba has no OpenMP layer, the only one that several threads may enter"
     return None
 
@@ -39,7 +39,7 @@ def machine_code_folder() -> Path:
     digest = hashlib.sha256(" ".join((version("numba"), version("llvmlite"), platform.python_version())).encode())
     digest.update(_processor().encode())
     here = Path(__file__).parent
-    for source in (*sorted(here.glob("*.py")), here.parent / "quantised.py", here.parent / "compiled.py"):
+    for source in (*sorted((here / "step").glob("*.py")), here / "quantised.py", here / "compiled.py"):
         digest.update(source.read_bytes())
     return cache_folder() / "numba" / f"step-{digest.hexdigest()[:16]}"
 

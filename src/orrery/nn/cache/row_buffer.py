@@ -10,7 +10,7 @@ Depths = dict[int, Tensor]
 
 
 @final
-class RowRoom:
+class RowBuffer:
     """A tensor ``[B, ...]`` a depth, the first rows of a larger one.
 
     Rows that join are written into the room behind the others, which doubles where it is too small; where rows leave,
@@ -55,7 +55,7 @@ class RowRoom:
             else:
                 self.put(depth, x[torch.tensor(rows, dtype=torch.long, device=x.device)])
 
-    def append(self, other: "RowRoom") -> None:
+    def append(self, other: "RowBuffer") -> None:
         """Write the rows of another, of the same shape, behind these."""
         for depth, x in self.depths.items():
             more, whole = other.depths[depth], self._whole[depth]
@@ -66,9 +66,9 @@ class RowRoom:
             whole[len(x) : count] = more
             self._whole[depth], self.depths[depth] = whole, whole[:count]
 
-    def copy(self, rows: Sequence[int] | None = None) -> "RowRoom":
+    def copy(self, rows: Sequence[int] | None = None) -> "RowBuffer":
         """Return the given rows, by default all, in memory of their own."""
-        new = RowRoom()
+        new = RowBuffer()
         for depth, x in self.depths.items():
             new.put(depth, copied(x, rows))
         return new

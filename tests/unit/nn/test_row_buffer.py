@@ -5,52 +5,52 @@ import random
 import torch
 
 from orrery.laws.models import random_ids, tiny
-from orrery.nn.cache.row_room import RowRoom
+from orrery.nn.cache.row_buffer import RowBuffer
 
 
-def room_of(rows):
-    room = RowRoom()
-    room.put(0, torch.tensor(rows, dtype=torch.float64)[:, None].repeat(1, 3))
-    return room
+def buffer_of(rows):
+    buffer = RowBuffer()
+    buffer.put(0, torch.tensor(rows, dtype=torch.float64)[:, None].repeat(1, 3))
+    return buffer
 
 
-def numbers(room):
-    assert room.depths[0].is_contiguous()
-    assert (room.depths[0] == room.depths[0][:, :1]).all()
-    return room.depths[0][:, 0].tolist()
+def numbers(buffer):
+    assert buffer.depths[0].is_contiguous()
+    assert (buffer.depths[0] == buffer.depths[0][:, :1]).all()
+    return buffer.depths[0][:, 0].tolist()
 
 
 def test_rows_are_those_of_a_list_whatever_comes_and_goes():
     rng = random.Random(1)
-    room, expected, fresh = room_of([0.0, 1.0]), [0.0, 1.0], 2.0
+    buffer, expected, fresh = buffer_of([0.0, 1.0]), [0.0, 1.0], 2.0
     for _ in range(300):
         if rng.random() < 0.4 or not expected:
             more = [fresh + i for i in range(rng.randint(1, 3))]
-            room.append(room_of(more))
+            buffer.append(buffer_of(more))
             expected, fresh = expected + more, fresh + 3
         else:
             order = [rng.randrange(len(expected)) for _ in range(rng.randint(0, len(expected)))]
             if rng.random() < 0.5:
                 order = list(range(len(expected)))[: rng.randint(0, len(expected))]
-            copy = room.copy(order)
-            room.select(order)
+            copy = buffer.copy(order)
+            buffer.select(order)
             expected = [expected[row] for row in order]
             assert numbers(copy) == expected
-        assert numbers(room) == expected
-        assert len(room._whole[0]) <= max(6, 8 * len(expected))
+        assert numbers(buffer) == expected
+        assert len(buffer._whole[0]) <= max(6, 8 * len(expected))
 
 
 def test_a_row_that_joins_or_leaves_moves_no_other():
-    room = room_of([0.0, 1.0, 2.0, 3.0])
-    room.append(room_of([4.0]))
-    where = room.depths[0].data_ptr()
-    room.append(room_of([5.0]))
-    room.select([0, 5, 2, 3, 4])
-    assert room.depths[0].data_ptr() == where
-    assert numbers(room) == [0.0, 5.0, 2.0, 3.0, 4.0]
-    copy = room.copy()
+    buffer = buffer_of([0.0, 1.0, 2.0, 3.0])
+    buffer.append(buffer_of([4.0]))
+    where = buffer.depths[0].data_ptr()
+    buffer.append(buffer_of([5.0]))
+    buffer.select([0, 5, 2, 3, 4])
+    assert buffer.depths[0].data_ptr() == where
+    assert numbers(buffer) == [0.0, 5.0, 2.0, 3.0, 4.0]
+    copy = buffer.copy()
     copy.depths[0].fill_(9.0)
-    assert numbers(room) == [0.0, 5.0, 2.0, 3.0, 4.0]
+    assert numbers(buffer) == [0.0, 5.0, 2.0, 3.0, 4.0]
 
 
 @torch.no_grad()
