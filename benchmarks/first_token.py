@@ -84,7 +84,7 @@ def reading(model: str, rounds: int) -> None:
         print(line, file=sys.stderr)
 
     peers, case = ("transformers", "llama.cpp"), Case(1, 512, 1)
-    found = bench_generate(model, "bfloat16", [case], peers, (), rounds, measure_machine(say), say)
+    found = bench_generate(model, "bfloat16", [case], peers, (), rounds, measure_machine, say)
     for one in found.series[0]:
         ratios = found.series[0][0].faster_than(one, "prefill")
         goal = {"transformers": ", goal 1.00", "llama.cpp bf16": ", goal 1.30"}.get(one.subject, "")

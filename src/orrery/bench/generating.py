@@ -92,7 +92,7 @@ def bench_generate(
     peers: Sequence[str],
     kinds: Sequence[str],
     rounds: int,
-    machine: Machine,
+    limits: Callable[[Say], Machine],
     say: Say,
 ) -> Measured:
     """Measure a model, a folder's or one of a known shape, beside peers.
@@ -104,7 +104,7 @@ def bench_generate(
         peers: names of ``subjects.PEERS``.
         kinds: how llama.cpp's files store matrices, one peer each; none is that of the dtype.
         rounds: how many are counted.
-        machine: the limits.
+        limits: measures those of the machine, once it is known that the cases can be written.
         say: told what is going on.
 
     Raises:
@@ -116,13 +116,12 @@ def bench_generate(
         folder = Path(model) if Path(model).is_dir() else make_model(model, aside / "model", numbers, say)
         stored = _read(folder, dtype)
         check_cases(cases, stored.model)
-        most = max(case.rows for case in cases)
-        files = kinds or [KINDS[numbers]]
+        machine = limits(say)
         opened: list[Subject] = [Orrery(stored)]
-        for peer in peers:
-            for kind in files if peer == "llama.cpp" else [""]:
-                say(f"{peer} {kind} loads")
-                opened.append(held.enter_context(closing(open_peer(peer, stored, kind, most, aside))))
+        most, files = max(case.rows for case in cases), kinds or [KINDS[numbers]]
+        for name, kind in [(peer, kind) for peer in peers for kind in _files(peer, files)]:
+            say(f"{name} {kind} loads")
+            opened.append(held.enter_context(closing(open_peer(name, stored, kind, most, aside))))
         rates = list[float]()
         probe = partial(_note_rate, Reading(), rates)
         vocabulary = stored.model.spec.vocabulary or 1
@@ -147,6 +146,11 @@ def _read(folder: Path, dtype: str) -> Stored:
     stored = read(folder)
     place(stored.model, torch.device("cpu"), dtype)
     return replace(stored, kernel=kernel_of(stored.model))
+
+
+def _files(peer: str, kinds: Sequence[str]) -> Sequence[str]:
+    """Return how a peer's files store matrices; only llama.cpp has a choice."""
+    return kinds if peer == "llama.cpp" else [""]
 
 
 def _note_rate(reading: Reading, rates: list[float]) -> None:

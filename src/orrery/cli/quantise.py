@@ -59,7 +59,7 @@ def quantise(
 def _described(transform: "Quantise") -> str:
     names = ", ".join(transform.targets)
     inputs = transform.group or (128 if transform.bits == 4 else None)
-    return f"int{transform.bits}, one scale for {f'{inputs} inputs' if inputs else 'an output channel'}: {names}"
+    return f"int{transform.bits}, one scale for {f'up to {inputs} inputs' if inputs else 'an output channel'}: {names}"
 
 
 def _perplexity(model: str, text: Path) -> float:

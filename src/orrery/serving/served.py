@@ -250,8 +250,9 @@ def _engine_of(lm: LanguageModel, settings: ServerSettings, adapters: RowAdapter
 
 def _write_once(engine: Engine) -> None:
     """Write two tokens for nobody: what is loaded with the first ones keeps no client waiting."""
-    if engine.context > 2:
-        engine.add(Request([0], Limits(2, engine.context)))
+    few = Limits(2, engine.context)
+    if min(engine.context, engine.most_tokens) > few.max_new_tokens:
+        engine.add(Request([0], few))
         while engine.advance():
             pass
 

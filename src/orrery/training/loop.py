@@ -216,7 +216,8 @@ class Trainer:
         self.progress.step = step + 1
         if abs(loss.loss) < float("inf") and norm < float("inf"):
             set_rate(self.optimizer, settings.optimizer.rate * self.schedule(step + 1))
-            self.optimizer.step()
+            with self.precision.context():  # Muon multiplies matrices
+                self.optimizer.step()
             self.progress.norm = norm
             self.progress.window.append(loss.loss)
             self.progress.tokens += loss.tokens

@@ -20,8 +20,8 @@ class Muon(torch.optim.AdamW):
     Papers: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon; Liu et al. 2025, whose factor gives an update
     the size of AdamW's, so that one rate and one weight decay serve both. Groups with ``orthogonal`` hold the matrices;
     the others are AdamW's.
-    Differs from torch.optim.Muon: it orthogonalises in the dtype of the gradient instead of bfloat16, which processors
-    without it multiply slowly, and matrices of one shape together.
+    Differs from torch.optim.Muon: it orthogonalises matrices of one shape together, and in bfloat16 only under
+    autocast, as a run does whose processor multiplies it natively; elsewhere in the dtype of the gradient.
     """
 
     def __init__(self, groups: Iterable[dict[str, Any]], lr: float, momentum: float = 0.95, **adamw: Any) -> None:

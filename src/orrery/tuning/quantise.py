@@ -77,11 +77,13 @@ class Quantise(Transform):
         """Store each target in whole numbers and freeze the model.
 
         Raises:
-            UsageError: a pattern names no linear, or a target is tied, a router's, or no plain linear.
+            UsageError: a pattern names no linear, or a target is tied, a router's, quantised already, or no plain one.
             UsageError: a target has numbers that are not finite, or a width that cannot be divided into groups.
         """
 
         def stored(name: str, linear: nn.Linear | TransformedLinear) -> QuantisedLinear:
+            if isinstance(linear, QuantisedLinear):
+                raise UsageError(f"{name} is in whole numbers already", "take the model that it was made from")
             if isinstance(linear, TransformedLinear):
                 raise UsageError(f"{name} is no plain linear any more", "merge it first: orrery.tuning.merge(model)")
             if not (linear.weight.is_meta or bool(linear.weight.isfinite().all())):

@@ -120,7 +120,7 @@ def test_the_machine_is_measured_and_says_what_it_does(monkeypatch: pytest.Monke
 def test_peers_write_our_tokens_and_all_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orrery.bench.machine.PROBE", 1000)
     cases = [Case(2, 6, 4), Case(1, 20, 1)]
-    found = bench_generate("gpt2-tiny", "float32", cases, tuple(PEERS), (), 2, MACHINE, lambda line: None)
+    found = bench_generate("gpt2-tiny", "float32", cases, tuple(PEERS), (), 2, lambda say: MACHINE, lambda line: None)
     assert found.equal == {"transformers": (CHECKED, CHECKED), "llama.cpp": (CHECKED, CHECKED)}
     assert [series.subject for series in found.series[0]] == ["orrery", "transformers", "llama.cpp f32"]
     rows = report.rows(found)

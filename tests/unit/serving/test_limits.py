@@ -322,3 +322,9 @@ def test_what_is_counted_is_told(toy):
     assert float(lines["orrery_rows"]) == 0
     names = [line.split()[2] for line in told.splitlines() if line.startswith("# TYPE")]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_an_engine_with_room_for_few_tokens_serves_what_fits(folder, most):
+    with running(folder, most_tokens=most) as toy:
+        assert post(toy, {"prompt": "a", "max_tokens": 1})[0] == (200 if most > 1 else 400)

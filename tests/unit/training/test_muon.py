@@ -31,6 +31,21 @@ def test_every_singular_value_ends_near_one_and_the_vectors_stay(shape):
     assert ((diagonal > 0.65) & (diagonal < 1.25))[kept].all()
 
 
+def test_in_the_precision_of_a_bfloat16_run_the_products_are_narrow_and_the_weights_stay_wide():
+    given = torch.randn(2, 16, 40, generator=torch.Generator().manual_seed(4))
+    weight = torch.nn.Parameter(given[0].clone())
+    optimizer = Muon([{"params": [weight], "orthogonal": True, "weight_decay": 0.0}], lr=0.1)
+    weight.grad = given[1].clone()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = orthogonal(given)
+        optimizer.step()
+    assert found.dtype == torch.bfloat16
+    assert weight.dtype == torch.float32
+    values = torch.linalg.svdvals(found.float())
+    assert ((values > 0.6) & (values < 1.3)).all()
+    torch.testing.assert_close(found.float(), orthogonal(given), atol=0.05, rtol=0)
+
+
 def test_the_size_of_a_gradient_does_not_count_and_nothing_stays_nothing():
     given = torch.randn(2, 5, 9, dtype=torch.float64)
     torch.testing.assert_close(orthogonal(given), orthogonal(1e4 * given), rtol=1e-12, atol=1e-12)

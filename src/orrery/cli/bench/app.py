@@ -106,7 +106,7 @@ def generate(
     from orrery.bench.machine import measure_machine
 
     cases = [Case(rows, prompt, new) for rows in batch] + ([Case(1, prefill, 1)] if prefill else [])
-    found = bench_generate(model, dtype, cases, peer, type, rounds, measure_machine(_say), _say)
+    found = bench_generate(model, dtype, cases, peer, type, rounds, measure_machine, _say)
     print_table(report.COLUMNS, report.rows(found))
     _tell(report.notes(found))
     _write(numbers, found.state())
