@@ -98,9 +98,10 @@ class CompiledStep:
     """A decoder in whose sessions one token a row is written by the compiled step (``kernels.step``).
 
     Prompts, several tokens at once and whatever is watched are the model's own; both write into the same session. The
-    numbers are those of the model in float32 arithmetic: with bfloat16 matrices, logits come in float32. A row does not
-    depend on the number of its neighbours. Where gradients are asked for, dropout is on, keys and values are kept in
-    pages, or the model was given a part that no instruction computes, the model steps itself.
+    numbers are those of the model in float32 arithmetic; what a bfloat16 matrix multiplies is rounded to bfloat16, and
+    logits come in float32. A row does not depend on the number of its neighbours. Where gradients are asked for,
+    dropout is on, keys and values are kept in pages, or the model was given a part that no instruction computes, the
+    model steps itself.
 
     Args:
         model: a decoder for which ``why_not`` has no reason.

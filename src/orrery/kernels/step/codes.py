@@ -2,7 +2,9 @@
 
 ACTIVATIONS = ("linear", "relu", "relu_squared", "silu", "gelu", "gelu_tanh", "gelu_sigmoid", "tanh", "sigmoid")
 """The activations; the place of a name is the number by which `elementwise` knows it."""
-SOFT_CAP, CLAMP, CLAMP_ABOVE, SCALED_SUM, SCALED_SIGMOID, SCALED = range(len(ACTIVATIONS), len(ACTIVATIONS) + 6)
-"""``p tanh(x / p)``; ``min(max(x, -p), p)``; ``min(x, p)``; ``p x + y``; ``x sigmoid(p x)``; ``p x``."""
+SOFT_CAP, CLAMP, CLAMP_ABOVE, SCALED_SUM, SCALED_SIGMOID, SCALED, ROUNDED = range(
+    len(ACTIVATIONS), len(ACTIVATIONS) + 7
+)
+"""``p tanh(x / p)``; ``min(max(x, -p), p)``; ``min(x, p)``; ``p x + y``; ``x sigmoid(p x)``; ``p x``; x in bfloat16."""
 TIMES = 32
 """Added to the number of a function of x: multiply it with y."""

@@ -15,8 +15,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from orrery.kernels.step.codes import SCALED_SUM, TIMES
-from orrery.kernels.step.vectors import FLOAT32, LANES, WEIGHTS, first_lanes, load, loop, spread, total
+from orrery.kernels.step.codes import ROUNDED, SCALED_SUM, TIMES
+from orrery.kernels.step.vectors import FLOAT32, LANES, WEIGHTS, bfloat16, first_lanes, load, loop, spread, total
 
 _INT, _LONG, _FLOAT = ir.IntType(64), ir.IntType(32), ir.FloatType()
 _VECTOR, _WHOLE = ir.VectorType(_FLOAT, LANES), ir.VectorType(_LONG, LANES)
@@ -154,6 +154,7 @@ _OF_ONE: tuple[Callable[[Lanes, Lanes], Lanes], ...] = (
     lambda x, p: x,  # the scaled sum has two operands
     lambda x, p: x * logistic(x * p),
     lambda x, p: x * p,
+    lambda x, p: x,  # rounded as it is stored
 )
 
 
@@ -179,7 +180,10 @@ def _elementwise_loop(module: ir.Module, number: int) -> ir.Function:
         else:
             result = _OF_ONE[number % TIMES](x, parameter)
             result = result * y if number >= TIMES else result
-        _store(builder, result.value, out, offset)
+        if number == ROUNDED:
+            _store(builder, bfloat16(builder, result.value), out, builder.mul(place, _INT(2)))
+        else:
+            _store(builder, result.value, out, offset)
         return []
 
     loop(builder, count, [], step, LANES)
@@ -188,10 +192,10 @@ def _elementwise_loop(module: ir.Module, number: int) -> ir.Function:
 
 
 def _store(builder: ir.IRBuilder, value: ir.Value, base: ir.Value, offset: ir.Value) -> None:
-    builder.store(value, builder.inttoptr(builder.add(base, offset), _VECTOR.as_pointer()), align=4)
+    builder.store(value, builder.inttoptr(builder.add(base, offset), value.type.as_pointer()), align=2)
 
 
-NUMBERS = [*range(len(_OF_ONE)), *(TIMES + number for number in range(len(_OF_ONE)) if number != SCALED_SUM)]
+NUMBERS = [*range(len(_OF_ONE)), *(TIMES + n for n in range(len(_OF_ONE)) if n not in (SCALED_SUM, ROUNDED))]
 
 
 def _elementwise(_context, number, x, y, out, count, p):  # type: ignore[no-untyped-def] # pragma: no cover

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from orrery.kernels.step import instructions as code
+from orrery.kernels.step.codes import ROUNDED
 
 LANES = 16
 
@@ -77,14 +78,15 @@ class Listing:
     def products(self, x: Stream, matrices: Sequence[nn.Module]) -> list[Stream]:
         """Multiply a stream with several matrices in one instruction and return what comes out."""
         first, blocks, found = len(self.matrices), 0, []
-        for matrix in matrices:
-            stored = stored_matrix(matrix)
-            out = self.stream(stored.channels)
+        several = [stored_matrix(matrix) for matrix in matrices]
+        narrow = self.rounded(x) if any(stored.kind == PAIRS for stored in several) else x
+        for stored in several:
+            out, read = self.stream(stored.channels), narrow if stored.kind == PAIRS else x
             bias = 0 if stored.bias is None else self.numbers(stored.bias)
             self.alive.append(stored.weight)
             row = [
                 stored.kind, stored.weight.data_ptr(), stored.weight.stride(0) * stored.weight.element_size(),
-                stored.channels, stored.length, bias, x.place, x.step, out.place, out.step, blocks,
+                stored.channels, stored.length, bias, read.place, read.step, out.place, out.step, blocks,
                 *self._scales(stored.scale),
             ]  # fmt: skip
             if stored.length != x.width:
@@ -111,6 +113,11 @@ class Listing:
         self.add(code.ELEMENTWISE, x, y, out, number, x.width, reals=[p])
         return out
 
+    def rounded(self, x: Stream) -> Stream:
+        """Return a stream's numbers in bfloat16, two in the place of one."""
+        out = self.stream(padded(x.width) // 2)
+        return self.elementwise(ROUNDED, x, out=out)
+
     def numbers(self, values: Tensor, groups: int = 1) -> int:
         """Return the address of float32 numbers; each of ``groups`` begins at a multiple of sixteen."""
         whole = values.detach().to(torch.float32).reshape(groups, -1)
@@ -131,9 +138,11 @@ class StoredMatrix(NamedTuple):
     scale: Tensor | None = None
 
 
-FLOAT32, BFLOAT16, EIGHT_BITS, FOUR_BITS = range(4)
+FLOAT32, BFLOAT16, PAIRS, EIGHT_BITS, FOUR_BITS = range(5)
 KINDS = {torch.float32: FLOAT32, torch.bfloat16: BFLOAT16}
-"""How a matrix, a table or a cache may be stored, and the number by which the kernels know it."""
+"""How a table or a cache may be stored, and the number by which the kernels know it."""
+MATRICES = {FLOAT32: FLOAT32, BFLOAT16: PAIRS}
+"""How the kernels multiply with a matrix that is stored so: a stream is rounded to bfloat16 for one in bfloat16."""
 
 
 WHOLE_NUMBERS: set[type[nn.Module]] = set()
@@ -167,4 +176,5 @@ def stored_matrix(module: nn.Module) -> StoredMatrix:
     weight = module.weight.detach()
     if weight.stride(1) != 1:
         raise NotRunnableError("a matrix whose rows are not stored one after another")
-    return StoredMatrix(kind_of(weight, "a matrix"), weight, weight.shape[0], weight.shape[1], module.bias)
+    kind = MATRICES[kind_of(weight, "a matrix")]
+    return StoredMatrix(kind, weight, weight.shape[0], weight.shape[1], module.bias)

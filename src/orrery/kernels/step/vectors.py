@@ -1,18 +1,21 @@
 """Products written out in vectors of sixteen: the order of every sum stands in the code, not with the compiler.
 
 Each number of a product is the sum over sixteen lanes, lane l of which adds up the terms l, l + 16, l + 32, ... in
-that order, by fused multiply-adds in float32; the lanes are then added in halves. How many rows are computed at once
-changes nothing of it, so that a row is bit for bit the same alone and in any batch.
+that order, by fused multiply-adds in float32; the lanes are then added in halves. Where a processor multiplies
+bfloat16 numbers itself, lane l adds up the pairs (2l, 2l + 1), (2l + 32, 2l + 33), ... How many rows are computed at
+once changes nothing of it, so that a row is bit for bit the same alone and in any batch.
 
 All places are addresses: the functions serve inside parallel loops, where numba's own views of addresses do not.
 """
 
 import inspect
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, final
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from llvmlite.binding import get_host_cpu_features
+from numba.core import cgutils, config, types
 from numba.extending import intrinsic
 
 LANES = 16
@@ -23,8 +26,9 @@ ROWS = 4
 PIECES = 4
 """Times sixteen channels of a weighted sum that are computed side by side."""
 
-FLOAT32, BFLOAT16 = 0, 1
-"""How the numbers of a matrix are stored."""
+FLOAT32, BFLOAT16, PAIRS = range(3)
+"""How a product's numbers are stored: both sides in float32, keys in bfloat16 beside a query in float32, both sides in
+bfloat16."""
 
 _INT, _BYTE, _WORD, _LONG = ir.IntType(64), ir.IntType(8), ir.IntType(16), ir.IntType(32)
 _FLOAT = ir.FloatType()
@@ -48,6 +52,24 @@ def _shifted(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
     wide = ir.VectorType(_LONG, LANES)
     shift = ir.Constant(wide, [16] * LANES)
     return builder.bitcast(builder.shl(builder.zext(value, wide), shift), _VECTOR)
+
+
+def bfloat16(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """Return the bits of one number or several in bfloat16, rounded to the nearest, ties to even."""
+    vector = isinstance(value.type, ir.VectorType)
+
+    def of(kind: ir.Type, number: int | None = None) -> Any:
+        kind = ir.VectorType(kind, value.type.count) if vector else kind
+        return kind if number is None else ir.Constant(kind, [number] * value.type.count if vector else number)
+
+    bits = builder.bitcast(value, of(_LONG))
+    high = builder.lshr(bits, of(_LONG, 16))
+    rounded = builder.lshr(
+        builder.add(builder.add(bits, of(_LONG, 0x7FFF)), builder.and_(high, of(_LONG, 1))), of(_LONG, 16)
+    )
+    quiet = builder.or_(high, of(_LONG, 64))
+    is_number = builder.fcmp_ordered("ord", value, value)
+    return builder.trunc(builder.select(is_number, rounded, quiet), of(_WORD))
 
 
 WEIGHTS = {FLOAT32: _Weights(_FLOAT, 4, _same), BFLOAT16: _Weights(_WORD, 2, _shifted)}
@@ -99,6 +121,21 @@ def total(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
     return builder.extract_element(vector, _LONG(0))
 
 
+def totals(builder: ir.IRBuilder, several: Sequence[ir.Value]) -> ir.Value:
+    """Return the totals of up to sixteen vectors as one vector in their order, each added in halves as `total` does."""
+    found = [*several, *[ir.Constant(_VECTOR, None)] * (LANES - len(several))]
+    width = LANES
+    while width > 1:
+        width //= 2
+        first = [at + lane for at in range(0, 2 * LANES, 2 * width) for lane in range(width)]
+        halves = [ir.Constant(ir.VectorType(_LONG, LANES), [at + by for at in first]) for by in (0, width)]
+        found = [
+            builder.fadd(*(builder.shuffle_vector(one, other, half) for half in halves))
+            for one, other in zip(found[::2], found[1::2], strict=True)
+        ]
+    return found[0]
+
+
 def _ask(builder: ir.IRBuilder, address: ir.Value) -> None:
     """Ask the memory for what an address holds, which need not exist: of rows side by side no processor guesses it."""
     byte = ir.IntType(8).as_pointer()
@@ -106,6 +143,84 @@ def _ask(builder: ir.IRBuilder, address: ir.Value) -> None:
     function = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
     # 0: to be read; 3: keep in every cache; 1: data, not instructions.
     builder.call(function, [builder.inttoptr(address, byte), _LONG(0), _LONG(3), _LONG(1)])
+
+
+class _Terms(ABC):
+    """What an iteration of a dot product adds: ``many`` terms, from a place on.
+
+    Where fewer are left, their number is given, and what lies behind them is not read.
+    """
+
+    many: int
+    weights: _Weights
+    activations: _Weights
+
+    @abstractmethod
+    def taken(
+        self, builder: ir.IRBuilder, how: _Weights, base: ir.Value, place: ir.Value, left: ir.Value | None
+    ) -> ir.Value:
+        """Return numbers of the matrix or of the activations, which are stored as ``how`` says."""
+
+    @abstractmethod
+    def added(self, builder: ir.IRBuilder, w: ir.Value, x: ir.Value, sums: ir.Value) -> ir.Value:
+        """Return the sixteen sums with the products."""
+
+
+@final
+class _Single(_Terms):
+    """Sixteen products in float32, one to each lane."""
+
+    many = LANES
+
+    def __init__(self, weights: _Weights, activations: _Weights) -> None:
+        self.weights, self.activations = weights, activations
+
+    def taken(
+        self, builder: ir.IRBuilder, how: _Weights, base: ir.Value, place: ir.Value, left: ir.Value | None
+    ) -> ir.Value:
+        mask = None if left is None else first_lanes(builder, left)
+        return load(builder, how, base, builder.mul(place, _INT(how.size)), mask)
+
+    def added(self, builder: ir.IRBuilder, w: ir.Value, x: ir.Value, sums: ir.Value) -> ir.Value:
+        return builder.call(_fma(builder), [w, x, sums])
+
+
+@final
+class _Paired(_Terms):
+    """Thirty-two products of bfloat16 numbers, two neighbours to each lane, by the processor's own instruction."""
+
+    many = 2 * LANES
+    weights = activations = _Weights(_WORD, 2, _same)
+
+    def taken(
+        self, builder: ir.IRBuilder, how: _Weights, base: ir.Value, place: ir.Value, left: ir.Value | None
+    ) -> ir.Value:
+        halves = []
+        for at in (0, LANES):
+            mask = None if left is None else first_lanes(builder, builder.sub(left, _INT(at)))
+            halves.append(load(builder, how, base, builder.mul(builder.add(place, _INT(at)), _INT(2)), mask))
+        both = builder.shuffle_vector(*halves, ir.Constant(ir.VectorType(_LONG, self.many), list(range(self.many))))
+        return builder.bitcast(both, _PAIRS)
+
+    def added(self, builder: ir.IRBuilder, w: ir.Value, x: ir.Value, sums: ir.Value) -> ir.Value:
+        shape = ir.FunctionType(_VECTOR, [_VECTOR, _PAIRS, _PAIRS])
+        function = cgutils.get_or_insert_function(builder.module, shape, "llvm.x86.avx512bf16.dpbf16ps.512")
+        return builder.call(function, [sums, w, x])
+
+
+def multiplies_bfloat16() -> bool:
+    """Say whether the processor that numba compiles for has AVX512_BF16."""
+    if config.CPU_NAME is not None or config.CPU_FEATURES is not None:
+        return "+avx512bf16" in (config.CPU_FEATURES or "")
+    return bool(get_host_cpu_features().get("avx512bf16"))
+
+
+_PAIRS = ir.VectorType(_LONG, LANES)
+TERMS: dict[int, _Terms] = {
+    FLOAT32: _Single(WEIGHTS[FLOAT32], WEIGHTS[FLOAT32]),
+    BFLOAT16: _Single(WEIGHTS[BFLOAT16], WEIGHTS[FLOAT32]),
+    PAIRS: _Paired() if multiplies_bfloat16() else _Single(WEIGHTS[BFLOAT16], WEIGHTS[BFLOAT16]),
+}
 
 
 def _block(module: ir.Module, kind: int, channels: int, rows: int) -> ir.Function:
@@ -122,29 +237,29 @@ def _block(module: ir.Module, kind: int, channels: int, rows: int) -> ir.Functio
     matrix, matrix_step, vector, vector_step, length, out, out_step = function.args
     entry = function.append_basic_block("entry")
     builder = ir.IRBuilder(entry)
-    weights, plain = WEIGHTS[kind], WEIGHTS[FLOAT32]
+    terms = TERMS[kind]
     w_at = [builder.add(matrix, builder.mul(matrix_step, _INT(r))) for r in range(channels)]
     x_at = [builder.add(vector, builder.mul(vector_step, _INT(b))) for b in range(rows)]
     zeros = [ir.Constant(_VECTOR, None)] * (channels * rows)
 
-    def added(sums: list[ir.Value], place: ir.Value, mask: ir.Value | None) -> list[ir.Value]:
-        w_offset, x_offset = (builder.mul(place, _INT(part.size)) for part in (weights, plain))
-        if mask is None and channels > 1:
+    def added(sums: list[ir.Value], place: ir.Value, left: ir.Value | None) -> list[ir.Value]:
+        if left is None and channels > 1:
+            behind = builder.add(builder.mul(place, _INT(terms.weights.size)), builder.mul(matrix_step, _INT(channels)))
             for at in w_at:
-                _ask(builder, builder.add(builder.add(at, w_offset), builder.mul(matrix_step, _INT(channels))))
-        w = [load(builder, weights, at, w_offset, mask) for at in w_at]
-        x = [load(builder, plain, at, x_offset, mask) for at in x_at]
+                _ask(builder, builder.add(at, behind))
+        w = [terms.taken(builder, terms.weights, at, place, left) for at in w_at]
+        x = [terms.taken(builder, terms.activations, at, place, left) for at in x_at]
         pairs = [(r, b) for r in range(channels) for b in range(rows)]
-        return [builder.call(_fma(builder), [w[r], x[b], total]) for (r, b), total in zip(pairs, sums, strict=True)]
+        return [terms.added(builder, w[r], x[b], total) for (r, b), total in zip(pairs, sums, strict=True)]
 
-    whole = builder.and_(length, _INT(-LANES))
-    sums = loop(builder, whole, zeros, lambda held, place: added(held, place, None), LANES)
+    whole = builder.and_(length, _INT(-terms.many))
+    sums = loop(builder, whole, zeros, lambda held, place: added(held, place, None), terms.many)
     left = builder.sub(length, whole)
     before = builder.block
     tail, end = function.append_basic_block("tail"), function.append_basic_block("end")
     builder.cbranch(builder.icmp_signed(">", left, _INT(0)), tail, end)
     builder.position_at_end(tail)
-    more = added(sums, whole, first_lanes(builder, left))
+    more = added(sums, whole, left)
     builder.branch(end)
     builder.position_at_end(end)
     found = []
@@ -158,11 +273,18 @@ def _block(module: ir.Module, kind: int, channels: int, rows: int) -> ir.Functio
 
 
 def _store_totals(builder: ir.IRBuilder, sums: list[ir.Value], rows: int, out: ir.Value, out_step: ir.Value) -> None:
-    """Store the sum of each vector, those of one channel in every row before those of the next."""
-    for number, vector in enumerate(sums):
-        channel, row = divmod(number, rows)
-        place = builder.add(builder.mul(out_step, _INT(row)), _INT(4 * channel))
-        builder.store(total(builder, vector), _address(builder, out, place, _FLOAT))
+    """Store the sum of each vector, which are those of one channel in every row before those of the next."""
+    channels = len(sums) // rows
+    if channels == 1:
+        for row, vector in enumerate(sums):
+            builder.store(total(builder, vector), _address(builder, out, builder.mul(out_step, _INT(row)), _FLOAT))
+        return
+    found = totals(builder, [sums[channel * rows + row] for row in range(rows) for channel in range(channels)])
+    few = ir.VectorType(_FLOAT, channels)
+    for row in range(rows):
+        lanes = ir.Constant(ir.VectorType(_LONG, channels), list(range(row * channels, (row + 1) * channels)))
+        value = builder.shuffle_vector(found, ir.Constant(_VECTOR, ir.Undefined), lanes)
+        builder.store(value, _address(builder, out, builder.mul(out_step, _INT(row)), few), align=4)
 
 
 def loop(
@@ -261,11 +383,12 @@ def _switched(
     arguments: list[ir.Value],
     make: Callable[[ir.Module, int, int, int], ir.Function],
     columns: tuple[int, ...],
+    kinds: Iterable[int],
 ) -> None:
     """Call the variant of this number."""
     after, none = builder.append_basic_block("done"), builder.append_basic_block("none")
     switch = builder.switch(number, none)
-    for kind in WEIGHTS:
+    for kind in kinds:
         for many in columns:
             for rows in range(1, ROWS + 1):
                 block = builder.append_basic_block("variant")
@@ -285,7 +408,7 @@ def _products(_context, number, matrix, matrix_step, vector, vector_step, length
     """Compute ``CHANNELS`` or one channel of a product for some rows; ``number`` says the variant."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        _switched(builder, values[0], list(values[1:]), _block, (1, CHANNELS))
+        _switched(builder, values[0], list(values[1:]), _block, (1, CHANNELS), TERMS)
         return context.get_dummy_value()
 
     return types.void(*[_I] * 8), generate
@@ -295,7 +418,7 @@ def _mixed(_context, number, vectors, vector_step, shares, share_step, length, o
     """Compute weighted sums of vectors for some rows; ``number`` says the variant."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        _switched(builder, values[0], list(values[1:]), _mixture, (1, PIECES))
+        _switched(builder, values[0], list(values[1:]), _mixture, (1, PIECES), WEIGHTS)
         return context.get_dummy_value()
 
     return types.void(*[_I] * 9), generate
@@ -334,12 +457,7 @@ def _put_bfloat16(_context, address, value):  # type: ignore[no-untyped-def] # p
     """Write a number to an address as bfloat16, rounded to the nearest, ties to even."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        bits = builder.bitcast(values[1], _LONG)
-        odd = builder.and_(builder.lshr(bits, _LONG(16)), _LONG(1))
-        rounded = builder.lshr(builder.add(builder.add(bits, _LONG(0x7FFF)), odd), _LONG(16))
-        quiet = builder.or_(builder.lshr(bits, _LONG(16)), _LONG(64))
-        is_number = builder.fcmp_ordered("ord", values[1], values[1])
-        word = builder.trunc(builder.select(is_number, rounded, quiet), _WORD)
+        word = bfloat16(builder, values[1])
         builder.store(word, builder.inttoptr(values[0], _WORD.as_pointer()))
         return context.get_dummy_value()
 
