@@ -15,8 +15,10 @@ from typing import Any, NamedTuple, final
 
 from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
-from numba.core import cgutils, config, types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
+
+from orrery.kernels.step.compiling import config
 
 LANES = 16
 CHANNELS = 4
