@@ -116,13 +116,13 @@ def without_network() -> list[str]:
 
 
 # Where auto means float32, a second demo in float32 would be the same one, for another five minutes.
-PRECISIONS = ["auto", "float32"] if has_bfloat16("cpu", this_processor()) else ["auto"]
+OTHERS = [pytest.param("float32", marks=pytest.mark.long)] if has_bfloat16("cpu", this_processor()) else []
 
 
 @pytest.mark.slow
 @pytest.mark.alone
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("precision", ["auto", *OTHERS])
 def test_the_demo_itself(precision: str, tmp_path: Path) -> None:
     command = [*without_network(), sys.executable, "-m", "orrery", "demo", "--training.precision", precision]
     environment = {**os.environ, "OMP_NUM_THREADS": str(os.cpu_count()), "ORRERY_RUNS": str(tmp_path)}

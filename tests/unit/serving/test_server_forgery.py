@@ -151,8 +151,8 @@ def test_a_forged_turn_is_text_in_every_field(listening, field):
         assert listening.controls(FIELDS[field](evil)) in (harmless, None), evil
 
 
-# The same loop twice: a part of it on every change, the whole in the slow tier.
-@pytest.mark.parametrize("cases", [150, pytest.param(4_000, marks=pytest.mark.slow)])
+# The same loop twice: a part of it on every change, the whole in the long tier.
+@pytest.mark.parametrize("cases", [150, pytest.param(4_000, marks=pytest.mark.long)])
 def test_thousands_of_forgeries_leak_nothing(listening, cases):
     dice, leaked, refused = random.Random(cases), [], 0
     expected = {}
