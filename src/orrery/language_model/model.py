@@ -15,10 +15,23 @@ from orrery.generation.speculative import Speculation
 from orrery.inspection.alignment import Alignment, align
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
-from orrery.language_model import chat, cloze, generate, outputs, save, search, stored, trace, tree, written
+from orrery.language_model import (
+    chat,
+    cloze,
+    generate,
+    likelihoods,
+    outputs,
+    save,
+    search,
+    stored,
+    trace,
+    tree,
+    written,
+)
 from orrery.language_model.arguments import Ids, strings_of
 from orrery.language_model.cloze import Filled
 from orrery.language_model.guides import Demands
+from orrery.language_model.likelihoods import Likelihood
 from orrery.language_model.search import Beams, Found
 from orrery.language_model.texts import Truncate, limits_of, prompts
 from orrery.language_model.tree import DecodingTree
@@ -464,6 +477,35 @@ class LanguageModel:
             ModelFileError: a weight is no number, and so is the score.
         """
         return outputs.score(self._stored, text)
+
+    def likelihoods(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        batch_size: int = 64,
+        longest: int | None = None,
+        done: Callable[[int], None] | None = None,
+    ) -> list[Likelihood]:
+        """Return the log likelihood of each continuation behind its context, in nats, split as lm_eval splits them.
+
+        Args:
+            pairs: (context, continuation); an empty context is the token that begins a text, else the one that ends it.
+            batch_size: rows computed at once.
+            longest: tokens that are read at once; the context by default. A context too long loses its beginning.
+            done: told after each batch how many are scored.
+
+        Raises:
+            DataError: a continuation without a token, or longer than the context.
+            UsageError: the model does not write from left to right.
+            ModelFileError: a weight is no number, and so is a likelihood.
+        """
+        return likelihoods.of_pairs(self._stored, pairs, batch_size=batch_size, longest=longest, done=done)
+
+    def text_likelihoods(
+        self, texts: Sequence[str], *, batch_size: int = 64, longest: int | None = None
+    ) -> list[float]:
+        """Return the log likelihood of whole texts of any length, in nats, in windows; see ``likelihoods``."""
+        return likelihoods.of_texts(self._stored, texts, batch_size=batch_size, longest=longest)
 
     def cloze(
         self,
