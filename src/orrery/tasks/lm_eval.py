@@ -33,7 +33,7 @@ def register() -> type:
         raise MachineError(f"lm_eval is missing: {error}", "pip install lm_eval, beside Orrery") from None
 
     @register_model(NAME)
-    class OrreryModel(LM):  # type: ignore[misc]  # lm_eval has no types where it is not installed
+    class OrreryModel(LM):
         """A decoder of Orrery's as lm_eval asks for it."""
 
         def __init__(self, pretrained: str, **settings: Any) -> None:
@@ -134,7 +134,8 @@ def drawing(settings: Mapping[str, Any]) -> tuple[list[str], int, dict[str, Any]
     known = {name: left.pop(name) for name in ("top_k", "top_p", "min_p", "repetition_penalty") if name in left}
     if left:
         raise UsageError(f"generation_kwargs: {', '.join(left)}", "known: until, max_gen_toks, do_sample, temperature")
-    sampling = {"temperature": temperature, **(known if temperature else {})}
+    sampling: dict[str, Any] = {"temperature": temperature}
+    sampling |= known if temperature else {}
     return [until] if isinstance(until, str) else list(until), int(lengths[0]) if lengths else MAX_GEN_TOKS, sampling
 
 

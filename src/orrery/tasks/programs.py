@@ -154,9 +154,9 @@ def _told(done: Done | None, count: int) -> Any:
 def _refuse_drawing(ks: Sequence[int], drawing: Drawing) -> None:
     if not ks or max(ks) > drawing.samples:
         message = f"pass@{max(ks, default=0)} from {drawing.samples} samples of each problem"
-        raise UsageError(message, f"--samples {max(ks, default=1)} --temperature 0.8")
+        raise UsageError(message, f"--programs {max(ks, default=1)} --temperature 0.8")
     if drawing.samples > 1 and not drawing.temperature:
-        raise UsageError(f"{drawing.samples} greedy samples are the same program", "--temperature 0.8, or --samples 1")
+        raise UsageError(f"{drawing.samples} greedy samples are the same program", "--temperature 0.8, or --programs 1")
 
 
 def _refuse_no_texts(where: str, row: dict[str, Any], columns: Sequence[str]) -> None:
