@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 NAME = "orrery"
 MAX_GEN_TOKS = 256
 _LONGEST = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+_DRAWN = ("top_k", "top_p", "min_p", "repetition_penalty")
 _ROWS = 32
 
 
@@ -131,11 +132,10 @@ def drawing(settings: Mapping[str, Any]) -> tuple[list[str], int, dict[str, Any]
     temperature = float(left.pop("temperature", None) or 0)
     drawn = left.pop("do_sample", temperature > 0)
     temperature = (temperature or 1.0) if drawn else 0.0
-    known = {name: left.pop(name) for name in ("top_k", "top_p", "min_p", "repetition_penalty") if name in left}
+    known: dict[str, Any] = {name: left.pop(name) for name in _DRAWN if name in left}
     if left:
         raise UsageError(f"generation_kwargs: {', '.join(left)}", "known: until, max_gen_toks, do_sample, temperature")
-    sampling: dict[str, Any] = {"temperature": temperature}
-    sampling |= known if temperature else {}
+    sampling = {"temperature": temperature, **known} if temperature else {"temperature": temperature}
     return [until] if isinstance(until, str) else list(until), int(lengths[0]) if lengths else MAX_GEN_TOKS, sampling
 
 
