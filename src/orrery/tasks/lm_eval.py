@@ -19,6 +19,7 @@ MAX_GEN_TOKS = 256
 _LONGEST = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _DRAWN = ("top_k", "top_p", "min_p", "repetition_penalty")
 _ROWS = 32
+_UNCHOSEN = "cuda:0"
 
 
 def register() -> type:
@@ -64,7 +65,7 @@ class Answers:
         pretrained: a run, a checkpoint or a Hugging Face folder.
         batch_size: rows computed at once; ``auto`` is 32.
         max_batch_size: not used: rows are few enough by what their logits need.
-        device: as for ``orrery.load``.
+        device: as for ``orrery.load``; ``cuda:0``, which lm_eval gives where nobody chose, is a GPU where there is one.
         dtype: as for ``orrery.load``; float32 where lm_eval gives none.
         max_length: tokens that are read at once, the model's context by default.
         seed: of draws.
@@ -82,7 +83,7 @@ class Answers:
     ) -> None:
         from orrery.language_model.load import load
 
-        self.lm: LanguageModel = load(pretrained, device or "auto", dtype)
+        self.lm: LanguageModel = load(pretrained, "auto" if device in (None, _UNCHOSEN) else device, dtype)
         self.rows = _ROWS if str(batch_size).startswith("auto") else int(batch_size)
         self.longest = int(max_length) if max_length else self.lm.context
         self.seed = int(seed)
