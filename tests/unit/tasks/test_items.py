@@ -130,17 +130,17 @@ def test_a_pair_that_the_model_cannot_tell_apart_is_not_right(lm: LanguageModel)
     assert blimp.evaluate_blimp(lm, [same], {"a": "t"}).scores[0].score == 0
 
 
-def test_gsm8k_is_asked_behind_its_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gsm8k_is_asked_behind_its_examples(lm: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
 
-    class Fake:
-        def generations(self, prompts: list[str], **how: Any) -> list[Any]:
-            seen.extend(prompts)
-            return [type("G", (), {"text": " He has 4.\n#### 4" if "second" in prompt else "4"}) for prompt in prompts]
+    def write(lm: LanguageModel, prompts: list[str], **how: Any) -> list[str]:
+        seen.extend(prompts)
+        return [" He has 4.\n#### 4" if "second" in prompt else "4" for prompt in prompts]
 
+    monkeypatch.setattr(gsm8k, "answers", write)
     problems = gsm8k.read_problems(written(tmp_path, *[
         {"question": f"{name}?", "answer": "x\n#### 4"} for name in ("first", "second")]))  # fmt: skip
-    found = gsm8k.evaluate_gsm8k(Fake(), problems, problems[:1])  # type: ignore[arg-type]
+    found = gsm8k.evaluate_gsm8k(lm, problems, problems[:1])
     assert "Question: first?\nAnswer: x\n#### 4\n\nQuestion: second?\nAnswer:" in seen
     assert [score.score for score in found.scores] == [0.5, 1.0]
     with pytest.raises(DataError, match=r"rows.jsonl:1: the answer has no"):
