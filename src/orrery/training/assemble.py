@@ -22,6 +22,7 @@ from orrery.training.begin import base_of
 from orrery.training.building import Assembled, family_config, fitting, make_tokenizer, prepared, read_spec
 from orrery.training.config import Recipe
 from orrery.training.evaluate import Validation
+from orrery.training.growing import outgrown, with_room
 from orrery.training.loop import Parts
 from orrery.training.new_heads import settle, without_labels
 from orrery.tuning import describe
@@ -46,10 +47,11 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     chat = source.chat({} if base is None else base.stored.chat)
     tokenizer = make_tokenizer(recipe.tokenizer, source.texts(), base, chat) if needed else None
     known = {} if tokenizer is None else {"vocab_size": tokenizer.size, **objective.config(tokenizer)}
-    settled = settle(
-        recipe.model, base, family_config(recipe.model, base, **known), objective.needed_head(source.labels)
-    )
-    spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed)
+    config, more = family_config(recipe.model, base, **known), outgrown(base, tokenizer)
+    if base is not None and tokenizer is not None and more:
+        config = with_room(base, config, tokenizer)
+    settled = settle(recipe.model, base, config, objective.needed_head(source.labels))
+    spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
     objective.bind(spec, tokenizer)
     refuse_missing(spec, recipe, objective)
     refuse_unwritten(spec, recipe)
