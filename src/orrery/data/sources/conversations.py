@@ -140,7 +140,8 @@ def fit(
         return short, [f"{many} left out: {than}"]
     kept = [cut_to(rendered, length) for _, rendered in found]
     taught = [rendered for rendered in kept if any(rendered.reply)]
-    lost = f"{many} cut: {than}; they keep their beginning, and lose the end token of the last reply"
+    ends = sum(any(rendered.reply[length:]) for _, rendered in found)
+    lost = f"{many} cut: {than}; they keep their beginning, and {ends:,} lose the end token of the last reply"
     none = len(kept) - len(taught)
     return taught, [lost + (f"; {none:,} left out, as no reply begins before the cut" if none else "")]
 
