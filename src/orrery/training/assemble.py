@@ -1,5 +1,6 @@
 """From a recipe to what it names: data, tokenizer, batches, model and objective."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from orrery.models.model import ModelSpec
 from orrery.objectives import Objective
 from orrery.reading.architecture import CONFIGURATION, FAMILY
 from orrery.schema.registry import label_of, name_of
-from orrery.text.chat.folder import write_templates
+from orrery.text.chat.folder import DEFAULT, write_templates
 from orrery.text.tokenizer import Tokenizer
 from orrery.training.adapt import adapter_of
 from orrery.training.begin import base_of
@@ -70,7 +71,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         source=examples.train,
         validation=validation(recipe, spec, tokenizer, objective, examples.held_back),
         describe=describer(layout, settled.config),
-        facts={"corpus": source.fingerprint, **({} if tokenizer is None else {"tokenizer": tokenizer.fingerprint})},
+        facts=facts(source, tokenizer, chat),
         begin=None if tokenizer is None else beginning(tokenizer, chat),
         epochs=examples.epochs,
         notes=(*notes, *examples.notes),
@@ -78,6 +79,13 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         inputs=spec.inputs,
     )
     return Assembled(parts, spec, tokenizer, examples.tokens, settled.config, examples.batch_tokens, base, layout, chat)
+
+
+def facts(source: Source, tokenizer: Tokenizer | None, chat: Mapping[str, str]) -> dict[str, str]:
+    """Return the fingerprints of what a resumed run must find again."""
+    found = {"corpus": source.fingerprint}
+    found |= {} if tokenizer is None else {"tokenizer": tokenizer.fingerprint}
+    return found | ({"chat template": hashlib.sha256(chat[DEFAULT].encode()).hexdigest()} if DEFAULT in chat else {})
 
 
 def beginning(tokenizer: Tokenizer, chat: Mapping[str, str]) -> Callable[[Path], None]:
