@@ -120,7 +120,9 @@ def test_the_formats_by_their_names():
 
 def test_a_jinja_template_that_refuses_a_conversation_is_told_with_its_line():
     refuses = "{% for m in messages %}{% if loop.index0 and m.role == messages[loop.index0 - 1].role %}"
-    refuses += "{{ raise_exception('roles must alternate') }}{% endif %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}"
+    refuses += (
+        "{{ raise_exception('roles must alternate') }}{% endif %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}"
+    )
     template = template_of_run({DEFAULT: refuses}, chat_tokenizer("chatml"))
-    with pytest.raises(OrreryError, match="chats.jsonl:7: .*roles must alternate"):
+    with pytest.raises(OrreryError, match=r"chats\.jsonl:7: .*roles must alternate"):
         render(template, conversation(TWO[0], TWO[0], TWO[1]))
