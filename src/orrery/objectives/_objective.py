@@ -45,12 +45,15 @@ class Objective(ABC):
         makes: the fields that ``prepare`` makes of them, so that a model may read what no source gives.
         metrics: what is measured on examples held back, by name; the first decides which model is the best unless
             the recipe says otherwise.
+        reports: the terms of its loss whose means, without their weights, stand in the metrics as ``train/NAME``. A
+            term of weight 0 is there for nothing else.
     """
 
     Settings: ClassVar[type[Section]]
     needs: ClassVar[tuple[str, ...]]
     makes: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]] = ("loss",)
+    reports: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def of(cls, settings: Section) -> "Objective":
@@ -98,6 +101,28 @@ class Objective(ABC):
         with the run beside the model; those of their parameters that need a gradient are trained with it.
         """
         return {}
+
+    def observe(self, model: Any, batch: "Batch") -> "Mapping[str, Tensor]":
+        """Return what is to be known of some rows that the model has written, as it was then: nothing.
+
+        Asked once of each row of a rollout, without gradients, in the pieces in which its first steps are computed; the
+        fields are in every batch that is taken of it.
+        """
+        return {}
+
+    def credit(self, batch: "Batch") -> "Mapping[str, Tensor]":
+        """Return what is computed once over all rows of a rollout from what was observed, such as advantages: nothing.
+
+        What it changes in the modules that the objective owns is saved with the run.
+        """
+        return {}
+
+    def check(self) -> None:  # noqa: B027 - most own nothing that must stay as it is
+        """Look whether what must not change has not; called before each checkpoint.
+
+        Raises:
+            RunError: it has; nothing is saved.
+        """
 
     def prepare(self, batch: "Batch", rng: "torch.Generator") -> "Batch":
         """Draw everything random (masks, corruptions, negatives) from ``rng``, and return the finished batch."""
