@@ -4,7 +4,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -25,35 +25,26 @@ class Asked:
     ids: tuple[int, ...]
 
 
-class How(Protocol):
-    """How prompts are answered: the settings of the source."""
+@dataclass(frozen=True)
+class How:
+    """How prompts are answered, and how many steps are made of the answers.
 
-    @property
-    def samples(self) -> int:
-        """How many answers a prompt gets."""
-        ...
+    Attributes:
+        samples: how many answers a prompt gets.
+        max_new_tokens: the most tokens of an answer.
+        temperature: divides the logits before an answer is drawn.
+        minibatches: how many batches a rollout has.
+        passes: how often a rollout is gone through.
+    """
 
-    @property
-    def max_new_tokens(self) -> int:
-        """The most tokens of an answer."""
-        ...
-
-    @property
-    def temperature(self) -> float:
-        """Divides the logits before an answer is drawn; 0 takes the likeliest token."""
-        ...
-
-    @property
-    def minibatches(self) -> int:
-        """How many batches a rollout has."""
-        ...
-
-    @property
-    def passes(self) -> int:
-        """How often a rollout is gone through."""
-        ...
+    samples: int
+    max_new_tokens: int
+    temperature: float = 1.0
+    minibatches: int = 1
+    passes: int = 1
 
 
+@runtime_checkable
 class Writer(Protocol):
     """The model of a run, as a source meets it that has it write."""
 

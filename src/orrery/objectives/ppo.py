@@ -112,8 +112,6 @@ class Ppo(Policy):
 
     def credit(self, batch: "Batch") -> "Mapping[str, Tensor]":
         """Return advantages and what the values should have been, and let the weight follow the divergence."""
-        import torch
-
         assert self.control is not None
         written_BL, values_BL = batch["written"], batch["values"]
         kl_BL = (batch["old"] - batch["reference"]) * written_BL
@@ -123,7 +121,7 @@ class Ppo(Policy):
         advantages_BL = gae(rewards_BL, values_BL, written_BL, self.discount, self.trace)
         self.control.follow(float(kl_BL.sum(1).mean()), len(kl_BL))
         found = {"returns": (advantages_BL + values_BL) * written_BL, "advantages": whitened(advantages_BL, written_BL)}
-        return {**found, "kl_weight": torch.full_like(batch["reward"], weight)}
+        return {**found, "kl_weight": kl_BL.new_full((len(kl_BL),), weight)}
 
     def counts(self, batch: "Batch") -> dict[str, int]:
         """Count the tokens that were written."""

@@ -89,15 +89,18 @@ class RolloutSource(Source):
             DataError: a prompt leaves no room for its answer.
             UsageError: a rollout is no whole number of prompts.
         """
-        from orrery.data.rollouts import Answers, Rollouts
+        from orrery.data.rollouts import Answers, How, Rollouts
 
         settings = self.settings
         rows = request.size * settings.minibatches
         if rows % settings.samples:
             message = f"a rollout of {rows} answers (batches.size times data.minibatches), {settings.samples} a prompt"
             raise UsageError(message, "make it a multiple of data.samples")
-        train = Rollouts(encoded(self.train, request, settings), settings, request.size, request.seed)
-        others = Answers(encoded(self.held_back, request, settings), settings, request.size, request.seed)
+        how = How(
+            settings.samples, settings.max_new_tokens, settings.temperature, settings.minibatches, settings.passes
+        )
+        train = Rollouts(encoded(self.train, request, settings), how, request.size, request.seed)
+        others = Answers(encoded(self.held_back, request, settings), how, request.size, request.seed)
         per_step = rows / (settings.samples * settings.minibatches * settings.passes)
         return Examples(
             train=train,
