@@ -5,10 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orrery.data.conversations import Conversation, at
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record
 from orrery.data.readers.columns import text_of
+from orrery.data.rendering import render_prompt
 from orrery.errors import DataError
+from orrery.text.chat.messages import Message, checked_messages
+from orrery.text.chat.messages import text_of as said_in
+from orrery.text.chat.render import ChatTemplate
+from orrery.text.tokenizer import Tokenizer
 
 PROMPTS = ("prompt", "question", "instruction", "query", "source", "text", "input")
 """Names of the column with the prompt, the likeliest first."""
@@ -16,11 +22,24 @@ PROMPTS = ("prompt", "question", "instruction", "query", "source", "text", "inpu
 
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt: where it stands, its text, and its row, in which a reward finds the right answer."""
+    """One prompt.
+
+    Attributes:
+        where: where it stands, file:line.
+        text: what is asked: of a conversation, what its last message says.
+        row: all columns, in which a reward finds the right answer.
+        messages: the conversation so far, where the prompt is one.
+    """
 
     where: str
     text: str
     row: Mapping[str, Any]
+    messages: tuple[Message, ...] = ()
+
+    @property
+    def conversation(self) -> Conversation:
+        """The conversation that the assistant is to answer; a text alone is what the user says."""
+        return Conversation(self.where, self.messages or ({"role": "user", "content": self.text},))
 
 
 @dataclass(frozen=True)
@@ -85,7 +104,26 @@ def _prompt(where: str, row: Mapping[str, Any], column: str | None) -> Prompt:
     if name is None or name not in row:
         message = f"{where}: no column {column or 'is known to hold a prompt'} among {', '.join(row)[:200]}"
         raise DataError(message, "name it: --data.prompt COLUMN")
+    if isinstance(row[name], list | tuple):
+        messages = tuple(at(where, lambda: checked_messages(row[name])))
+        if messages[-1]["role"] == "assistant":
+            raise bad_record(where, f"the conversation in column {name!r} ends with the assistant: nothing is asked")
+        return Prompt(where, said_in(messages[-1]), row, messages)
     text = text_of(row, name, where)
     if not text.strip():
         raise bad_record(where, f"column {name!r} is empty")
     return Prompt(where, text, row)
+
+
+def prompt_ids(prompts: Sequence[Prompt], tokenizer: Tokenizer, template: ChatTemplate | None) -> list[list[int]]:
+    """Return the ids of prompts: as conversations up to where the assistant begins, or as plain texts.
+
+    Raises:
+        DataError: a conversation and no template, or one that the template cannot say; its place is named.
+    """
+    if template is not None:
+        return [render_prompt(template, prompt.conversation) for prompt in prompts]
+    if talks := [prompt.where for prompt in prompts if prompt.messages]:
+        message = f"{talks[0]}: the prompt is a conversation, and the model has no chat template"
+        raise DataError(message, "name one: --data.template chatml, or begin from a model that was trained with one")
+    return tokenizer.encode_batch([prompt.text for prompt in prompts])

@@ -17,7 +17,8 @@ from orrery.objectives import Objective
 from orrery.reading.architecture import CONFIGURATION, FAMILY
 from orrery.rewards import REWARDS
 from orrery.schema.registry import label_of, name_of
-from orrery.text.chat.folder import write_templates
+from orrery.text.chat.folder import DEFAULT, write_templates
+from orrery.text.chat.of_run import template_of_run
 from orrery.text.tokenizer import Tokenizer
 from orrery.training.adapt import adapter_of
 from orrery.training.begin import Base, base_of
@@ -82,7 +83,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         notes=(*notes, *examples.notes),
         modules=owned(objective, model, recipe.seed),
         inputs=spec.inputs,
-        writer=writer(recipe, objective, tokenizer, base, judge) if judge.rewards else None,
+        writer=writer(objective, tokenizer, base, chat, judge) if judge.rewards else None,
     )
     return Assembled(parts, spec, tokenizer, examples.tokens, settled.config, examples.batch_tokens, base, layout, chat)
 
@@ -104,7 +105,7 @@ def facts(source: Source, tokenizer: Tokenizer | None, judge: Judge) -> dict[str
 
 
 def writer(
-    recipe: Recipe, objective: Objective, tokenizer: Tokenizer | None, base: Base | None, judge: Judge
+    objective: Objective, tokenizer: Tokenizer | None, base: Base | None, chat: Mapping[str, str], judge: Judge
 ) -> Callable[[Any, Precision, int | None, Ranks], Writer]:
     """Return what makes of the model of a run one that answers prompts, once it is where it is trained.
 
@@ -114,6 +115,8 @@ def writer(
     assert tokenizer is not None
     said = {} if base is None else {**base.stored.generation}
     ends = end_tokens(tokenizer, said, {} if base is None else base.stored.config or {})
+    if DEFAULT in chat:
+        ends |= template_of_run(chat, tokenizer).end
     own = tokenizer
 
     def made(model: Any, precision: Precision, micro_batch: int | None, ranks: Ranks) -> Writer:

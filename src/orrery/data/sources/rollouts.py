@@ -1,30 +1,38 @@
 """Rollouts: prompts that the model which is trained answers itself, again and again."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
-from orrery.data.prompts import Prompt, read_prompts
+from orrery.data.prompts import Prompt, prompt_ids, read_prompts
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
 from orrery.data.sources._rows import NAME, RowsSettings, divided, fingerprint_of
 from orrery.errors import DataError, UsageError
 from orrery.schema.numbers import AboveZero, Positive
+from orrery.text.chat.folder import DEFAULT
+from orrery.text.chat.of_run import templates_of_run
 
 if TYPE_CHECKING:
     from orrery.data.rollouts import Asked
+
+PLAIN = "plain"
+"""In the place of a template: prompts are bare texts."""
 
 
 class RolloutSettings(RowsSettings):
     """Which prompts, how they are answered, and how many optimizer steps are made of a rollout.
 
     Each prompt is answered ``samples`` times, with at most ``max_new_tokens`` drawn at ``temperature``. A rollout has
-    ``minibatches`` batches of ``batches.size`` answers, and serves ``passes`` passes over them.
+    ``minibatches`` batches of ``batches.size`` answers, and serves ``passes`` passes over them. ``template`` is a chat
+    format or the file of one, in which a prompt is what the user says; by default the base's own, without one the model
+    goes on from the bare text, as it does with ``plain``.
     """
 
     kind: Literal["rollouts"] = "rollouts"
     prompt: str | None = None
+    template: str | None = None
     samples: Positive = 8
     max_new_tokens: Positive = 64
     temperature: AboveZero = 1.0
@@ -82,6 +90,11 @@ class RolloutSource(Source):
         """Return the prompts to learn from."""
         return (prompt.text for prompt in self.train)
 
+    def chat(self, base: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the templates of the base, ``default`` the one that the prompts are rendered with."""
+        choice = self.settings.template
+        return base if choice in (None, PLAIN) else templates_of_run(choice, base)
+
     def examples(self, request: BatchRequest) -> Examples:
         """Encode the prompts and return what has them answered.
 
@@ -123,7 +136,8 @@ def encoded(prompts: Sequence[Prompt], request: BatchRequest, settings: RolloutS
     """
     from orrery.data.rollouts import Asked
 
-    ids = request.required_tokenizer.encode_batch([prompt.text for prompt in prompts])
+    template = request.template if DEFAULT in request.chat and settings.template != PLAIN else None
+    ids = prompt_ids(prompts, request.required_tokenizer, template)
     room = request.length - settings.max_new_tokens
     for prompt, own in zip(prompts, ids, strict=True):
         if not 0 < len(own) <= room:
