@@ -154,7 +154,10 @@ def observed(both: Both) -> dict[str, Tensor]:
 def test_log_probabilities_are_those_of_trl(both):
     batch, mask = observed(both), both.inputs["completion_mask"].bool()
     if "old_per_token_logps" in both.inputs:
-        expected = {"old": both.inputs["old_per_token_logps"][mask], "reference": both.inputs["ref_per_token_logps"][mask]}
+        expected = {
+            "old": both.inputs["old_per_token_logps"][mask],
+            "reference": both.inputs["ref_per_token_logps"][mask],
+        }
         for name, values in expected.items():
             torch.testing.assert_close(batch[name][batch["written"]], values, atol=1e-6, rtol=0)
     else:

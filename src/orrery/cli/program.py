@@ -27,6 +27,8 @@ VERBS = {
     "train": Verb("orrery.cli.train.app:train", "Train a model from a recipe, or continue a run."),
     "finetune": Verb("orrery.cli.finetune:finetune", "Fine-tune a model on labelled data: classify, tag, answer."),
     "sft": Verb("orrery.cli.sft:sft", "Fine-tune a model on conversations: a base becomes an assistant."),
+    "ppo": Verb("orrery.cli.ppo:ppo", "Teach a model by its own answers and rewards: PPO, with a value head."),
+    "grpo": Verb("orrery.cli.grpo:grpo", "Teach a model by its own answers and rewards: GRPO, RLOO and their kin."),
     "compare": Verb(
         "orrery.cli.compare:compare", "Compare models of one size on one text, from counts to Transformer."
     ),

@@ -35,7 +35,7 @@ def conclude(
     began = perf_counter()
     source = recipe.source_class.read(recipe.data)
     lm = load(folder, device=recipe.training.device, say=lambda line: None)
-    found = task.findings(lm, source, recipe.batches.length)
+    found = task.found(lm, source, recipe)
     took = "" if trained is None else f" in {trained / 60:.1f} minutes"
     say(f"{held_back(recipe)}, seed {recipe.seed}, {recipe.training.steps:,} steps{took}")
     for line in found.lines():

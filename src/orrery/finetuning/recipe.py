@@ -80,7 +80,7 @@ def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mappi
     chosen = flatten(overridden({}, overrides, environment))
     rows, length = measured(task, source, base.stored)
     values = {
-        "name": asked.name or f"{asked.task}-{_short(asked.train)}",
+        "name": asked.name or f"{asked.task}-{named_after(asked.train)}",
         "task": task.kind,
         "model": model_section(asked, base, task),
         **({"tokenizer": {"file": str(_tokenizer_file(base))}} if asked.scratch else {}),
@@ -191,7 +191,7 @@ def _number(value: Any) -> int | None:
     return value if type(value) is int and value > 0 else None
 
 
-def _short(source: str) -> str:
+def named_after(source: str) -> str:
     """Return what a run is called after its data: the name of the set, or of the file without its endings."""
     path = Path(source)
     name = path.name.partition(".")[0] if path.exists() else source

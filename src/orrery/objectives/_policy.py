@@ -177,9 +177,7 @@ class Policy(Objective, ABC):
         """Return what has nothing to learn: the rewards of answers held back."""
         return RewardAlone()
 
-    def measures(
-        self, batch: "Batch", new_BL: "Tensor", entropy_BL: "Tensor", clipped_BL: "Tensor"
-    ) -> dict[str, Term]:
+    def measures(self, batch: "Batch", new_BL: "Tensor", entropy_BL: "Tensor", clipped_BL: "Tensor") -> dict[str, Term]:
         """Return the terms of weight 0: reward, length, entropy, divergence, ratio and what was clipped.
 
         Raises:

@@ -69,7 +69,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         spec.build(), recipe, objective, tokenizer, base, anew, [] if settled.head is None else [settled.head]
     )
     family = recipe.model.family if base is None else base.stored.family
-    judge = Judge({own.label: (REWARDS.class_of(own).of(own), own.weight) for own in recipe.rewards})
+    judge = judge_of(recipe)
     layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
     parts = Parts(
         model=model,
@@ -96,6 +96,11 @@ def beginning(tokenizer: Tokenizer, chat: Mapping[str, str]) -> Callable[[Path],
         write_templates(folder, chat)
 
     return begin
+
+
+def judge_of(recipe: Recipe) -> Judge:
+    """Return the rewards of a recipe with their weights."""
+    return Judge({own.label: (REWARDS.class_of(own).of(own), own.weight) for own in recipe.rewards})
 
 
 def facts(source: Source, tokenizer: Tokenizer | None, judge: Judge) -> dict[str, str]:

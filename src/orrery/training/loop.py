@@ -12,8 +12,8 @@ from torch import nn
 import orrery
 from orrery.checkpoints import disk
 from orrery.checkpoints.store import FEWER, Checkpoint, CheckpointStore
-from orrery.data.seeds import derive_seed
 from orrery.data.rollouts import Writer
+from orrery.data.seeds import derive_seed
 from orrery.data.sources import AnsweredSource, BatchSource
 from orrery.errors import RunError
 from orrery.models.inputs import Inputs
@@ -60,7 +60,8 @@ class Parts:
     ``sample(model)`` returns a text to show at each evaluation and must not draw from global generators;
     ``epochs(step)`` says of each corpus of a mixture how often it was gone through by then; ``notes`` are said at the
     beginning; ``modules`` are what the objective owns, by name; ``inputs`` what the model reads of a batch, which is
-    then checked; ``writer(model, precision, micro_batch, ranks)`` has the model answer, for a source that asks.
+    then checked; ``show(folder)`` draws the run in its folder with each line of metrics;
+    ``writer(model, precision, micro_batch, ranks)`` has the model answer, for a source that asks.
     """
 
     model: nn.Module
@@ -77,6 +78,7 @@ class Parts:
     notes: Sequence[str] = ()
     modules: Mapping[str, nn.Module] = field(default_factory=dict)
     inputs: Inputs = field(default_factory=dict)
+    show: Callable[[RunFolder], None] | None = None
     writer: Callable[[Any, Precision, int | None, Ranks], Writer] | None = None
 
 
@@ -273,6 +275,8 @@ class Trainer:
         record |= self._measures() | found
         if self.ranks.rank == 0:
             self.folder.record({key: value if _finite(value) else None for key, value in record.items()})
+            if self.parts.show is not None:
+                self.parts.show(self.folder)
         self.progress.pending, self.progress.window, self.progress.measured = False, [], {}
         self._show(record)
         return self._improved(found)

@@ -12,10 +12,12 @@ from orrery.data.sources._rows import NAME, RowsSettings, divided, fingerprint_o
 from orrery.errors import DataError, UsageError
 from orrery.schema.numbers import AboveZero, Positive
 from orrery.text.chat.folder import DEFAULT
-from orrery.text.chat.of_run import templates_of_run
+from orrery.text.chat.of_run import template_of_run, templates_of_run
 
 if TYPE_CHECKING:
     from orrery.data.rollouts import Asked
+    from orrery.text.chat.render import ChatTemplate
+    from orrery.text.tokenizer import Tokenizer
 
 PLAIN = "plain"
 """In the place of a template: prompts are bare texts."""
@@ -95,6 +97,12 @@ class RolloutSource(Source):
         choice = self.settings.template
         return base if choice in (None, PLAIN) else templates_of_run(choice, base)
 
+    def template(self, chat: Mapping[str, str], tokenizer: "Tokenizer") -> "ChatTemplate | None":
+        """Return the format in which prompts are said, of the templates of a run or model; none for bare texts."""
+        if self.settings.template == PLAIN or DEFAULT not in chat:
+            return None
+        return template_of_run(chat, tokenizer)
+
     def examples(self, request: BatchRequest) -> Examples:
         """Encode the prompts and return what has them answered.
 
@@ -112,8 +120,9 @@ class RolloutSource(Source):
         how = How(
             settings.samples, settings.max_new_tokens, settings.temperature, settings.minibatches, settings.passes
         )
-        train = Rollouts(encoded(self.train, request, settings), how, request.size, request.seed)
-        others = Answers(encoded(self.held_back, request, settings), how, request.size, request.seed)
+        template = self.template(request.chat, request.required_tokenizer)
+        train = Rollouts(encoded(self.train, request, settings, template), how, request.size, request.seed)
+        others = Answers(encoded(self.held_back, request, settings, template), how, request.size, request.seed)
         per_step = rows / (settings.samples * settings.minibatches * settings.passes)
         return Examples(
             train=train,
@@ -128,7 +137,9 @@ class RolloutSource(Source):
         )
 
 
-def encoded(prompts: Sequence[Prompt], request: BatchRequest, settings: RolloutSettings) -> "list[Asked]":
+def encoded(
+    prompts: Sequence[Prompt], request: BatchRequest, settings: RolloutSettings, template: "ChatTemplate | None"
+) -> "list[Asked]":
     """Return the prompts with their ids.
 
     Raises:
@@ -136,7 +147,6 @@ def encoded(prompts: Sequence[Prompt], request: BatchRequest, settings: RolloutS
     """
     from orrery.data.rollouts import Asked
 
-    template = request.template if DEFAULT in request.chat and settings.template != PLAIN else None
     ids = prompt_ids(prompts, request.required_tokenizer, template)
     room = request.length - settings.max_new_tokens
     for prompt, own in zip(prompts, ids, strict=True):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from orrery.finetuning.findings import Findings
     from orrery.language_model.model import LanguageModel
     from orrery.reading.read import Stored
+    from orrery.training.config import Recipe
 
 Done = Callable[[int, int], None]
 """Told how many examples are answered, and of how many."""
@@ -71,6 +72,11 @@ class Task(ABC):
     def metrics(cls, source: Any) -> list[dict[str, Any]]:
         """Return what is measured while the model learns, beside what the objective names; the first decides."""
         return []
+
+    @classmethod
+    def found(cls, lm: "LanguageModel", source: Any, recipe: "Recipe") -> "Findings":
+        """Return what the model of a finished run makes of the examples held back; a task may look at its recipe."""
+        return cls.findings(lm, source, recipe.batches.length)
 
     @classmethod
     @abstractmethod
