@@ -64,25 +64,24 @@ def both(request, tmp_path_factory) -> Both:
     models.theirs.generation_config.do_sample = True
     models.theirs.save_pretrained(folder)
     config, trainer_class = (RLOOConfig, RLOOTrainer) if kind == "rloo" else (GRPOConfig, GRPOTrainer)
-    arguments = config(
-        output_dir=str(folder / "run"),
-        per_device_train_batch_size=len(SUMS) * SAMPLES,
-        num_generations=SAMPLES,
-        max_completion_length=LONGEST,
-        temperature=0.7,
-        beta=0.05,
-        num_iterations=2,
-        use_cpu=True,
-        bf16=False,
-        report_to=[],
-        logging_strategy="no",
-        gradient_checkpointing=False,
-        **KINDS[kind],
-    )
     rows = [{"prompt": f"{a}+{b}="} for a, b in SUMS for _ in range(SAMPLES)]
     theirs = type(models.theirs).from_pretrained(folder, dtype=torch.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        arguments = config(
+            output_dir=str(folder / "run"),
+            per_device_train_batch_size=len(SUMS) * SAMPLES,
+            num_generations=SAMPLES,
+            max_completion_length=LONGEST,
+            temperature=0.7,
+            beta=0.05,
+            num_iterations=2,
+            use_cpu=True,
+            bf16=False,
+            report_to=[],
+            logging_strategy="no",
+            **KINDS[kind],
+        )
         trainer = trainer_class(theirs, digits, arguments, Dataset.from_list(rows), processing_class=fast)
         trainer.ref_model = type(theirs).from_pretrained(folder, dtype=torch.float64).eval()
         noise(trainer.ref_model, 1)

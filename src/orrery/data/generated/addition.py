@@ -22,15 +22,15 @@ class Addition(GeneratedSet):
         "a sum stand together) is `val`; `few` is every eighth of `train`, to learn the form of an answer from"
     )
     parts = ("train", "val", "few")
-    columns = ("prompt", "answer")
-    text = "prompt"
+    columns = ("question", "answer")
+    text = "question"
 
     def records(self, part: str) -> Iterator[dict[str, str]]:
         """Yield the sums of a part, in the order of their numbers."""
         pairs = [(a, b) for a in range(NUMBERS) for b in range(NUMBERS)]
         kept = [pair for pair in pairs if _held_back(*pair) == (part == "val")]
         for a, b in kept[::FEW] if part == "few" else kept:
-            yield {"prompt": f"{a}+{b}=", "answer": str(a + b)}
+            yield {"question": f"{a}+{b}=", "answer": str(a + b)}
 
 
 def _held_back(a: int, b: int) -> bool:
