@@ -24,6 +24,7 @@ class Term:
 
     ``sum`` is a scalar with a gradient, in nats where the term is a likelihood; ``count`` the number of things
     summed (tokens, pairs). ``coupled`` says that the term ties examples together, so that a batch must not be split.
+    A term of weight 0 is no part of the loss: it tells metrics what the loss has computed on the way.
     """
 
     sum: "Tensor"
@@ -114,6 +115,13 @@ class Objective(ABC):
     @abstractmethod
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the terms of the loss of ``model`` on a prepared batch."""
+
+    def check(self) -> None:  # noqa: B027 - most own nothing that must stay as it is
+        """Refuse to go on where something that training must not change has changed; called before each checkpoint.
+
+        Raises:
+            RunError: it has; nothing is then saved.
+        """
 
     def evaluated(self) -> "Objective":
         """Return the objective without what only training has, such as label smoothing: it is the same."""

@@ -57,6 +57,8 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     model, notes = prepared(
         spec.build(), recipe, objective, tokenizer, base, anew, [] if settled.head is None else [settled.head]
     )
+    # Before what is measured, which asks the objective for what it owns.
+    modules = owned(objective, model, recipe.seed)
     family = recipe.model.family if base is None else base.stored.family
     layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
     parts = Parts(
@@ -69,7 +71,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         begin=None if tokenizer is None else tokenizer.save,
         epochs=examples.epochs,
         notes=(*notes, *examples.notes),
-        modules=owned(objective, model, recipe.seed),
+        modules=modules,
         inputs=spec.inputs,
     )
     return Assembled(parts, spec, tokenizer, examples.tokens, settled.config, examples.batch_tokens, base, layout)
