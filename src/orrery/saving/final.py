@@ -17,7 +17,7 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
     """Return what writes the final model: the Hugging Face layout for a family, our own for a spec or an adapter."""
     base = None if assembly.base is None else assembly.base.stored
     said = {**(base.generation if base else {}), **recipe.generation.said}
-    chat = base.chat if base else None
+    chat = assembly.chat
 
     def layout(model: Any, folder: Path) -> None:
         tokens = recipe.training.steps * assembly.batch_tokens
@@ -25,7 +25,7 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
         save_model(folder, model, str(assembly.family), assembly.config, assembly.required_tokenizer, card, said, chat)
 
     def own(model: Any, folder: Path) -> None:
-        save_own(folder, model, assembly.tokenizer, generation=said)
+        save_own(folder, model, assembly.tokenizer, generation=said, chat=chat)
 
     def adapted(model: Any, folder: Path) -> None:
         save_own(

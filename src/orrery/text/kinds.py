@@ -9,6 +9,10 @@ Frame = Literal["bert", "roberta", "t5"]
 FRAMES: tuple[Frame, ...] = get_args(Frame)
 """The families whose special tokens can be put around the texts of a trained tokenizer."""
 
+Chat = Literal["chatml", "gemma", "llama-2", "llama-3", "mistral", "zephyr"]
+CHATS: tuple[Chat, ...] = get_args(Chat)
+"""The chat formats whose control tokens a trained tokenizer can have."""
+
 VOCABULARY: dict[Kind, int | None] = {
     "byte_bpe": 4096,
     "character": None,

@@ -1,7 +1,7 @@
 """Control tokens for a tokenizer that was trained without them, and what a family puts around its texts."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tokenizers
 
@@ -53,32 +53,48 @@ def framed_tokenizer(tokenizer: Tokenizer, frame: Frame) -> Tokenizer:
     """
     if tokenizer.frame("a", "a").ids != 2 * tokenizer.encode("a"):
         raise UsageError("the tokenizer puts special tokens around texts already", "leave tokenizer.frame out")
-    engine = tokenizers.Tokenizer.from_str(json.dumps(tokenizer.definition))
-    added = [tokenizers.AddedToken(token, special=True, normalized=False) for token in tokens_of(frame)]
-    engine.add_special_tokens(added)
-    content = json.loads(engine.to_str())
-    rule = _RULES[frame](engine.token_to_id)
+    added = _added(tokenizer, tokens_of(frame))
+    content = dict(added.definition)
+    rule = _RULES[frame](added.id)
     own = content.get("post_processor")
     content["post_processor"] = rule if own is None else {"type": "Sequence", "processors": [own, rule]}
     return Tokenizer(json.dumps(content, ensure_ascii=False), {**tokenizer.roles, **TOKENS[frame]})
 
 
+def with_control(tokenizer: Tokenizer, tokens: Sequence[str]) -> Tokenizer:
+    """Return a tokenizer with control tokens behind its vocabulary, where it has no entry spelt like them."""
+    lacking = [token for token in tokens if tokenizer.id(token) is None]
+    return _added(tokenizer, lacking) if lacking else tokenizer
+
+
+def _added(tokenizer: Tokenizer, tokens: Sequence[str]) -> Tokenizer:
+    engine = tokenizers.Tokenizer.from_str(json.dumps(tokenizer.definition))
+    engine.add_special_tokens([tokenizers.AddedToken(token, special=True, normalized=False) for token in tokens])
+    return Tokenizer(engine.to_str(), tokenizer.roles)
+
+
 def train_framed(
-    kind: str, texts: Iterable[str], vocabulary: int | None, frame: Frame | None, *, lowercase: bool = False
+    kind: str,
+    texts: Iterable[str],
+    vocabulary: int | None,
+    frame: Frame | None,
+    *,
+    lowercase: bool = False,
+    control: Sequence[str] = (),
 ) -> Tokenizer:
     """Train on texts as `train_tokenizer` does, and give the tokenizer a family's control tokens where one is named.
 
-    ``vocabulary`` counts these too.
+    ``control`` are further ones, such as those of a chat format; ``vocabulary`` counts all of them too.
 
     Raises:
         DataError: there is no text.
         UsageError: the vocabulary is too small or too large.
     """
-    if frame is None:
-        return train_tokenizer(kind, texts, vocabulary, lowercase=lowercase)
-    added = len(tokens_of(frame))
+    added = len(dict.fromkeys([*([] if frame is None else tokens_of(frame)), *control]))
     if vocabulary is not None and vocabulary <= added:
-        message = f"a vocabulary of {vocabulary:,} ids has no room beside the {added:,} control tokens of {frame}"
+        what = f"the {added:,} control tokens{'' if frame is None else f' of {frame}'}"
+        message = f"a vocabulary of {vocabulary:,} ids has no room beside {what}"
         raise UsageError(message, "give a vocabulary of 4096, for example")
     own = None if vocabulary is None else vocabulary - added
-    return framed_tokenizer(train_tokenizer(kind, texts, own, lowercase=lowercase), frame)
+    trained = train_tokenizer(kind, texts, own, lowercase=lowercase)
+    return with_control(trained if frame is None else framed_tokenizer(trained, frame), control)

@@ -1,6 +1,7 @@
 """From a recipe to what it names: data, tokenizer, batches, model and objective."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from orrery.models.model import ModelSpec
 from orrery.objectives import Objective
 from orrery.reading.architecture import CONFIGURATION, FAMILY
 from orrery.schema.registry import label_of, name_of
+from orrery.text.chat.folder import write_templates
 from orrery.text.tokenizer import Tokenizer
 from orrery.training.adapt import adapter_of
 from orrery.training.begin import base_of
@@ -41,7 +43,8 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     adapter_of(recipe.model)  # refused before anything is read
     base = base_of(recipe.model)
     needed = source.needs_tokenizer or recipe.tokenizer is not None
-    tokenizer = make_tokenizer(recipe.tokenizer, source.texts(), base) if needed else None
+    chat = source.chat({} if base is None else base.stored.chat)
+    tokenizer = make_tokenizer(recipe.tokenizer, source.texts(), base, chat) if needed else None
     known = {} if tokenizer is None else {"vocab_size": tokenizer.size, **objective.config(tokenizer)}
     settled = settle(
         recipe.model, base, family_config(recipe.model, base, **known), objective.needed_head(source.labels)
@@ -52,7 +55,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     refuse_unwritten(spec, recipe)
     if tokenizer is not None:
         fitting(spec, tokenizer.size, recipe.batches.length, begun=base is not None)
-    examples = source.examples(request(recipe, spec, tokenizer, settled.names))
+    examples = source.examples(request(recipe, spec, tokenizer, settled.names, chat))
     anew = without_labels(spec, settled.renewed)
     model, notes = prepared(
         spec.build(), recipe, objective, tokenizer, base, anew, [] if settled.head is None else [settled.head]
@@ -68,13 +71,23 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         validation=validation(recipe, spec, tokenizer, objective, examples.held_back),
         describe=describer(layout, settled.config),
         facts={"corpus": source.fingerprint, **({} if tokenizer is None else {"tokenizer": tokenizer.fingerprint})},
-        begin=None if tokenizer is None else tokenizer.save,
+        begin=None if tokenizer is None else beginning(tokenizer, chat),
         epochs=examples.epochs,
         notes=(*notes, *examples.notes),
         modules=modules,
         inputs=spec.inputs,
     )
-    return Assembled(parts, spec, tokenizer, examples.tokens, settled.config, examples.batch_tokens, base, layout)
+    return Assembled(parts, spec, tokenizer, examples.tokens, settled.config, examples.batch_tokens, base, layout, chat)
+
+
+def beginning(tokenizer: Tokenizer, chat: Mapping[str, str]) -> Callable[[Path], None]:
+    """Return what writes into a run's folder what its checkpoints are used with: tokenizer and chat templates."""
+
+    def begin(folder: Path) -> None:
+        tokenizer.save(folder)
+        write_templates(folder, chat)
+
+    return begin
 
 
 def describer(family: str | None, config: Mapping[str, Any]) -> Callable[[Any], dict[str, Any]]:
@@ -98,7 +111,13 @@ def owned(objective: Objective, model: nn.Module, seed: int) -> Mapping[str, nn.
     return found
 
 
-def request(recipe: Recipe, spec: ModelSpec, tokenizer: Tokenizer | None, labels: Sequence[str] = ()) -> BatchRequest:
+def request(
+    recipe: Recipe,
+    spec: ModelSpec,
+    tokenizer: Tokenizer | None,
+    labels: Sequence[str] = (),
+    chat: Mapping[str, str] | None = None,
+) -> BatchRequest:
     """Return what the run asks of its data."""
     batches = recipe.batches
     return BatchRequest(
@@ -112,6 +131,7 @@ def request(recipe: Recipe, spec: ModelSpec, tokenizer: Tokenizer | None, labels
         segments=spec.segments,
         evaluation_batches=recipe.evaluation.batches,
         tokens=batches.tokens,
+        chat=chat or {},
     )
 
 

@@ -1,7 +1,7 @@
 """From a recipe's model and tokenizer settings to a tokenizer, a spec that fits it, and a model with fresh weights."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from orrery.checkpoints.json_file import read_json
@@ -25,7 +25,8 @@ from orrery.nn.inputs import Tokens
 from orrery.nn.spec import from_json
 from orrery.objectives import Objective
 from orrery.schema.registry import name_of
-from orrery.text.special import train_framed
+from orrery.text.chat.of_run import control_tokens, control_tokens_of
+from orrery.text.special import train_framed, with_control
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
 from orrery.training.adapt import adapt, adapter_of
 from orrery.training.begin import Base, freeze, take_weights, with_heads
@@ -44,7 +45,8 @@ class Assembled:
 
     ``config`` is the family's configuration with what the tokenizer decides filled in; there is no tokenizer where the
     data need none; ``corpus_tokens`` counts the tokens of each corpus that are learned in an epoch, ``batch_tokens``
-    those of a batch, on average at most; ``family`` is the published layout that can hold the model, if one can.
+    those of a batch, on average at most; ``family`` is the published layout that can hold the model, if one can;
+    ``chat`` are the chat templates that it has, by name.
     """
 
     parts: Parts
@@ -55,6 +57,7 @@ class Assembled:
     batch_tokens: int
     base: Base | None = None
     family: str | None = None
+    chat: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def required_tokenizer(self) -> Tokenizer:
@@ -73,10 +76,15 @@ class Assembled:
         return sum(self.corpus_tokens.values())
 
 
-def make_tokenizer(settings: TokenizerSettings | None, texts: Iterable[str], base: Base | None = None) -> Tokenizer:
+def make_tokenizer(
+    settings: TokenizerSettings | None,
+    texts: Iterable[str],
+    base: Base | None = None,
+    chat: Mapping[str, str] | None = None,
+) -> Tokenizer:
     """Load the tokenizer from its file, or train it on training texts alone or what ``train`` names.
 
-    Without settings it is the base's.
+    Without settings it is the base's. One that lacks a control token of ``chat``, the run's templates, gets it.
 
     Raises:
         DataError: the texts cannot fill the vocabulary that the recipe asks for.
@@ -86,13 +94,16 @@ def make_tokenizer(settings: TokenizerSettings | None, texts: Iterable[str], bas
         if base is None or base.stored.tokenizer is None:
             where = "the recipe names no tokenizer" if base is None else f"{base.stored.folder} has no tokenizer"
             raise UsageError(where, "name one: tokenizer.file, or tokenizer.kind to train one")
-        return base.stored.tokenizer
+        return with_control(base.stored.tokenizer, control_tokens(chat or {}))
     if settings.file is not None:
-        return load_tokenizer(settings.file)
+        return with_control(load_tokenizer(settings.file), control_tokens(chat or {}))
     assert settings.kind is not None
+    control = [*control_tokens(chat or {}), *([] if settings.chat is None else control_tokens_of(settings.chat))]
     if settings.train is not None:
         texts = _texts(settings.train)
-    trained = train_framed(settings.kind, texts, settings.vocabulary, settings.frame, lowercase=settings.lowercase)
+    trained = train_framed(
+        settings.kind, texts, settings.vocabulary, settings.frame, lowercase=settings.lowercase, control=control
+    )
     if settings.vocabulary is not None and trained.size < settings.vocabulary:
         raise DataError(
             f"{settings.train or 'the training text'} gives a {settings.kind} tokenizer {trained.size:,} ids, "

@@ -24,7 +24,7 @@ from orrery.schema.numbers import (
     Share,
 )
 from orrery.schema.section import Section, kind_or
-from orrery.text.kinds import Frame, Kind
+from orrery.text.kinds import Chat, Frame, Kind
 from orrery.training.generation import GenerationSettings
 
 RunName = Annotated[str, Field(pattern=r"^[\w][\w.-]*$", max_length=100)]
@@ -95,13 +95,15 @@ class TokenizerSettings(Section):
     """Which tokenizer: one trained on the training text or on that of ``train``, a file or named set; or a file.
 
     ``frame`` gives a trained one the special tokens of a family, which ``vocabulary`` counts too: ``bert`` ([CLS] A
-    [SEP] B [SEP], [MASK]), ``roberta`` or ``t5`` (A </s>, sentinels).
+    [SEP] B [SEP], [MASK]), ``roberta`` or ``t5`` (A </s>, sentinels). ``chat`` gives it the control tokens of a chat
+    format, so that conversations can be learnt later without new ones; ``vocabulary`` counts these too.
     """
 
     kind: Kind | None = None
     vocabulary: Several | None = None
     lowercase: bool = False
     frame: Frame | None = None
+    chat: Chat | None = None
     train: str | None = None
     file: Path | None = None
 
@@ -111,7 +113,7 @@ class TokenizerSettings(Section):
             raise PydanticCustomError("one_of", "exactly one of kind and file is needed")
         if self.file is not None and self.vocabulary is not None:
             raise PydanticCustomError("one_of", "a tokenizer from a file has its own vocabulary")
-        if self.file is not None and self.frame is not None:
+        if self.file is not None and (self.frame is not None or self.chat is not None):
             raise PydanticCustomError("one_of", "a tokenizer from a file has its own special tokens")
         if self.file is not None and self.train is not None:
             raise PydanticCustomError("one_of", "a tokenizer from a file is trained already")

@@ -29,7 +29,7 @@ METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL = (
     "checkpoints",
     "final",
 )
-TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "additional_chat_templates")
 LEFTOVER = re.compile(r"(|report\.(json|html)|metrics\.jsonl|config\.yaml|run\.json|final)\.tmp-\d+")
 """What a killed process leaves of the files of a run."""
 OURS = (METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, *TOKENIZER)

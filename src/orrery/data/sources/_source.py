@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from orrery.schema.registry import Registry
@@ -11,6 +11,7 @@ from orrery.schema.section import Section
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from orrery.text.chat.render import ChatTemplate
     from orrery.text.tokenizer import Tokenizer
 
 
@@ -67,6 +68,7 @@ class BatchRequest:
         segments: how many segments the model tells apart.
         evaluation_batches: the batches to measure on at most.
         tokens: positions of a batch at most, padding among them, of a source that can cut ``by_tokens``.
+        chat: the chat templates of the run by name, see ``Source.chat``.
     """
 
     kind: str
@@ -79,6 +81,18 @@ class BatchRequest:
     segments: int = 1
     evaluation_batches: int | None = None
     tokens: int | None = None
+    chat: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def template(self) -> "ChatTemplate":
+        """The format in which conversations are rendered.
+
+        Raises:
+            UsageError: the run has none.
+        """
+        from orrery.text.chat.of_run import template_of_run
+
+        return template_of_run(self.chat, self.required_tokenizer)
 
     @property
     def required_tokenizer(self) -> "Tokenizer":
@@ -172,6 +186,14 @@ class Source(ABC):
     def texts(self) -> Iterable[str]:
         """Return the texts of the training examples, for a tokenizer to be trained on."""
         return ()
+
+    def chat(self, base: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the chat templates by name that the trained model has: those of the model that the run begins from.
+
+        A source that renders conversations names the one that it does so with, ``default``; the control tokens of
+        Orrery's own formats are then in the tokenizer.
+        """
+        return base
 
     @abstractmethod
     def examples(self, request: BatchRequest) -> Examples:

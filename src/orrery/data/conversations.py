@@ -1,0 +1,267 @@
+"""Conversations in the shapes that people write them in, each row as messages of OpenAI's form."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from orrery.data.corpora import read_placed_rows
+from orrery.data.files import Invalid, bad_record
+from orrery.data.readers.columns import check_columns, text_of
+from orrery.errors import DataError
+from orrery.text.chat.messages import Message, checked_messages
+from orrery.text.chat.messages import text_of as said_in
+
+Shape = Literal["messages", "sharegpt", "turns", "alpaca", "hh"]
+SHAPES: tuple[Shape, ...] = get_args(Shape)
+"""messages: role and content; sharegpt: from and value; turns: role and text; alpaca: a question and an answer in
+columns; hh: one text with Human: and Assistant:."""
+
+LISTS = ("messages", "conversations", "conversation", "turns", "dialogue", "dialog")
+"""Names of a column with the messages of a conversation, the likeliest first."""
+TEXTS = ("text", "chosen", "conversation", "dialogue")
+"""Names of a column with a conversation as one text, the likeliest first."""
+ANSWERED = (
+    ("instruction", "output"), ("instruction", "response"), ("prompt", "completion"), ("prompt", "response"),
+    ("question", "answer"),
+)  # fmt: skip
+"""Names of two columns with what is asked and what is answered, the likeliest first."""
+
+FIELDS: Mapping[str, tuple[str, str]] = {
+    "messages": ("role", "content"),
+    "sharegpt": ("from", "value"),
+    "turns": ("role", "text"),
+}
+"""What the lists of a shape call the role and the text of a message."""
+ROLES: Mapping[str, str] = {
+    "human": "user",
+    "gpt": "assistant",
+    "chatgpt": "assistant",
+    "bot": "assistant",
+    "model": "assistant",
+    "observation": "tool",
+}
+"""Other names of the roles that messages have."""
+BESIDE = ("tools", "documents")
+"""Columns that a chat template reads beside the messages."""
+
+_SPEAKER = re.compile(r"\n\n(Human|Assistant):")
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """One conversation: where it stands (file:line), its messages, and what a template reads beside them."""
+
+    where: str
+    messages: tuple[Message, ...]
+    beside: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def first_prompt(self) -> str:
+        """What the user says first; conversations that share it are about the same."""
+        return next((said_in(message) for message in self.messages if message["role"] == "user"), "")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How rows hold conversations: the shape, and the columns that it reads."""
+
+    shape: Shape
+    columns: tuple[str, ...]
+
+
+def read_conversations(
+    source: str | Path,
+    *,
+    shape: Shape | None = None,
+    column: str | None = None,
+    system: str | None = None,
+    check: Callable[[Conversation], None] = lambda conversation: None,
+    invalid: Invalid = "error",
+    skip_bad: int = 0,
+) -> Iterator[Conversation]:
+    """Yield the conversations of JSON lines, JSON, CSV, Parquet or a named set.
+
+    Args:
+        source: the file, the folder or the name.
+        shape: one of `SHAPES`; by default what the columns of the first row say.
+        column: the one that holds the list or the text of a conversation; by default found by its name.
+        system: the system message of conversations that have none.
+        check: raises `DataError` for a conversation that cannot be used, such as `refuse_untaught`.
+        invalid: what to do with bytes that are no UTF-8.
+        skip_bad: so many bad conversations are left out.
+
+    Raises:
+        DataError: there is none, no shape is known to have these columns, or a row is no conversation; its line is
+            named.
+    """
+    found, left = None, skip_bad
+    for where, row in read_placed_rows(source, invalid=invalid, skip_bad=skip_bad):
+        layout = found = found or find_layout(where, row, shape, column)
+        try:
+            conversation = conversation_of(row, layout, where, system)
+            check(conversation)
+        except DataError:
+            left -= 1
+            if left < 0:
+                raise
+            continue
+        yield conversation
+    if found is None:
+        raise DataError(f"{source}: 0 conversations", "check that the file was written whole")
+
+
+def find_layout(where: str, row: Mapping[str, Any], shape: Shape | None = None, column: str | None = None) -> Layout:
+    """Return how a row holds its conversation, from the names of its columns and what is in them.
+
+    Raises:
+        DataError: a column that is named is not there, or no shape is known to have these.
+    """
+    if column is not None:
+        check_columns(where, row, (column,))
+    finders: Mapping[str, Callable[[], Layout | None]] = {
+        **{name: _finder(row, name, column) for name in FIELDS},
+        "alpaca": lambda: _answered(row) if column is None else None,
+        "hh": lambda: _one_text(row, column),
+    }
+    wanted = SHAPES if shape is None else (shape,)
+    layout = next((layout for name in wanted if (layout := finders[name]()) is not None), None)
+    if layout is not None:
+        return layout
+    what = "no conversation" if shape is None else f"no conversation of the shape {shape}"
+    named = ", ".join(row)[:200] if column is None else f"the column {column}"
+    raise DataError(
+        f"{where}: {what} in {named}",
+        "give messages (role, content), ShareGPT's conversations (from, value), turns (role, text), instruction and "
+        "output, or a text with Human: and Assistant:; data.shape and data.column name which",
+    )
+
+
+def conversation_of(row: Mapping[str, Any], layout: Layout, where: str, system: str | None = None) -> Conversation:
+    """Return the conversation of a row.
+
+    Raises:
+        DataError: a column is missing, or it is none.
+    """
+    check_columns(where, row, layout.columns)
+    if layout.shape == "alpaca":
+        messages = _of_columns(row, layout.columns, where)
+    elif layout.shape == "hh":
+        messages = messages_of_text(text_of(row, layout.columns[0], where), where)
+    else:
+        messages = messages_of_list(row[layout.columns[0]], FIELDS[layout.shape], where)
+    if system is not None and messages[0].get("role") not in ("system", "developer"):
+        messages = [{"role": "system", "content": system}, *messages]
+    beside = {name: row[name] for name in BESIDE if row.get(name)}
+    return Conversation(where, tuple(at(where, lambda: checked_messages(messages))), beside)
+
+
+def messages_of_list(value: Any, fields: tuple[str, str], where: str) -> list[Message]:
+    """Return a list of objects as messages; what else they hold (tool calls, reasoning) stays.
+
+    Raises:
+        DataError: it is no list of objects, or one lacks its role.
+    """
+    items = _listed(value)
+    if not isinstance(items, list | tuple) or not items:
+        what = "an empty list" if isinstance(items, list | tuple) else type(value).__name__
+        raise bad_record(where, f"no list of messages but {what}")
+    role, content = fields
+    messages: list[Message] = []
+    for number, item in enumerate(items):
+        if not isinstance(item, Mapping) or role not in item:
+            raise bad_record(where, f"message {number} is no object with {role!r} and {content!r}")
+        # Only OpenAI's form has more that a template reads: tool calls, reasoning.
+        said = dict(item) if content == "content" else {"content": item[content]} if content in item else {}
+        messages.append({**said, "role": ROLES.get(str(item[role]), item[role])})
+    return messages
+
+
+def messages_of_text(text: str, where: str) -> list[Message]:
+    """Return a text with ``Human:`` and ``Assistant:``, each after an empty line, as messages (Bai et al. 2022).
+
+    Raises:
+        DataError: it does not begin with one of the two.
+    """
+    first, *parts = _SPEAKER.split(f"\n\n{text.lstrip()}")
+    if first or not parts:
+        raise bad_record(where, "a text that does not begin with 'Human:' or 'Assistant:'")
+    roles = {"Human": "user", "Assistant": "assistant"}
+    said = zip(parts[::2], parts[1::2], strict=True)
+    return [{"role": roles[speaker], "content": words.strip()} for speaker, words in said]
+
+
+def refuse_untaught(conversation: Conversation) -> None:
+    """Raise `DataError` for a conversation from which nothing, or an empty answer, would be learnt."""
+    where, messages = conversation.where, conversation.messages
+    if not any(message["role"] == "assistant" for message in messages):
+        raise DataError(f"{where}: the assistant says nothing", "leave it out, or allow a number of bad ones: skip_bad")
+    if messages[-1]["role"] != "assistant":
+        raise DataError(
+            f"{where}: the conversation ends with the {messages[-1]['role']}, and there is no reply to learn",
+            "take the last message away, or allow a number of bad ones with skip_bad",
+        )
+    for number, message in enumerate(messages):
+        if message["role"] == "assistant" and not said_in(message).strip() and not message.get("tool_calls"):
+            raise bad_record(where, f"message {number}, a reply of the assistant, is empty")
+
+
+def at(where: str, act: Callable[[], Any]) -> Any:
+    """Return what ``act`` does; an error in the data is told with the place."""
+    try:
+        return act()
+    except DataError as error:
+        raise DataError(f"{where}: {error.message}", error.hint) from error
+
+
+def _listed(value: Any) -> Any:
+    """Return a list that a table holds as JSON text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _finder(row: Mapping[str, Any], shape: str, column: str | None) -> Callable[[], Layout | None]:
+    """Return what finds a list whose first message has the fields of a shape."""
+
+    def find() -> Layout | None:
+        for name in LISTS if column is None else (column,):
+            items = _listed(row.get(name))
+            first = items[0] if isinstance(items, list | tuple) and items else None
+            if isinstance(first, Mapping) and set(FIELDS[shape]) <= set(first):
+                return Layout(shape, (name,))  # type: ignore[arg-type]
+        return None
+
+    return find
+
+
+def _answered(row: Mapping[str, Any]) -> Layout | None:
+    """Return the columns with what is asked and answered, where there are such."""
+    found = next((both for both in ANSWERED if set(both) <= set(row)), None)
+    return None if found is None else Layout("alpaca", found)
+
+
+def _one_text(row: Mapping[str, Any], column: str | None) -> Layout | None:
+    """Return the column with a text in which two speak."""
+    for name in TEXTS if column is None else (column,):
+        text = row.get(name)
+        if isinstance(text, str) and _SPEAKER.match(f"\n\n{text.lstrip()}"):
+            return Layout("hh", (name,))
+    return None
+
+
+def _of_columns(row: Mapping[str, Any], columns: Sequence[str], where: str) -> list[Message]:
+    """Return a question, with its input below it, and its answer as messages; a list of messages stays one."""
+    asked, answer = (text_of(row, name, where) for name in columns)
+    more = row.get("input") if columns[0] == "instruction" else None
+    question = f"{asked}\n\n{text_of(row, 'input', where)}" if isinstance(more, str) and more.strip() else asked
+    if not question.strip():
+        raise bad_record(where, f"column {columns[0]!r} is empty")
+    system = row.get("system")
+    before = [{"role": "system", "content": system}] if isinstance(system, str) and system.strip() else []
+    return [*before, {"role": "user", "content": question}, {"role": "assistant", "content": answer}]

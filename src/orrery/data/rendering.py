@@ -1,0 +1,58 @@
+"""A conversation as a model reads it: its ids, and which of them the assistant wrote."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from orrery.data.batches import IGNORE
+from orrery.data.conversations import Conversation, at
+from orrery.text.chat.render import ChatTemplate
+from orrery.text.chat.segments import Rendered
+
+Replies = Literal["all", "last"]
+"""Which replies of the assistant are learnt."""
+
+
+def render(template: ChatTemplate, conversation: Conversation, replies: Replies = "all") -> Rendered:
+    """Return the ids of a conversation, and which of them are learnt: those of the replies, their end tokens too.
+
+    Which these are follows from where the template puts them, never from what the ids are.
+
+    Raises:
+        DataError: the template cannot say such a conversation, or a text in it would become a control token; its
+            line is named.
+        ModelFileError: the template fails.
+    """
+    found: Rendered = at(
+        conversation.where,
+        lambda: template.render(conversation.messages, replies=True, **conversation.beside),
+    )
+    return found if replies == "all" else replace(found, reply=last_reply(found.reply))
+
+
+def render_prompt(template: ChatTemplate, conversation: Conversation) -> list[int]:
+    """Return the ids of a conversation up to where the assistant's next reply begins; errors as in `render`."""
+    found: Rendered = at(
+        conversation.where, lambda: template.render(conversation.messages, True, **conversation.beside)
+    )
+    return found.ids
+
+
+def last_reply(reply: Sequence[bool]) -> list[bool]:
+    """Return which ids are of the last reply; the template's own ids part it from the one before."""
+    places = [place for place, of_reply in enumerate(reply) if of_reply]
+    end = places[-1] + 1 if places else 0
+    start = next((place for place in range(end - 1, 0, -1) if not reply[place - 1]), 0)
+    return [start <= place < end for place in range(len(reply))]
+
+
+def targets_of(rendered: Rendered) -> list[int]:
+    """Return for each id the one after it, where the assistant wrote that, and IGNORE elsewhere."""
+    following = zip(rendered.ids[1:], rendered.reply[1:], strict=True)
+    return [*(id if of_reply else IGNORE for id, of_reply in following), *([IGNORE] if rendered.ids else [])]
+
+
+def ends_with_end(template: ChatTemplate, rendered: Rendered) -> bool:
+    """Say whether the last id that the assistant wrote is the control token that ends a reply."""
+    last = next((id for id, of_reply in zip(rendered.ids[::-1], rendered.reply[::-1], strict=True) if of_reply), None)
+    return last in template.end
