@@ -79,7 +79,7 @@ class WithReference(OverPairs, AgainstReference, ABC):
         lengths_B2, h_B2 = reply_lengths(batch), ratios_B2L.sum(-1)
         return {
             TERM: Term(self.cost(h_B2, lengths_B2).sum(), len(h_B2)),
-            **told(self.beta * h_B2),
+            **told(self.rewards(h_B2, lengths_B2)),
             **likelier(log_p_B2L.sum(-1)),
             **divergence(ratios_B2L, lengths_B2),
         }
@@ -87,6 +87,10 @@ class WithReference(OverPairs, AgainstReference, ABC):
     @abstractmethod
     def cost(self, h_B2: "Float[Tensor, 'B 2']", lengths_B2: "Tensor") -> "Float[Tensor, ' B']":
         """Return the cost of each pair of the log ratios of its replies and their lengths."""
+
+    def rewards(self, h_B2: "Float[Tensor, 'B 2']", lengths_B2: "Tensor") -> "Float[Tensor, 'B 2']":
+        """Return the rewards of the replies."""
+        return self.beta * h_B2
 
 
 def told(rewards_B2: "Float[Tensor, 'B 2']") -> "Mapping[str, Term]":

@@ -32,3 +32,7 @@ class LengthNormalisedPreference(WithReference):
     def cost(self, h_B2: "Tensor", lengths_B2: "Tensor") -> "Tensor":
         """Return the cost of each pair."""
         return sigmoid_cost(self.beta * difference(h_B2 / lengths_B2), self.label_smoothing)
+
+    def rewards(self, h_B2: "Tensor", lengths_B2: "Tensor") -> "Tensor":
+        """Return the rewards of the replies, a mean over tokens as in the cost."""
+        return self.beta * h_B2 / lengths_B2
