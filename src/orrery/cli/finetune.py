@@ -1,15 +1,13 @@
 """``orrery finetune``: a model and labelled data in, a model that answers out."""
 
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from orrery.cli.methods import carry_out
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
-from orrery.settings import runs_folder
-from orrery.training.recipes import as_yaml
 
 
 @Parameter(name="*")
@@ -52,8 +50,8 @@ def finetune(
     """Fine-tune a model on a task, or train a recipe that names one, and score it.
 
     The tasks are classification (of a text or a pair), multi-label, regression, tagging, question-answering,
-    summarisation, translation and embedding. What is not said is found from the data: columns by their names, labels,
-    length, steps and rate; --print-config shows the recipe.
+    summarisation, translation, embedding and sft (orrery sft). What is not said is found from the data: columns by
+    their names, labels, length, steps and rate; --print-config shows the recipe.
 
     Args:
         task: The name of the task, or a recipe with the key task, which says all the rest.
@@ -71,17 +69,16 @@ def finetune(
         print_config: Print the recipe, and stop.
         output: The run's folder; by default runs/ and the recipe's name.
     """
-    from orrery.finetuning.recipe import Request, recipe_for
-    from orrery.finetuning.seeds import with_seeds
-    from orrery.training.progress import find_reporter
+    from orrery.finetuning.recipe import Request
 
     named = {name: value for name, value in asdict(columns).items() if value is not None}
     asked = Request(task, base, train, val, named, mode, blocks, scratch, output.name if output else None)
-    recipe = recipe_for(asked, overrides, os.environ)
-    if print_config:
-        print(as_yaml(recipe), end="")
-        return 0
-    folder, files = output or runs_folder() / recipe.name, [Path(each) for each in (task, base, train, val) if each]
-    how: dict[str, Any] = {"seeds": seeds, "resume": resume, "overwrite": overwrite}
-    done = with_seeds(recipe, folder, find_reporter, print, inputs=files, **how)
-    return 128 + done.signal if done.signal else 0
+    return carry_out(
+        asked,
+        overrides,
+        seeds=seeds,
+        resume=resume,
+        overwrite=overwrite,
+        print_config=print_config,
+        output=output,
+    )

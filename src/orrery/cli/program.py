@@ -26,6 +26,7 @@ VERBS = {
     "demo": Verb("orrery.cli.demo:demo", "Train, measure, write, look inside: the tour of three minutes, offline."),
     "train": Verb("orrery.cli.train.app:train", "Train a model from a recipe, or continue a run."),
     "finetune": Verb("orrery.cli.finetune:finetune", "Fine-tune a model on labelled data: classify, tag, answer."),
+    "sft": Verb("orrery.cli.sft:sft", "Fine-tune a model on conversations: a base becomes an assistant."),
     "compare": Verb(
         "orrery.cli.compare:compare", "Compare models of one size on one text, from counts to Transformer."
     ),

@@ -46,6 +46,11 @@ def last_reply(reply: Sequence[bool]) -> list[bool]:
     return [start <= place < end for place in range(len(reply))]
 
 
+def cut_to(rendered: Rendered, length: int) -> Rendered:
+    """Return the beginning of a conversation, of at most ``length`` ids."""
+    return Rendered(rendered.ids[:length], rendered.reply[:length])
+
+
 def targets_of(rendered: Rendered) -> list[int]:
     """Return for each id the one after it, where the assistant wrote that, and IGNORE elsewhere."""
     following = zip(rendered.ids[1:], rendered.reply[1:], strict=True)

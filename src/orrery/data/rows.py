@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from orrery.data.batches import IGNORE, PureSource
+from orrery.data.order import Shuffled
+from orrery.data.packing import pack, pieces
 from orrery.data.row_batches import row_batches
 from orrery.data.token_batches import POOL, Numbers, cut
 from orrery.errors import DataError, UsageError
@@ -88,3 +90,53 @@ def lengths_of(rows: Sequence[Row]) -> Numbers:
 def _check(rows: Sequence[Row]) -> None:
     if not rows:
         raise DataError("there are 0 rows to learn from", "give the recipe's data a file that has some")
+
+
+class PackedRows(PureSource):
+    """Whole rows packed into longer ones: their fields, ``documents`` and ``positions``.
+
+    ``documents`` numbers what is in a row from 0, -1 is padding; ``positions`` restart in each. The rows are packed
+    once; each epoch visits them in another order. Raises `DataError` where there is no row, or one is too long.
+    """
+
+    def __init__(self, rows: Sequence[Row], length: int, size: int, seed: int) -> None:
+        _check(rows)
+        lengths = [len(row["ids"]) for row in rows]
+        if max(lengths) > length:
+            raise DataError(f"a row of {max(lengths):,} tokens does not fit into {length:,}", "raise batches.length")
+        self.rows, self.length, self.size = rows, length, size
+        self.packed = pack(pieces(lengths, length), length)
+        self.order = Shuffled(len(self.packed), seed)
+        self.tokens_per_step = size * length
+        self.rows_per_epoch = len(self.packed)
+
+    def batch(self, step: int) -> dict[str, Tensor]:
+        """Return the packed rows of ``step``, in the order of their epoch."""
+        numbers = self.order.items(step * self.size, (step + 1) * self.size)
+        return {name: torch.from_numpy(np.stack(found)) for name, found in self._columns(numbers).items()}
+
+    def epochs(self, step: int) -> float:
+        """Return how often the rows were gone through before ``step``."""
+        return step * self.size / len(self.packed)
+
+    @property
+    def padding(self) -> float:
+        """The share of positions that hold nothing."""
+        return 1 - sum(len(row["ids"]) for row in self.rows) / (len(self.packed) * self.length)
+
+    def _columns(self, numbers: Numbers) -> dict[str, list[Numbers]]:
+        found = [self._row([piece.document for piece in self.packed[number]]) for number in numbers]
+        return {name: [row[name] for row in found] for name in found[0]}
+
+    def _row(self, together: Sequence[int]) -> dict[str, Numbers]:
+        fills = {**{name: FILLS.get(name, 0) for name in self.rows[0]}, "documents": -1, "positions": 0}
+        filled = {name: np.full(self.length, fill, np.int64) for name, fill in fills.items()}
+        place = 0
+        for number, document in enumerate(together):
+            row = self.rows[document]
+            here = slice(place, place + len(row["ids"]))
+            for name, values in row.items():
+                filled[name][here] = values
+            filled["documents"][here], filled["positions"][here] = number, np.arange(len(row["ids"]))
+            place = here.stop
+        return filled

@@ -2,17 +2,16 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from orrery.data.sources import SOURCES
 from orrery.errors import UsageError
 from orrery.finetuning.tasks import TASKS, Task
+from orrery.reading.read import Stored
 from orrery.schema.registry import settings_of
-from orrery.text.tokenizer import Tokenizer
 from orrery.training.begin import Base, base_of
 from orrery.training.config import ModelSettings, Recipe
 from orrery.training.recipes import check_recipe, flatten, load_recipe, overridden
@@ -21,10 +20,6 @@ Mode = Literal["full", "frozen", "partial"]
 
 MEASURED = 2000
 """Training rows whose tokens are counted to choose the length."""
-SHARE = 0.98
-"""Of the rows that stay whole."""
-LONGEST = 512
-"""Tokens of a row unless a flag asks for more: attention costs the square."""
 RATE = 5e-5
 """For a model as wide as BERT's base; a narrower one learns in larger steps."""
 ROWS_IN_ALL = 60_000
@@ -80,11 +75,10 @@ def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mappi
     assert base is not None
     data = task.data(asked.train, asked.val, dict(asked.columns))
     source = SOURCES.find(task.source).read(settings_of(SOURCES.find(task.source)).model_validate(data))
-    tokenizer = base.stored.tokenizer
-    if tokenizer is None:
+    if base.stored.tokenizer is None:
         raise UsageError(f"{base.stored.folder} has no tokenizer", "put its tokenizer.json into the folder")
     chosen = flatten(overridden({}, overrides, environment))
-    rows, length = measured(task, source, tokenizer, base.stored.model.spec.context)
+    rows, length = measured(task, source, base.stored)
     values = {
         "name": asked.name or f"{asked.task}-{_short(asked.train)}",
         "task": task.kind,
@@ -118,20 +112,12 @@ def _read(asked: Request, file: Path, overrides: Sequence[str], environment: Map
     return recipe
 
 
-def measured(task: type[Task], source: Any, tokenizer: Tokenizer, context: int) -> tuple[int, int]:
+def measured(task: type[Task], source: Any, stored: Stored) -> tuple[int, int]:
     """Return the number of training rows, and the length that leaves nearly all of them whole."""
-    rows = list(task.texts(source))
-    every = max(1, len(rows) // MEASURED)
-    lengths = sorted(map(sum, zip(*_lengths(tokenizer, list(islice(rows, 0, None, every))), strict=True)))
-    longest = lengths[min(len(lengths) - 1, math.ceil(SHARE * len(lengths)))]
-    around = len(tokenizer.around([], []).ids)
-    return len(rows), min(context, LONGEST, 8 * math.ceil((longest + around) / 8))
-
-
-def _lengths(tokenizer: Tokenizer, rows: Sequence[tuple[str, ...]]) -> Iterable[list[int]]:
-    """Return the tokens of the first texts of all rows, of the second, and so on."""
-    for texts in zip(*rows, strict=True):
-        yield [len(ids) for ids in tokenizer.encode_batch(texts)]
+    rows, found = task.lengths(source, stored, MEASURED)
+    lengths = sorted(found)
+    longest = lengths[min(len(lengths) - 1, math.ceil(task.whole * len(lengths)))]
+    return rows, min(stored.model.spec.context, task.longest, 8 * math.ceil(longest / 8))
 
 
 def model_section(asked: Request, base: Base, task: type[Task]) -> dict[str, Any]:

@@ -46,12 +46,14 @@ class Objective(ABC):
         makes: the fields that ``prepare`` makes of them, so that a model may read what no source gives.
         metrics: what is measured on examples held back, by name; the first decides which model is the best unless
             the recipe says otherwise.
+        reports: the terms of its loss whose means, without their weights, stand in the metrics as ``train/NAME``.
     """
 
     Settings: ClassVar[type[Section]]
     needs: ClassVar[tuple[str, ...]]
     makes: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]] = ("loss",)
+    reports: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def of(cls, settings: Section) -> "Objective":
@@ -100,6 +102,28 @@ class Objective(ABC):
         """
         return {}
 
+    def observe(self, model: Any, batch: "Batch") -> "Mapping[str, Tensor]":
+        """Return what is to be known of some rows that the model has written, as it was then: nothing.
+
+        Asked once of each row of a rollout, without gradients, in the pieces in which its first steps are computed; the
+        fields are in every batch that is taken of it.
+        """
+        return {}
+
+    def credit(self, batch: "Batch") -> "Mapping[str, Tensor]":
+        """Return what is computed once over all rows of a rollout from what was observed, such as advantages: nothing.
+
+        What it changes in the modules that the objective owns is saved with the run.
+        """
+        return {}
+
+    def check(self) -> None:  # noqa: B027 - most own nothing that must stay as it is
+        """Look whether what must not change has not; called before each checkpoint.
+
+        Raises:
+            RunError: it has; nothing is saved.
+        """
+
     def prepare(self, batch: "Batch", rng: "torch.Generator") -> "Batch":
         """Draw everything random (masks, corruptions, negatives) from ``rng``, and return the finished batch."""
         return batch
@@ -115,13 +139,6 @@ class Objective(ABC):
     @abstractmethod
     def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
         """Return the terms of the loss of ``model`` on a prepared batch."""
-
-    def check(self) -> None:  # noqa: B027 - most own nothing that must stay as it is
-        """Refuse to go on where something that training must not change has changed; called before each checkpoint.
-
-        Raises:
-            RunError: it has; nothing is then saved.
-        """
 
     def evaluated(self) -> "Objective":
         """Return the objective without what only training has, such as label smoothing: it is the same."""

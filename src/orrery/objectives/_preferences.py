@@ -25,6 +25,8 @@ REWARDS = ("reward_accuracy", "reward_margin", "reward_chosen", "reward_rejected
 class OverPairs(Objective, ABC):
     """An objective whose loss is one cost for each pair, the mean over pairs."""
 
+    reports: "tuple[str, ...]" = (RIGHT, CHOSEN, REJECTED)
+
     def counts(self, batch: "Batch") -> "dict[str, int]":
         """Count the pairs."""
         return dict.fromkeys((TERM, CHOSEN, REJECTED, RIGHT), len(batch["ids"]))
@@ -66,6 +68,7 @@ class WithReference(OverPairs, AgainstReference, ABC):
     """
 
     metrics = ("loss", *REWARDS, "likelihood_accuracy", "kl")
+    reports = (RIGHT, CHOSEN, REJECTED, KL)
     beta: float
 
     def counts(self, batch: "Batch") -> "dict[str, int]":

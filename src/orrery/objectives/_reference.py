@@ -1,8 +1,9 @@
-"""The reference model: the model as the run begins, frozen, and held to that by a hash."""
+"""A frozen copy of the model that a run begins with, and the proof that it has stayed as it was."""
 
-import copy
 import hashlib
-from typing import Any, final
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -10,15 +11,11 @@ from torch import Tensor, nn
 from orrery.errors import RunError
 
 
-@final
 class Reference(nn.Module):
-    """A model as it was when this was made: a copy in which nothing learns and nothing is dropped out.
+    """The model as it was, without dropout and gradients; ``digest`` is the sha256 of its tensors, saved beside them.
 
-    What does not learn in the model is shared with it: beside an adapter the copy costs the adapter alone, and with
-    one that begins at zero, such as LoRA, it is the model without it. The sha256 of all weights is a tensor of its own,
-    so that it is saved and resumed with the run.
-
-    Shapes: those of the model.
+    What does not learn in the model is shared with it. So a model with an adapter costs the adapter once more, and
+    where that begins at zero, as LoRA does, the reference is the model without it.
     """
 
     digest: Tensor
@@ -26,36 +23,40 @@ class Reference(nn.Module):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         shared: dict[int, Any] = {id(weight): weight for weight in model.parameters() if not weight.requires_grad}
-        self.model = copy.deepcopy(model, shared).eval().requires_grad_(False)
-        self.register_buffer("digest", self.measured())
-
-    def forward(self, batch: Any, heads: Any = None) -> dict[str, Any]:
-        """Return what the heads of the frozen model make of a batch, without a gradient."""
-        with torch.no_grad():
-            found: dict[str, Any] = self.model(batch, heads)
-        return found
+        self.model = deepcopy(model, shared).requires_grad_(False).eval()
+        self.register_buffer("digest", self._digest())
 
     @property
     def spec(self) -> Any:
         """The architecture."""
         return self.model.spec
 
-    def measured(self) -> Tensor:
-        """Return the sha256 over the names and bytes of all weights, as 32 numbers."""
-        digest = hashlib.sha256()
-        for name, tensor in self.model.state_dict().items():
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-        return torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8)
+    def train(self, mode: bool = True) -> "Reference":
+        """Stay in the mode of evaluation."""
+        return self
+
+    @torch.no_grad()
+    def __call__(self, *call: Any, **how: Any) -> dict[str, Any]:
+        """Return what the model's heads make of a batch."""
+        return cast(dict[str, Any], self.model(*call, **how))
 
     def check(self) -> None:
-        """Refuse to go on with a reference that is not what it was.
+        """Compare the tensors with the digest.
 
         Raises:
-            RunError: a weight has changed.
+            RunError: a number has changed.
         """
-        if not torch.equal(self.measured(), self.digest.cpu()):
-            message = "the reference model has changed since the run began: its sha256 is another; nothing was saved"
-            raise RunError(
-                message, "nothing may train what the objective keeps frozen; resume from the last checkpoint"
-            )
+        if not torch.equal(self._digest().to(self.digest.device), self.digest):
+            message = "the reference model is not the one that the run began with: a tensor of it has changed"
+            raise RunError(message, "nothing may train it; resume from the last checkpoint")
+
+    def _digest(self) -> Tensor:
+        found = hashlib.sha256()
+        for part in self._bytes():
+            found.update(part)
+        return torch.frombuffer(bytearray(found.digest()), dtype=torch.uint8).clone()
+
+    def _bytes(self) -> Iterator[bytes]:
+        for name, tensor in self.model.state_dict().items():
+            yield name.encode()
+            yield tensor.detach().contiguous().cpu().flatten().view(torch.uint8).numpy().tobytes()

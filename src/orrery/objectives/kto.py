@@ -41,6 +41,7 @@ class KahnemanTversky(AgainstReference):
         undesirable: NotNegative = 1.0
 
     needs = (*AgainstReference.needs, "desirable")
+    reports = (CHOSEN, REJECTED, KL)
     metrics = ("loss", "reward_margin", "reward_chosen", "reward_rejected", "kl")
 
     def __init__(self, beta: float = 0.1, desirable: float = 1.0, undesirable: float = 1.0) -> None:

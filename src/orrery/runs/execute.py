@@ -13,11 +13,12 @@ from orrery.models.model import ModelSpec
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.runs.conclusion import conclusion, epochs
 from orrery.saving.final import sample_writer, writer
+from orrery.text.chat.folder import FILE as TEMPLATE
 from orrery.training.assemble import assemble
 from orrery.training.building import Assembled
 from orrery.training.config import Recipe
 from orrery.training.distributed import find_ranks
-from orrery.training.folder import RunFolder, open_run_folder
+from orrery.training.folder import FINAL, RunFolder, open_run_folder
 from orrery.training.loop import Outcome, Parts, Trainer
 from orrery.training.precision import Precision
 from orrery.training.progress import Reporter
@@ -72,6 +73,8 @@ def used(spec: ModelSpec, folder: Path, task: str | None = None) -> str:
             return f"orrery {verb} {folder} TEXT uses the model"
     if "span" in spec.heads:
         return f"orrery answer {folder} QUESTION uses the model; --help says where the text comes from"
+    if (folder / FINAL / TEMPLATE).is_file() and spec.writes:
+        return f"orrery chat {folder} talks with the model"
     if spec.reads_source:
         return f"orrery translate {folder} SENTENCE ... uses the model"
     return f"orrery generate {folder} PROMPT uses the model" if spec.writes else f"orrery show {folder} lists its parts"

@@ -9,6 +9,8 @@ from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
 from orrery.saving.own import save_own
 from orrery.saving.save import save_model
+from orrery.text.chat.folder import DEFAULT
+from orrery.text.chat.of_run import template_of_run
 from orrery.training.building import Assembled
 from orrery.training.config import Recipe
 
@@ -18,6 +20,7 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
     base = None if assembly.base is None else assembly.base.stored
     said = {**(base.generation if base else {}), **recipe.generation.said}
     chat = assembly.chat
+    said |= ends(assembly, said.get("eos_token_id"))
 
     def layout(model: Any, folder: Path) -> None:
         tokens = recipe.training.steps * assembly.batch_tokens
@@ -42,6 +45,20 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
         return adapted
     # A published layout has no place for heads beside its own, and its card begins with the tokenizer.
     return own if assembly.family is None else layout
+
+
+def ends(assembly: Assembled, known: Any) -> dict[str, Any]:
+    """Return the end tokens for generation_config.json: those known, and the one that ends a reply of the template.
+
+    Nothing where there is no template, or none that says so: transformers and servers stop at these alone.
+    """
+    if DEFAULT not in assembly.chat or assembly.tokenizer is None:
+        return {}
+    tokenizer = assembly.tokenizer
+    usual = [tokenizer.special("end")] if "end" in tokenizer.roles else []
+    first = usual if known is None else known if isinstance(known, list) else [known]
+    found = list(dict.fromkeys([*first, *sorted(template_of_run(assembly.chat, tokenizer).end)]))
+    return {"eos_token_id": found} if len(found) > len(first) else {}
 
 
 def sample_writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any], str] | None:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from orrery.data.rollouts import Writer
 from orrery.data.seeds import derive_seed
 from orrery.data.sources import BatchRequest, HeldBack, Source
 from orrery.errors import UsageError
@@ -14,16 +15,21 @@ from orrery.metrics import METRICS
 from orrery.models.model import ModelSpec
 from orrery.objectives import Objective
 from orrery.reading.architecture import CONFIGURATION, FAMILY
+from orrery.rewards import REWARDS
 from orrery.schema.registry import label_of, name_of
 from orrery.text.chat.folder import write_templates
 from orrery.text.tokenizer import Tokenizer
 from orrery.training.adapt import adapter_of
-from orrery.training.begin import base_of
+from orrery.training.begin import Base, base_of
 from orrery.training.building import Assembled, family_config, fitting, make_tokenizer, prepared, read_spec
 from orrery.training.config import Recipe
+from orrery.training.distributed import Ranks
 from orrery.training.evaluate import Validation
+from orrery.training.growing import outgrown, with_room
 from orrery.training.loop import Parts
 from orrery.training.new_heads import settle, without_labels
+from orrery.training.precision import Precision
+from orrery.training.rollouts import Judge, ModelWriter, end_tokens
 from orrery.tuning import describe
 
 
@@ -46,10 +52,11 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     chat = source.chat({} if base is None else base.stored.chat)
     tokenizer = make_tokenizer(recipe.tokenizer, source.texts(), base, chat) if needed else None
     known = {} if tokenizer is None else {"vocab_size": tokenizer.size, **objective.config(tokenizer)}
-    settled = settle(
-        recipe.model, base, family_config(recipe.model, base, **known), objective.needed_head(source.labels)
-    )
-    spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed)
+    config, more = family_config(recipe.model, base, **known), outgrown(base, tokenizer)
+    if base is not None and tokenizer is not None and more:
+        config = with_room(base, config, tokenizer)
+    settled = settle(recipe.model, base, config, objective.needed_head(source.labels))
+    spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
     objective.bind(spec, tokenizer)
     refuse_missing(spec, recipe, objective)
     refuse_unwritten(spec, recipe)
@@ -63,6 +70,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     # Before what is measured, which asks the objective for what it owns.
     modules = owned(objective, model, recipe.seed)
     family = recipe.model.family if base is None else base.stored.family
+    judge = Judge({own.label: (REWARDS.class_of(own).of(own), own.weight) for own in recipe.rewards})
     layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
     parts = Parts(
         model=model,
@@ -70,12 +78,13 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         source=examples.train,
         validation=validation(recipe, spec, tokenizer, objective, examples.held_back),
         describe=describer(layout, settled.config),
-        facts={"corpus": source.fingerprint, **({} if tokenizer is None else {"tokenizer": tokenizer.fingerprint})},
+        facts=facts(source, tokenizer, judge),
         begin=None if tokenizer is None else beginning(tokenizer, chat),
         epochs=examples.epochs,
         notes=(*notes, *examples.notes),
         modules=modules,
         inputs=spec.inputs,
+        writer=writer(recipe, objective, tokenizer, base, judge) if judge.rewards else None,
     )
     return Assembled(parts, spec, tokenizer, examples.tokens, settled.config, examples.batch_tokens, base, layout, chat)
 
@@ -88,6 +97,31 @@ def beginning(tokenizer: Tokenizer, chat: Mapping[str, str]) -> Callable[[Path],
         write_templates(folder, chat)
 
     return begin
+
+
+def facts(source: Source, tokenizer: Tokenizer | None, judge: Judge) -> dict[str, str]:
+    """Return the fingerprints of what a resumed run must find again."""
+    found = {"corpus": source.fingerprint, "tokenizer": "" if tokenizer is None else tokenizer.fingerprint}
+    return {name: value for name, value in {**found, "rewards": judge.fingerprint}.items() if value}
+
+
+def writer(
+    recipe: Recipe, objective: Objective, tokenizer: Tokenizer | None, base: Base | None, judge: Judge
+) -> Callable[[Any, Precision, int | None, Ranks], Writer]:
+    """Return what makes of the model of a run one that answers prompts, once it is where it is trained.
+
+    Raises:
+        UsageError: nothing ends an answer.
+    """
+    assert tokenizer is not None
+    said = {} if base is None else {**base.stored.generation}
+    ends = end_tokens(tokenizer, said, {} if base is None else base.stored.config or {})
+    own = tokenizer
+
+    def made(model: Any, precision: Precision, micro_batch: int | None, ranks: Ranks) -> Writer:
+        return ModelWriter(model, objective, own, ends, judge, precision, micro_batch, ranks)
+
+    return made
 
 
 def describer(family: str | None, config: Mapping[str, Any]) -> Callable[[Any], dict[str, Any]]:

@@ -1,12 +1,12 @@
 """Where a run begins: with fresh weights, or with those of a model that exists."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.models.heads import HEADS, HeadSettings
@@ -15,6 +15,9 @@ from orrery.reading.read import Stored, read
 from orrery.reading.weights import weights_of
 from orrery.training.config import ModelSettings
 from orrery.tuning import refuse_transformed
+
+Take = Callable[[Tensor, Tensor], None]
+"""Copies the second tensor into the first."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,16 @@ def with_heads(spec: ModelSpec, heads: Mapping[str, HeadSettings]) -> ModelSpec:
     return replace(own, heads={**own.heads, **{name: HEADS.class_of(head).spec(head) for name, head in heads.items()}})
 
 
+def grown(own: Tensor, there: Tensor) -> bool:
+    """Say whether a tensor is another with more rows."""
+    return own.dim() > 0 and own.shape[1:] == there.shape[1:] and own.shape[0] > there.shape[0]
+
+
 @torch.no_grad()
-def take_weights(model: nn.Module, base: Base, anew: Sequence[str] = ()) -> list[str]:
+def take_weights(model: nn.Module, base: Base, anew: Sequence[str] = (), more: Take | None = None) -> list[str]:
     """Copy the weights of a model that exists, and return what to say: how many, which are new, which were left.
 
-    Those whose names begin with one of ``anew`` are not taken.
+    Those whose names begin with one of ``anew`` are not taken; ``more`` copies a tensor that has more rows here.
 
     Raises:
         UsageError: a tensor of the same name has another shape.
@@ -67,10 +75,13 @@ def take_weights(model: nn.Module, base: Base, anew: Sequence[str] = ()) -> list
     there, own = weights_of(base.stored.model), weights_of(model)
     there = {name: tensor for name, tensor in there.items() if not name.startswith(tuple(anew))}
     for name in own.keys() & there.keys():
-        if own[name].shape != there[name].shape:
+        if more is not None and grown(own[name], there[name]):
+            more(own[name], there[name])
+        elif own[name].shape != there[name].shape:
             shapes = f"{list(there[name].shape)}, here {list(own[name].shape)}"
             raise UsageError(f"{base.stored.folder}: {name} has the shape {shapes}", "begin from a model of this size")
-        own[name].copy_(there[name])
+        else:
+            own[name].copy_(there[name])
     new, left = sorted(own.keys() - there.keys()), sorted(there.keys() - own.keys())
     base.stored.model.to("meta")  # its weights are not needed twice
     loaded = len(own) - len(new)

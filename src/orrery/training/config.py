@@ -11,6 +11,7 @@ from orrery.data.sources import SOURCES, Source, SourceSettings
 from orrery.metrics import METRICS, MetricSettings, possible
 from orrery.models.heads import HEADS, HeadSettings
 from orrery.objectives import OBJECTIVES, Objective
+from orrery.rewards import REWARDS, RewardSettings
 from orrery.schema.numbers import (
     AboveZero,
     Count,
@@ -50,6 +51,7 @@ def kind_of_data(values: Mapping[str, Any]) -> str:
 DataSection = Annotated[SerializeAsAny[SourceSettings], SOURCES.section(kind_of_data)]
 ObjectiveSection = Annotated[SerializeAsAny[Section], OBJECTIVES.section(lambda values: "causal", alone=True)]
 MetricSection = Annotated[SerializeAsAny[MetricSettings], METRICS.section(alone=True)]
+RewardSection = Annotated[SerializeAsAny[RewardSettings], REWARDS.section(alone=True)]
 HeadSection = Annotated[SerializeAsAny[HeadSettings], HEADS.section()]
 
 
@@ -337,7 +339,10 @@ def _needed(objective: Any) -> set[str]:
 
 
 class Recipe(Section):
-    """One run, from data to a trained model; ``task`` names what ``orrery finetune`` scores it in at the end."""
+    """One run, from data to a trained model; ``task`` names what ``orrery finetune`` scores it in at the end.
+
+    ``rewards`` judge what the model writes, where the data are prompts that it answers; their weighted sum is learned.
+    """
 
     name: RunName
     task: str | None = None
@@ -347,6 +352,7 @@ class Recipe(Section):
     data: DataSection
     batches: BatchSettings
     objective: ObjectiveSection = Field(default_factory=_causal)
+    rewards: tuple[RewardSection, ...] = ()
     training: TrainingSettings
     generation: GenerationSettings = GenerationSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
@@ -415,6 +421,19 @@ class Recipe(Section):
         return self
 
     @model_validator(mode="after")
+    def _rewards_fit(self) -> "Recipe":
+        judged = "rewards" in self.source_class.fields(self.batches.kind)
+        if judged != bool(self.rewards):
+            message = "data of kind {data} are judged by no reward: leave rewards out"
+            if judged:
+                message = "rewards is missing: say what an answer is worth; known: {known}"
+            raise PydanticCustomError("kinds", message, {"data": self.data.kind, "known": ", ".join(REWARDS.names())})
+        labels = [reward.label for reward in self.rewards]
+        if twice := [label for label in labels if labels.count(label) > 1]:
+            raise PydanticCustomError("kinds", "two rewards are called {name}: name one", {"name": twice[0]})
+        return self
+
+    @model_validator(mode="after")
     def _tokenizer_fits(self) -> "Recipe":
         if self.tokenizer is None and self.model.begin is None and self.source_class.needs_tokenizer:
             raise PydanticCustomError("tokenizer", "tokenizer is missing: only model.from brings one")
@@ -439,7 +458,8 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _is_measured(self) -> "Recipe":
         held_back = [f"val/{name}" for name in self.measured] if self.data.holds_back else []
-        known = [*MEASURES, *held_back, *(f"epochs/{name}" for name in self.data.counted)]
+        reported = [f"train/{name}" for name in self.objective_class.reports]
+        known = [*MEASURES, *reported, *held_back, *(f"epochs/{name}" for name in self.data.counted)]
         if self.expect is not None and self.expect.metric not in known:
             parts = {"metric": self.expect.metric[:100], "known": ", ".join(known)}
             raise PydanticCustomError("metric", "expect.metric {metric} is never measured here; known: {known}", parts)

@@ -9,6 +9,7 @@ from orrery.schema.registry import Registry
 if TYPE_CHECKING:
     from orrery.finetuning.findings import Findings
     from orrery.language_model.model import LanguageModel
+    from orrery.reading.read import Stored
 
 Done = Callable[[int, int], None]
 """Told how many examples are answered, and of how many."""
@@ -26,6 +27,8 @@ class Task(ABC):
         columns: the settings of the source that name a column or a layer, by the flag that sets each.
         batches: the kind of batches.
         head: the name of the head that is trained; nothing where it is the model's own.
+        longest: tokens of a row unless a flag asks for more: attention costs the square.
+        whole: the share of the rows that the length leaves whole.
     """
 
     kind: ClassVar[str]
@@ -34,6 +37,8 @@ class Task(ABC):
     columns: ClassVar[tuple[str, ...]] = ()
     batches: ClassVar[str] = "padded"
     head: ClassVar[str | None] = None
+    longest: ClassVar[int] = 512
+    whole: ClassVar[float] = 0.98
 
     @classmethod
     def data(cls, train: str, val: str | None, columns: Mapping[str, str]) -> dict[str, Any]:
@@ -45,6 +50,22 @@ class Task(ABC):
     def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
         """Return the texts of each training row: those that share a row of tokens stand together."""
         return ((text,) for text in source.texts())
+
+    @classmethod
+    def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
+        """Return how many training rows there are, and how many tokens some of them have.
+
+        Args:
+            source: the data, read.
+            stored: the model that the run begins from; it has a tokenizer.
+            most: about so many rows are looked at, evenly spread.
+        """
+        rows = list(cls.texts(source))
+        some = rows[:: max(1, len(rows) // most)]
+        assert stored.tokenizer is not None
+        around = len(stored.tokenizer.around([], []).ids)
+        columns = [[len(ids) for ids in stored.tokenizer.encode_batch(texts)] for texts in zip(*some, strict=True)]
+        return len(rows), [around + sum(counts) for counts in zip(*columns, strict=True)]
 
     @classmethod
     def metrics(cls, source: Any) -> list[dict[str, Any]]:

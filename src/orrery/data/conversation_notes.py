@@ -1,0 +1,51 @@
+"""What is said of conversations before they are learnt: ends, roles, repetitions, and what leaks between the parts."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from orrery.data.conversations import Conversation
+from orrery.text.chat.segments import Rendered
+
+
+def said_of(conversations: Sequence[Conversation], rendered: Sequence[Rendered], ended: int, what: str) -> list[str]:
+    """Say how much is learnt of how much is read, whose messages there are, and how many end with the end token.
+
+    Args:
+        conversations: as they were read.
+        rendered: those that are learnt.
+        ended: how many of these have the end token behind their last reply.
+        what: training or held-back.
+    """
+    if not rendered:
+        return []
+    roles = Counter(str(message["role"]) for each in conversations for message in each.messages)
+    spoken = ", ".join(f"{role} {count:,}" for role, count in roles.most_common())
+    read, learnt = sum(len(each.ids) for each in rendered), sum(sum(each.reply) for each in rendered)
+    return [
+        f"{what}: {len(conversations):,} conversations, messages: {spoken}",
+        f"{what}: {learnt:,} of {read:,} tokens are learnt ({learnt / max(1, read):.1%}); "
+        f"EOS share {ended / len(rendered):.1%}: {ended:,} of {len(rendered):,} last replies end with the end token",
+    ]
+
+
+def repeated(conversations: Sequence[Conversation]) -> int:
+    """Count the conversations that stand word for word before."""
+    return len(conversations) - len({json.dumps(each.messages, sort_keys=True) for each in conversations})
+
+
+def leaks(train: Sequence[Conversation], held_back: Sequence[Conversation]) -> list[Conversation]:
+    """Return the conversations held back whose first prompt is one of training: their scores say too much."""
+    known = {each.first_prompt.strip() for each in train}
+    return [each for each in held_back if each.first_prompt.strip() in known]
+
+
+def told_of_both(twice: int, leaked: Sequence[Conversation], count: int) -> list[str]:
+    """Say how many conversations repeat one, and how many of those held back begin as one of training; else nothing."""
+    found = [f"{twice:,} of {count:,} training conversations repeat another word for word"] if twice else []
+    if leaked:
+        found.append(
+            f"leak: {len(leaked):,} conversations held back begin with a prompt of training, the first is "
+            f"{leaked[0].where}"
+        )
+    return found

@@ -1,0 +1,68 @@
+"""Supervised fine-tuning on conversations: each token that the assistant wrote, from all before it."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from orrery.errors import UsageError
+from orrery.objectives import Objective, Term, register
+from orrery.objectives._next_token import TERM, counts
+from orrery.objectives._real import real_tokens
+from orrery.schema.section import Section
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from orrery.models.inputs import Batch
+    from orrery.models.model import ModelSpec
+    from orrery.text.tokenizer import Tokenizer
+
+
+@register
+class SupervisedFineTuning(Objective):
+    """``-log p(x_t | x_<t)`` in nats, summed over the tokens ``x_t`` that the assistant wrote.
+
+    Ouyang et al. 2022, section 3.5. A batch has what the model reads, and ``targets`` [B L], -100 where the next token
+    is another's: the data say so by its place. The mean is over all tokens of all replies, so that a long reply weighs
+    more than a short one, as in trl.
+
+    Equal to the objective causal on the same targets; the head works on the learnt positions alone, and the share of
+    tokens that are predicted right is measured too.
+    """
+
+    class Settings(Section):
+        """Prediction of what the assistant wrote."""
+
+        kind: Literal["sft"] = "sft"
+
+    needs = ("ids", "targets")
+    metrics = ("loss", "perplexity", "accuracy")
+
+    def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
+        """Refuse what is no decoder.
+
+        Raises:
+            UsageError: the model does not continue what it reads.
+        """
+        if not spec.writes or spec.reads_source:
+            raise UsageError("the objective sft needs a decoder, this model is none", "begin from a decoder")
+
+    def counts(self, batch: "Batch") -> dict[str, int]:
+        """Count the tokens that are learnt."""
+        return counts(batch)
+
+    def tokens_of(self, batch: "Batch", counts: Mapping[str, int]) -> int:
+        """Return the tokens that are read: the model pays for these, learnt or not."""
+        return int(real_tokens(batch).sum())
+
+    def loss(self, model: Any, batch: "Batch") -> dict[str, Term]:
+        """Return the summed cross entropy of the learnt tokens, and their number."""
+        from orrery.nn.cross_entropy import IGNORED, head_cross_entropy
+
+        targets_BL = batch["targets"]
+        learnt_BL = targets_BL != IGNORED
+
+        def summed(head: "nn.Module", x_BLD: "Tensor", real_BL: "Tensor | None") -> "Tensor":
+            return head_cross_entropy(head, x_BLD[learnt_BL], targets_BL[learnt_BL])
+
+        (total,) = model(batch, {model.spec.head_names[0]: summed}).values()
+        return {TERM: Term(total, learnt_BL.sum())}
