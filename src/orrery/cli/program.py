@@ -27,6 +27,8 @@ VERBS = {
     "train": Verb("orrery.cli.train.app:train", "Train a model from a recipe, or continue a run."),
     "finetune": Verb("orrery.cli.finetune:finetune", "Fine-tune a model on labelled data: classify, tag, answer."),
     "sft": Verb("orrery.cli.sft:sft", "Fine-tune a model on conversations: a base becomes an assistant."),
+    "reward": Verb("orrery.cli.reward:reward", "Train a reward model: a number for a conversation, from preferences."),
+    "dpo": Verb("orrery.cli.dpo:dpo", "Train a model on preferences: DPO, IPO, KTO, ORPO, SimPO."),
     "compare": Verb(
         "orrery.cli.compare:compare", "Compare models of one size on one text, from counts to Transformer."
     ),

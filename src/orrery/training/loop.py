@@ -12,8 +12,8 @@ from torch import nn
 import orrery
 from orrery.checkpoints import disk
 from orrery.checkpoints.store import FEWER, Checkpoint, CheckpointStore
-from orrery.data.seeds import derive_seed
 from orrery.data.rollouts import Writer
+from orrery.data.seeds import derive_seed
 from orrery.data.sources import AnsweredSource, BatchSource
 from orrery.errors import RunError
 from orrery.models.inputs import Inputs
