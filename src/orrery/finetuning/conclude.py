@@ -1,6 +1,8 @@
 """What stands at the end of a fine-tuning: the model's answers scored, a report page, scores as JSON."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -36,6 +38,9 @@ def conclude(
     source = recipe.source_class.read(recipe.data)
     lm = load(folder, device=recipe.training.device, say=lambda line: None)
     found = task.found(lm, source, recipe)
+    if recipe.model.begin is not None:
+        begun = partial(load, recipe.model.begin, device=recipe.training.device, say=lambda line: None)
+        found = replace(found, others=(*found.others, *task.beside(lm, begun, source, recipe.batches.length)))
     took = "" if trained is None else f" in {trained / 60:.1f} minutes"
     say(f"{held_back(recipe)}, seed {recipe.seed}, {recipe.training.steps:,} steps{took}")
     for line in found.lines():

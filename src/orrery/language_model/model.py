@@ -15,7 +15,7 @@ from orrery.generation.speculative import Speculation
 from orrery.inspection.alignment import Alignment, align
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
-from orrery.language_model import chat, cloze, generate, outputs, save, search, stored, trace, tree, written
+from orrery.language_model import chat, cloze, generate, outputs, rewards, save, search, stored, trace, tree, written
 from orrery.language_model.arguments import Ids, strings_of
 from orrery.language_model.cloze import Filled
 from orrery.language_model.guides import Demands
@@ -453,6 +453,18 @@ class LanguageModel:
             seed=seed,
             stream=stream,
         )
+
+    def rewards(self, conversations: Sequence[Sequence[Message]]) -> list[float]:
+        """Return what a reward model gives each conversation, up to the end of its last reply.
+
+        Args:
+            conversations: lists of messages that end with the assistant's.
+
+        Raises:
+            DataError: one does not, or cannot be said in the model's template.
+            UsageError: the model has no head that gives a row one number, or a conversation is beyond its context.
+        """
+        return rewards.rewards(self._stored, self.chat_template(), conversations)
 
     def score(self, text: str) -> Score:
         """Return the log probability of each token of ``text`` and their sum, in nats.

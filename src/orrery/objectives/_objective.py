@@ -24,6 +24,7 @@ class Term:
 
     ``sum`` is a scalar with a gradient, in nats where the term is a likelihood; ``count`` the number of things
     summed (tokens, pairs). ``coupled`` says that the term ties examples together, so that a batch must not be split.
+    A term of weight 0 is no part of the loss: it tells metrics what the loss has computed on the way.
     """
 
     sum: "Tensor"
@@ -45,8 +46,7 @@ class Objective(ABC):
         makes: the fields that ``prepare`` makes of them, so that a model may read what no source gives.
         metrics: what is measured on examples held back, by name; the first decides which model is the best unless
             the recipe says otherwise.
-        reports: the terms of its loss whose means, without their weights, stand in the metrics as ``train/NAME``. A
-            term of weight 0 is there for nothing else.
+        reports: the terms of its loss whose means, without their weights, stand in the metrics as ``train/NAME``.
     """
 
     Settings: ClassVar[type[Section]]

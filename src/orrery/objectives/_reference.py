@@ -14,15 +14,22 @@ from orrery.errors import RunError
 class Reference(nn.Module):
     """The model as it was, without dropout and gradients; ``digest`` is the sha256 of its tensors, saved beside them.
 
-    A model with an adapter is copied with it: before the first step the adapter changes nothing.
+    What does not learn in the model is shared with it. So a model with an adapter costs the adapter once more, and
+    where that begins at zero, as LoRA does, the reference is the model without it.
     """
 
     digest: Tensor
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
-        self.model = deepcopy(model).requires_grad_(False).eval()
+        shared: dict[int, Any] = {id(weight): weight for weight in model.parameters() if not weight.requires_grad}
+        self.model = deepcopy(model, shared).requires_grad_(False).eval()
         self.register_buffer("digest", self._digest())
+
+    @property
+    def spec(self) -> Any:
+        """The architecture."""
+        return self.model.spec
 
     def train(self, mode: bool = True) -> "Reference":
         """Stay in the mode of evaluation."""

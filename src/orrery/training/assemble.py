@@ -68,6 +68,8 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     model, notes = prepared(
         spec.build(), recipe, objective, tokenizer, base, anew, [] if settled.head is None else [settled.head]
     )
+    # Before what is measured, which asks the objective for what it owns.
+    modules = owned(objective, model, recipe.seed)
     family = recipe.model.family if base is None else base.stored.family
     judge = judge_of(recipe)
     layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
@@ -81,7 +83,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         begin=None if tokenizer is None else beginning(tokenizer, chat),
         epochs=examples.epochs,
         notes=(*notes, *examples.notes),
-        modules=owned(objective, model, recipe.seed),
+        modules=modules,
         inputs=spec.inputs,
         writer=writer(objective, tokenizer, base, chat, judge) if judge.rewards else None,
     )

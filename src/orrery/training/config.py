@@ -331,6 +331,13 @@ def _causal() -> Section:
     return OBJECTIVES.find("causal").Settings()
 
 
+def _needed(objective: Any) -> set[str]:
+    """Return the fields that an objective needs, of its section as it is written; nothing where that is no section."""
+    name = objective.get("kind") if isinstance(objective, Mapping) else objective
+    known = isinstance(name, str) and name in OBJECTIVES.names()
+    return set(OBJECTIVES.find(name).needs) if known else set()
+
+
 class Recipe(Section):
     """One run, from data to a trained model; ``task`` names what ``orrery finetune`` scores it in at the end.
 
@@ -374,7 +381,10 @@ class Recipe(Section):
     @model_validator(mode="before")
     @classmethod
     def _batches_of_the_source(cls, values: Any) -> Any:
-        """Take the source's own kind of batches where none is named; rows of what is no text have no length."""
+        """Take the first kind of batches that the objective can read where none is named.
+
+        Rows of what is no text have no length.
+        """
         data, batches = (values.get(key) if isinstance(values, Mapping) else None for key in ("data", "batches"))
         if not isinstance(data, Mapping) or not isinstance(batches, Mapping):
             return values
@@ -382,7 +392,10 @@ class Recipe(Section):
         if not isinstance(kind, str) or kind not in SOURCES.names():
             return values  # refused where the data are read
         source = SOURCES.find(kind)
-        usual: dict[str, Any] = {"kind": source.batch_kinds[0]} | ({} if source.needs_tokenizer else {"length": 1})
+        needed = _needed(values.get("objective"))
+        suiting = [each for each in source.batch_kinds if needed <= set(source.fields(each))]
+        first = (*suiting, *source.batch_kinds)[0]
+        usual: dict[str, Any] = {"kind": first} | ({} if source.needs_tokenizer else {"length": 1})
         return {**values, "batches": usual | dict(batches)}
 
     @model_validator(mode="after")

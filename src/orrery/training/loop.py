@@ -326,7 +326,7 @@ class Trainer:
         return measures
 
     def _save(self, best: bool) -> None:
-        """Write a checkpoint of this step, unless a weight is not finite."""
+        """Write a checkpoint of this step, unless a weight is not finite or what must stay as it was has changed."""
         refuse_bad_weights(self.learner, self.progress.step)
         self.parts.objective.check()
         if self.ranks.rank == 0:

@@ -8,12 +8,16 @@ from orrery.errors import UsageError
 from orrery.finetuning.tasks import Task
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from orrery.data.prompts import Answered
+    from orrery.evaluation.resampled import Additive
     from orrery.finetuning.findings import Findings
     from orrery.language_model.model import LanguageModel
     from orrery.reading.read import Stored
     from orrery.text.chat.render import ChatTemplate
     from orrery.training.config import Recipe
+    from orrery.training.rollouts import Judge
 
 AT_ONCE = 64
 """Prompts that are answered together."""
@@ -45,8 +49,7 @@ class Answering(Task, ABC):
 
         judge = judge_of(recipe)
         said = answered(lm, source)
-        judged = judge(said)
-        totals = [sum(w * value for w, value in zip(judge.weights, row, strict=True)) for row in judged]
+        judged, totals = judge(said), totals_of(judge, said)
         how = f"greedy|max_new_tokens:{source.settings.max_new_tokens}"
         scores = [mean_of("reward", f"{how}|weights:{judge.weights}", totals)]
         if len(judge.rewards) > 1:
@@ -58,6 +61,7 @@ class Answering(Task, ABC):
             scores=tuple(scores),
             examples=f"{len(said):,} prompts held back",
             mistakes=[Mistake(said[n].prompt.text, f"{totals[n]:.3f}", said[n].text) for n in worst],
+            floors=[("the model that it began from", begun(recipe, source, judge, how))] if recipe.model.begin else [],
         )
 
     @classmethod
@@ -68,6 +72,20 @@ class Answering(Task, ABC):
             UsageError: always.
         """
         raise UsageError("answers are judged by the rewards of a recipe", "score the run, which has one")
+
+
+def totals_of(judge: "Judge", said: "Sequence[Answered]") -> list[float]:
+    """Return the weighted sum of the rewards of each answer."""
+    return [sum(w * value for w, value in zip(judge.weights, row, strict=True)) for row in judge(said)]
+
+
+def begun(recipe: "Recipe", source: Any, judge: "Judge", how: str) -> "Additive":
+    """Return the rewards of the model that a run began from, on the same prompts."""
+    from orrery.evaluation.resampled import mean_of
+    from orrery.language_model.load import load
+
+    lm = load(str(recipe.model.begin), device=recipe.training.device, say=lambda line: None)
+    return mean_of("reward", how, totals_of(judge, answered(lm, source)))
 
 
 def answered(lm: "LanguageModel", source: Any) -> "list[Answered]":
