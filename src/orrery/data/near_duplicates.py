@@ -31,7 +31,7 @@ def shingles(text: str, words: int = 5) -> Hashes:
 
     Words are runs of letters, digits and underscores, without regard to case. A text without words has none.
     """
-    found = _WORD.findall(text.lower())
+    found = words_of(text)
     if not found:
         return np.zeros(0, np.uint64)
     codes = {word: _code(word) for word in set(found)}
@@ -41,6 +41,11 @@ def shingles(text: str, words: int = 5) -> Hashes:
     for place in range(width):
         runs = mixed(runs ^ hashes[place : place + len(runs)])
     return np.unique(runs)
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in small letters, as `shingles` counts them."""
+    return list(_WORD.findall(text.lower()))
 
 
 def mixed(values: Hashes) -> Hashes:

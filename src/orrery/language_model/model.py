@@ -15,11 +15,25 @@ from orrery.generation.speculative import Speculation
 from orrery.inspection.alignment import Alignment, align
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
-from orrery.language_model import chat, cloze, generate, outputs, rewards, save, search, stored, trace, tree, written
+from orrery.language_model import (
+    chat,
+    cloze,
+    generate,
+    likelihoods,
+    outputs,
+    rewards,
+    save,
+    search,
+    stored,
+    trace,
+    tree,
+    written,
+)
 from orrery.language_model.arguments import Ids, strings_of
 from orrery.language_model.cloze import Filled
 from orrery.language_model.guides import Demands
 from orrery.language_model.search import Beams, Found
+from orrery.language_model.likelihoods import Likelihood
 from orrery.language_model.texts import Truncate, limits_of, prompts
 from orrery.language_model.tree import DecodingTree
 from orrery.models.model import Model
@@ -476,6 +490,28 @@ class LanguageModel:
             ModelFileError: a weight is no number, and so is the score.
         """
         return outputs.score(self._stored, text)
+
+    def likelihoods(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        batch_size: int = 64,
+        done: Callable[[int], None] | None = None,
+    ) -> list[Likelihood]:
+        """Return the log likelihood of each continuation behind its context, in nats, with what lm_eval says of it.
+
+        Args:
+            pairs: (context, continuation); an empty context is the token that begins a text, else the one that ends it.
+            batch_size: rows computed at once.
+            done: told after each batch how many are scored.
+
+        Raises:
+            DataError: a continuation without a token, or longer than the context.
+            UsageError: the model does not write from left to right.
+            ModelFileError: a weight is no number, and so is a likelihood.
+        """
+        asked = [likelihoods.continuation(self._stored, context, text) for context, text in pairs]
+        return likelihoods.likelihoods(self._stored, asked, batch_size=batch_size, done=done)
 
     def cloze(
         self,

@@ -1,0 +1,181 @@
+"""Log likelihoods of continuations after their contexts, many at once: what every choice between texts needs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import fsum
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from orrery.errors import DataError, UsageError
+from orrery.language_model.stored import (
+    control_token,
+    device_of,
+    reads_apart,
+    refuse_no_number,
+    tokenizer_of,
+    vocabulary,
+)
+from orrery.nn.embeddings import check_ids
+from orrery.reading.read import Stored
+
+LOGITS = 1 << 26
+"""Logits held at once: 256 MiB in float32."""
+
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """What is scored, as ids.
+
+    Attributes:
+        before: the context; never empty.
+        ids: the continuation; never empty.
+    """
+
+    before: Ids
+    ids: Ids
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """How likely a continuation is.
+
+    Attributes:
+        nats: the sum over its tokens of log p(token | all before).
+        tokens: how many it has.
+        greedy: whether each of them is the most probable one.
+        cut: tokens of the context that did not fit.
+    """
+
+    nats: float
+    tokens: int
+    greedy: bool
+    cut: int = 0
+
+
+def continuation(stored: Stored, context: str, text: str) -> Continuation:
+    """Return a context and what follows it as ids, split as lm_eval splits them.
+
+    White space at the end of a context belongs to the continuation, both are tokenised as one text with the special
+    tokens that the family puts around it, and what lies behind the context's own tokens is the continuation. An empty
+    context is the token that begins a text, or the one that ends it.
+
+    Raises:
+        DataError: nothing is left to be scored.
+        UsageError: the context is empty, and the tokenizer has neither token.
+    """
+    tokenizer = tokenizer_of(stored)
+    kept = context.rstrip()
+    whole = context + text
+    if context and kept:
+        before, ids = tokenizer.frame(kept).ids, tokenizer.frame(whole).ids
+        found = Continuation(tuple(before), tuple(ids[len(before) :]))
+    else:
+        start, ids = start_of(stored), tokenizer.encode(whole)
+        found = Continuation((start,), tuple(ids[1:] if ids and ids[0] == start else ids))
+    if not found.ids:
+        raise DataError(f"{text!r} adds no token to what stands before it", "give at least one character")
+    return found
+
+
+def start_of(stored: Stored) -> int:
+    """Return the token that an empty context is. Raises `UsageError` where the tokenizer has none."""
+    for role in ("start", "end"):
+        if (found := control_token(stored, role)) is not None:
+            return found
+    raise UsageError(
+        "this tokenizer has neither a start nor an end token, so a text's first token has no probability",
+        "give each text a context",
+    )
+
+
+def windows(ids: Sequence[int], start: int, size: int) -> Iterator[Continuation]:
+    """Yield a text in windows of ``size`` predicted tokens; each is read behind as much of the text as fits.
+
+    The first begins behind ``start``; the last one is filled up with what stands before it, as in lm_eval.
+    """
+    every = (start, *ids)
+    for begin in range(0, len(ids), size):
+        end = min(begin + size, len(ids))
+        yield Continuation(tuple(every[max(0, end - size) : begin + 1]), tuple(ids[begin:end]))
+
+
+@torch.no_grad()
+def likelihoods(
+    stored: Stored,
+    asked: Sequence[Continuation],
+    *,
+    batch_size: int = 64,
+    done: Callable[[int], None] | None = None,
+) -> list[Likelihood]:
+    """Return the likelihood of each continuation, in their order; equal rows are computed once.
+
+    Rows are computed by length, the longest first, padded on the right. A context that does not fit loses its
+    beginning, as in lm_eval.
+
+    Args:
+        stored: a decoder.
+        asked: what is scored.
+        batch_size: rows computed at once; fewer where their logits would need more than 256 MiB.
+        done: told after each batch how many continuations are scored.
+
+    Raises:
+        DataError: an id outside the vocabulary, or a continuation longer than the context.
+        ModelFileError: a weight is no number, and so is the likelihood.
+        UsageError: the model is no decoder.
+    """
+    if not stored.model.spec.writes or reads_apart(stored):
+        raise UsageError("only a decoder gives each token a probability from those before it", "load a decoder")
+    context, size = stored.model.spec.context, vocabulary(stored)
+    by_row: dict[Ids, list[int]] = {}
+    for place, one in enumerate(asked):
+        if len(one.ids) > context:
+            message = f"a continuation of {len(one.ids):,} tokens, the context is {context:,}"
+            raise DataError(message, "shorten it, or load a model with a longer context")
+        by_row.setdefault((*one.before, *one.ids)[-(context + 1) :][:-1], []).append(place)
+    rows = sorted(by_row, key=lambda row: (-len(row), row))
+    check_ids(torch.tensor([id for one in asked for id in (*one.before, *one.ids)] or [0]), size)
+    found: dict[int, Likelihood] = {}
+    start = 0
+    while start < len(rows):
+        count = max(1, min(batch_size, LOGITS // (len(rows[start]) * size)))
+        batch = rows[start : start + count]
+        _score(stored, batch, [[(place, asked[place]) for place in by_row[row]] for row in batch], found)
+        start += count
+        if done is not None:
+            done(len(found))
+    refuse_no_number(stored, fsum(one.nats for one in found.values()))
+    return [found[place] for place in range(len(asked))]
+
+
+def _score(
+    stored: Stored,
+    rows: Sequence[Ids],
+    asked: Sequence[Sequence[tuple[int, Continuation]]],
+    found: dict[int, Likelihood],
+) -> None:
+    """Compute some rows, and add what is asked of each to what is found."""
+    ids_BL, real_BL = _padded(rows)
+    device = device_of(stored)
+    logits_BLV = stored.model.logits(ids_BL.to(device), real=None if bool(real_BL.all()) else real_BL.to(device))
+    for row, here, logits_LV in zip(rows, asked, logits_BLV, strict=True):
+        longest = max(len(one.ids) for _, one in here)
+        own_LV = logits_LV[len(row) - longest : len(row)]
+        logp_LV = own_LV.to(torch.promote_types(own_LV.dtype, torch.float32)).log_softmax(-1)
+        best_L = own_LV.argmax(-1).cpu()
+        for place, one in here:
+            ids_L = torch.tensor(one.ids)
+            nats = logp_LV[longest - len(one.ids) :].cpu().gather(-1, ids_L[:, None])[:, 0].double().tolist()
+            greedy = bool((best_L[longest - len(one.ids) :] == ids_L).all())
+            cut = len(one.before) + len(one.ids) - 1 - len(row)
+            found[place] = Likelihood(fsum(nats), len(one.ids), greedy, cut)
+
+
+def _padded(rows: Sequence[Ids]) -> tuple[Int[Tensor, "B L"], Bool[Tensor, "B L"]]:
+    longest = max(map(len, rows))
+    ids_BL = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows], dtype=torch.long)
+    real_BL = torch.arange(longest)[None] < torch.tensor([len(row) for row in rows])[:, None]
+    return ids_BL, real_BL
