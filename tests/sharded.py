@@ -31,6 +31,7 @@ from orrery.training.step import accumulate
 ROWS, LENGTH = 4, 7
 MODELS = {
     "causal": ("llama", "gpt2", "lstm"),
+    "sft": ("llama",),
     "seq2seq": ("transformer", "t5", "rnnsearch"),
     "verdicts": ("llama",),
     "classification": ("bert", "electra"),

@@ -15,7 +15,7 @@ from orrery.cli.program import VERBS, build
 
 SOURCE = Path(orrery.__file__).parent
 FLAG = re.compile(r"(?:orrery (?P<verb>[a-z]+) )?(?P<flag>(?<![\w-])--[a-z][a-z-]*(?:\.[a-z_]+)*)")
-RECIPES = {"train", "demo", "compare", "finetune"}
+RECIPES = {"train", "demo", "compare", "finetune", "sft"}
 """Verbs that take a recipe's keys as flags with a dot."""
 
 EVERYWHERE = {"--help", "--debug"}
@@ -38,6 +38,7 @@ MANY = {
     "data/sources/matches.py": ["train"],
     "data/large_text.py": ["tokenizer train", "data prepare"],
     "exporting/average.py": ["average"],
+    "cli/methods.py": ["sft"],
     "finetuning/recipe.py": ["finetune"],
     "finetuning/seeds.py": ["finetune"],
     "generation/generate.py": ["generate", "chat", "translate", "score"],

@@ -17,6 +17,8 @@ BASES: dict[str, list[str]] = {
     "train": ["recipe.yaml"],
     "finetune": ["classification", "--from=classes", "--train=labelled.csv", "--val=labelled.csv", "--output=new",
                  "--training.steps=2"],
+    "sft": ["llama", "--train=chats.jsonl", "--val=chats.jsonl", "--output=new", "--training.steps=2",
+            "--data.long=cut"],
     "generate": ["llama", "the cat", "--max-new-tokens=2"],
     "tree": ["llama", "the cat", "--max-new-tokens=2"],
     "chat": ["llama", "--template=plain.jinja", "--max-new-tokens=2"],
