@@ -57,7 +57,10 @@ def test_the_answers_are_those_of_the_engine_whatever_is_asked_beside_them():
     length = alone["ids"].shape[1]
     assert torch.equal(together["ids"][2, :length], alone["ids"][0])
     assert not own.model.training or own.model.training  # the mode comes back
-    assert together["written"].sum(1).tolist() == (together["real"].sum(1) - torch.tensor([len(a.ids) for a in asked])).tolist()
+    assert (
+        together["written"].sum(1).tolist()
+        == (together["real"].sum(1) - torch.tensor([len(a.ids) for a in asked])).tolist()
+    )
 
 
 def test_no_end_token_is_lost():
