@@ -126,7 +126,7 @@ def test_kto_is_its_definition():
 def test_the_reward_loss_is_its_definition():
     objective, model = learner("reward", centre=0.3)
     batch = {**needed(objective, fields()), "margin": torch.tensor([0.0, 0.5, -0.2, 1.0])}
-    rewards = [[float(model.logits(torch.tensor([p + y]))) for p, y in row] for row in ROWS]
+    rewards = [[float(model.logits(torch.tensor([p + y]), head="sequence")) for p, y in row] for row in ROWS]
     wanted = sum(-math.log(s(c - r - m)) for (c, r), m in zip(rewards, batch["margin"].tolist(), strict=True))
     terms = objective.loss(model, batch)
     assert float(terms["preference"].sum) == pytest.approx(wanted, abs=1e-6)
@@ -169,6 +169,7 @@ def test_kto_is_not_split():
         )
 
 
+@torch.no_grad()
 def test_before_the_first_step_every_pair_costs_log_2():
     model = decoder()
     objective = bound("dpo", model, tokenizer_of(None))
