@@ -101,7 +101,9 @@ def reward_settings(named: str) -> RewardSettings:
         found: RewardSettings = settings_of(REWARDS.find(section["kind"])).model_validate(section)
     except ValidationError as error:
         missing = ", ".join(str(each["loc"][0]) for each in error.errors() if each["loc"])
-        raise UsageError(f"--reward {named} needs settings: {missing}", "name a reward without, such as exact") from None
+        raise UsageError(
+            f"--reward {named} needs settings: {missing}", "name a reward without, such as exact"
+        ) from None
     return found
 
 

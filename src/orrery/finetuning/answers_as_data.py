@@ -74,7 +74,8 @@ def best_answers(
         seeds = [derive_seed(seed, "answer", start * samples + place) for place in range(len(rows))]
         written = [each[0] for each in lm.write(rows, settings, seeds=seeds)]
         said = [
-            _answered(lm, some[place // samples], own, own[-1:] and own[-1] in ends) for place, own in enumerate(written)
+            _answered(lm, some[place // samples], own, own[-1:] and own[-1] in ends)
+            for place, own in enumerate(written)
         ]
         totals = _totals(judge, said)
         for place in range(len(some)):

@@ -85,7 +85,10 @@ def test_prompts_that_are_conversations_need_a_template(tmp_path):
 def test_sums_are_split_by_their_numbers():
     from orrery.data import generated
 
-    parts = {part: [row["question"] for _, row in generated.find(f"addition/{part}").rows()] for part in ("train", "val", "few")}
+    parts = {
+        part: [row["question"] for _, row in generated.find(f"addition/{part}").rows()]
+        for part in ("train", "val", "few")
+    }
     assert len(parts["train"]) + len(parts["val"]) == 10_000
     assert set(parts["few"]) < set(parts["train"])
     turned = {"+".join(reversed(sum.rstrip("=").split("+"))) + "=" for sum in parts["val"]}

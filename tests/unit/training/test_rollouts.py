@@ -57,7 +57,10 @@ def test_the_answers_are_those_of_the_engine_whatever_is_asked_beside_them():
     length = alone["ids"].shape[1]
     assert torch.equal(together["ids"][2, :length], alone["ids"][0])
     assert not own.model.training or own.model.training  # the mode comes back
-    assert together["written"].sum(1).tolist() == (together["real"].sum(1) - torch.tensor([len(a.ids) for a in asked])).tolist()
+    assert (
+        together["written"].sum(1).tolist()
+        == (together["real"].sum(1) - torch.tensor([len(a.ids) for a in asked])).tolist()
+    )
 
 
 def test_no_end_token_is_lost():
@@ -100,7 +103,7 @@ def test_a_reward_of_too_few_answers_is_refused():
         def score(self, answers):
             return [1.0]
 
-    with pytest.raises(UsageError, match="gives 1 numbers for 4 answers"):
+    with pytest.raises(UsageError, match="gives 1 numbers for 12 answers"):
         world(judged=Judge({"short": (Short(), 1.0)})).rollouts.batch(0)
 
 
