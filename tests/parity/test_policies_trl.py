@@ -31,7 +31,7 @@ logging.getLogger("trl").setLevel(logging.ERROR)
 
 SAMPLES, LONGEST = 3, 5
 KINDS: dict[str, dict[str, Any]] = {
-    "grpo": {"loss_type": "grpo"},
+    "grpo": {"loss_type": "grpo", "use_bias_correction_kl": False},
     "dapo": {"loss_type": "dapo", "epsilon_high": 0.28},
     "dr_grpo": {"loss_type": "dr_grpo", "scale_rewards": "none"},
     "rloo": {},
@@ -108,7 +108,8 @@ def models_of(tokenizer: Any) -> Any:
 
 
 def ours_settings(kind: str) -> dict[str, Any]:
-    return {"clip": 0.2, "beta": 0.05, **({"clip_higher": 0.28} if kind == "dapo" else {})}
+    more = {"dapo": {"clip_higher": 0.28, "unbiased": 1.0}, "dr_grpo": {"unbiased": 1.0}}
+    return {"clip": 0.2, "beta": 0.05, **more.get(kind, {})}
 
 
 def noise(model: Any, seed: int) -> None:
@@ -151,6 +152,7 @@ def batch_of(both: Both, fast: Any) -> dict[str, Tensor]:
     return found
 
 
+@torch.no_grad()
 def observed(both: Both) -> dict[str, Tensor]:
     batch = {**both.batch, **both.objective.observe(both.ours, both.batch)}
     return {**batch, **both.objective.credit(batch)}
