@@ -15,7 +15,7 @@ from orrery.cli.program import VERBS, build
 
 SOURCE = Path(orrery.__file__).parent
 FLAG = re.compile(r"(?:orrery (?P<verb>[a-z]+) )?(?P<flag>(?<![\w-])--[a-z][a-z-]*(?:\.[a-z_]+)*)")
-RECIPES = {"train", "demo", "compare", "finetune", "sft", "reward", "dpo"}
+RECIPES = {"train", "demo", "compare", "finetune", "sft", "reward", "dpo", "ppo", "grpo"}
 """Verbs that take a recipe's keys as flags with a dot."""
 
 EVERYWHERE = {"--help", "--debug"}
@@ -31,7 +31,7 @@ MANY = {
     "checkpoints/outputs.py": [
         "tokenizer train", "tokenizer compare", "data clean", "evaluate translation", "translate", "neighbours",
         "export", "import", "lab", "parity", "verify", "average", "embed", "bench", "bench generate",
-        "quantise",
+        "quantise", "distil",
     ],
     "data/labelled.py": ["train"],
     "data/pair_columns.py": ["train"],
@@ -40,6 +40,10 @@ MANY = {
     "exporting/average.py": ["average"],
     "cli/methods.py": ["sft", "reward", "dpo"],
     "finetuning/recipe.py": ["finetune"],
+    "finetuning/answering_recipe.py": ["ppo", "grpo"],
+    "cli/answering.py": ["ppo", "grpo"],
+    "data/prompts.py": ["train", "ppo", "grpo"],
+    "objectives/_policy.py": ["train", "ppo", "grpo"],
     "finetuning/seeds.py": ["finetune"],
     "generation/generate.py": ["generate", "chat", "translate", "score"],
     "compare/run.py": ["compare"],

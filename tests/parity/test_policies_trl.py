@@ -16,13 +16,14 @@ from orrery.objectives import OBJECTIVES
 from orrery.objectives._reference import Reference
 from rollout_toy import PLAIN, SUMS, stale, sums_tokenizer
 from tests.parity.helper import load, pair, shapes_of
-from tests.parity.oracle import file_of, gradients_of
+from tests.parity.oracle import file_of, gradients_of, modelling, widened
 
 with warnings.catch_warnings():  # trl's, as it is imported
     warnings.simplefilter("ignore")
     from datasets import Dataset
     from transformers import PreTrainedTokenizerFast
     from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
+    from trl.kernels import chunked_logprob
 
 import tokenizers
 
@@ -30,7 +31,7 @@ logging.getLogger("trl").setLevel(logging.ERROR)
 
 SAMPLES, LONGEST = 3, 5
 KINDS: dict[str, dict[str, Any]] = {
-    "grpo": {"loss_type": "grpo"},
+    "grpo": {"loss_type": "grpo", "use_bias_correction_kl": False},
     "dapo": {"loss_type": "dapo", "epsilon_high": 0.28},
     "dr_grpo": {"loss_type": "dr_grpo", "scale_rewards": "none"},
     "rloo": {},
@@ -45,6 +46,11 @@ class Both:
     objective: Any
     batch: dict[str, Tensor]
     settings: Any
+
+
+def wide() -> Any:
+    """Return the context in which trl computes in float64, also where it casts to float32."""
+    return widened(modelling("llama"), chunked_logprob)
 
 
 def digits(completions: list[str], **columns: Any) -> list[float]:
@@ -83,11 +89,11 @@ def both(request, tmp_path_factory) -> Both:
             **KINDS[kind],
         )
         trainer = trainer_class(theirs, digits, arguments, Dataset.from_list(rows), processing_class=fast)
-        trainer.ref_model = type(theirs).from_pretrained(folder, dtype=torch.float64).eval()
         noise(trainer.ref_model, 1)
         torch.manual_seed(4)
         trainer.model.train()
-        inputs = trainer._generate_and_score_completions(rows)
+        with wide():
+            inputs = trainer._generate_and_score_completions(rows)
     objective = OBJECTIVES.find(kind)(**ours_settings(kind))
     objective.reference = Reference(load_ours(models_of(tokenizer), trainer.ref_model))
     both = Both(trainer, inputs, models.ours, objective, {}, models)
@@ -102,7 +108,8 @@ def models_of(tokenizer: Any) -> Any:
 
 
 def ours_settings(kind: str) -> dict[str, Any]:
-    return {"clip": 0.2, "beta": 0.05, **({"clip_higher": 0.28} if kind == "dapo" else {})}
+    more = {"dapo": {"clip_higher": 0.28, "unbiased": 1.0}, "dr_grpo": {"unbiased": 1.0}}
+    return {"clip": 0.2, "beta": 0.05, **more.get(kind, {})}
 
 
 def noise(model: Any, seed: int) -> None:
@@ -133,7 +140,7 @@ def batch_of(both: Both, fast: Any) -> dict[str, Tensor]:
         ids = torch.cat([prompt, answer])
         found["ids"][row, : len(ids)], found["real"][row, : len(ids)] = ids, True
         found["written"][row, len(prompt) : len(ids)] = True
-        with torch.no_grad():
+        with torch.no_grad(), wide():
             told = both.trainer.model(ids[None]).logits[0].log_softmax(-1)
         for place in range(len(prompt), len(ids)):
             found["scores"][row, place] = told[place - 1, ids[place]]
@@ -145,6 +152,7 @@ def batch_of(both: Both, fast: Any) -> dict[str, Tensor]:
     return found
 
 
+@torch.no_grad()
 def observed(both: Both) -> dict[str, Tensor]:
     batch = {**both.batch, **both.objective.observe(both.ours, both.batch)}
     return {**batch, **both.objective.credit(batch)}
@@ -177,7 +185,8 @@ def test_loss_and_gradients_are_those_of_trl(both):
     found, gradients = step(both, batch)
     both.trainer.model.zero_grad()
     both.trainer.current_gradient_accumulation_steps = 1
-    loss = both.trainer._compute_loss(both.trainer.model, both.inputs)
+    with wide():
+        loss = both.trainer._compute_loss(both.trainer.model, both.inputs)
     loss.backward()
     expected = to_ours(gradients_of(both.trainer.model), both.settings.rules, shapes_of(both.ours))
     assert found == pytest.approx(float(loss.detach()), abs=1e-6)

@@ -31,6 +31,7 @@ VERBS = {
     "grpo": Verb("orrery.cli.grpo:grpo", "Teach a model by its own answers and rewards: GRPO, RLOO and their kin."),
     "reward": Verb("orrery.cli.reward:reward", "Train a reward model: a number for a conversation, from preferences."),
     "dpo": Verb("orrery.cli.dpo:dpo", "Train a model on preferences: DPO, IPO, KTO, ORPO, SimPO."),
+    "distil": Verb("orrery.cli.distil:distil", "Write a model's answers as data, the best of several by rewards."),
     "compare": Verb(
         "orrery.cli.compare:compare", "Compare models of one size on one text, from counts to Transformer."
     ),

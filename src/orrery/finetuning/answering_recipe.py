@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from orrery.data.sources import SOURCES
 from orrery.errors import UsageError
 from orrery.finetuning.recipe import named_after
 from orrery.finetuning.tasks import TASKS
-from orrery.rewards import REWARDS
+from orrery.rewards import REWARDS, RewardSettings
 from orrery.schema.registry import settings_of
 from orrery.training.begin import base_of
 from orrery.training.config import ModelSettings, Recipe
@@ -90,6 +92,19 @@ def reward_section(named: str) -> dict[str, Any]:
         return {"kind": "reward_model", "model": named}
     message = f"--reward {named[:80]!r} is neither a reward nor the folder of a reward model"
     raise UsageError(message, f"rewards: {', '.join(REWARDS.names())}; with settings: --rewards '[{{kind: NAME}}]'")
+
+
+def reward_settings(named: str) -> RewardSettings:
+    """Return the settings of a reward that a flag names; errors as in ``reward_section``."""
+    section = reward_section(named)
+    try:
+        found: RewardSettings = settings_of(REWARDS.find(section["kind"])).model_validate(section)
+    except ValidationError as error:
+        missing = ", ".join(str(each["loc"][0]) for each in error.errors() if each["loc"])
+        raise UsageError(
+            f"--reward {named} needs settings: {missing}", "name a reward without, such as exact"
+        ) from None
+    return found
 
 
 def _training(length: int, width: int, chosen: Mapping[str, Any]) -> dict[str, Any]:

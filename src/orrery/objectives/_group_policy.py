@@ -14,7 +14,7 @@ from orrery.objectives._policy import (
     seen_entropy,
     tell,
 )
-from orrery.schema.numbers import AboveZero, NotNegative
+from orrery.schema.numbers import AboveZero, NotNegative, Share
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -28,18 +28,23 @@ TINY = 1e-4
 
 
 class GroupSettings(PolicySettings, ABC):
-    """``clip`` bounds the ratio from below and ``clip_higher`` from above; ``beta`` weighs the divergence."""
+    """``clip`` bounds the ratio from below and ``clip_higher`` from above; ``beta`` weighs the divergence.
+
+    The divergence of a token is multiplied by its ratio to the power ``unbiased``: 0 is the equation of Shao et al.; with
+    1 the gradient is that of the divergence itself (DeepSeek-V3.2, 2025), trl's default.
+    """
 
     clip: AboveZero = 0.2
     clip_higher: AboveZero = 0.2
     beta: NotNegative = 0.04
+    unbiased: Share = 0.0
 
 
 class GroupPolicy(Policy, ABC):
-    """``-min(r A, clip(r, 1 - e, 1 + e') A) + beta k3`` at each token, ``r`` its ratio; kinds differ in the mean."""
+    """``-min(r A, clip(r, 1 - e, 1 + e') A) + beta r^u k3`` at each token, ``r`` its ratio; kinds differ in the mean."""
 
-    def __init__(self, clip: float = 0.2, clip_higher: float = 0.2, beta: float = 0.04) -> None:
-        self.low, self.high, self.beta = 1 - clip, 1 + clip_higher, beta
+    def __init__(self, clip: float = 0.2, clip_higher: float = 0.2, beta: float = 0.04, unbiased: float = 0.0) -> None:
+        self.low, self.high, self.beta, self.unbiased = 1 - clip, 1 + clip_higher, beta, unbiased
 
     @abstractmethod
     def summed(self, cost_BL: "Tensor", batch: "Batch") -> "Tensor":
@@ -69,7 +74,7 @@ class GroupPolicy(Policy, ABC):
         count = self.count(batch)
         return {
             POLICY: Term(self.summed(-plain_BL.minimum(bounded_BL), batch), count),
-            PENALTY: Term(self.summed(k3_BL, batch), count, self.beta),
+            PENALTY: Term(self.summed(k3_BL * ratio_BL.pow(self.unbiased), batch), count, self.beta),
             **self.measures(batch, new_BL, entropy_BL, bounded_BL < plain_BL),
         }
 

@@ -94,6 +94,20 @@ class Objective(ABC):
         """Return the names of the model's heads that it trains: the main one."""
         return spec.head_names[:1]
 
+    def reads(self) -> "Mapping[str, str]":
+        """Return other models that it learns from, a path each by name, such as a teacher: none.
+
+        They are read once before ``modules``, and given to ``take``.
+        """
+        return {}
+
+    def take(self, models: "Mapping[str, nn.Module]") -> None:  # noqa: B027 - most read none
+        """Take the models that it reads, by name.
+
+        Raises:
+            UsageError: one does not fit the model that is trained.
+        """
+
     def modules(self, model: "nn.Module") -> Mapping[str, "nn.Module"]:
         """Make the modules that the objective owns, keep them, and return them by name: it has none.
 

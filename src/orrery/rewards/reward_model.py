@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -92,12 +93,20 @@ class RewardModel(Reward):
         return [float(number) for number in numbers.flatten()]
 
     def _ids(self, answered: "Answered") -> list[int]:
+        """Return the conversation up to the end of the answer, as it is read in training.
+
+        Raises:
+            DataError: it is longer than the model reads.
+        """
+        from orrery.data.sources.preferences import rendered
+
         assert self.stored.tokenizer is not None
         if self._template is None:
             found = self.stored.tokenizer.encode(answered.prompt.text + answered.text)
         else:
-            messages = [*answered.prompt.conversation.messages, {"role": "assistant", "content": answered.text}]
-            found = self._template.render(messages).ids
+            before = answered.prompt.conversation
+            messages = (*before.messages, {"role": "assistant", "content": answered.text})
+            found = rendered(self._template, replace(before, messages=messages)).ids
         context = self.stored.model.spec.context
         if not 0 < len(found) <= context:
             message = (

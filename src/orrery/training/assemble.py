@@ -15,7 +15,8 @@ from orrery.metrics import METRICS
 from orrery.models.model import ModelSpec
 from orrery.objectives import Objective
 from orrery.reading.architecture import CONFIGURATION, FAMILY
-from orrery.rewards import REWARDS
+from orrery.reading.read import read
+from orrery.rewards import REWARDS, RewardSettings
 from orrery.schema.registry import label_of, name_of
 from orrery.text.chat.folder import DEFAULT, write_templates
 from orrery.text.chat.of_run import template_of_run
@@ -71,7 +72,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     # Before what is measured, which asks the objective for what it owns.
     modules = owned(objective, model, recipe.seed)
     family = recipe.model.family if base is None else base.stored.family
-    judge = judge_of(recipe)
+    judged = judge(recipe.rewards)
     layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
     parts = Parts(
         model=model,
@@ -79,13 +80,13 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         source=examples.train,
         validation=validation(recipe, spec, tokenizer, objective, examples.held_back),
         describe=describer(layout, settled.config),
-        facts=facts(source, tokenizer, judge),
+        facts=facts(source, tokenizer, judged),
         begin=None if tokenizer is None else beginning(tokenizer, chat),
         epochs=examples.epochs,
         notes=(*notes, *examples.notes),
         modules=modules,
         inputs=spec.inputs,
-        writer=writer(objective, tokenizer, base, chat, judge) if judge.rewards else None,
+        writer=writer(objective, tokenizer, base, chat, judged) if judged.rewards else None,
     )
     return Assembled(parts, spec, tokenizer, examples.tokens, settled.config, examples.batch_tokens, base, layout, chat)
 
@@ -100,19 +101,19 @@ def beginning(tokenizer: Tokenizer, chat: Mapping[str, str]) -> Callable[[Path],
     return begin
 
 
-def judge_of(recipe: Recipe) -> Judge:
-    """Return the rewards of a recipe with their weights."""
-    return Judge({own.label: (REWARDS.class_of(own).of(own), own.weight) for own in recipe.rewards})
+def judge(rewards: Sequence[RewardSettings]) -> Judge:
+    """Return the rewards that settings describe, with their weights."""
+    return Judge({own.label: (REWARDS.class_of(own).of(own), own.weight) for own in rewards})
 
 
-def facts(source: Source, tokenizer: Tokenizer | None, judge: Judge) -> dict[str, str]:
+def facts(source: Source, tokenizer: Tokenizer | None, judged: Judge) -> dict[str, str]:
     """Return the fingerprints of what a resumed run must find again."""
     found = {"corpus": source.fingerprint, "tokenizer": "" if tokenizer is None else tokenizer.fingerprint}
-    return {name: value for name, value in {**found, "rewards": judge.fingerprint}.items() if value}
+    return {name: value for name, value in {**found, "rewards": judged.fingerprint}.items() if value}
 
 
 def writer(
-    objective: Objective, tokenizer: Tokenizer | None, base: Base | None, chat: Mapping[str, str], judge: Judge
+    objective: Objective, tokenizer: Tokenizer | None, base: Base | None, chat: Mapping[str, str], judged: Judge
 ) -> Callable[[Any, Precision, int | None, Ranks], Writer]:
     """Return what makes of the model of a run one that answers prompts, once it is where it is trained.
 
@@ -127,7 +128,7 @@ def writer(
     own = tokenizer
 
     def made(model: Any, precision: Precision, micro_batch: int | None, ranks: Ranks) -> Writer:
-        return ModelWriter(model, objective, own, ends, judge, precision, micro_batch, ranks)
+        return ModelWriter(model, objective, own, ends, judged, precision, micro_batch, ranks)
 
     return made
 
@@ -144,6 +145,7 @@ def owned(objective: Objective, model: nn.Module, seed: int) -> Mapping[str, nn.
     Raises:
         UsageError: one is no module.
     """
+    objective.take({name: read(path).model for name, path in objective.reads().items()})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "objective"))
         found = objective.modules(model)

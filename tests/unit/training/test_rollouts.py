@@ -103,7 +103,7 @@ def test_a_reward_of_too_few_answers_is_refused():
         def score(self, answers):
             return [1.0]
 
-    with pytest.raises(UsageError, match="gives 1 numbers for 4 answers"):
+    with pytest.raises(UsageError, match="gives 1 numbers for 12 answers"):
         world(judged=Judge({"short": (Short(), 1.0)})).rollouts.batch(0)
 
 

@@ -45,9 +45,9 @@ class Answering(Task, ABC):
         """Return the rewards of the likeliest answer to each prompt held back, their length, and how many end."""
         from orrery.evaluation.resampled import mean_of
         from orrery.finetuning.findings import Findings, Mistake
-        from orrery.training.assemble import judge_of
+        from orrery.training.assemble import judge as judge_of
 
-        judge = judge_of(recipe)
+        judge = judge_of(recipe.rewards)
         said = answered(lm, source)
         judged, totals = judge(said), totals_of(judge, said)
         how = f"greedy|max_new_tokens:{source.settings.max_new_tokens}"
@@ -108,13 +108,24 @@ def answered(lm: "LanguageModel", source: Any) -> "list[Answered]":
 
 
 def template_of(lm: "LanguageModel", source: Any) -> "ChatTemplate | None":
-    """Return the format in which prompts are said to a model; none for bare texts."""
+    """Return the format in which a source's prompts are said to a model; none for bare texts."""
+    return template_for(lm, source.settings.template)
+
+
+def template_for(lm: "LanguageModel", choice: str | None) -> "ChatTemplate | None":
+    """Return a chat format for a model: one by name or file, by default its own where it has one; none for ``plain``.
+
+    Raises:
+        UsageError: the choice is neither a format nor a file.
+    """
     from orrery.data.sources.rollouts import PLAIN
     from orrery.errors import ModelFileError
     from orrery.finetuning.tasks._replies import template_of as chat_of
 
-    if source.settings.template == PLAIN:
+    if choice == PLAIN:
         return None
+    if choice is not None:
+        return lm.chat_template(choice)
     with suppress(ModelFileError):
         return chat_of(lm)
     return None
