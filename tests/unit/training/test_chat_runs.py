@@ -12,6 +12,7 @@ from orrery.language_model.load import load
 from orrery.reading.read import read
 from orrery.reading.weights import weights_of
 from orrery.runs.execute import make_parts
+from orrery.text.chat.formats import ChatFormat
 from orrery.training.assemble import assemble
 from orrery.training.recipes import as_yaml, check_recipe
 from tiny_models import TOKENIZER, saved
@@ -121,6 +122,19 @@ def test_stopped_and_resumed_is_the_uninterrupted_run(tmp_path, base, kind):
     written(tmp_path, settings, "parts", "--training.steps", "2")
     parts = written(tmp_path, settings, "parts", "--resume")
     assert (whole / "final/model.safetensors").read_bytes() == (parts / "final/model.safetensors").read_bytes()
+
+
+def test_another_template_is_not_resumed_with(tmp_path, capsys):
+    base = saved(tmp_path / "base", "llama", max_position_embeddings=128)
+    form = tmp_path / "mine.jinja"
+    form.write_text(ChatFormat("chatml").jinja() + "\n")
+    settings = recipe(tmp_path, {"from": str(base)}, data={"template": str(form)}, batches={"length": 128})
+    written(tmp_path, settings, "run", "--training.steps", "2")
+    # Its tokens are not in the tokenizer, and which they are is known of Orrery's own formats alone.
+    assert "no control token ends a reply in this chat template" in capsys.readouterr().err
+    form.write_text(ChatFormat("chatml").jinja() + "\n\n")
+    assert run(["train", str(tmp_path / "recipe.yaml"), "--output", str(tmp_path / "run"), "--resume"]) == 3
+    assert "the chat template is not the one this run was started with" in capsys.readouterr().err
 
 
 def test_the_verb_trains_scores_and_says_how_answers_end(tmp_path, base, capsys):

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from orrery.text.chat.segments import Rendered
 
 
+ENDLESS = (
+    "warning: no control token ends a reply in this chat template, as far as the tokenizer knows: answers may not stop"
+)
+
+
 class ConversationSettings(RowsSettings):
     """Which conversations, in a shape that is found by their columns (`orrery.data.conversations`) or named.
 
@@ -111,7 +116,8 @@ class ConversationSource(Source):
         fitting, notes = fit(found, request.length, settings.long, what)
         ended = sum(ends_with_end(template, each) for each in fitting)
         rows: list[Row] = [{"ids": each.ids, "targets": targets_of(each)} for each in fitting]
-        return rows, [*said_of(conversations, fitting, ended, what), *notes]
+        endless = [] if template.end or not rows else [ENDLESS]
+        return rows, [*said_of(conversations, fitting, ended, what), *notes, *endless]
 
 
 def fit(
