@@ -12,8 +12,12 @@ import orrery
 from orrery.cli.program import run
 from orrery.errors import DataError, UsageError
 from orrery.language_model.rewards import rewards_of_ids
+from orrery.saving.save import save_model
+from orrery.text.chat.formats import ChatFormat
+from orrery.text.chat.of_run import control_tokens_of
+from orrery.text.special import with_control
 from preference_toy import written
-from tiny_models import saved
+from tiny_models import CONFIGS, TOKENIZER, saved, tiny
 
 WORDS = ["cat", "dog", "mat", "log", "sun", "sea", "cup", "map"]
 FEW = ["--training.steps=4", "--batches.size=4", "--evaluation.every=2", "--checkpoints.every=2"]
@@ -22,6 +26,17 @@ FEW = ["--training.steps=4", "--batches.size=4", "--evaluation.every=2", "--chec
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(saved(tmp_path_factory.mktemp("base") / "llama", "llama", max_position_embeddings=64))
+
+
+@pytest.fixture(scope="module")
+def assistant(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A base whose tokenizer has the tokens of the format, and which has its template."""
+    folder = tmp_path_factory.mktemp("assistant") / "llama"
+    tokenizer = with_control(TOKENIZER, control_tokens_of("chatml"))
+    config = {**CONFIGS["llama"], "vocab_size": tokenizer.size, "max_position_embeddings": 64}
+    model = tiny("llama", torch.float32, **config)
+    save_model(folder, model, "llama", config, tokenizer, chat={"default": ChatFormat("chatml").jinja()})
+    return str(folder)
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +49,8 @@ def scores(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "scores.json").read_text())
 
 
-def test_dpo_from_the_shell(base: str, pairs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["dpo", base, "--train", pairs, "--output", str(tmp_path / "run"), *FEW]) == 0
+def test_dpo_from_the_shell(assistant: str, pairs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["dpo", assistant, "--train", pairs, "--output", str(tmp_path / "run"), *FEW]) == 0
     said = capsys.readouterr()
     assert "log p(chosen) > log p(rejected)" in said.out
     assert "KL of the model and the model it began from" in said.out
