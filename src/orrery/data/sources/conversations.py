@@ -31,7 +31,7 @@ class ConversationSettings(RowsSettings):
     """
 
     kind: Literal["conversations"] = "conversations"
-    split: BySettings | None = None
+    split: BySettings | None = None  # type: ignore[assignment]  # by rows or by prompts
     shape: Shape | None = None
     column: str | None = None
     template: str | None = None
