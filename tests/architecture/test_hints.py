@@ -15,7 +15,7 @@ from orrery.cli.program import VERBS, build
 
 SOURCE = Path(orrery.__file__).parent
 FLAG = re.compile(r"(?:orrery (?P<verb>[a-z]+) )?(?P<flag>(?<![\w-])--[a-z][a-z-]*(?:\.[a-z_]+)*)")
-RECIPES = {"train", "demo", "compare", "finetune", "sft"}
+RECIPES = {"train", "demo", "compare", "finetune", "sft", "reward", "dpo", "ppo", "grpo"}
 """Verbs that take a recipe's keys as flags with a dot."""
 
 EVERYWHERE = {"--help", "--debug"}
@@ -33,6 +33,7 @@ MANY = {
         "export", "import", "lab", "parity", "verify", "average", "embed", "bench", "bench generate",
         "quantise", "evaluate choices", "evaluate mmlu", "evaluate hellaswag", "evaluate blimp", "evaluate gsm8k",
         "evaluate humaneval", "evaluate mbpp",
+        "distil",
     ],
     "cli/evaluate/_items.py": ["evaluate choices", "evaluate blimp", "evaluate gsm8k", "evaluate humaneval"],
     "cli/evaluate/_programs.py": ["evaluate humaneval", "evaluate mbpp"],
@@ -43,8 +44,12 @@ MANY = {
     "data/sources/matches.py": ["train"],
     "data/large_text.py": ["tokenizer train", "data prepare"],
     "exporting/average.py": ["average"],
-    "cli/methods.py": ["sft"],
+    "cli/methods.py": ["sft", "reward", "dpo"],
     "finetuning/recipe.py": ["finetune"],
+    "finetuning/answering_recipe.py": ["ppo", "grpo"],
+    "cli/answering.py": ["ppo", "grpo"],
+    "data/prompts.py": ["train", "ppo", "grpo"],
+    "objectives/_policy.py": ["train", "ppo", "grpo"],
     "finetuning/seeds.py": ["finetune"],
     "generation/generate.py": ["generate", "chat", "translate", "score"],
     "compare/run.py": ["compare"],
@@ -61,6 +66,8 @@ MANY = {
     "reading/files.py": ["import"],
     "reading/hub.py": ["import"],
     "saving/import_model.py": ["import"],
+    "data/sources/preferences.py": ["dpo"],
+    "language_model/rewards.py": ["reward"],
     "language_model/stored.py": ["generate", "chat", "score", "translate", "evaluate perplexity"],
     "language_model/texts.py": ["generate", "chat", "score", "translate", "evaluate perplexity"],
     "laws/workers.py": ["verify"],

@@ -106,6 +106,8 @@ def write_texts(folder: Path) -> None:
         (folder / name).write_text("".join(json.dumps(item) + "\n" for item in items))
     (folder / "talk.json").write_text(json.dumps(TALK))
     (folder / "chats.jsonl").write_text((json.dumps({"messages": TALK}) + "\n") * 4)
+    pair = {"prompt": "the cat?", "chosen": "sat", "rejected": "the log"}
+    (folder / "preferred.jsonl").write_text((json.dumps(pair) + "\n") * 4)
     (folder / "plain.jinja").write_text("{% for message in messages %}{{ message['content'] }}\n{% endfor %}")
     (folder / "stdin").write_text("hello\nthe cat\n")
     (folder / "binary").write_bytes(bytes(range(256)) * 40)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from orrery.checkpoints.rules import to_ours, to_theirs
 from orrery.errors import UsageError
-from orrery.families import load_family, rules_of
+from orrery.families import load_family, rules_of, spec_of
 from orrery.models.kernel_choice import caps_scores
 from orrery.nn.attention.kernels import KERNELS, Kernel
 from tests.parity import oracle
@@ -62,7 +62,7 @@ def pair(
         theirs = oracle.reference(kind, seed, dtype, auto=auto, kernel=kernel, **config)
     written = {**theirs.config.to_dict(), "architectures": [type(theirs).__name__]}
     family = load_family(kind)
-    ours = family.spec(written).build(0).to(dtype).eval()
+    ours = spec_of(family, written).build(0).to(dtype).eval()
     load(ours, to_ours(oracle.file_of(theirs), rules_of(family, written), shapes_of(ours)))
     return Pair(kind, theirs, ours, wide, written)
 

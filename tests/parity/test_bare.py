@@ -87,6 +87,6 @@ def test_a_backbone_that_ends_with_a_projection_is_refused_by_name():
 def test_another_head_of_a_decoder_is_refused_by_name(tmp_path):
     bare("llama").save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, "architectures": ["LlamaForSequenceClassification"]}))
-    with pytest.raises(ModelFileError, match="LlamaForSequenceClassification"):
+    (tmp_path / "config.json").write_text(json.dumps({**config, "architectures": ["LlamaForTokenClassification"]}))
+    with pytest.raises(ModelFileError, match="LlamaForTokenClassification"):
         load(tmp_path)

@@ -64,6 +64,10 @@ def five_steps(recipe: Path, folder: Path, data_set: Callable[[str], Path]) -> P
     few = ["--training.steps", "5", "--training.schedule.warmup", "2", "--evaluation.batches", "1"]
     if begin := values["model"].get("from"):
         few += ["--model.from", str(five_steps(recipe.with_name(f"{Path(begin).name}.yaml"), folder, data_set))]
+    judges = [reward for reward in values.get("rewards", []) if "model" in reward]
+    for reward in judges:
+        judge = recipe.with_name(f"{Path(reward['model']).name}.yaml")
+        few += ["--rewards", yaml.safe_dump([{**reward, "model": str(five_steps(judge, folder, data_set))}])]
     few += ["--output", str(folder / recipe.stem)]
     command = [sys.executable, "-m", "orrery", "train", str(recipe), *few]
     found = subprocess.run(command, capture_output=True, text=True, check=False)

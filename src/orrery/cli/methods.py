@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orrery.errors import UsageError
 from orrery.settings import runs_folder
@@ -11,6 +11,7 @@ from orrery.training.recipes import as_yaml
 
 if TYPE_CHECKING:
     from orrery.finetuning.recipe import Request
+    from orrery.training.config import Recipe
 
 
 def is_recipe(word: str) -> bool:
@@ -53,16 +54,32 @@ def carry_out(
         UsageError: the recipe names another task, or what is asked for does not fit together.
     """
     from orrery.finetuning.recipe import recipe_for
-    from orrery.finetuning.seeds import with_seeds
-    from orrery.training.progress import find_reporter
 
     recipe = recipe_for(asked, overrides, os.environ)
     if task is not None and recipe.task != task:
         raise UsageError(f"{asked.task} is a recipe of the task {recipe.task}, not {task}", "use orrery finetune")
+    files = [Path(each) for each in (asked.task, asked.model, asked.train, asked.val) if each]
+    how: dict[str, Any] = {"seeds": seeds, "resume": resume, "overwrite": overwrite}
+    return trained(recipe, files, print_config=print_config, output=output, **how)
+
+
+def trained(
+    recipe: "Recipe",
+    files: Sequence[Path],
+    *,
+    seeds: int = 1,
+    resume: bool = False,
+    overwrite: bool = False,
+    print_config: bool = False,
+    output: Path | None = None,
+) -> int:
+    """Train and score a recipe, or print it, and return the exit code; ``files`` must not be replaced."""
+    from orrery.finetuning.seeds import with_seeds
+    from orrery.training.progress import find_reporter
+
     if print_config:
         print(as_yaml(recipe), end="")
         return 0
-    files = [Path(each) for each in (asked.task, asked.model, asked.train, asked.val) if each]
     folder = output or runs_folder() / recipe.name
     done = with_seeds(
         recipe, folder, find_reporter, print, inputs=files, seeds=seeds, resume=resume, overwrite=overwrite

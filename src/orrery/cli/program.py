@@ -27,6 +27,11 @@ VERBS = {
     "train": Verb("orrery.cli.train.app:train", "Train a model from a recipe, or continue a run."),
     "finetune": Verb("orrery.cli.finetune:finetune", "Fine-tune a model on labelled data: classify, tag, answer."),
     "sft": Verb("orrery.cli.sft:sft", "Fine-tune a model on conversations: a base becomes an assistant."),
+    "ppo": Verb("orrery.cli.ppo:ppo", "Teach a model by its own answers and rewards: PPO, with a value head."),
+    "grpo": Verb("orrery.cli.grpo:grpo", "Teach a model by its own answers and rewards: GRPO, RLOO and their kin."),
+    "reward": Verb("orrery.cli.reward:reward", "Train a reward model: a number for a conversation, from preferences."),
+    "dpo": Verb("orrery.cli.dpo:dpo", "Train a model on preferences: DPO, IPO, KTO, ORPO, SimPO."),
+    "distil": Verb("orrery.cli.distil:distil", "Write a model's answers as data, the best of several by rewards."),
     "compare": Verb(
         "orrery.cli.compare:compare", "Compare models of one size on one text, from counts to Transformer."
     ),

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orrery.errors import ModelFileError
-from orrery.families._registry import load_family
+from orrery.families._classifier import class_beside
+from orrery.families._registry import load_family, spec_of
 
 _ENDS = {"sequence": "ForSequenceClassification", "token": "ForTokenClassification", "span": "ForQuestionAnswering"}
 _LANGUAGE_MODEL = "ForMaskedLM"
@@ -24,18 +25,26 @@ def answering(
         problem: the ``problem_type``.
     """
     rules = load_family(family)
-    if not rules.ARCHITECTURE.endswith(_LANGUAGE_MODEL):
+    named = _class_of(rules.ARCHITECTURE, kind)
+    if named is None:
         return None
     names = names or [f"LABEL_{number}" for number in range(labels)]
     told: dict[str, Any] = {
-        "architectures": [rules.ARCHITECTURE.removesuffix(_LANGUAGE_MODEL) + _ENDS[kind]],
+        "architectures": [named],
         "id2label": {str(number): name for number, name in enumerate(names)},
         "label2id": {name: number for number, name in enumerate(names)},
     }
     kept = {key: value for key, value in config.items() if key not in ("num_labels", "problem_type")}
     found = {**kept, **told, **({"problem_type": problem} if problem else {})}
     try:
-        rules.spec(found)
+        spec_of(rules, found)
     except ModelFileError:
         return None
     return found
+
+
+def _class_of(architecture: str, kind: str) -> str | None:
+    """Return the class of a kind of answers; decoders have one for whole rows alone."""
+    if architecture.endswith(_LANGUAGE_MODEL):
+        return architecture.removesuffix(_LANGUAGE_MODEL) + _ENDS[kind]
+    return class_beside(architecture) if kind == "sequence" else None

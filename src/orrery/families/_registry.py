@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError, UsageError
-from orrery.families import _bare
+from orrery.families import _bare, _classifier
 from orrery.families._keys import plain
 from orrery.models.model import ModelSpec
 
@@ -53,6 +53,8 @@ class Family(Protocol):
 def rules_of(family: Family, config: Mapping[str, Any]) -> tuple[Rule, ...]:
     """Return a family's rules for a configuration; some layouts depend on it (the number of heads, the head)."""
     rules = _whole_rules(family, config)
+    if _classifier.is_classifier(family.ARCHITECTURE, config):
+        return _classifier.with_score(rules)
     return _bare.unprefixed(rules) if _bare.is_bare(family.ARCHITECTURE, config) else rules
 
 
@@ -63,7 +65,10 @@ def _whole_rules(family: Family, config: Mapping[str, Any]) -> tuple[Rule, ...]:
 
 def spec_of(family: Family, config: Mapping[str, Any]) -> ModelSpec:
     """Return the architecture of a ``config.json`` with the head that its class has, or none."""
-    return _bare.without_head(family.ARCHITECTURE, config, family.spec(config))
+    found: Any = family.spec(config)
+    if _classifier.is_classifier(family.ARCHITECTURE, config) and _classifier.can_lose_its_head(found):
+        return _classifier.with_labels(config, found)
+    return _bare.without_head(family.ARCHITECTURE, config, found)
 
 
 def current_names(family: Family, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

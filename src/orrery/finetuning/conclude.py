@@ -1,6 +1,8 @@
 """What stands at the end of a fine-tuning: the model's answers scored, a report page, scores as JSON."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -35,7 +37,10 @@ def conclude(
     began = perf_counter()
     source = recipe.source_class.read(recipe.data)
     lm = load(folder, device=recipe.training.device, say=lambda line: None)
-    found = task.findings(lm, source, recipe.batches.length)
+    found = task.found(lm, source, recipe)
+    if recipe.model.begin is not None:
+        begun = partial(load, recipe.model.begin, device=recipe.training.device, say=lambda line: None)
+        found = replace(found, others=(*found.others, *task.beside(lm, begun, source, recipe.batches.length)))
     took = "" if trained is None else f" in {trained / 60:.1f} minutes"
     say(f"{held_back(recipe)}, seed {recipe.seed}, {recipe.training.steps:,} steps{took}")
     for line in found.lines():
@@ -50,8 +55,10 @@ def conclude(
 
 def held_back(recipe: Recipe) -> str:
     """Say what the model is scored on."""
-    every = getattr(getattr(recipe.data, "split", None), "every", None)
-    rows = f"one row in {every} of" if every else "rows of"
+    split = getattr(recipe.data, "split", None)
+    every, by = getattr(split, "every", None), getattr(split, "by", "row")
+    part = "row" if by == "row" else "first prompt"
+    rows = f"one {part} in {every} of" if every else "rows of"
     return getattr(recipe.data, "val", None) or f"{rows} {recipe.data.described}"
 
 

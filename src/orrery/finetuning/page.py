@@ -6,6 +6,7 @@ from typing import Any
 from orrery.evaluation.resampling import interval
 from orrery.finetuning.findings import MANY, Findings
 from orrery.reports.figures import bar_chart, heat_map, line_chart
+from orrery.reports.measures import charts
 from orrery.reports.page import document, figure, rows_table, section, visible
 
 SHOWN, LONGEST = 25, 400
@@ -19,6 +20,7 @@ def page(title: str, found: Findings, records: Sequence[dict[str, Any]], facts: 
     parts = (
         summary(title, found),
         scores(found),
+        charts(records),
         learning(records),
         confusion(found),
         labels(found),

@@ -10,11 +10,12 @@ from typing import Any, Literal
 from orrery.data.sources import SOURCES
 from orrery.errors import UsageError
 from orrery.finetuning.tasks import TASKS, Task
+from orrery.objectives import OBJECTIVES
 from orrery.reading.read import Stored
 from orrery.schema.registry import settings_of
 from orrery.training.begin import Base, base_of
 from orrery.training.config import ModelSettings, Recipe
-from orrery.training.recipes import check_recipe, flatten, load_recipe, overridden
+from orrery.training.recipes import check_as, check_recipe, flatten, load_recipe, overridden
 
 Mode = Literal["full", "frozen", "partial"]
 
@@ -40,6 +41,7 @@ class Request:
         blocks: how many of the last blocks learn in the mode ``partial``.
         scratch: whether the model begins with fresh weights and has only the shape and the tokenizer of ``model``.
         name: of the run.
+        objective: one of the task's in the place of its usual one.
     """
 
     task: str
@@ -51,6 +53,7 @@ class Request:
     blocks: int | None = None
     scratch: bool = False
     name: str | None = None
+    objective: str | None = None
 
     @property
     def file(self) -> Path | None:
@@ -74,18 +77,18 @@ def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mappi
     base = base_of(ModelSettings.model_validate({"from": asked.model}))
     assert base is not None
     data = task.data(asked.train, asked.val, dict(asked.columns))
-    source = SOURCES.find(task.source).read(settings_of(SOURCES.find(task.source)).model_validate(data))
+    source = _read_as_asked(task, data, asked.train, overrides, environment)
     if base.stored.tokenizer is None:
         raise UsageError(f"{base.stored.folder} has no tokenizer", "put its tokenizer.json into the folder")
     chosen = flatten(overridden({}, overrides, environment))
     rows, length = measured(task, source, base.stored)
     values = {
-        "name": asked.name or f"{asked.task}-{_short(asked.train)}",
+        "name": asked.name or f"{asked.task}-{named_after(asked.train)}",
         "task": task.kind,
         "model": model_section(asked, base, task),
         **({"tokenizer": {"file": str(_tokenizer_file(base))}} if asked.scratch else {}),
         "data": data,
-        "objective": {"kind": task.objective},
+        "objective": {"kind": asked.objective or task.objective},
         **_training(asked, task, (rows, length, base.stored.model.spec.width), chosen, task.metrics(source)),
     }
     return check_recipe(overridden(values, overrides, environment), asked.train)
@@ -94,9 +97,11 @@ def recipe_for(asked: Request, overrides: Sequence[str] = (), environment: Mappi
 def _read(asked: Request, file: Path, overrides: Sequence[str], environment: Mapping[str, str] | None = None) -> Recipe:
     """Return the recipe of a file, which nothing but its own keys may change."""
     usual = Request(asked.task)
-    for name in ("model", "train", "val", "columns", "mode", "blocks", "scratch"):
+    for name in ("model", "train", "val", "columns", "mode", "blocks", "scratch", "objective"):
         if getattr(asked, name) != getattr(usual, name):
-            what = {"model": "--from has", "columns": "columns have"}.get(name, f"--{name} has")
+            what = {"model": "--from has", "columns": "columns have", "objective": "another loss has"}.get(
+                name, f"--{name} has"
+            )
             message = f"{file} says what is learned, {what} no place beside it"
             raise UsageError(message, "change keys of the recipe: --data.train FILE")
     recipe = load_recipe(file, overrides, environment)
@@ -106,10 +111,30 @@ def _read(asked: Request, file: Path, overrides: Sequence[str], environment: Map
         )
     task = TASKS.find(recipe.task.replace("-", "_"))
     found = (recipe.data.kind, getattr(recipe.objective, "kind", ""))
-    if found != (task.source, task.objective):
+    if found[0] != task.source or found[1] not in (task.objective, *task.objectives):
         message = f"{file}: the task {task.kind} has data of kind {task.source} and the objective {task.objective}"
         raise UsageError(f"{message}, the recipe {found[0]} and {found[1]}", "change the one or the other")
     return recipe
+
+
+def _read_as_asked(
+    task: type[Task],
+    data: dict[str, Any],
+    train: str,
+    overrides: Sequence[str],
+    environment: Mapping[str, str] | None,
+) -> Any:
+    """Return the data, read as the flags say: what they leave out or render otherwise is not measured.
+
+    Raises:
+        UsageError: a flag is none of the data.
+        DataError: they cannot be read.
+    """
+    source = SOURCES.find(task.source)
+    said = overridden({"data": dict(data)}, overrides, environment)["data"]
+    if not isinstance(said, Mapping) or said.get("kind") != task.source:
+        return source.read(check_as(settings_of(source), data, train))  # refused where the recipe is checked
+    return source.read(check_as(settings_of(source), said, train))
 
 
 def measured(task: type[Task], source: Any, stored: Stored) -> tuple[int, int]:
@@ -173,7 +198,7 @@ def _training(
     best = {"best": metrics[0]["kind"]} if metrics else {}
     rate = 1e-3 if asked.mode == "frozen" or asked.scratch else min(1e-3, RATE * 768 / width)
     return {
-        "batches": {"kind": task.batches, "length": length, "size": size},
+        "batches": {"kind": _batches(asked, task), "length": length, "size": size},
         "training": {
             "steps": steps,
             "optimizer": {"kind": "adamw", "rate": float(f"{rate:.1e}"), "betas": [0.9, 0.999], "weight_decay": 0.01},
@@ -186,12 +211,20 @@ def _training(
     }
 
 
+def _batches(asked: Request, task: type[Task]) -> str:
+    """Return the kind of batches: the task's, or the first that an objective asked for can read."""
+    if asked.objective is None:
+        return task.batches
+    source, needs = SOURCES.find(task.source), set(OBJECTIVES.find(asked.objective).needs)
+    return next(kind for kind in (*source.batch_kinds, task.batches) if needs <= set(source.fields(kind)))
+
+
 def _number(value: Any) -> int | None:
     """Return a number that a flag gives; another value is refused where the recipe is checked."""
     return value if type(value) is int and value > 0 else None
 
 
-def _short(source: str) -> str:
+def named_after(source: str) -> str:
     """Return what a run is called after its data: the name of the set, or of the file without its endings."""
     path = Path(source)
     name = path.name.partition(".")[0] if path.exists() else source

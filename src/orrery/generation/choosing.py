@@ -90,19 +90,31 @@ def _history(row: Answering, like_NV: Float[Tensor, "N V"]) -> History:
 
 def _take(rows: Sequence[Answering], tokens: Sequence[int], logits_GV: Float[Tensor, "G V"]) -> None:
     """Add to each answer its token and tell of it."""
+    scores = _scores(rows, tokens, logits_GV)
     for place, (row, token) in enumerate(zip(rows, tokens, strict=True)):
         try:
-            _take_one(row, token, logits_GV[place])
+            _take_one(row, token, scores.get(place))
         except Exception as error:  # of whoever listens
             row.error = error
 
 
-def _take_one(row: Answering, token: int, logits_V: Float[Tensor, "V"]) -> None:
+def _scores(rows: Sequence[Answering], tokens: Sequence[int], logits_GV: Float[Tensor, "G V"]) -> dict[int, TokenScore]:
+    """Return the score of the token of each row that asks for it, by its place; those that ask alike in one call."""
+    groups: dict[int, list[int]] = {}
+    for place, row in enumerate(rows):
+        if row.request.scores is not None:
+            groups.setdefault(row.request.scores, []).append(place)
+    found: dict[int, TokenScore] = {}
+    for best, places in groups.items():
+        some = scores_of(at(logits_GV, places), [tokens[place] for place in places], best)
+        found.update(zip(places, some, strict=True))
+    return found
+
+
+def _take_one(row: Answering, token: int, score: TokenScore | None) -> None:
     assert row.row is not None
     shown = row.row.writer.pieces
-    score: TokenScore | None = None
-    if row.request.scores is not None:
-        (score,) = scores_of(logits_V[None], [token], row.request.scores)
+    if score is not None:
         row.scores.append(score)
     row.row.take(token)
     if row.history is not None:

@@ -21,6 +21,7 @@ from orrery.language_model import (
     generate,
     likelihoods,
     outputs,
+    rewards,
     save,
     search,
     stored,
@@ -466,6 +467,18 @@ class LanguageModel:
             seed=seed,
             stream=stream,
         )
+
+    def rewards(self, conversations: Sequence[Sequence[Message]]) -> list[float]:
+        """Return what a reward model gives each conversation, up to the end of its last reply.
+
+        Args:
+            conversations: lists of messages that end with the assistant's.
+
+        Raises:
+            DataError: one does not, or cannot be said in the model's template.
+            UsageError: the model has no head that gives a row one number, or a conversation is beyond its context.
+        """
+        return rewards.rewards(self._stored, self.chat_template, conversations)
 
     def score(self, text: str) -> Score:
         """Return the log probability of each token of ``text`` and their sum, in nats.

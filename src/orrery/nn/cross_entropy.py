@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 IGNORED = -100
 """The target of a row that is not counted."""
@@ -36,6 +37,29 @@ def summed_cross_entropy(
     return F.cross_entropy(
         wide_NV, targets_N, weights_V, reduction="sum", ignore_index=IGNORED, label_smoothing=label_smoothing
     )
+
+
+def head_log_probabilities(
+    head: nn.Module, x_ND: Float[Tensor, "N D"], targets_N: Int[Tensor, "N"]
+) -> Float[Tensor, "N"]:
+    """Return ``log softmax(head(x_n))[target_n]`` in nats, at least in float32.
+
+    Of more than 4 million logits only a piece is held at once, which the backward pass computes anew.
+    """
+    pieces = list(in_pieces(head, x_ND, targets_N))
+    if len(pieces) == 1:
+        return target_log_probabilities(head(x_ND), targets_N)
+
+    def of_piece(x: Tensor, targets: Tensor) -> Tensor:
+        return target_log_probabilities(head(x), targets)
+
+    return torch.cat([checkpoint(of_piece, x, targets, use_reentrant=False) for x, targets in pieces])
+
+
+def target_log_probabilities(logits_NV: Float[Tensor, "N V"], targets_N: Int[Tensor, "N"]) -> Float[Tensor, "N"]:
+    """Return the log probability of each target, in float32 or, for float64 logits, in float64."""
+    wide_NV = logits_NV if logits_NV.dtype == torch.float64 else logits_NV.float()
+    return -F.cross_entropy(wide_NV, targets_N, reduction="none")
 
 
 class HeadCrossEntropy(torch.autograd.Function):

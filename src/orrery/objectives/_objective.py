@@ -24,6 +24,7 @@ class Term:
 
     ``sum`` is a scalar with a gradient, in nats where the term is a likelihood; ``count`` the number of things
     summed (tokens, pairs). ``coupled`` says that the term ties examples together, so that a batch must not be split.
+    A term of weight 0 is no part of the loss: it tells metrics what the loss has computed on the way.
     """
 
     sum: "Tensor"
@@ -45,12 +46,14 @@ class Objective(ABC):
         makes: the fields that ``prepare`` makes of them, so that a model may read what no source gives.
         metrics: what is measured on examples held back, by name; the first decides which model is the best unless
             the recipe says otherwise.
+        reports: the terms of its loss whose means, without their weights, stand in the metrics as ``train/NAME``.
     """
 
     Settings: ClassVar[type[Section]]
     needs: ClassVar[tuple[str, ...]]
     makes: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]] = ("loss",)
+    reports: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def of(cls, settings: Section) -> "Objective":
@@ -91,6 +94,20 @@ class Objective(ABC):
         """Return the names of the model's heads that it trains: the main one."""
         return spec.head_names[:1]
 
+    def reads(self) -> "Mapping[str, str]":
+        """Return other models that it learns from, a path each by name, such as a teacher: none.
+
+        They are read once before ``modules``, and given to ``take``.
+        """
+        return {}
+
+    def take(self, models: "Mapping[str, nn.Module]") -> None:  # noqa: B027 - most read none
+        """Take the models that it reads, by name.
+
+        Raises:
+            UsageError: one does not fit the model that is trained.
+        """
+
     def modules(self, model: "nn.Module") -> Mapping[str, "nn.Module"]:
         """Make the modules that the objective owns, keep them, and return them by name: it has none.
 
@@ -98,6 +115,28 @@ class Objective(ABC):
         with the run beside the model; those of their parameters that need a gradient are trained with it.
         """
         return {}
+
+    def observe(self, model: Any, batch: "Batch") -> "Mapping[str, Tensor]":
+        """Return what is to be known of some rows that the model has written, as it was then: nothing.
+
+        Asked once of each row of a rollout, without gradients, in the pieces in which its first steps are computed; the
+        fields are in every batch that is taken of it.
+        """
+        return {}
+
+    def credit(self, batch: "Batch") -> "Mapping[str, Tensor]":
+        """Return what is computed once over all rows of a rollout from what was observed, such as advantages: nothing.
+
+        What it changes in the modules that the objective owns is saved with the run.
+        """
+        return {}
+
+    def check(self) -> None:  # noqa: B027 - most own nothing that must stay as it is
+        """Look whether what must not change has not; called before each checkpoint.
+
+        Raises:
+            RunError: it has; nothing is saved.
+        """
 
     def prepare(self, batch: "Batch", rng: "torch.Generator") -> "Batch":
         """Draw everything random (masks, corruptions, negatives) from ``rng``, and return the finished batch."""

@@ -8,9 +8,11 @@ from typing import Any
 import torch
 
 from orrery.accounting.flops import matmul_parameters, matmul_rate, training_operations_per_token
+from orrery.checkpoints.disk import machine_errors, write_text
 from orrery.checkpoints.succession import NEW
 from orrery.models.model import ModelSpec
 from orrery.objectives.causal import CausalLanguageModel
+from orrery.reports.measures import measures_page
 from orrery.runs.conclusion import conclusion, epochs
 from orrery.saving.final import sample_writer, writer
 from orrery.text.chat.folder import FILE as TEMPLATE
@@ -18,7 +20,7 @@ from orrery.training.assemble import assemble
 from orrery.training.building import Assembled
 from orrery.training.config import Recipe
 from orrery.training.distributed import find_ranks
-from orrery.training.folder import FINAL, RunFolder, open_run_folder
+from orrery.training.folder import FINAL, PROGRESS, RunFolder, open_run_folder
 from orrery.training.loop import Outcome, Parts, Trainer
 from orrery.training.precision import Precision
 from orrery.training.progress import Reporter
@@ -88,7 +90,18 @@ def make_parts(recipe: Recipe) -> Parts:
         measure_speed=speed(recipe, assembled),
         finish=writer(recipe, assembled),
         sample=sample_writer(recipe, assembled),
+        show=drawn(recipe) if recipe.objective_class.reports else None,
     )
+
+
+def drawn(recipe: Recipe) -> Callable[[RunFolder], None]:
+    """Return what draws the measures of a run into its folder; the page is whole at any time."""
+
+    def draw(folder: RunFolder) -> None:
+        with machine_errors(folder.path):
+            write_text(folder.path / PROGRESS, measures_page(recipe.name, folder.records(), recipe.training.steps))
+
+    return draw
 
 
 def speed(recipe: Recipe, assembled: Assembled) -> Callable[[Precision], Speed] | None:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from orrery.data.rollouts import Writer
 from orrery.data.seeds import derive_seed
 from orrery.data.sources import BatchRequest, HeldBack, Source
 from orrery.errors import UsageError
@@ -15,17 +16,23 @@ from orrery.metrics import METRICS
 from orrery.models.model import ModelSpec
 from orrery.objectives import Objective
 from orrery.reading.architecture import CONFIGURATION, FAMILY
+from orrery.reading.read import read
+from orrery.rewards import REWARDS, RewardSettings
 from orrery.schema.registry import label_of, name_of
 from orrery.text.chat.folder import DEFAULT, write_templates
+from orrery.text.chat.of_run import template_of_run
 from orrery.text.tokenizer import Tokenizer
 from orrery.training.adapt import adapter_of
-from orrery.training.begin import base_of
+from orrery.training.begin import Base, base_of
 from orrery.training.building import Assembled, family_config, fitting, make_tokenizer, prepared, read_spec
 from orrery.training.config import Recipe
+from orrery.training.distributed import Ranks
 from orrery.training.evaluate import Validation
 from orrery.training.growing import outgrown, with_room
 from orrery.training.loop import Parts
 from orrery.training.new_heads import settle, without_labels
+from orrery.training.precision import Precision
+from orrery.training.rollouts import Judge, ModelWriter, end_tokens
 from orrery.tuning import describe
 
 
@@ -53,17 +60,16 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         config = with_room(base, config, tokenizer)
     settled = settle(recipe.model, base, config, objective.needed_head(source.labels))
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
-    objective.bind(spec, tokenizer)
-    refuse_missing(spec, recipe, objective)
-    refuse_unwritten(spec, recipe)
-    if tokenizer is not None:
-        fitting(spec, tokenizer.size, recipe.batches.length, begun=base is not None)
+    refuse_misfits(spec, recipe, objective, tokenizer, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer, settled.names, chat))
     anew = without_labels(spec, settled.renewed)
     model, notes = prepared(
         spec.build(), recipe, objective, tokenizer, base, anew, [] if settled.head is None else [settled.head]
     )
+    # Before what is measured, which asks the objective for what it owns.
+    modules = owned(objective, model, recipe.seed)
     family = recipe.model.family if base is None else base.stored.family
+    judged = judge(recipe.rewards)
     layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
     parts = Parts(
         model=model,
@@ -71,21 +77,15 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         source=examples.train,
         validation=validation(recipe, spec, tokenizer, objective, examples.held_back),
         describe=describer(layout, settled.config),
-        facts=facts(source, tokenizer, chat),
+        facts=facts(source, tokenizer, chat, judged),
         begin=None if tokenizer is None else beginning(tokenizer, chat),
         epochs=examples.epochs,
         notes=(*notes, *examples.notes),
-        modules=owned(objective, model, recipe.seed),
+        modules=modules,
         inputs=spec.inputs,
+        writer=writer(objective, tokenizer, base, chat, judged) if judged.rewards else None,
     )
     return Assembled(parts, spec, tokenizer, examples.tokens, settled.config, examples.batch_tokens, base, layout, chat)
-
-
-def facts(source: Source, tokenizer: Tokenizer | None, chat: Mapping[str, str]) -> dict[str, str]:
-    """Return the fingerprints of what a resumed run must find again."""
-    found = {"corpus": source.fingerprint}
-    found |= {} if tokenizer is None else {"tokenizer": tokenizer.fingerprint}
-    return found | ({"chat template": hashlib.sha256(chat[DEFAULT].encode()).hexdigest()} if DEFAULT in chat else {})
 
 
 def beginning(tokenizer: Tokenizer, chat: Mapping[str, str]) -> Callable[[Path], None]:
@@ -96,6 +96,43 @@ def beginning(tokenizer: Tokenizer, chat: Mapping[str, str]) -> Callable[[Path],
         write_templates(folder, chat)
 
     return begin
+
+
+def judge(rewards: Sequence[RewardSettings]) -> Judge:
+    """Return the rewards that settings describe, with their weights."""
+    return Judge({own.label: (REWARDS.class_of(own).of(own), own.weight) for own in rewards})
+
+
+def facts(source: Source, tokenizer: Tokenizer | None, chat: Mapping[str, str], judged: Judge) -> dict[str, str]:
+    """Return the fingerprints of what a resumed run must find again."""
+    found = {
+        "corpus": source.fingerprint,
+        "tokenizer": "" if tokenizer is None else tokenizer.fingerprint,
+        "chat template": hashlib.sha256(chat[DEFAULT].encode()).hexdigest() if DEFAULT in chat else "",
+        "rewards": judged.fingerprint,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def writer(
+    objective: Objective, tokenizer: Tokenizer | None, base: Base | None, chat: Mapping[str, str], judged: Judge
+) -> Callable[[Any, Precision, int | None, Ranks], Writer]:
+    """Return what makes of the model of a run one that answers prompts, once it is where it is trained.
+
+    Raises:
+        UsageError: nothing ends an answer.
+    """
+    assert tokenizer is not None
+    said = {} if base is None else {**base.stored.generation}
+    ends = end_tokens(tokenizer, said, {} if base is None else base.stored.config or {})
+    if DEFAULT in chat:
+        ends |= template_of_run(chat, tokenizer).end
+    own = tokenizer
+
+    def made(model: Any, precision: Precision, micro_batch: int | None, ranks: Ranks) -> Writer:
+        return ModelWriter(model, objective, own, ends, judged, precision, micro_batch, ranks)
+
+    return made
 
 
 def describer(family: str | None, config: Mapping[str, Any]) -> Callable[[Any], dict[str, Any]]:
@@ -110,6 +147,7 @@ def owned(objective: Objective, model: nn.Module, seed: int) -> Mapping[str, nn.
     Raises:
         UsageError: one is no module.
     """
+    objective.take({name: read(path).model for name, path in objective.reads().items()})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(seed, "objective"))
         found = objective.modules(model)
@@ -141,6 +179,21 @@ def request(
         tokens=batches.tokens,
         chat=chat or {},
     )
+
+
+def refuse_misfits(
+    spec: ModelSpec, recipe: Recipe, objective: Objective, tokenizer: Tokenizer | None, *, begun: bool
+) -> None:
+    """Refuse a model that does not fit its objective, its data, how it is to write, or its tokenizer.
+
+    Raises:
+        UsageError: it does not.
+    """
+    objective.bind(spec, tokenizer)
+    refuse_missing(spec, recipe, objective)
+    refuse_unwritten(spec, recipe)
+    if tokenizer is not None:
+        fitting(spec, tokenizer.size, recipe.batches.length, begun=begun)
 
 
 def refuse_missing(spec: ModelSpec, recipe: Recipe, objective: Objective) -> None:

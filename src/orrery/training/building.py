@@ -158,7 +158,7 @@ def read_spec(
     content = config if settings.spec is None else read_json(settings.spec)
     with describes_a_model(source):
         check_numbers(content, source)
-        found = check_whole(from_json(content) if settings.spec else load_family(settings.family).spec(content))
+        found = check_whole(from_json(content) if settings.spec else spec_of(load_family(settings.family), content))
         found = with_heads(found if settings.dropout is None else with_dropout(found, settings.dropout), heads)
         found = found if settings.mask is None else with_prefix(found)
         check_memory(found, 2, source)

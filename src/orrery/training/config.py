@@ -11,6 +11,7 @@ from orrery.data.sources import SOURCES, Source, SourceSettings
 from orrery.metrics import METRICS, MetricSettings, possible
 from orrery.models.heads import HEADS, HeadSettings
 from orrery.objectives import OBJECTIVES, Objective
+from orrery.rewards import REWARDS, RewardSettings
 from orrery.schema.numbers import (
     AboveZero,
     Count,
@@ -50,6 +51,7 @@ def kind_of_data(values: Mapping[str, Any]) -> str:
 DataSection = Annotated[SerializeAsAny[SourceSettings], SOURCES.section(kind_of_data)]
 ObjectiveSection = Annotated[SerializeAsAny[Section], OBJECTIVES.section(lambda values: "causal", alone=True)]
 MetricSection = Annotated[SerializeAsAny[MetricSettings], METRICS.section(alone=True)]
+RewardSection = Annotated[SerializeAsAny[RewardSettings], REWARDS.section(alone=True)]
 HeadSection = Annotated[SerializeAsAny[HeadSettings], HEADS.section()]
 
 
@@ -329,8 +331,18 @@ def _causal() -> Section:
     return OBJECTIVES.find("causal").Settings()
 
 
+def _needed(objective: Any) -> set[str]:
+    """Return the fields that an objective needs, of its section as it is written; nothing where that is no section."""
+    name = objective.get("kind") if isinstance(objective, Mapping) else objective
+    known = isinstance(name, str) and name in OBJECTIVES.names()
+    return set(OBJECTIVES.find(name).needs) if known else set()
+
+
 class Recipe(Section):
-    """One run, from data to a trained model; ``task`` names what ``orrery finetune`` scores it in at the end."""
+    """One run, from data to a trained model; ``task`` names what ``orrery finetune`` scores it in at the end.
+
+    ``rewards`` judge what the model writes, where the data are prompts that it answers; their weighted sum is learned.
+    """
 
     name: RunName
     task: str | None = None
@@ -340,6 +352,7 @@ class Recipe(Section):
     data: DataSection
     batches: BatchSettings
     objective: ObjectiveSection = Field(default_factory=_causal)
+    rewards: tuple[RewardSection, ...] = ()
     training: TrainingSettings
     generation: GenerationSettings = GenerationSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
@@ -368,7 +381,10 @@ class Recipe(Section):
     @model_validator(mode="before")
     @classmethod
     def _batches_of_the_source(cls, values: Any) -> Any:
-        """Take the source's own kind of batches where none is named; rows of what is no text have no length."""
+        """Take the first kind of batches that the objective can read where none is named.
+
+        Rows of what is no text have no length.
+        """
         data, batches = (values.get(key) if isinstance(values, Mapping) else None for key in ("data", "batches"))
         if not isinstance(data, Mapping) or not isinstance(batches, Mapping):
             return values
@@ -376,7 +392,10 @@ class Recipe(Section):
         if not isinstance(kind, str) or kind not in SOURCES.names():
             return values  # refused where the data are read
         source = SOURCES.find(kind)
-        usual: dict[str, Any] = {"kind": source.batch_kinds[0]} | ({} if source.needs_tokenizer else {"length": 1})
+        needed = _needed(values.get("objective"))
+        suiting = [each for each in source.batch_kinds if needed <= set(source.fields(each))]
+        first = (*suiting, *source.batch_kinds)[0]
+        usual: dict[str, Any] = {"kind": first} | ({} if source.needs_tokenizer else {"length": 1})
         return {**values, "batches": usual | dict(batches)}
 
     @model_validator(mode="after")
@@ -399,6 +418,19 @@ class Recipe(Section):
             message = "the objective {objective} does not read {unread}, which data of kind {data} are about; {others}"
             told = f"objectives that do: {', '.join(others) or 'none'}"
             raise PydanticCustomError("kinds", message, {**names, "unread": ", ".join(unread), "others": told})
+        return self
+
+    @model_validator(mode="after")
+    def _rewards_fit(self) -> "Recipe":
+        judged = "rewards" in self.source_class.fields(self.batches.kind)
+        if judged != bool(self.rewards):
+            message = "data of kind {data} are judged by no reward: leave rewards out"
+            if judged:
+                message = "rewards is missing: say what an answer is worth; known: {known}"
+            raise PydanticCustomError("kinds", message, {"data": self.data.kind, "known": ", ".join(REWARDS.names())})
+        labels = [reward.label for reward in self.rewards]
+        if twice := [label for label in labels if labels.count(label) > 1]:
+            raise PydanticCustomError("kinds", "two rewards are called {name}: name one", {"name": twice[0]})
         return self
 
     @model_validator(mode="after")
@@ -426,7 +458,8 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _is_measured(self) -> "Recipe":
         held_back = [f"val/{name}" for name in self.measured] if self.data.holds_back else []
-        known = [*MEASURES, *held_back, *(f"epochs/{name}" for name in self.data.counted)]
+        reported = [f"train/{name}" for name in self.objective_class.reports]
+        known = [*MEASURES, *reported, *held_back, *(f"epochs/{name}" for name in self.data.counted)]
         if self.expect is not None and self.expect.metric not in known:
             parts = {"metric": self.expect.metric[:100], "known": ", ".join(known)}
             raise PydanticCustomError("metric", "expect.metric {metric} is never measured here; known: {known}", parts)

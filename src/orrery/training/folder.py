@@ -21,18 +21,19 @@ from orrery.checkpoints.names import is_ours
 from orrery.checkpoints.outputs import is_path
 from orrery.errors import ModelFileError, UsageError
 
-METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL = (
+METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, PROGRESS = (
     "metrics.jsonl",
     "log.txt",
     "config.yaml",
     "run.json",
     "checkpoints",
     "final",
+    "progress.html",
 )
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "additional_chat_templates")
-LEFTOVER = re.compile(r"(|report\.(json|html)|metrics\.jsonl|config\.yaml|run\.json|final)\.tmp-\d+")
+LEFTOVER = re.compile(r"(|report\.(json|html)|progress\.html|metrics\.jsonl|config\.yaml|run\.json|final)\.tmp-\d+")
 """What a killed process leaves of the files of a run."""
-OURS = (METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, *TOKENIZER)
+OURS = (METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, PROGRESS, *TOKENIZER)
 
 
 class RunFolder:

@@ -12,8 +12,9 @@ from torch import nn
 import orrery
 from orrery.checkpoints import disk
 from orrery.checkpoints.store import FEWER, Checkpoint, CheckpointStore
+from orrery.data.rollouts import Writer
 from orrery.data.seeds import derive_seed
-from orrery.data.sources import BatchSource
+from orrery.data.sources import AnsweredSource, BatchSource
 from orrery.errors import RunError
 from orrery.models.inputs import Inputs
 from orrery.objectives import Objective
@@ -59,7 +60,8 @@ class Parts:
     ``sample(model)`` returns a text to show at each evaluation and must not draw from global generators;
     ``epochs(step)`` says of each corpus of a mixture how often it was gone through by then; ``notes`` are said at the
     beginning; ``modules`` are what the objective owns, by name; ``inputs`` what the model reads of a batch, which is
-    then checked.
+    then checked; ``show(folder)`` draws the run in its folder with each line of metrics;
+    ``writer(model, precision, micro_batch, ranks)`` has the model answer, for a source that asks.
     """
 
     model: nn.Module
@@ -76,6 +78,8 @@ class Parts:
     notes: Sequence[str] = ()
     modules: Mapping[str, nn.Module] = field(default_factory=dict)
     inputs: Inputs = field(default_factory=dict)
+    show: Callable[[RunFolder], None] | None = None
+    writer: Callable[[Any, Precision, int | None, Ranks], Writer] | None = None
 
 
 @dataclass(frozen=True)
@@ -154,10 +158,21 @@ class Trainer:
         torch.set_num_threads(self.precision.threads)
         if saved is not None:
             self._restore(saved)
+        self._begin_sources()
         if self.ranks.rank == 0:
             self._open_folder()
         self.speed = self.parts.measure_speed(self.precision) if self.parts.measure_speed else None
         self.clock = time.perf_counter()
+
+    def _begin_sources(self) -> None:
+        """Give the sources that have the model write what writes."""
+        if self.parts.writer is None:
+            return
+        writer = self.parts.writer(self.model, self.precision, self.settings.micro_batch, self.ranks)
+        validation = self.parts.validation
+        for source in (self.parts.source, None if validation is None else validation.source):
+            if isinstance(source, AnsweredSource):
+                source.begin(writer)
 
     def _restore(self, saved: Checkpoint) -> None:
         """Take up a checkpoint: weights, the objective's too, optimizer, generators, the states of source and loop."""
@@ -220,6 +235,8 @@ class Trainer:
                 self.optimizer.step()
             self.progress.norm = norm
             self.progress.window.append(loss.loss)
+            for name, mean in loss.means.items():
+                self.progress.measured.setdefault(name, []).append(mean)
             self.progress.tokens += loss.tokens
         else:
             self._not_finite(loss, norm, rows_of(batch))
@@ -255,10 +272,13 @@ class Trainer:
         window = self.progress.window
         record: dict[str, Any] = {"step": self.progress.step}
         record |= {"train/loss": sum(window) / len(window)} if window else {}
+        record |= {f"train/{name}": sum(means) / len(means) for name, means in self.progress.measured.items()}
         record |= self._measures() | found
         if self.ranks.rank == 0:
             self.folder.record({key: value if _finite(value) else None for key, value in record.items()})
-        self.progress.pending, self.progress.window = False, []
+            if self.parts.show is not None:
+                self.parts.show(self.folder)
+        self.progress.pending, self.progress.window, self.progress.measured = False, [], {}
         self._show(record)
         return self._improved(found)
 
@@ -307,8 +327,9 @@ class Trainer:
         return measures
 
     def _save(self, best: bool) -> None:
-        """Write a checkpoint of this step, unless a weight is not finite."""
+        """Write a checkpoint of this step, unless a weight is not finite or what must stay as it was has changed."""
         refuse_bad_weights(self.learner, self.progress.step)
+        self.parts.objective.check()
         if self.ranks.rank == 0:
             self.folder.sync()
             self.store.save(self._checkpoint(), best)

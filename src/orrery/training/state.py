@@ -22,8 +22,8 @@ class Progress:
 
     ``norm`` is the last finite gradient norm before clipping, ``best`` the best value so far of the metric that
     ``decides``, ``waited`` the number of evaluations since then, ``window`` holds the losses since the last line of
-    metrics; ``pending`` says that the line of this very step was due but not written, because the run was asked to
-    stop.
+    metrics, ``measured`` the means of the terms that the objective reports; ``pending`` says that the line of this very
+    step was due but not written, because the run was asked to stop.
     """
 
     step: int = 0
@@ -35,6 +35,7 @@ class Progress:
     pending: bool = False
     waited: int = 0
     window: list[float] = field(default_factory=list)
+    measured: dict[str, list[float]] = field(default_factory=dict)
 
     def state(self) -> dict[str, Any]:
         """Return the progress as JSON values."""

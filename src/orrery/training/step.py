@@ -1,7 +1,7 @@
 """The gradient of one global batch, in pieces: the same whatever the micro-batches and the ranks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -17,13 +17,17 @@ from orrery.training.precision import Precision
 
 @dataclass(frozen=True)
 class StepLoss:
-    """What a step's forward passes gave: loss, terms, counts, tokens, and rows whose loss is not finite."""
+    """What a step's forward passes gave: loss, terms, counts, tokens, and rows whose loss is not finite.
+
+    ``means`` are those of the terms that the objective reports, without their weights.
+    """
 
     loss: float
     terms: dict[str, float]
     counts: dict[str, int]
     tokens: int
     bad_rows: list[range]
+    means: dict[str, float] = field(default_factory=dict)
 
 
 def rows_of(batch: Batch) -> int:
@@ -71,6 +75,7 @@ def accumulate(
     split = ranks.world > 1 or len(own) > 1
     losses: list[Tensor] = []
     sums: dict[str, Tensor] = {}
+    reported: dict[str, Tensor] = {}
     for rows in own:
         torch.manual_seed(derive_seed(*seed, "dropout", rows.start))
         with precision.context():
@@ -80,14 +85,21 @@ def accumulate(
         loss = torch.stack([share(term, counts[name]) for name, term in terms.items()]).sum()
         loss.backward()
         losses.append(loss.detach())
-        for name, term in terms.items():
-            value = share(term, counts[name]).detach()
-            sums[name] = sums[name] + value if name in sums else value
+        add_shares(sums, terms, counts)
+        add_shares(reported, {name: replace(terms[name], weight=1.0) for name in objective.reports}, counts)
     ranks.sum_gradients(parameter for parameter in (learner or model).parameters() if parameter.requires_grad)
     values = total_terms(sums, counts, ranks)
     piece_losses = torch.stack(losses).tolist() if losses else []
     bad = [rows for rows, value in zip(own, piece_losses, strict=True) if not abs(value) < float("inf")]
-    return StepLoss(sum(values.values()), values, counts, objective.tokens_of(batch, counts), bad)
+    means = total_terms(reported, {name: counts[name] for name in objective.reports}, ranks)
+    return StepLoss(sum(values.values()), values, counts, objective.tokens_of(batch, counts), bad, means)
+
+
+def add_shares(sums: dict[str, Tensor], terms: dict[str, Term], counts: dict[str, int]) -> None:
+    """Add what a piece's terms add to those of the global batch."""
+    for name, term in terms.items():
+        value = share(term, counts[name]).detach()
+        sums[name] = sums[name] + value if name in sums else value
 
 
 def share(term: Term, count: int) -> Tensor:
@@ -105,6 +117,8 @@ def refuse_split(terms: dict[str, Term], split: bool) -> None:
 
 def total_terms(sums: dict[str, Tensor], counts: dict[str, int], ranks: Ranks) -> dict[str, float]:
     """Return each term's value over all ranks; a rank without rows adds nothing."""
+    if not counts:
+        return {}
     zero = torch.zeros(())
     values = ranks.sum(torch.stack([sums.get(name, zero).double().cpu() for name in counts]))
     return dict(zip(counts, values.tolist(), strict=True))

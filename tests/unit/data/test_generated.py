@@ -31,6 +31,8 @@ from orrery.errors import DataError
 from orrery.schema.registry import name_of, settings_of
 
 NAMES = [
+    "addition",
+    "addition-preferences",
     "docstring-modules",
     "docstring-summaries",
     "factbook-questions",

@@ -7,6 +7,7 @@ from orrery.schema.lazy import lazily
 if TYPE_CHECKING:
     from orrery.data.sources._source import (
         SOURCES,
+        AnsweredSource,
         BatchRequest,
         BatchSource,
         Examples,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SOURCES",
+    "AnsweredSource",
     "BatchRequest",
     "BatchSource",
     "Examples",

@@ -32,6 +32,15 @@ class BatchSource(Protocol):
         ...
 
 
+@runtime_checkable
+class AnsweredSource(Protocol):
+    """A source of batches that the model of the run writes: it is given what writes, once, as the run begins."""
+
+    def begin(self, writer: Any) -> None:
+        """Take what has the model write; it writes as the model is when it is asked."""
+        ...
+
+
 class SourceSettings(Section):
     """What the section ``data`` of a recipe says of any source."""
 

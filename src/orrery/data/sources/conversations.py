@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from orrery.data.conversation_notes import leaks, repeated, said_of, told_of_both
 from orrery.data.conversations import Conversation, Shape, read_conversations, refuse_untaught
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
-from orrery.data.sources._rows import NAME, RowsSettings, divided, examples_of, fingerprint_of
+from orrery.data.sources._rows import NAME, BySettings, RowsSettings, divided, examples_of, fingerprint_of
 from orrery.errors import DataError
 from orrery.text.chat.messages import text_of
 from orrery.text.chat.of_run import templates_of_run
@@ -31,6 +31,7 @@ class ConversationSettings(RowsSettings):
     """
 
     kind: Literal["conversations"] = "conversations"
+    split: BySettings | None = None  # type: ignore[assignment]  # by rows or by prompts
     shape: Shape | None = None
     column: str | None = None
     template: str | None = None

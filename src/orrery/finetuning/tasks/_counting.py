@@ -37,12 +37,17 @@ class NaiveBayes:
             for feature in known
         }
 
-    def predict(self, text: str) -> str:
-        """Return the likeliest label of a text."""
+    def sums(self, text: str) -> list[float]:
+        """Return ``log p(y) + sum_w log p(w | y)`` of each label, in nats."""
         sums = list(self.prior)
         for feature in features(text):
             for place, score in enumerate(self.scores.get(feature, ())):
                 sums[place] += score
+        return sums
+
+    def predict(self, text: str) -> str:
+        """Return the likeliest label of a text."""
+        sums = self.sums(text)
         return self.labels[max(range(len(sums)), key=sums.__getitem__)]
 
 

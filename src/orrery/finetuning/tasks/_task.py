@@ -1,15 +1,17 @@
 """What a task is: the data that it reads, what it learns from them, and the settings that suit it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from orrery.schema.registry import Registry
 
 if TYPE_CHECKING:
+    from orrery.evaluation.resampled import Resampled
     from orrery.finetuning.findings import Findings
     from orrery.language_model.model import LanguageModel
     from orrery.reading.read import Stored
+    from orrery.training.config import Recipe
 
 Done = Callable[[int, int], None]
 """Told how many examples are answered, and of how many."""
@@ -23,7 +25,8 @@ class Task(ABC):
     Attributes:
         kind: its name.
         source: the kind of data.
-        objective: what is learned from them.
+        objective: what is learned from them, unless a flag says another of ``objectives``.
+        objectives: all that suit the task; by default the one.
         columns: the settings of the source that name a column or a layer, by the flag that sets each.
         batches: the kind of batches.
         head: the name of the head that is trained; nothing where it is the model's own.
@@ -34,6 +37,7 @@ class Task(ABC):
     kind: ClassVar[str]
     source: ClassVar[str]
     objective: ClassVar[str]
+    objectives: ClassVar[tuple[str, ...]] = ()
     columns: ClassVar[tuple[str, ...]] = ()
     batches: ClassVar[str] = "padded"
     head: ClassVar[str | None] = None
@@ -71,6 +75,25 @@ class Task(ABC):
     def metrics(cls, source: Any) -> list[dict[str, Any]]:
         """Return what is measured while the model learns, beside what the objective names; the first decides."""
         return []
+
+    @classmethod
+    def found(cls, lm: "LanguageModel", source: Any, recipe: "Recipe") -> "Findings":
+        """Return what the model of a finished run makes of the examples held back; a task may look at its recipe."""
+        return cls.findings(lm, source, recipe.batches.length)
+
+    @classmethod
+    def beside(
+        cls, lm: "LanguageModel", begun: "Callable[[], LanguageModel]", source: Any, length: int
+    ) -> "Sequence[tuple[str, Resampled]]":
+        """Return scores of the model that the run began from, by what it is called, and of how far it is away: none.
+
+        Args:
+            lm: the fine-tuned model.
+            begun: loads the other.
+            source: the data, read.
+            length: tokens of a row in training.
+        """
+        return ()
 
     @classmethod
     @abstractmethod

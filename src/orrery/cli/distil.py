@@ -1,0 +1,74 @@
+"""``orrery distil``: a teacher and prompts in, its answers as data to learn from out."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from orrery.cli.numbers import COUNT, NOT_NEGATIVE, NUMBER, SEED
+
+
+def distil(
+    model: str,
+    *,
+    prompts: str,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    reward: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    samples: Annotated[int, COUNT] = 1,
+    least: Annotated[float | None, NUMBER] = None,
+    column: str | None = None,
+    template: str | None = None,
+    max_new_tokens: Annotated[int, COUNT] = 128,
+    temperature: Annotated[float, NOT_NEGATIVE] = 1.0,
+    seed: Annotated[int, SEED] = 1337,
+    overwrite: bool = False,
+) -> None:
+    """Write a model's answers to prompts as JSON lines, for orrery sft to teach another model, or itself, with.
+
+    With --samples 8 --reward NAME the best of eight answers is kept (rejection sampling). Answers without an end token
+    are left out and counted. Distillation by logits is the objective distillation of a recipe.
+
+    Args:
+        model: The teacher: a run, a checkpoint, a Hugging Face folder.
+        prompts: The prompts, with the columns that rewards read: JSON lines, CSV, Parquet, or a named set.
+        output: The .jsonl file to write: prompt, completion and reward in each line, or messages.
+        reward: What an answer is worth: arithmetic, exact, length, or the folder of a reward model; may be given
+            several times, and their sum counts.
+        samples: Answers to each prompt, of which the best is kept.
+        least: Leave out answers that are worth less.
+        column: The column of the prompts; by default found by its name.
+        template: The chat format in which prompts are said, plain for bare texts; by default the model's own.
+        max_new_tokens: The most tokens of an answer.
+        temperature: Divides the logits before an answer is drawn; 0 takes the likeliest tokens.
+        seed: Of the draws.
+        overwrite: Replace the file that is there.
+    """
+    from orrery.checkpoints.outputs import OutputFile
+    from orrery.data.prompts import read_prompts
+    from orrery.finetuning.answering_recipe import reward_settings
+    from orrery.finetuning.answers_as_data import best_answers
+    from orrery.finetuning.tasks._answering import template_for
+    from orrery.language_model.load import load
+    from orrery.reports.status import waiting
+    from orrery.training.assemble import judge
+
+    target = OutputFile(output, inputs=[model, prompts], overwrite=overwrite)
+    judged = judge([reward_settings(each) for each in reward])
+    asked = list(read_prompts(prompts, column))
+    lm = load(model)
+    how = {"samples": samples, "max_new_tokens": max_new_tokens, "temperature": temperature, "seed": seed}
+    kept = unended = below = 0
+    with waiting() as line, target.lines() as stream:
+        for number, found in enumerate(best_answers(lm, asked, template_for(lm, template), judged, **how), start=1):
+            line.now(f"answered {number:,} of {len(asked):,} prompts")
+            if found is None:
+                unended += 1
+            elif least is not None and found.reward < least:
+                below += 1
+            else:
+                kept += 1
+                print(json.dumps(found.row, ensure_ascii=False), file=stream)
+    told = f"{output}: {kept:,} of {len(asked):,} prompts"
+    told += f"; {unended:,} without an answer that ends" if unended else ""
+    print(told + (f"; {below:,} worth less than {least:g}" if below else ""))

@@ -1,0 +1,56 @@
+"""``orrery dpo``: an assistant and preferences in, one that writes what is preferred out."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from orrery.cli.methods import asked_of, carry_out
+from orrery.cli.numbers import COUNT
+
+
+def dpo(
+    model: str,
+    *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    train: str | None = None,
+    val: str | None = None,
+    loss: Literal["dpo", "dpo_norm", "ipo", "kto", "orpo", "simpo"] | None = None,
+    seeds: Annotated[int, COUNT] = 1,
+    resume: bool = False,
+    overwrite: bool = False,
+    print_config: bool = False,
+    output: Path | None = None,
+) -> int:
+    """Train a model on preferences (direct preference optimisation): chosen replies gain against rejected ones.
+
+    Rows hold prompt, chosen and rejected as texts or as messages; instruction, input, chosen and rejected; chosen and
+    rejected as whole conversations; or, for kto, prompt, completion and label. They are rendered with the model's own
+    chat template, else with chatml (--data.template). One first prompt in ten is held back with all its rows. Length,
+    steps and rate are found from the data; --print-config shows the recipe.
+
+    Args:
+        model: The model to begin from: a run, a checkpoint, a Hugging Face folder; or a recipe, which says all the
+            rest.
+        overrides: Keys of the recipe with new values, such as --objective.beta 0.3 or --data.skip-bad 10.
+        train: The preferences: JSON lines, JSON, CSV, Parquet, or a named set.
+        val: Preferences to validate on; by default a tenth of the first prompts is held back.
+        loss: What is learned: dpo by default; dpo_norm (of mean log ratios), ipo, kto (no pairs needed), orpo or simpo
+            (both without a reference model).
+        seeds: Train so many times with different seeds, and say mean and spread.
+        resume: Continue from the newest sound checkpoint of the folder.
+        overwrite: Replace the run that is in the folder; it stays until the new one has its first checkpoint.
+        print_config: Print the recipe, and stop.
+        output: The run's folder; by default runs/ and the recipe's name.
+    """
+    asked = replace(asked_of("dpo", model, train, val, output), objective=loss)
+    return carry_out(
+        asked,
+        overrides,
+        task="dpo",
+        seeds=seeds,
+        resume=resume,
+        overwrite=overwrite,
+        print_config=print_config,
+        output=output,
+    )

@@ -1,0 +1,57 @@
+"""``orrery grpo``: a model and prompts in, a policy that answers better than its own mean."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from orrery.cli.answering import learn
+from orrery.cli.numbers import COUNT
+
+
+def grpo(
+    model: str,
+    *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    train: str | None = None,
+    val: str | None = None,
+    reward: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    seeds: Annotated[int, COUNT] = 1,
+    resume: bool = False,
+    overwrite: bool = False,
+    print_config: bool = False,
+    output: Path | None = None,
+) -> int:
+    """Teach a model by its own answers, each against the others to the same prompt (GRPO).
+
+    Each prompt is answered several times; rewards judge the answers, and what is better than the others becomes
+    likelier, held near the model that it began with. --objective dr_grpo, dapo or rloo takes a neighbouring method.
+    Length, steps and rate are found from prompts and model; --print-config shows the recipe. The run's progress.html
+    follows reward, divergence, length and entropy.
+
+    Args:
+        model: The model to begin from: a run, a checkpoint, a Hugging Face folder; or a recipe, which says all the
+            rest.
+        overrides: Keys of the recipe with new values, such as --training.steps 500 or --data.samples 16.
+        train: The prompts, with the columns that rewards read: JSON lines, CSV, Parquet, or a named set.
+        val: Prompts to measure on; by default each tenth of those to learn from is held back.
+        reward: What an answer is worth: arithmetic, exact, format, length, or the folder of a reward model; may be
+            given several times, and their sum is learned.
+        seeds: Train so many times with different seeds, and say mean and spread.
+        resume: Continue from the newest sound checkpoint of the folder.
+        overwrite: Replace the run that is in the folder; it stays until the new one has its first checkpoint.
+        print_config: Print the recipe, and stop.
+        output: The run's folder; by default runs/ and the recipe's name.
+    """
+    return learn(
+        "grpo",
+        model,
+        overrides,
+        train=train,
+        val=val,
+        reward=reward,
+        output=output,
+        seeds=seeds,
+        resume=resume,
+        overwrite=overwrite,
+        print_config=print_config,
+    )

@@ -1,0 +1,37 @@
+"""Sums of two numbers of one or two digits, to be worked out: the smallest task whose answers can be checked."""
+
+from collections.abc import Iterator
+
+from orrery.data.generated import GeneratedSet, register
+from orrery.data.splits import held_back
+
+EVERY = 10
+FEW = 8
+NUMBERS = 100
+
+
+@register
+class Addition(GeneratedSet):
+    """Prompt ``17+25=`` and answer ``42``, of every two numbers below 100."""
+
+    kind = "addition"
+    what = "sums of two numbers below 100, as a prompt and its answer: 17+25=, 42"
+    made_from = "nothing"
+    how = (
+        "every ordered pair; every tenth (by the sha256 of the two numbers, the smaller first, so that both orders of "
+        "a sum stand together) is `val`; `few` is every eighth of `train`, to learn the form of an answer from"
+    )
+    parts = ("train", "val", "few")
+    columns = ("question", "answer")
+    text = "question"
+
+    def records(self, part: str) -> Iterator[dict[str, str]]:
+        """Yield the sums of a part, in the order of their numbers."""
+        pairs = [(a, b) for a in range(NUMBERS) for b in range(NUMBERS)]
+        kept = [pair for pair in pairs if _held_back(*pair) == (part == "val")]
+        for a, b in kept[::FEW] if part == "few" else kept:
+            yield {"question": f"{a}+{b}=", "answer": str(a + b)}
+
+
+def _held_back(a: int, b: int) -> bool:
+    return held_back(f"{min(a, b)}+{max(a, b)}", EVERY)

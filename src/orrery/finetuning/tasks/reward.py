@@ -1,0 +1,67 @@
+"""Reward modelling: a number for a conversation, larger where its last reply was preferred."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from orrery.finetuning.tasks import Task, register
+
+if TYPE_CHECKING:
+    from orrery.finetuning.findings import Findings
+    from orrery.language_model.model import LanguageModel
+    from orrery.reading.read import Stored
+
+
+@register
+class RewardModelling(Task):
+    """A number for each conversation, by which replies can be ranked or a policy rewarded."""
+
+    kind: ClassVar[str] = "reward"
+    source = "preferences"
+    objective = "reward"
+    batches = "pairs"
+    head = "sequence"
+
+    @classmethod
+    def data(cls, train: str, val: str | None, columns: Mapping[str, str]) -> dict[str, Any]:
+        """Return the section ``data``: each tenth first prompt is held back, and a prompt too long is cut."""
+        return {**super().data(train, val, columns), "long": "cut"}
+
+    @classmethod
+    def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
+        """Return the texts of the training rows."""
+        return ((text,) for text in source.texts())
+
+    @classmethod
+    def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
+        """Return how many rows there are, and how many ids the longer side of some has."""
+        from orrery.finetuning.tasks._pairs import lengths
+
+        return lengths(source, stored, most)
+
+    @classmethod
+    def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
+        """Return how often the chosen side has the larger reward; the floors are a reply's length and its words."""
+        from orrery.evaluation.resampled import mean_of
+        from orrery.finetuning.findings import Findings, Mistake
+        from orrery.finetuning.tasks._pairs import counted_pairs, judge_of, pairs_of, reply_of, shorter
+        from orrery.language_model.rewards import rewards_of_ids
+
+        pairs = pairs_of(lm, source, length)
+        rows = [row for row, _ in pairs]
+        found = rewards_of_ids(lm._stored, [side.ids for _, sides in pairs for side in sides])
+        margins = [chosen - rejected for chosen, rejected in zip(found[::2], found[1::2], strict=True)]
+        wrong = sorted((n for n in range(len(rows)) if margins[n] <= 0), key=margins.__getitem__)
+        return Findings(
+            scores=(
+                mean_of("accuracy", "pairs|r(chosen) > r(rejected)", [float(margin > 0) for margin in margins]),
+                mean_of("margin", "mean r(chosen) - r(rejected)", margins),
+            ),
+            examples=f"{len(rows):,} pairs held back",
+            floors=[
+                ("the shorter reply", shorter(rows)),
+                ("naive Bayes over words of replies", counted_pairs(judge_of(source.train), rows)),
+            ],
+            mistakes=[
+                Mistake(rows[n].first_prompt, reply_of(rows[n].chosen), reply_of(rows[n].rejected)) for n in wrong
+            ],
+        )

@@ -1,0 +1,221 @@
+"""Rollouts: the model that is trained answers prompts, its answers are judged, and what is known of them is kept."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from orrery.data.prompts import Answered
+from orrery.data.rollouts import Asked
+from orrery.errors import DataError, RunError, UsageError
+from orrery.generation.engine import Engine
+from orrery.generation.requests import Answering, Request
+from orrery.generation.row import Limits
+from orrery.generation.samplers import sampler
+from orrery.models.inputs import Batch
+from orrery.objectives import Objective
+from orrery.rewards import Reward
+from orrery.text.tokenizer import Tokenizer
+from orrery.training.distributed import Ranks
+from orrery.training.precision import Precision
+from orrery.training.step import pieces, take, to_device
+
+AT_ONCE = 256
+"""Answers that are written together at most."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Rewards with their weights, by name."""
+
+    rewards: Mapping[str, tuple[Reward, float]]
+
+    def __call__(self, answers: Sequence[Answered]) -> list[list[float]]:
+        """Return what each reward says of each answer.
+
+        Raises:
+            DataError: a reward is no finite number; the prompt's place is named.
+        """
+        columns = [self._column(name, reward, answers) for name, (reward, _) in self.rewards.items()]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    @property
+    def weights(self) -> list[float]:
+        """The weight of each."""
+        return [weight for _, weight in self.rewards.values()]
+
+    @property
+    def fingerprint(self) -> str:
+        """What a resumed run must find again."""
+        return "\n".join(f"{name} {own.fingerprint}" for name, (own, _) in self.rewards.items() if own.fingerprint)
+
+    def _column(self, name: str, reward: Reward, answers: Sequence[Answered]) -> list[float]:
+        found = [float(value) for value in reward.score(answers)]
+        if len(found) != len(answers):
+            message = f"the reward {name} gives {len(found)} numbers for {len(answers)} answers"
+            raise UsageError(message, "score() returns one number for each answer")
+        for answered, value in zip(answers, found, strict=True):
+            if not isfinite(value):
+                message = f"{answered.prompt.where}: the reward {name} of an answer to this prompt is {value:g}"
+                raise DataError(message, "a reward is a finite number: mend what computes it, or take the prompt out")
+        return found
+
+
+@final
+class ModelWriter:
+    """The model of a run as what answers prompts: see `orrery.data.rollouts.Writer`.
+
+    Every rank writes all answers, so that all have the same batch without a message between them.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        objective: Objective,
+        tokenizer: Tokenizer,
+        ends: Collection[int],
+        judge: Judge,
+        precision: Precision,
+        micro_batch: int | None,
+        ranks: Ranks,
+    ) -> None:
+        self.model, self.objective, self.tokenizer, self.ends = model, objective, tokenizer, frozenset(ends)
+        self.judge, self.precision, self.micro_batch, self.ranks = judge, precision, micro_batch, ranks
+
+    def answers(
+        self, asked: Sequence[Asked], seeds: Sequence[int], max_new_tokens: int, temperature: float
+    ) -> dict[str, Tensor]:
+        """Return an answer to each prompt, with its reward, as the fields of a batch.
+
+        Raises:
+            DataError: a reward is no finite number.
+        """
+        written = self._written(asked, seeds, max_new_tokens, temperature)
+        found = rows_of_answers(asked, written, self.ends)
+        finished = found["finished"].tolist()
+        judged = self.judge(
+            [
+                Answered(own.prompt, answer.result().text, len(answer.written), ended)
+                for own, answer, ended in zip(asked, written, finished, strict=True)
+            ]
+        )
+        rewards_BR = torch.tensor(judged, dtype=torch.float64).reshape(len(asked), len(self.judge.weights))
+        total_B = rewards_BR @ torch.tensor(self.judge.weights, dtype=torch.float64)
+        return {
+            **found,
+            "reward": total_B.float(),
+            "rewards": rewards_BR.float(),
+            "most": torch.full((len(asked),), max_new_tokens),
+            "temperature": torch.full((len(asked),), temperature or 1.0),
+        }
+
+    def observed(self, batch: Batch, size: int) -> dict[str, Tensor]:
+        """Return a rollout with what the objective observes and credits, in the pieces of its first steps."""
+        rows = len(batch["ids"])
+        found: list[Mapping[str, Tensor]] = []
+        with self._writing():
+            for piece in step_pieces(rows, size, self.micro_batch, self.ranks.world):
+                with self.precision.context():
+                    own = self.objective.observe(self.model, to_device(take(batch, piece), self.precision.device))
+                found.append({name: tensor.cpu() for name, tensor in own.items()})
+        whole = {**batch, **{name: torch.cat([own[name] for own in found]) for name in found[0]}}
+        return {**whole, **self.objective.credit(whole)}
+
+    def _written(
+        self, asked: Sequence[Asked], seeds: Sequence[int], max_new_tokens: int, temperature: float
+    ) -> list[Answering]:
+        """Have the engine answer all prompts, those of one prompt beside each other."""
+        context = self.model.spec.context
+        limits = Limits(max_new_tokens, context, self.ends)
+        draw = sampler(temperature=temperature, vocabulary=self.tokenizer.size)
+        device = torch.device(self.precision.device)
+        with self._writing(), self.precision.context():
+            engine = Engine(
+                self.model,
+                self.tokenizer,
+                context,
+                most_rows=min(len(asked), AT_ONCE),
+                most_tokens=min(len(asked), AT_ONCE) * context,
+                chunk=sum(len(own.ids) for own in asked[:AT_ONCE]),
+                device=device,
+            )
+            found = [
+                engine.add(Request(own.ids, limits, draw, seed, scores=0))
+                for own, seed in zip(asked, seeds, strict=True)
+            ]
+            while engine.advance():
+                pass
+        for answering in found:
+            answering.result()
+        return found
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Be in the mode of evaluation, without gradients, and leave the global generators as they were."""
+        training = self.model.training
+        self.model.eval()
+        try:
+            with torch.no_grad(), torch.random.fork_rng(devices=[]):
+                yield
+        finally:
+            self.model.train(training)
+
+
+def step_pieces(rows: int, size: int, micro_batch: int | None, world: int) -> Iterator[range]:
+    """Yield the pieces in which the steps on a rollout are computed, of all ranks: ``size`` rows a step."""
+    for start in range(0, rows, size):
+        for rank in range(world):
+            own = range(start + size * rank // world, start + size * (rank + 1) // world)
+            if own:
+                yield from pieces(own, micro_batch)
+
+
+def rows_of_answers(asked: Sequence[Asked], written: Sequence[Answering], ends: Collection[int]) -> dict[str, Tensor]:
+    """Return prompts and answers as rows; which tokens are the model's follows from lengths and from nothing else.
+
+    Raises:
+        RunError: a token of an answer is not among them, or the end token of a finished one.
+    """
+    prompts = torch.tensor([len(own.ids) for own in asked])
+    answers = torch.tensor([len(answer.written) for answer in written])
+    length = int((prompts + answers).max())
+    ids, scores = torch.zeros(len(asked), length, dtype=torch.long), torch.zeros(len(asked), length)
+    for row, (own, answer) in enumerate(zip(asked, written, strict=True)):
+        first, stop = len(own.ids), len(own.ids) + len(answer.written)
+        ids[row, :stop] = torch.tensor([*own.ids, *answer.written])
+        scores[row, first:stop] = torch.tensor([score.log_probability for score in answer.scores])
+    places = torch.arange(length)
+    real = places < (prompts + answers)[:, None]
+    found = {"ids": ids, "real": real, "written": real & (places >= prompts[:, None]), "scores": scores}
+    finished = torch.tensor([answer.result().finish_reason == "end" for answer in written])
+    refuse_lost_tokens(found, answers, finished, ends)
+    return {**found, "finished": finished}
+
+
+def refuse_lost_tokens(rows: Batch, answers: Tensor, finished: Tensor, ends: Collection[int]) -> None:
+    """Refuse rows in which a token of an answer would not be learned.
+
+    Raises:
+        RunError: so many tokens are not written as were drawn, or a finished answer's last one is no end token.
+    """
+    lasts = rows["real"].sum(1) - 1
+    at = torch.arange(len(lasts))
+    learnt = rows["written"][at, lasts] & torch.tensor([int(id) in ends for id in rows["ids"][at, lasts]])
+    if not torch.equal(rows["written"].sum(1), answers) or bool((finished & ~learnt).any()):
+        raise RunError("a token that the model wrote would not be learned, or an end token is lost", "report this")
+
+
+def end_tokens(tokenizer: Tokenizer, generation: Mapping[str, Any], config: Mapping[str, Any]) -> frozenset[int]:
+    """Return the ids that end an answer: generation_config.json's, else config.json's, else the tokenizer's.
+
+    Raises:
+        UsageError: there is none.
+    """
+    for source in (generation, config):
+        if (ids := source.get("eos_token_id")) is not None:
+            return frozenset(ids if isinstance(ids, list) else [ids])
+    return frozenset([tokenizer.special("end")])

@@ -1,0 +1,101 @@
+"""What answers are worth."""
+
+import pytest
+
+from orrery.data.prompts import Answered, Prompt, prompt_ids, read_prompts
+from orrery.errors import DataError, UsageError
+from orrery.rewards import REWARDS
+from orrery.rewards.arithmetic import last_number
+from rollout_toy import sums_tokenizer
+
+
+def answered(text, finished=True, **row):
+    return Answered(Prompt("file.jsonl:3", "17+25=", {"prompt": "17+25=", **row}), text, len(text) + 1, finished)
+
+
+def score(kind, answer, **settings):
+    reward = REWARDS.find(kind)
+    return reward.of(reward.Settings(**settings)).score([answer])[0]
+
+
+def test_arithmetic_compares_the_last_numbers():
+    assert score("arithmetic", answered("42", answer="42")) == 1
+    assert score("arithmetic", answered("It is 1,042.0 now", answer="#### 1042")) == 1
+    assert score("arithmetic", answered("42", finished=False, answer="42")) == 0
+    assert score("arithmetic", answered("none", answer="42")) == 0
+    assert score("arithmetic", answered("-42", answer="42")) == 0
+    assert score("arithmetic", answered("9" * 4000, answer="42")) == 0
+    assert last_number("3.50 and .5") == last_number("0.5")
+
+
+def test_a_right_answer_that_is_missing_is_told_by_its_place():
+    with pytest.raises(DataError, match=r"file\.jsonl:3: no column answer or target"):
+        score("arithmetic", answered("42"))
+    with pytest.raises(DataError, match=r"file\.jsonl:3: no column sum"):
+        score("exact", answered("42", answer="42"), column="sum")
+    with pytest.raises(DataError, match="holds no number"):
+        score("arithmetic", answered("42", answer="none"))
+    with pytest.raises(DataError, match="not a text but list"):
+        score("exact", answered("42", answer=[42]))
+
+
+def test_exact_format_and_length():
+    assert score("exact", answered(" 42\n", answer="42")) == 1
+    assert score("exact", answered("43", answer="42")) == 0
+    assert score("exact", answered("42", answer=42)) == 1
+    assert score("format", answered("42"), pattern=r"\d+") == 1
+    assert score("format", answered("42."), pattern=r"\d+") == 0
+    assert score("format", answered("42", finished=False), pattern=r"\d+") == 0
+    assert score("length", answered("42"), tokens=3) == 0
+    assert score("length", answered("4" * 8), tokens=3) == -2
+    assert score("length", answered("4" * 8), tokens=3, slack=6) == 0
+
+
+def test_a_reward_model_that_is_none_is_refused(tmp_path):
+    from orrery.errors import ModelFileError
+
+    with pytest.raises(ModelFileError):
+        score("reward_model", answered("42"), model=str(tmp_path / "none"))
+
+
+def test_prompts_are_read_with_their_rows(tmp_path):
+    file = tmp_path / "prompts.jsonl"
+    file.write_text('{"question": "1+1=", "answer": "2"}\n{"question": "  ", "answer": "2"}\n')
+    with pytest.raises(DataError, match=r"prompts\.jsonl:2: column 'question' is empty"):
+        list(read_prompts(file))
+    (prompt,) = read_prompts(file, skip_bad=1)
+    assert (prompt.text, prompt.row["answer"], prompt.where) == ("1+1=", "2", f"{file}:1")
+    with pytest.raises(DataError, match="no column ask"):
+        list(read_prompts(file, "ask"))
+
+
+def test_prompts_that_are_conversations_need_a_template(tmp_path):
+    file = tmp_path / "prompts.jsonl"
+    talk = '{"prompt": [{"role": "user", "content": "1+1="}]}\n'
+    file.write_text(talk)
+    found = list(read_prompts(file))
+    assert found[0].text == "1+1="
+    with pytest.raises(DataError, match=r"prompts\.jsonl:1: the prompt is a conversation"):
+        prompt_ids(found, sums_tokenizer(), None)
+    file.write_text(talk.replace("}]", '}, {"role": "assistant", "content": "2"}]'))
+    with pytest.raises(DataError, match="ends with the assistant"):
+        list(read_prompts(file))
+
+
+def test_sums_are_split_by_their_numbers():
+    from orrery.data import generated
+
+    parts = {
+        part: [row["question"] for _, row in generated.find(f"addition/{part}").rows()]
+        for part in ("train", "val", "few")
+    }
+    assert len(parts["train"]) + len(parts["val"]) == 10_000
+    assert set(parts["few"]) < set(parts["train"])
+    turned = {"+".join(reversed(sum.rstrip("=").split("+"))) + "=" for sum in parts["val"]}
+    assert turned == set(parts["val"])
+
+
+def test_kinds_of_rewards_are_known_by_name():
+    assert {"arithmetic", "exact", "format", "length", "reward_model"} <= set(REWARDS.names())
+    with pytest.raises(UsageError, match="there is no reward called"):
+        REWARDS.find("good")
