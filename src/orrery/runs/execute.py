@@ -20,7 +20,7 @@ from orrery.training.assemble import assemble
 from orrery.training.building import Assembled
 from orrery.training.config import Recipe
 from orrery.training.distributed import find_ranks
-from orrery.training.folder import FINAL, RunFolder, open_run_folder
+from orrery.training.folder import FINAL, PROGRESS, RunFolder, open_run_folder
 from orrery.training.loop import Outcome, Parts, Trainer
 from orrery.training.precision import Precision
 from orrery.training.progress import Reporter
