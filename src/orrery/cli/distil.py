@@ -63,9 +63,10 @@ def distil(
         "temperature": temperature,
         "seed": seed,
     }
+    answers = best_answers(lm, asked, template_for(lm, template), judged, **how)
     kept = unended = below = 0
     with waiting() as line, target.lines() as stream:
-        for number, found in enumerate(best_answers(lm, asked, template_for(lm, template), judged, **how), start=1):
+        for number, found in enumerate(answers, start=1):
             line.now(f"answered {number:,} of {len(asked):,} prompts")
             if found is None:
                 unended += 1
