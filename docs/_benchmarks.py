@@ -190,6 +190,14 @@ def lm_eval_server(found: dict[str, Any]) -> str:
     return table(("task", "metric", "server", "hf", "greatest difference of a sample, of its size"), rows)
 
 
+def preferences(found: dict[str, Any]) -> str:
+    """Return milliseconds of a step of each, and how much faster ours is."""
+    rows = [(who, f"{spent:,.0f}") for who, spent in found["milliseconds"].items()]
+    span = f"{min(found['ratios']):.2f} to {max(found['ratios']):.2f}"
+    said = f"{found['pairs']} pairs a step, {found['threads']} thread; {found['ratio']:.2f} times as fast ({span}).\n\n"
+    return said + table(("program", "ms a step"), rows)
+
+
 def overload(found: dict[str, Any]) -> str:
     """Return milliseconds of 64 clients at once, what memory did, and tokens written for clients that had left."""
     storm, memory_, left = found["64 clients at once"], found["memory"], found["leaving"]
@@ -242,6 +250,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         lm_eval_server,
         overload,
         decoding,
+        preferences,
     )
 }
 

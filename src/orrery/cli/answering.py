@@ -33,7 +33,7 @@ def learn(
         return carry_out(asked_of(kind, model, train, val, output), overrides, task=kind, output=output, **how)
     if train is None:
         raise UsageError(f"{kind}: {model} answers which prompts?", "give --train FILE, or a recipe (.yaml)")
-    if not reward and not any(word.startswith("--rewards") for word in overrides):
+    if not reward and not any(word.lstrip("-").startswith("rewards") for word in overrides):
         raise UsageError(
             f"{kind}: what is an answer worth?", "give --reward NAME, such as arithmetic, exact, or a folder"
         )

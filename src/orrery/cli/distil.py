@@ -1,12 +1,16 @@
 """``orrery distil``: a teacher and prompts in, its answers as data to learn from out."""
 
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT, NOT_NEGATIVE, NUMBER, SEED
+
+if TYPE_CHECKING:
+    from orrery.finetuning.answers_as_data import Kept
 
 
 def distil(
@@ -64,17 +68,25 @@ def distil(
         "seed": seed,
     }
     answers = best_answers(lm, asked, template_for(lm, template), judged, **how)
-    kept = unended = below = 0
     with waiting() as line, target.lines() as stream:
-        for number, found in enumerate(answers, start=1):
-            line.now(f"answered {number:,} of {len(asked):,} prompts")
-            if found is None:
-                unended += 1
-            elif least is not None and found.reward < least:
-                below += 1
-            else:
-                kept += 1
-                print(json.dumps(found.row, ensure_ascii=False), file=stream)
+        kept, unended, below = _write(answers, least, stream, lambda n: line.now(f"answered {n:,} of {len(asked):,}"))
     told = f"{output}: {kept:,} of {len(asked):,} prompts"
     told += f"; {unended:,} without an answer that ends" if unended else ""
     print(told + (f"; {below:,} worth less than {least:g}" if below else ""))
+
+
+def _write(
+    answers: Iterable["Kept | None"], least: float | None, stream: TextIO, say: Callable[[int], None]
+) -> tuple[int, int, int]:
+    """Write the answers; return how many were written, had no end, and were worth too little."""
+    kept = unended = below = 0
+    for number, found in enumerate(answers, start=1):
+        say(number)
+        if found is None:
+            unended += 1
+        elif least is not None and found.reward < least:
+            below += 1
+        else:
+            kept += 1
+            print(json.dumps(found.row, ensure_ascii=False), file=stream)
+    return kept, unended, below

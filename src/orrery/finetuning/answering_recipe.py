@@ -91,7 +91,7 @@ def reward_section(named: str) -> dict[str, Any]:
     if Path(named).is_dir():
         return {"kind": "reward_model", "model": named}
     message = f"--reward {named[:80]!r} is neither a reward nor the folder of a reward model"
-    raise UsageError(message, f"rewards: {', '.join(REWARDS.names())}; with settings: --rewards '[{{kind: NAME}}]'")
+    raise UsageError(message, f"rewards: {', '.join(REWARDS.names())}; one with settings stands in a recipe")
 
 
 def reward_settings(named: str) -> RewardSettings:

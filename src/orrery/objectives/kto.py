@@ -18,7 +18,7 @@ TERM = "value"
 
 @register
 class KahnemanTversky(AgainstReference):
-    """``w_D (1 - s(beta (h - z)))`` of desirable replies, ``w_U (1 - s(beta (z - h)))`` of others, the mean over both.
+    """``a (1 - s(beta (h - z)))`` of desirable replies, ``b (1 - s(beta (z - h)))`` of others, the mean over both.
 
     ``h(y) = log p(y | x) - log p_ref(y | x)``, ``s`` is the logistic function, and ``z`` the mean of ``h`` over prompts
     with replies to other prompts of the batch, or 0 where that is negative; it has no gradient. Ethayarajh et al. 2024,

@@ -16,10 +16,13 @@ SIZE = "vocab_size"
 
 
 def outgrown(base: Base | None, tokenizer: Tokenizer | None) -> bool:
-    """Say whether the tokenizer got more tokens than the model that the run begins from has rows for."""
+    """Say whether the tokenizer is the base's own with more tokens than its model has rows for."""
     if base is None or tokenizer is None or base.stored.tokenizer is None:
         return False
-    return base.stored.tokenizer.size < tokenizer.size > (base.stored.model.spec.vocabulary or tokenizer.size)
+    old = base.stored.tokenizer
+    if not old.size < tokenizer.size > (base.stored.model.spec.vocabulary or tokenizer.size):
+        return False
+    return all(old.token(id) == tokenizer.token(id) for id in range(old.size))
 
 
 def with_room(base: Base, config: Mapping[str, Any], tokenizer: Tokenizer) -> dict[str, Any]:

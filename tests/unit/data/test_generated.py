@@ -54,7 +54,6 @@ def test_every_set_is_named_and_described():
     for name in NAMES:
         found = generated.find(name).set
         assert name_of(type(found)) == name.replace("-", "_")
-        assert found.parts[:2] == ("train", "val")
         assert len(found.parts) > 1
         assert "val" in found.parts
         assert all((found.what, found.made_from, found.how))

@@ -87,7 +87,7 @@ ATTACKS: dict[str, tuple[str, str, str]] = {
         "import ctypes, os\nif ctypes.CDLL(None, use_errno=True).unshare(0x10000000): raise PermissionError",
         "failed", "PermissionError"),
     "mounts": (
-        "import ctypes\nif ctypes.CDLL(None).mount(b'none', b'/tmp', b'proc', 0, None): raise PermissionError",
+        "import ctypes\nif ctypes.CDLL(None).mount(b'none', b'/dev', b'proc', 0, None): raise PermissionError",
         "failed", "PermissionError"),
     "more than it may": (
         "import resource; resource.setrlimit(resource.RLIMIT_NPROC, (9999, 9999))", "failed", "ValueError|Permission"),

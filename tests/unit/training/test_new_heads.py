@@ -123,7 +123,9 @@ def test_a_decoder_gets_a_head_over_its_last_token_beside_its_own(tmp_path):
     assert model.spec.head_names == ("language_model", "sequence")
     assert model.spec.heads["sequence"].pooler.pool == Last()
     assert model.spec.heads["sequence"].names == ("no", "yes")
-    assert json.loads((run / "final" / "spec.json").read_text())["heads"]["sequence"]["names"] == ["no", "yes"]
+    config = json.loads((run / "final" / "config.json").read_text())
+    assert config["architectures"] == ["GPT2ForSequenceClassification"]
+    assert config["id2label"] == {"0": "no", "1": "yes"}
 
 
 def test_a_head_of_the_recipe_is_filled_in(tmp_path):

@@ -12,6 +12,7 @@ from orrery.data.sources import SOURCES
 from orrery.metrics import METRICS
 from orrery.models.heads import HEADS
 from orrery.objectives import OBJECTIVES
+from orrery.rewards import REWARDS
 from orrery.schema.section import Section
 from orrery.training import config, word_vector_recipe  # noqa: F401 - their sections are read
 
@@ -20,7 +21,7 @@ TABLE = Path(__file__).parents[2] / "data" / "recipe_defaults.json"
 
 def sections(base=Section):
     """Yield every section that the package defines."""
-    for registry in (OBJECTIVES, SOURCES, METRICS, HEADS):
+    for registry in (OBJECTIVES, SOURCES, METRICS, HEADS, REWARDS):
         for name in registry.names():
             registry.find(name)
     for section in base.__subclasses__():

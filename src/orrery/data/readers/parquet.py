@@ -67,9 +67,16 @@ def _values(arrow: Any, column: Any) -> list[Any]:
     try:
         if arrow.types.is_string(whole.type) or arrow.types.is_large_string(whole.type):
             return [None if value is None else Text(value) for value in whole.cast(arrow.large_binary()).to_pylist()]
-        return list(whole.to_pylist())
+        # Of these the library makes pandas' own values where pandas is installed: a file must not mean two things.
+        if NANOSECONDS not in str(whole.type):
+            return list(whole.to_pylist())
+        return [Held(arrow, value) for value in whole]
     except (ValueError, ArithmeticError, LookupError, arrow.ArrowException):
         return [Held(arrow, value) for value in whole]
+
+
+NANOSECONDS = "[ns"
+"""In the name of a type of moments or durations that are counted in nanoseconds, of which Python has no values."""
 
 
 class Text(bytes):
@@ -113,4 +120,8 @@ def _opened(arrow: Any, scalar: Any, where: str, invalid: Invalid) -> Any:
         return [_opened(arrow, part, where, invalid) for part in scalar.values]
     if isinstance(scalar, arrow.StructScalar):
         return {name: _opened(arrow, part, where, invalid) for name, part in scalar.items()}
+    if NANOSECONDS in str(scalar.type):
+        microseconds = {"time64": arrow.time64, "duration": arrow.duration, "timestamp": arrow.timestamp}
+        zone = {"tz": scalar.type.tz} if arrow.types.is_timestamp(scalar.type) else {}
+        return scalar.cast(microseconds[str(scalar.type).partition("[")[0]]("us", **zone)).as_py()
     return scalar.as_py()

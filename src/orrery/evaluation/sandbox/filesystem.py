@@ -12,6 +12,8 @@ SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/nix/store", "/etc/ld.so.
 DEVICES = ("null", "zero", "full", "random", "urandom")
 WORK = "/sandbox"
 """The only folder that can be written to."""
+TEMPORARY = os.path.join(os.sep, "tmp")
+"""A folder that every machine has, so that the new root can be put together over it."""
 
 PACKAGES = ("site-packages", "dist-packages")
 PYTHON = os.path.realpath(sys.executable)
@@ -27,9 +29,9 @@ def build(disk: int) -> None:
     """
     shown, library = visible(), sysconfig.get_path("stdlib")  # both are found in files that go with the old root
     kernel.mount("", "/", flags=kernel.RECURSIVE | kernel.PRIVATE)
-    kernel.mount("tmpfs", "/tmp", "tmpfs", kernel.NO_SUID | kernel.NO_DEVICES, "size=1m,nr_inodes=4096,mode=755")
-    os.mkdir("/tmp/.machine")
-    kernel.pivot_root("/tmp", "/tmp/.machine")
+    kernel.mount("tmpfs", TEMPORARY, "tmpfs", kernel.NO_SUID | kernel.NO_DEVICES, "size=1m,nr_inodes=4096,mode=755")
+    os.mkdir(f"{TEMPORARY}/.machine")
+    kernel.pivot_root(TEMPORARY, f"{TEMPORARY}/.machine")
     os.chdir("/")
     for path in shown:
         _show(path, library)
@@ -37,8 +39,8 @@ def build(disk: int) -> None:
         _place(f"/dev/{name}", folder=False)
         kernel.mount(f"/.machine/dev/{name}", f"/dev/{name}", flags=kernel.BIND)
     os.mkdir(WORK)
-    if not os.path.exists("/tmp"):  # Python itself may lie there
-        os.symlink(WORK, "/tmp")
+    if not os.path.exists(TEMPORARY):  # Python itself may lie there
+        os.symlink(WORK, TEMPORARY)
     closed = kernel.NO_SUID | kernel.NO_DEVICES | kernel.NO_EXECUTION
     kernel.mount("tmpfs", WORK, "tmpfs", closed, f"size={disk},nr_inodes={FILES},mode=1777")
     kernel.unmount("/.machine")
