@@ -405,8 +405,8 @@ METHODS = (
     Break(
         "the rate of the step before",
         "training/loop.py",
-        "self.schedule(step + 1))\n            self.optimizer",
-        "self.schedule(step or 1))\n            self.optimizer",
+        "self.schedule(step + 1))\n            with self",
+        "self.schedule(step or 1))\n            with self",
     ),
     Break(
         "validation as a mean of means",

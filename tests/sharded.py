@@ -27,6 +27,7 @@ from orrery.training.contract import finished_batch
 from orrery.training.distributed import Alone, Group
 from orrery.training.precision import Precision
 from orrery.training.step import accumulate
+from rollout_toy import stale, world
 
 ROWS, LENGTH = 4, 7
 MODELS = {
@@ -47,6 +48,7 @@ MODELS = {
     "denoising": ("bart",),
     "prefix": ("llama",),
     "contrastive": ("bert",),
+    "distillation": ("llama",),
     "dpo": ("llama",),
     "dpo_norm": ("gpt2",),
     "ipo": ("llama",),
@@ -89,9 +91,12 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
         if kind.makes:
             yield from corrupting(name)
             continue
+        if "written" in kind.needs:
+            yield answers(name)
+            continue
         for family in MODELS[name]:
             rules = load_family(family)
-            settings = {"head": "odd"} if name == "verdicts" else {}
+            settings = {"verdicts": {"head": "odd"}, "distillation": {"teacher": "another"}}.get(name, {})
             needed = kind(**settings).needed_head(LABELS)
             config = rules.TINY if needed is None else answering(family, rules.TINY, needed.kind, needed.labels)
             spec = spec_of(rules, config)
@@ -108,7 +113,17 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
             batch |= {"targets": batch["targets"] % 2} if name == "tagging" else {}
             batch |= {"group": torch.arange(ROWS) // 2, "real": torch.ones(ROWS, LENGTH, dtype=torch.bool)}
             batch |= preferences(name, batch["ids"]) if {"reply", "margin"} & set(kind.needs) else {}
-            yield name, family, kind(**settings), model, {k: batch[k] for k in (*spec.inputs, *kind.needs)}
+            objective = kind(**settings)
+            if name == "distillation":
+                objective.bind(spec, None)
+                objective.take({"teacher": spec.build()})
+            yield name, family, objective, model, {k: batch[k] for k in (*spec.inputs, *kind.needs)}
+
+
+def answers(name: str) -> tuple[str, str, Objective, nn.Module, dict[str, Tensor]]:
+    """Return an objective on a model's own answers, and a batch of them as a later step of the rollout gets it."""
+    own = world(name)
+    return name, "llama", own.objective, own.model, stale(own.rollouts.batch(0))
 
 
 def preferences(name: str, ids: Tensor) -> dict[str, Tensor]:
