@@ -18,7 +18,7 @@ from torch.distributed.tensor import DTensor
 import own_parts
 from objectives_toy import generator, text_rows, tokenizer_of
 from orrery.errors import UsageError
-from orrery.families import answering, load_family
+from orrery.families import answering, load_family, spec_of
 from orrery.models.prefix_mask import with_prefix
 from orrery.nn.block import Block
 from orrery.objectives import OBJECTIVES, Objective
@@ -31,6 +31,7 @@ from orrery.training.step import accumulate
 ROWS, LENGTH = 4, 7
 MODELS = {
     "causal": ("llama", "gpt2", "lstm"),
+    "sft": ("llama",),
     "seq2seq": ("transformer", "t5", "rnnsearch"),
     "verdicts": ("llama",),
     "classification": ("bert", "electra"),
@@ -46,13 +47,20 @@ MODELS = {
     "denoising": ("bart",),
     "prefix": ("llama",),
     "contrastive": ("bert",),
+    "dpo": ("llama",),
+    "dpo_norm": ("gpt2",),
+    "ipo": ("llama",),
+    "kto": ("llama",),
+    "orpo": ("llama",),
+    "simpo": ("gpt2",),
+    "reward": ("llama", "bert"),
 }
 FRAMES = {"span_corruption": "t5", "denoising": "roberta", "prefix": None}
 """The special tokens of the objectives that corrupt text; of those on encoders they are BERT's."""
 PRETRAINED = {"next_sentence": "Bert", "sentence_order": "Albert", "replaced_token": "Electra"}
 """The families whose class for pre-training has the head that an objective trains."""
 LABELS = {"a": 5, "b": 3}
-COUPLED = ("contrastive",)
+COUPLED = ("contrastive", "kto")
 """Objectives whose terms couple the rows of a batch: two processes refuse them by name."""
 
 
@@ -86,7 +94,7 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
             settings = {"head": "odd"} if name == "verdicts" else {}
             needed = kind(**settings).needed_head(LABELS)
             config = rules.TINY if needed is None else answering(family, rules.TINY, needed.kind, needed.labels)
-            spec = rules.spec(config)
+            spec = spec_of(rules, config)
             if name == "verdicts":
                 spec = with_heads(spec, {"odd": own_parts.VerdictSettings()})
             torch.manual_seed(0)
@@ -99,7 +107,16 @@ def cases() -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]
             batch |= {"labels": draw(9)[:, :2] % 2 * 1.0} if name == "multi_label" else {}
             batch |= {"targets": batch["targets"] % 2} if name == "tagging" else {}
             batch |= {"group": torch.arange(ROWS) // 2, "real": torch.ones(ROWS, LENGTH, dtype=torch.bool)}
+            batch |= preferences(name, batch["ids"]) if {"reply", "margin"} & set(kind.needs) else {}
             yield name, family, kind(**settings), model, {k: batch[k] for k in (*spec.inputs, *kind.needs)}
+
+
+def preferences(name: str, ids: Tensor) -> dict[str, Tensor]:
+    """Return two sides an example, the last tokens of each a reply."""
+    sides = torch.stack([ids, ids.flip(0)], 1)
+    said = (torch.arange(LENGTH) > 3).expand_as(sides)
+    real = torch.ones_like(said)
+    return {"ids": sides, "real": real, "reply": said, "margin": torch.zeros(ROWS), "desirable": torch.arange(ROWS) < 2}
 
 
 def corrupting(name: str) -> Iterator[tuple[str, str, Objective, nn.Module, dict[str, Tensor]]]:

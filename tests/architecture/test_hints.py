@@ -15,7 +15,7 @@ from orrery.cli.program import VERBS, build
 
 SOURCE = Path(orrery.__file__).parent
 FLAG = re.compile(r"(?:orrery (?P<verb>[a-z]+) )?(?P<flag>(?<![\w-])--[a-z][a-z-]*(?:\.[a-z_]+)*)")
-RECIPES = {"train", "demo", "compare", "finetune", "ppo", "grpo"}
+RECIPES = {"train", "demo", "compare", "finetune", "sft", "reward", "dpo", "ppo", "grpo"}
 """Verbs that take a recipe's keys as flags with a dot."""
 
 EVERYWHERE = {"--help", "--debug"}
@@ -38,6 +38,7 @@ MANY = {
     "data/sources/matches.py": ["train"],
     "data/large_text.py": ["tokenizer train", "data prepare"],
     "exporting/average.py": ["average"],
+    "cli/methods.py": ["sft", "reward", "dpo"],
     "finetuning/recipe.py": ["finetune"],
     "finetuning/answering_recipe.py": ["ppo", "grpo"],
     "cli/answering.py": ["ppo", "grpo"],
@@ -59,6 +60,8 @@ MANY = {
     "reading/files.py": ["import"],
     "reading/hub.py": ["import"],
     "saving/import_model.py": ["import"],
+    "data/sources/preferences.py": ["dpo"],
+    "language_model/rewards.py": ["reward"],
     "language_model/stored.py": ["generate", "chat", "score", "translate", "evaluate perplexity"],
     "language_model/texts.py": ["generate", "chat", "score", "translate", "evaluate perplexity"],
     "laws/workers.py": ["verify"],

@@ -83,6 +83,9 @@ def write_texts(folder: Path) -> None:
     (folder / "source.txt").write_text(TEXT)
     (folder / "target.txt").write_text(TEXT.lower())
     (folder / "talk.json").write_text(json.dumps(TALK))
+    (folder / "chats.jsonl").write_text((json.dumps({"messages": TALK}) + "\n") * 4)
+    pair = {"prompt": "the cat?", "chosen": "sat", "rejected": "the log"}
+    (folder / "preferred.jsonl").write_text((json.dumps(pair) + "\n") * 4)
     (folder / "plain.jinja").write_text("{% for message in messages %}{{ message['content'] }}\n{% endfor %}")
     (folder / "stdin").write_text("hello\nthe cat\n")
     (folder / "binary").write_bytes(bytes(range(256)) * 40)

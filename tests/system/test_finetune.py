@@ -145,7 +145,7 @@ def test_settings_of_writing_that_cannot_go_together(tmp_path, said, told, capsy
 
 
 def test_the_tasks_are_all_that_can_be_named(base, tmp_path, capsys):
-    assert TASKS.names() == sorted(name.replace("-", "_") for name in (*ROWS, *WRITTEN))
+    assert TASKS.names() == sorted(name.replace("-", "_") for name in (*ROWS, *WRITTEN, "sft"))
     assert run(["finetune", "recipe", "--from", base, "--train", rows(tmp_path, "classification")]) == 2
     assert "there is no task called 'recipe'; known: classification, embedding" in capsys.readouterr().err
 

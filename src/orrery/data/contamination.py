@@ -51,9 +51,7 @@ class Overlap:
         )
 
 
-def overlap(
-    items: Sequence[str], training: Iterable[Document], done: Callable[[int], None] | None = None
-) -> Overlap:
+def overlap(items: Sequence[str], training: Iterable[Document], done: Callable[[int], None] | None = None) -> Overlap:
     """Find the runs of words and the lines of some items in a training text, which is read once.
 
     Words are those of `orrery.data.near_duplicates.shingles`: letters, digits and underscores, without regard to case.

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record
 from orrery.data.readers.columns import check_columns, text_of
-from orrery.errors import DataError
+from orrery.errors import DataError, OrreryError
 from orrery.text.chat.messages import Message, checked_messages
 from orrery.text.chat.messages import text_of as said_in
 
@@ -209,11 +209,11 @@ def refuse_untaught(conversation: Conversation) -> None:
 
 
 def at(where: str, act: Callable[[], Any]) -> Any:
-    """Return what ``act`` does; an error in the data is told with the place."""
+    """Return what ``act`` does; an error, one of the chat template too, is told with the place."""
     try:
         return act()
-    except DataError as error:
-        raise DataError(f"{where}: {error.message}", error.hint) from error
+    except OrreryError as error:
+        raise type(error)(f"{where}: {error.message}", error.hint) from error
 
 
 def _listed(value: Any) -> Any:
@@ -256,12 +256,20 @@ def _one_text(row: Mapping[str, Any], column: str | None) -> Layout | None:
 
 
 def _of_columns(row: Mapping[str, Any], columns: Sequence[str], where: str) -> list[Message]:
-    """Return a question, with its input below it, and its answer as messages; a list of messages stays one."""
-    asked, answer = (text_of(row, name, where) for name in columns)
-    more = row.get("input") if columns[0] == "instruction" else None
-    question = f"{asked}\n\n{text_of(row, 'input', where)}" if isinstance(more, str) and more.strip() else asked
-    if not question.strip():
-        raise bad_record(where, f"column {columns[0]!r} is empty")
+    """Return a question, with its input below it, and its answer as messages; what is a list of messages stays one."""
+    asked, answer = columns
     system = row.get("system")
     before = [{"role": "system", "content": system}] if isinstance(system, str) and system.strip() else []
-    return [*before, {"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    more = row.get("input") if asked == "instruction" else None
+    below = f"\n\n{text_of(row, 'input', where)}" if isinstance(more, str) and more.strip() else ""
+    return [*before, *_side(row, asked, "user", where, below), *_side(row, answer, "assistant", where)]
+
+
+def _side(row: Mapping[str, Any], column: str, role: str, where: str, below: str = "") -> list[Message]:
+    """Return the text of a column as a message of a role, or the messages that stand there."""
+    if isinstance(row[column], list | tuple):
+        return messages_of_list(row[column], FIELDS["messages"], where)
+    text = f"{text_of(row, column, where)}{below}"
+    if role == "user" and not text.strip():
+        raise bad_record(where, f"column {column!r} is empty")
+    return [{"role": role, "content": text}]

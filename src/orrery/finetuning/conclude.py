@@ -55,8 +55,10 @@ def conclude(
 
 def held_back(recipe: Recipe) -> str:
     """Say what the model is scored on."""
-    every = getattr(getattr(recipe.data, "split", None), "every", None)
-    rows = f"one row in {every} of" if every else "rows of"
+    split = getattr(recipe.data, "split", None)
+    every, by = getattr(split, "every", None), getattr(split, "by", "row")
+    part = "row" if by == "row" else "first prompt"
+    rows = f"one {part} in {every} of" if every else "rows of"
     return getattr(recipe.data, "val", None) or f"{rows} {recipe.data.described}"
 
 

@@ -32,8 +32,8 @@ from orrery.language_model import (
 from orrery.language_model.arguments import Ids, strings_of
 from orrery.language_model.cloze import Filled
 from orrery.language_model.guides import Demands
-from orrery.language_model.search import Beams, Found
 from orrery.language_model.likelihoods import Likelihood
+from orrery.language_model.search import Beams, Found
 from orrery.language_model.texts import Truncate, limits_of, prompts
 from orrery.language_model.tree import DecodingTree
 from orrery.models.model import Model
@@ -478,7 +478,7 @@ class LanguageModel:
             DataError: one does not, or cannot be said in the model's template.
             UsageError: the model has no head that gives a row one number, or a conversation is beyond its context.
         """
-        return rewards.rewards(self._stored, self.chat_template(), conversations)
+        return rewards.rewards(self._stored, self.chat_template, conversations)
 
     def score(self, text: str) -> Score:
         """Return the log probability of each token of ``text`` and their sum, in nats.

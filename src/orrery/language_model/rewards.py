@@ -1,6 +1,6 @@
 """The rewards that a model with one number a row gives conversations."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -38,8 +38,12 @@ def reward_head(stored: Stored) -> str:
     return found
 
 
-def rewards(stored: Stored, template: ChatTemplate, conversations: Sequence[Sequence[Message]]) -> list[float]:
+def rewards(
+    stored: Stored, template_of: Callable[[], ChatTemplate], conversations: Sequence[Sequence[Message]]
+) -> list[float]:
     """Return the reward of each conversation, which ends with a reply; see ``LanguageModel.rewards``."""
+    reward_head(stored)  # a model without one is refused before its template is looked for
+    template = template_of()
     sides = [
         rendered(template, Conversation(f"conversation {number}", tuple(each)))
         for number, each in enumerate(conversations, start=1)

@@ -118,7 +118,9 @@ def evaluate_programs(
     prompts = [one.prompt for one in tasks for _ in range(drawing.samples)]
     seeds = [drawing.seed + number for number in range(len(prompts))]
     stops = HUMANEVAL_STOPS if "entry_point" in tasks[0].row else MBPP_STOPS
-    sampling = {"temperature": drawing.temperature, "top_p": drawing.top_p} if drawing.temperature else {"temperature": 0}
+    sampling = (
+        {"temperature": drawing.temperature, "top_p": drawing.top_p} if drawing.temperature else {"temperature": 0}
+    )
     written = answers(
         lm, prompts, seeds=seeds, stop=stops, max_new_tokens=drawing.max_new_tokens, batch_size=drawing.batch_size,
         done=done, **sampling,

@@ -1,5 +1,6 @@
 """From a recipe to what it names: data, tokenizer, batches, model and objective."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         source=examples.train,
         validation=validation(recipe, spec, tokenizer, objective, examples.held_back),
         describe=describer(layout, settled.config),
-        facts=facts(source, tokenizer, judged),
+        facts=facts(source, tokenizer, chat, judged),
         begin=None if tokenizer is None else beginning(tokenizer, chat),
         epochs=examples.epochs,
         notes=(*notes, *examples.notes),
@@ -106,10 +107,15 @@ def judge(rewards: Sequence[RewardSettings]) -> Judge:
     return Judge({own.label: (REWARDS.class_of(own).of(own), own.weight) for own in rewards})
 
 
-def facts(source: Source, tokenizer: Tokenizer | None, judged: Judge) -> dict[str, str]:
+def facts(source: Source, tokenizer: Tokenizer | None, chat: Mapping[str, str], judged: Judge) -> dict[str, str]:
     """Return the fingerprints of what a resumed run must find again."""
-    found = {"corpus": source.fingerprint, "tokenizer": "" if tokenizer is None else tokenizer.fingerprint}
-    return {name: value for name, value in {**found, "rewards": judged.fingerprint}.items() if value}
+    found = {
+        "corpus": source.fingerprint,
+        "tokenizer": "" if tokenizer is None else tokenizer.fingerprint,
+        "chat template": hashlib.sha256(chat[DEFAULT].encode()).hexdigest() if DEFAULT in chat else "",
+        "rewards": judged.fingerprint,
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def writer(

@@ -16,6 +16,7 @@ SAME = {
     "turns": {"turns": [{"role": "user", "text": "What is 1 + 1?", "acts": []}, {"role": "assistant", "text": "2"}]},
     "alpaca": {"instruction": "What is 1 + 1?", "input": "", "output": "2"},
     "prompt and completion": {"prompt": "What is 1 + 1?", "completion": "2"},
+    "prompt and completion as messages": {"prompt": ASKED[:1], "completion": ASKED[1:]},
     "hh, chosen": {"chosen": "\n\nHuman: What is 1 + 1?\n\nAssistant: 2", "rejected": "\n\nHuman: x\n\nAssistant: y"},
     "hh, text": {"text": "Human: What is 1 + 1?\n\nAssistant: 2"},
 }

@@ -6,7 +6,7 @@ from tests.chat_toy import chat_tokenizer
 from orrery.data.batches import IGNORE
 from orrery.data.conversations import Conversation
 from orrery.data.rendering import ends_with_end, last_reply, render, render_prompt, targets_of
-from orrery.errors import DataError, UsageError
+from orrery.errors import DataError, OrreryError, UsageError
 from orrery.text.chat.folder import DEFAULT
 from orrery.text.chat.formats import FORMATS, ChatFormat
 from orrery.text.chat.jinja import JinjaTemplate
@@ -116,3 +116,13 @@ def test_a_new_tokenizer_has_the_control_tokens_of_a_format(name):
 def test_the_formats_by_their_names():
     assert tuple(FORMATS) == CHATS
     assert all(named_format(templates_of_run(name, {})) == name for name in FORMATS)
+
+
+def test_a_jinja_template_that_refuses_a_conversation_is_told_with_its_line():
+    refuses = "{% for m in messages %}{% if loop.index0 and m.role == messages[loop.index0 - 1].role %}"
+    refuses += (
+        "{{ raise_exception('roles must alternate') }}{% endif %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}"
+    )
+    template = template_of_run({DEFAULT: refuses}, chat_tokenizer("chatml"))
+    with pytest.raises(OrreryError, match=r"chats\.jsonl:7: .*roles must alternate"):
+        render(template, conversation(TWO[0], TWO[0], TWO[1]))

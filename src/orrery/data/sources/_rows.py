@@ -9,6 +9,7 @@ from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
 from orrery.data.sources import BatchRequest, Examples, HeldBack, SourceSettings
+from orrery.data.splits import held_back
 from orrery.errors import DataError
 from orrery.schema.numbers import Count, Several
 from orrery.schema.section import Section
@@ -27,6 +28,15 @@ class EverySettings(Section):
     """Each row whose number, counted from 1, is a multiple of ``every`` is held back."""
 
     every: Several
+
+
+class BySettings(EverySettings):
+    """The same by row, or (``by: prompt``) about so many of the first prompts, with every row that begins with one.
+
+    Which prompts these are follows from their sha256 alone, so that data sets which share prompts hold back the same.
+    """
+
+    by: Literal["row", "prompt"] = "row"
 
 
 class HeldBackSettings(SourceSettings, ABC):
@@ -73,16 +83,28 @@ def divided(settings: RowsSettings, read: Any) -> tuple[list[Any], list[Any]]:
         DataError: there is none to train on, or a split or a file for validation holds none.
     """
     train: list[Any] = list(read(settings.train))
-    held_back: list[Any] = []
+    others: list[Any] = []
     if settings.split is not None:
-        train, held_back = every_nth(train, settings.split.every)
+        train, others = parted(train, settings.split)
     if settings.val is not None:
-        held_back += list(read(settings.val))
-    for source, records in ((settings.train, train), (settings.val or settings.train, held_back)):
+        others += list(read(settings.val))
+    for source, records in ((settings.train, train), (settings.val or settings.train, others)):
         if not records and (records is train or settings.holds_back):
             hint = "give a file that has some, or hold back fewer (data.split.every, data.val)"
             raise DataError(f"{source}: 0 rows{' to train on' if records is train else ' held back'}", hint)
-    return train, held_back
+    return train, others
+
+
+def parted(records: list[Record], split: EverySettings) -> tuple[list[Record], list[Record]]:
+    """Return the records to train on and those held back, by their numbers or by what they begin with."""
+    if getattr(split, "by", "row") == "row":
+        return every_nth(records, split.every)
+    train: list[Record] = []
+    others: list[Record] = []
+    for record in records:
+        begun: Any = record
+        (others if held_back(begun.first_prompt, split.every) else train).append(record)
+    return train, others
 
 
 def every_nth(records: list[Record], every: int) -> tuple[list[Record], list[Record]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from orrery.data.conversation_notes import leaks, repeated, said_of, told_of_both
 from orrery.data.conversations import Conversation, Shape, read_conversations, refuse_untaught
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
-from orrery.data.sources._rows import NAME, RowsSettings, divided, examples_of, fingerprint_of
+from orrery.data.sources._rows import NAME, BySettings, RowsSettings, divided, examples_of, fingerprint_of
 from orrery.errors import DataError
 from orrery.text.chat.messages import text_of
 from orrery.text.chat.of_run import templates_of_run
@@ -14,6 +14,11 @@ from orrery.text.chat.of_run import templates_of_run
 if TYPE_CHECKING:
     from orrery.data.rows import Row
     from orrery.text.chat.segments import Rendered
+
+
+ENDLESS = (
+    "warning: no control token ends a reply in this chat template, as far as the tokenizer knows: answers may not stop"
+)
 
 
 class ConversationSettings(RowsSettings):
@@ -26,6 +31,7 @@ class ConversationSettings(RowsSettings):
     """
 
     kind: Literal["conversations"] = "conversations"
+    split: BySettings | None = None
     shape: Shape | None = None
     column: str | None = None
     template: str | None = None
@@ -110,7 +116,8 @@ class ConversationSource(Source):
         fitting, notes = fit(found, request.length, settings.long, what)
         ended = sum(ends_with_end(template, each) for each in fitting)
         rows: list[Row] = [{"ids": each.ids, "targets": targets_of(each)} for each in fitting]
-        return rows, [*said_of(conversations, fitting, ended, what), *notes]
+        endless = [] if template.end or not rows else [ENDLESS]
+        return rows, [*said_of(conversations, fitting, ended, what), *notes, *endless]
 
 
 def fit(

@@ -9,7 +9,7 @@ from orrery.data.conversations import Conversation
 from orrery.data.documents import unknown_share
 from orrery.data.preferences import Columns, Preference, read_preferences
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
-from orrery.data.sources._rows import NAME, EverySettings, RowsSettings, every_nth, fingerprint_of
+from orrery.data.sources._rows import NAME, BySettings, RowsSettings, divided, fingerprint_of
 from orrery.errors import DataError
 from orrery.schema.section import Section
 from orrery.text.chat.messages import text_of as said_in
@@ -33,10 +33,10 @@ class ColumnSettings(Section):
     scores: tuple[str, str] | None = None
 
 
-class ByPromptSettings(EverySettings):
-    """Each n-th first prompt is held back with all its rows, or (``by: row``) each n-th row."""
+class ByPromptSettings(BySettings):
+    """Rows are held back by their first prompt unless ``by`` says ``row``."""
 
-    by: Literal["prompt", "row"] = "prompt"
+    by: Literal["row", "prompt"] = "prompt"
 
 
 class PreferenceSettings(RowsSettings):
@@ -96,15 +96,7 @@ class PreferenceSource(Source):
             how: dict[str, Any] = {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
             return list(read_preferences(source, columns, system=settings.system, **how))
 
-        train, held_back = divided(read(settings.train), settings.split)
-        held_back += [] if settings.val is None else read(settings.val)
-        for source, rows in ((settings.train, train), (settings.val or settings.train, held_back)):
-            if not rows and (rows is train or settings.holds_back):
-                what = "to train on" if rows is train else "held back"
-                raise DataError(
-                    f"{source}: 0 rows {what}", "hold back fewer prompts (data.split.every), or give data.val"
-                )
-        return cls(train, held_back, settings.long, settings.template)
+        return cls(*divided(settings, read), settings.long, settings.template)
 
     @property
     def fingerprint(self) -> str:
@@ -226,19 +218,6 @@ def fitted(sides: "Sequence[Side]", length: int, long: str, where: str) -> "list
         return None
     # As much of the prompt on both sides, so that the replies are still compared after the same.
     return [Side(side.ids[max(0, side.start - kept) :], min(kept, side.start)) for side in sides]
-
-
-def divided(rows: list[Preference], split: ByPromptSettings | None) -> tuple[list[Preference], list[Preference]]:
-    """Return the rows to train on, and those held back."""
-    if split is None:
-        return rows, []
-    if split.by == "row":
-        return every_nth(rows, split.every)
-    numbers: dict[str, int] = {}
-    places = [numbers.setdefault(row.first_prompt, len(numbers) + 1) for row in rows]
-    held = [place % split.every == 0 for place in places]
-    train, held_back = ([row for row, out in zip(rows, held, strict=True) if out == wanted] for wanted in (False, True))
-    return train, held_back
 
 
 def overlap(train: Sequence[Preference], held_back: Sequence[Preference]) -> list[str]:

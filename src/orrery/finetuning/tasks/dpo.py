@@ -82,11 +82,16 @@ class DirectPreferences(Task):
     def beside(
         cls, lm: "LanguageModel", begun: "Callable[[], LanguageModel]", source: Any, length: int
     ) -> "Sequence[tuple[str, Resampled]]":
-        """Return the same of the model that the run began from, and the divergence from it of what is answered."""
+        """Return the same of the model that the run began from, and the divergence from it of what is answered.
+
+        Nothing where that one has other tokens, as a base has that knew no conversations.
+        """
         from orrery.evaluation.resampled import mean_of
         from orrery.finetuning.tasks._pairs import answered, divergence, judge_of, pairs_of, prompts_of
 
         other = with_chat(begun(), lm)
+        if other.tokenizer.fingerprint != lm.tokenizer.fingerprint:
+            return []
         rows = [row for row, _ in pairs_of(lm, source, length)]
         some, said = answers(other, rows)
         judge = judge_of(source.train)

@@ -69,8 +69,8 @@ class SupervisedFineTuning(Task):
             higher_is_better=False,
         )
         right = Additive("token-accuracy", f"replies|{template}", sums[:, [2, 1]], lambda t: t[0] / max(1.0, t[1]))
-        ended = mean_of("ends", "greedy|answers that end with the end token", [each.ended for each in said])
-        clean = mean_of("clean", "greedy|answers without another control token", [each.clean for each in said])
+        ended = mean_of("ends", "greedy|answers that end with the end token", [float(each.ended) for each in said])
+        clean = mean_of("clean", "greedy|answers without another control token", [float(each.clean) for each in said])
         return Findings(
             scores=(perplexity, right, ended, clean),
             examples=f"{len(kept):,} conversations held back",
