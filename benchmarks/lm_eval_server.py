@@ -93,10 +93,18 @@ def write_tasks(folder: Path) -> None:
         (folder / f"{name}.yaml").write_text(json.dumps({"task": name, **where, **task}), encoding="utf-8")
 
 
-def run(python: Path, root: Path, model: str, settings: str, batch: str) -> dict[str, Any]:
-    """Return the results and the samples of one run of lm_eval."""
+def run(
+    python: Path,
+    root: Path,
+    model: str,
+    settings: str,
+    batch: str,
+    module: str = "lm_eval",
+    source: Path | str | None = None,
+) -> dict[str, Any]:
+    """Return the results and the samples of one run of lm_eval; ``source`` is where ``module`` is found."""
     out = root / model
-    command = [str(python), "-m", "lm_eval", "--model", model, "--model_args", settings, "--tasks", ",".join(TASKS)]
+    command = [str(python), "-m", module, "--model", model, "--model_args", settings, "--tasks", ",".join(TASKS)]
     command += ["--device", "cpu"] if model == "hf" else []
     command += [
         "--include_path",
@@ -109,6 +117,7 @@ def run(python: Path, root: Path, model: str, settings: str, batch: str) -> dict
     ]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(root / "cache"), "TQDM_DISABLE": "1"}
     environment.pop("PYTHONPATH", None)
+    environment |= {} if source is None else {"PYTHONPATH": str(source)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
     if done.returncode:
         raise RuntimeError(f"lm_eval with {model}: {done.stderr[-3000:]}")
@@ -121,7 +130,7 @@ def run(python: Path, root: Path, model: str, settings: str, batch: str) -> dict
     return {"results": json.loads(results.read_text(encoding="utf-8"))["results"], "samples": samples}
 
 
-def compared(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
+def compared(ours: dict[str, Any], theirs: dict[str, Any], name_of_ours: str = "server") -> dict[str, Any]:
     """Return both runs' metrics, and the greatest difference of a metric and of a sample."""
     tasks: dict[str, Any] = {}
     for name in TASKS:
@@ -134,7 +143,7 @@ def compared(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
         both = list(zip(one, other, strict=True))
         numbers = [abs(a - b) / max(1, abs(b)) for a, b in both if isinstance(a, float)]
         tasks[name] = {
-            "metrics": {key: {"server": a, "hf": b} for key, (a, b) in pairs.items()},
+            "metrics": {key: {name_of_ours: a, "hf": b} for key, (a, b) in pairs.items()},
             "metric difference": max(abs(a - b) / max(1, abs(b)) for a, b in pairs.values()),
             "samples": len(ours["samples"][name]),
             "log probabilities": len(numbers),

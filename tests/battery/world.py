@@ -46,6 +46,25 @@ TEXT = "".join(
     for animal in ("cat", "dog", "horse", "cow")
     for place in ("mat", "log", "field", "barn", "wall")
 )
+ITEMS: dict[str, list[dict[str, Any]]] = {
+    "choices.jsonl": [{"question": "The cat sat on the", "choices": ["mat", "log"], "answer": "A"}] * 2,
+    "swag.jsonl": [
+        {"activity_label": "Cats", "ctx_a": "A cat.", "ctx_b": "it", "endings": ["sat", "ran"], "label": 0}
+    ] * 2,
+    "pairs.jsonl": [{"uid": "p", "term": "t", "good": "the cat sat", "bad": "the cat sit"}] * 2,
+    "sums.jsonl": [{"question": "1 and 1?", "answer": "#### 2"}] * 2,
+    "functions.jsonl": [{"text": "Add one.", "code": "def f(x):\n    return 2", "test_list": ["assert f(1) == 2"]}] * 2,
+    "bodies.jsonl": [
+        {
+            "task_id": "a", "prompt": "def f(x):\n", "entry_point": "f", "canonical_solution": "    return x\n",
+            "test": "def check(c):\n    assert c(1) == 1\n",
+        }
+    ] * 2,
+    "exam/dev.jsonl": [{"subject": "cats", "question": "Who sat?", "choices": ["cat", "log"], "answer": 0}] * 2,
+    "exam/test.jsonl": [{"subject": "cats", "question": "Who ran?", "choices": ["dog", "mat"], "answer": 0}] * 2,
+}  # fmt: skip
+"""What models are measured on, by file."""
+
 TALK = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "good day"}]
 
 
@@ -82,6 +101,9 @@ def write_texts(folder: Path) -> None:
     (folder / "labelled.csv").write_text("text,label\n" + rows_of_two)
     (folder / "source.txt").write_text(TEXT)
     (folder / "target.txt").write_text(TEXT.lower())
+    for name, items in ITEMS.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("".join(json.dumps(item) + "\n" for item in items))
     (folder / "talk.json").write_text(json.dumps(TALK))
     (folder / "chats.jsonl").write_text((json.dumps({"messages": TALK}) + "\n") * 4)
     pair = {"prompt": "the cat?", "chosen": "sat", "rejected": "the log"}

@@ -54,7 +54,7 @@ def accuracy(questions: Sequence[Choices], normalisation: str, **facts: object) 
         DataError: there are no questions.
     """
     _refuse_none(questions)
-    right = [one.right(normalisation) for one in questions]
+    right = [float(one.right(normalisation)) for one in questions]
     name = "accuracy" if normalisation == "none" else f"accuracy, by {normalisation}"
     return mean_of(name, signature(**facts, normalisation=normalisation), right)
 

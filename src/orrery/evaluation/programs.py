@@ -60,7 +60,7 @@ def mbpp_exam(completion: str, tests: Sequence[str], code: str, setup: str = "")
 
 def code_of(answer: str) -> str:
     """Return the code of an answer: what stands in its first fence of three backticks, or all of it."""
-    before, fence, rest = answer.partition("```")
+    _, fence, rest = answer.partition("```")
     if not fence:
         return answer
     first, _, body = rest.partition("\n")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import fsum
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Int
@@ -103,12 +104,26 @@ def windows(ids: Sequence[int], start: int, size: int) -> Iterator[Continuation]
         yield Continuation(tuple(every[max(0, end - size) : begin + 1]), tuple(ids[begin:end]))
 
 
+def of_pairs(stored: Stored, pairs: Sequence[tuple[str, str]], **how: Any) -> list[Likelihood]:
+    """Return the likelihood of each continuation behind its context; ``how`` as in `likelihoods`."""
+    return likelihoods(stored, [continuation(stored, context, text) for context, text in pairs], **how)
+
+
+def of_texts(stored: Stored, texts: Sequence[str], *, longest: int | None = None, **how: Any) -> list[float]:
+    """Return the log likelihood of whole texts, in nats, each behind the token that begins one, in `windows`."""
+    size, start = longest or stored.model.spec.context, start_of(stored)
+    parts = [list(windows(tokenizer_of(stored).frame(text).ids, start, size)) for text in texts]
+    found = iter(likelihoods(stored, [one for own in parts for one in own], longest=longest, **how))
+    return [fsum(next(found).nats for _ in own) for own in parts]
+
+
 @torch.no_grad()
 def likelihoods(
     stored: Stored,
     asked: Sequence[Continuation],
     *,
     batch_size: int = 64,
+    longest: int | None = None,
     done: Callable[[int], None] | None = None,
 ) -> list[Likelihood]:
     """Return the likelihood of each continuation, in their order; equal rows are computed once.
@@ -120,6 +135,7 @@ def likelihoods(
         stored: a decoder.
         asked: what is scored.
         batch_size: rows computed at once; fewer where their logits would need more than 256 MiB.
+        longest: tokens that are read at once; the model's context by default.
         done: told after each batch how many continuations are scored.
 
     Raises:
@@ -129,7 +145,7 @@ def likelihoods(
     """
     if not stored.model.spec.writes or reads_apart(stored):
         raise UsageError("only a decoder gives each token a probability from those before it", "load a decoder")
-    context, size = stored.model.spec.context, vocabulary(stored)
+    context, size = longest or stored.model.spec.context, vocabulary(stored)
     by_row: dict[Ids, list[int]] = {}
     for place, one in enumerate(asked):
         if len(one.ids) > context:

@@ -21,7 +21,10 @@ from orrery.language_model import (
     generate,
     likelihoods,
     outputs,
+<<<<<<< HEAD
     rewards,
+=======
+>>>>>>> nine-evaluation
     save,
     search,
     stored,
@@ -496,13 +499,15 @@ class LanguageModel:
         pairs: Sequence[tuple[str, str]],
         *,
         batch_size: int = 64,
+        longest: int | None = None,
         done: Callable[[int], None] | None = None,
     ) -> list[Likelihood]:
-        """Return the log likelihood of each continuation behind its context, in nats, with what lm_eval says of it.
+        """Return the log likelihood of each continuation behind its context, in nats, split as lm_eval splits them.
 
         Args:
             pairs: (context, continuation); an empty context is the token that begins a text, else the one that ends it.
             batch_size: rows computed at once.
+            longest: tokens that are read at once; the context by default. A context too long loses its beginning.
             done: told after each batch how many are scored.
 
         Raises:
@@ -510,8 +515,13 @@ class LanguageModel:
             UsageError: the model does not write from left to right.
             ModelFileError: a weight is no number, and so is a likelihood.
         """
-        asked = [likelihoods.continuation(self._stored, context, text) for context, text in pairs]
-        return likelihoods.likelihoods(self._stored, asked, batch_size=batch_size, done=done)
+        return likelihoods.of_pairs(self._stored, pairs, batch_size=batch_size, longest=longest, done=done)
+
+    def text_likelihoods(
+        self, texts: Sequence[str], *, batch_size: int = 64, longest: int | None = None
+    ) -> list[float]:
+        """Return the log likelihood of whole texts of any length, in nats, in windows; see ``likelihoods``."""
+        return likelihoods.of_texts(self._stored, texts, batch_size=batch_size, longest=longest)
 
     def cloze(
         self,

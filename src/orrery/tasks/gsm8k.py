@@ -71,6 +71,6 @@ def evaluate_gsm8k(
     facts = {"task": "gsm8k", "template": "lm_eval-3.0", "shots": len(examples), "tokens": max_new_tokens}
     scores, details = [], [{"where": one.where, "answer": said} for one, said in zip(problems, written, strict=True)]
     for name, find in (("strict", final_number.strict), ("flexible", final_number.flexible)):
-        right = [final_number.equal(find(said), one.answer) for one, said in zip(problems, written, strict=True)]
+        right = [float(final_number.equal(find(said), one.answer)) for one, said in zip(problems, written, strict=True)]
         scores.append(mean_of(f"exact match, {name}", signature(**facts, filter=name), right))
     return Evaluated(scores, [one.question for one in problems], details)

@@ -102,7 +102,7 @@ def evaluate_programs(
     tasks: Sequence[Task],
     *,
     ks: Sequence[int] = (1,),
-    drawing: Drawing = Drawing(),  # noqa: B008  # frozen
+    drawing: Drawing = Drawing(),  # frozen
     limits: Limits = Limits(),  # noqa: B008  # frozen
     done: Done | None = None,
     **facts: object,

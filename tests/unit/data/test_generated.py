@@ -36,7 +36,10 @@ NAMES = [
     "docstring-modules",
     "docstring-summaries",
     "factbook-questions",
+    "python-functions",
+    "python-sources",
     "python-tokens",
+    "subject-questions",
     "unicode-characters",
     "unicode-names",
 ]

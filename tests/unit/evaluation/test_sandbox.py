@@ -67,10 +67,12 @@ ATTACKS: dict[str, tuple[str, str, str]] = {
     "reads the user's home": (f"import os; os.listdir({str(Path.home())!r})", "failed", ""),
     "writes outside": ("open('/usr/lib/x', 'w')", "failed", "Read-only file system"),
     "writes into the root": ("open('/x', 'w')", "failed", "Read-only file system"),
-    "writes into Python's library": ("import json; open(json.__file__, 'a').write('x')", "failed", "Read-only|Permission"),
+    "writes into Python's library": (
+        "import json; open(json.__file__, 'a').write('x')", "failed", "Read-only|Permission"),
     "a link to a file outside": (
         "import os; os.symlink('/../../etc/shadow', 'x'); open('x').read()", "failed", "FileNotFoundError"),
-    "leaves by links": ("import os; os.chdir('/'); print(os.listdir('/../..')); os.chroot('..')", "failed", "Permission"),
+    "leaves by links": (
+        "import os; os.chdir('/'); print(os.listdir('/../..')); os.chroot('..')", "failed", "Permission"),
     "fills the disk": ("while True: open('x', 'ab').write(b'x' * (1 << 20))", "failed", "OSError"),
     "files without end": ("n = 0\nwhile True: n += 1; open(str(n), 'w').close()", "failed", "No space left"),
     "open files without end": ("x = []\nwhile True: x.append(open('/dev/null'))", "failed", "Too many open files"),
@@ -106,7 +108,8 @@ ATTACKS: dict[str, tuple[str, str, str]] = {
     "equals everything": (
         "class Yes:\n    def __eq__(self, other): return True\ndef f(x): return Yes()", "failed", "AssertionError"),
     "a number that equals everything": (
-        "class Yes(int):\n    def __eq__(self, other): return True\ndef f(x): return Yes(3)", "failed", "AssertionError"),
+        "class Yes(int):\n    def __eq__(self, other): return True\ndef f(x): return Yes(3)",
+        "failed", "AssertionError"),
     "another print and assert": (
         "import builtins\nbuiltins.AssertionError = Exception\nbuiltins.abs = lambda x: 41\n" + WRONG,
         "failed", "AssertionError"),
@@ -187,7 +190,8 @@ def test_what_the_tests_know_is_nowhere_in_the_program() -> None:
     import gc, ctypes, os
     def f(x):
         want = "-".join(["a", "secret", "of", "the", "tests"]).encode()
-        found = [1 for one in gc.get_objects() if type(one) is dict and any(want.decode() in str(v) for v in one.values())]
+        found = [1 for one in gc.get_objects() if type(one) is dict
+                 and any(want.decode() in str(value) for value in one.values())]
         for number in range(64):
             try: found += [1] if want in os.pread(number, 1 << 20, 0) else []
             except OSError: pass
@@ -222,8 +226,8 @@ GOOD: dict[str, tuple[str, str]] = {
         "import fractions, collections, decimal\n"
         "def f(x): return (x, [1.5, -0.0, float('inf')], {'a': {1, 2}}, b'x', None, True, 10 ** 30, 2j, range(3),"
         " frozenset({1}), collections.Counter('aab'), fractions.Fraction(1, 3), decimal.Decimal('1.10'))",
-        "import fractions, decimal\nassert f('\\u00e9') == ('\\u00e9', [1.5, 0, float('inf')], {'a': {1, 2}}, b'x', None,"
-        " True, 10 ** 30, 2j, range(3), frozenset({1}), {'a': 2, 'b': 1}, fractions.Fraction(1, 3),"
+        "import fractions, decimal\nassert f('\\u00e9') == ('\\u00e9', [1.5, 0, float('inf')], {'a': {1, 2}}, b'x',"
+        " None, True, 10 ** 30, 2j, range(3), frozenset({1}), {'a': 2, 'b': 1}, fractions.Fraction(1, 3),"
         " decimal.Decimal('1.1'))",
     ),
     "what a call does to its arguments": (

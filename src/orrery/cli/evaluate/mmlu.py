@@ -42,8 +42,7 @@ def mmlu(
         items: Which items, with what, and where the result goes.
         trust: How far the scores can be trusted.
     """
-    from orrery.evaluation.choices import accuracy_of_groups
-    from orrery.tasks.choices import evaluate_choices, score_choices
+    from orrery.tasks.choices import evaluate_choices
     from orrery.tasks.mmlu import chosen, prompted, read_items
 
     names = [name.strip() for name in subjects.split(",") if name.strip()]

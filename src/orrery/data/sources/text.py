@@ -1,6 +1,6 @@
 """Text: documents of one corpus or of a mixture of several."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import model_validator
@@ -62,6 +62,7 @@ class TextSettings(SourceSettings):
     """Which text: a file, a folder or a named corpus for training, and its own or a split for validation.
 
     ``mixture`` names several corpora with weights in the place of ``train``; a split then applies to each.
+    ``documents: lines`` makes a document of each line that is not blank, so that an end token stands between them.
     """
 
     kind: Literal["text"] = "text"
@@ -70,6 +71,7 @@ class TextSettings(SourceSettings):
     val: str | None = None
     split: SplitSettings | None = None
     column: str = "text"
+    documents: Literal["whole", "lines"] = "whole"
     invalid: Literal["error", "replace"] = "error"
     skip_bad: Count = 0
 
@@ -237,7 +239,16 @@ def read_documents(settings: TextSettings, source: str) -> list[Document]:
     """Return the documents of one source."""
     from orrery.data.corpora import read_corpus
 
-    return list(read_corpus(source, column=settings.column, invalid=settings.invalid, skip_bad=settings.skip_bad))
+    found = read_corpus(source, column=settings.column, invalid=settings.invalid, skip_bad=settings.skip_bad)
+    return list(found if settings.documents == "whole" else _lines(found))
+
+
+def _lines(documents: Iterable[Document]) -> Iterator[Document]:
+    """Yield each line that is not blank as a document of its own."""
+    for document in documents:
+        for number, line in enumerate(document.text.split("\n"), start=1):
+            if line.strip():
+                yield Document(f"{document.name}:{number}", line)
 
 
 def divide(documents: list[Document], split: SplitSettings | None) -> tuple[list[Document], list[Document]]:

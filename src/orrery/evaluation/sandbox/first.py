@@ -84,7 +84,7 @@ def _become_the_program(channel: int, code: int, output: int) -> NoReturn:
     os.closerange(4, 1 << 16)
     # Whoever is killed flushes nothing, so nothing waits to be flushed.
     sys.stdout, sys.stderr = (
-        io.TextIOWrapper(open(number, "wb", 0), "utf-8", "backslashreplace", write_through=True) for number in (1, 2)
+        io.TextIOWrapper(io.FileIO(number, "wb"), "utf-8", "backslashreplace", write_through=True) for number in (1, 2)
     )
     sys.executable = filesystem.PYTHON
     try:

@@ -7,6 +7,7 @@ import builtins
 import os
 import sys
 import types
+from functools import partial
 from typing import Any
 
 from orrery.evaluation.sandbox import plain
@@ -26,10 +27,10 @@ class Program:
     def serve(self, code: str) -> None:
         """Run the code, say what it defines, and answer until the tests are done."""
         sys.modules[NAME] = self._module
-        self._answer(lambda: self._defined(code))
+        self._answer(partial(self._defined, code))
         while True:
             asked = plain.unpack(lambda count: os.read(self._channel, count))
-            self._answer(lambda: self._carried_out(*asked))
+            self._answer(partial(self._carried_out, *asked))
 
     def _answer(self, work: Any) -> None:
         try:

@@ -77,6 +77,7 @@ class Remote:
         self._orrery = (asked, number, name)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call it in the program; what it did to lists, dicts and sets that it was given is done here too."""
         asked, number, _ = self._orrery
         result, changed = asked.ask("call", number, (arguments, named))
         for ours, theirs in zip(arguments, asked.value(changed), strict=False):
