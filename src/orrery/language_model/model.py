@@ -21,10 +21,7 @@ from orrery.language_model import (
     generate,
     likelihoods,
     outputs,
-<<<<<<< HEAD
     rewards,
-=======
->>>>>>> nine-evaluation
     save,
     search,
     stored,
