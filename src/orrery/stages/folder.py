@@ -77,7 +77,9 @@ class StagesFolder:
         """Write how far a stage is."""
         state = {**self.state(), stage.name: done}
         with machine_errors(self.path):
-            write_text(self.path / STATE, json.dumps({name: asdict(one) for name, one in state.items()}, indent=1) + "\n")
+            write_text(
+                self.path / STATE, json.dumps({name: asdict(one) for name, one in state.items()}, indent=1) + "\n"
+            )
 
     def begun(self, stage: Stage) -> dict[str, str]:
         """Return the sha256 of the weights, as they are now, of the stages that one begins from."""

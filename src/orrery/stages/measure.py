@@ -167,7 +167,9 @@ def of_answers(
     how = f"max_new_tokens:{settings.max_new_tokens}|temperature:{settings.temperature:g}"
     found: list[Resampled] = [mean_of("reward", f"{how}|judge:{settings.judge}", rewards)]
     if beside is not None:
-        wins = [1.0 if own > other else 0.5 if own == other else 0.0 for own, other in zip(rewards, beside, strict=True)]
+        wins = [
+            1.0 if own > other else 0.5 if own == other else 0.0 for own, other in zip(rewards, beside, strict=True)
+        ]
         found.append(mean_of("wins", f"{how}|larger reward than {settings.against}, ties half", wins))
     found.append(mean_of("length", f"{how}|tokens of an answer", [float(each.tokens) for each in said]))
     found.append(mean_of("ends", f"{how}|end token within the limit", [float(each.ended) for each in said]))
@@ -178,7 +180,9 @@ def of_answers(
 def of_talks(held: Sequence[Talk], settings: ReportSettings) -> list[Resampled]:
     """Return the share of conversations that keep the format in every turn."""
     how = f"{settings.turns} turns|max_new_tokens:{settings.max_new_tokens}|temperature:{settings.temperature:g}"
-    return [mean_of("format", f"{how}|every answer ends, none leaks a role or control token", [float(t.kept) for t in held])]
+    return [
+        mean_of("format", f"{how}|every answer ends, none leaks a role or control token", [float(t.kept) for t in held])
+    ]
 
 
 def measure_all(staged: Staged, folder: Path, now: Now) -> tuple[Material, Mapping[str, Measured]]:

@@ -55,7 +55,9 @@ def scores(told: Mapping[str, Any]) -> str:
         "In brackets the interval that holds 95 % of a score's values on examples drawn anew. The reward model is one "
         "of the stages: what is trained on it, or on its pairs, can please it without being better."
     )
-    return section("Side by side", f"{body}\n<p>{visible(note)}</p>\n" + rows_table(("stage", "steps", "minutes"), times))
+    return section(
+        "Side by side", f"{body}\n<p>{visible(note)}</p>\n" + rows_table(("stage", "steps", "minutes"), times)
+    )
 
 
 def _number(score: Mapping[str, Any] | None) -> str:

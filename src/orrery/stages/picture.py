@@ -35,10 +35,7 @@ def picture(staged: Staged, folder: Path, state: Mapping[str, Done]) -> str:
     boxes = [box(stage, folder, state.get(stage.name, Done())) for stage in chosen]
     names = [stage.name for stage in chosen]
     arrows = [
-        (names.index(begun), number)
-        for number, stage in enumerate(chosen)
-        for begun in stage.begins
-        if begun in names
+        (names.index(begun), number) for number, stage in enumerate(chosen) for begun in stage.begins if begun in names
     ]
     return flow(boxes, arrows, title="From imitation to reward: the stages of this run")
 

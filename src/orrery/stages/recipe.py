@@ -110,9 +110,7 @@ def has_stages(path: Path) -> bool:
     return "stages" in read_yaml(path)
 
 
-def load_staged(
-    path: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
-) -> Staged:
+def load_staged(path: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Staged:
     """Read a recipe of stages with what the environment and, over it, flags change; files of stages are read first.
 
     Raises:

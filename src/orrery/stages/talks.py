@@ -22,7 +22,7 @@ _ROLE = re.compile(r"^\s*(?:<\|)?(?:user|assistant|system|human)(?:\|>)?\s*(?::|
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer: its text, its tokens with the end token, whether that came, and whether it holds a role or control token."""
+    """One answer: its text, its tokens, whether the end token came, and whether a role or control token is in it."""
 
     text: str
     tokens: int

@@ -37,9 +37,7 @@ def train(
     def say(line: str) -> None:
         print(line, flush=True)
 
-    signal = run_stages(
-        staged, folder, find_reporter, say, resume=resume, overwrite=overwrite, inputs=[config]
-    )
+    signal = run_stages(staged, folder, find_reporter, say, resume=resume, overwrite=overwrite, inputs=[config])
     if signal:
         say("--resume continues")
     return 128 + signal if signal else 0
