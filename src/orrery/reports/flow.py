@@ -65,6 +65,6 @@ def _line(way: str) -> str:
     return f'<path class="l s0" d="{way}"/>'
 
 
-def _head(x: float, y: float, *others: tuple[float, float]) -> str:
-    points = " ".join(f"{px(x + dx)},{px(y + dy)}" for dx, dy in ((0.0, 0.0), *others))
+def _head(x: int | float, y: int | float, *others: tuple[int, int]) -> str:
+    points = " ".join(f"{px(x + dx)},{px(y + dy)}" for dx, dy in ((0, 0), *others))
     return f'<polygon class="f0" points="{points}"/>'
