@@ -10,12 +10,14 @@ from orrery.language_model.load import load as load_model
 from orrery.saving.save import save_model
 from tests.parity.helper import pair
 
+AUTO = "AutoModelForSequenceClassification"
 DECODERS = [name for name in names() if class_beside(load_family(name).ARCHITECTURE)]
 
 
 @pytest.mark.parametrize("kind", DECODERS)
 def test_the_score_of_a_row_is_theirs(kind: str) -> None:
-    made = pair(kind, auto="AutoModelForSequenceClassification", num_labels=3, pad_token_id=0)
+    plain = {"word_embed_proj_dim": load_family(kind).TINY["hidden_size"]} if kind == "opt" else {}
+    made = pair(kind, auto=AUTO, **{**load_family(kind).TINY, **plain, "num_labels": 3, "pad_token_id": 0})
     ids = torch.randint(3, 50, (3, 7), generator=torch.Generator().manual_seed(0))
     lengths = torch.tensor([7, 4, 1])
     real = torch.arange(7) < lengths[:, None]
@@ -40,7 +42,7 @@ def test_a_saved_reward_model_is_one_in_transformers(tmp_path) -> None:
     rules = load_family("llama")
     config = answering("llama", {**rules.TINY, "pad_token_id": 0}, "sequence", 1, (), "regression")
     assert config is not None
-    made = pair("llama", auto="AutoModelForSequenceClassification", num_labels=1, pad_token_id=0)
+    made = pair("llama", auto=AUTO, **{**rules.TINY, "num_labels": 1, "pad_token_id": 0})
     save_model(tmp_path, made.ours, "llama", {**made.config, **{"architectures": config["architectures"]}})
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
     ids = torch.tensor([[5, 6, 7, 8], [9, 10, 0, 0]])

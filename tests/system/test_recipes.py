@@ -79,7 +79,7 @@ def five_steps(recipe: Path, folder: Path, data_set: Callable[[str], Path]) -> P
 @pytest.mark.parametrize("recipe", sorted({*RECIPES} - {*WORD_VECTORS, *GIVEN}), ids=lambda path: path.stem)
 def test_five_steps(recipe: Path, data_set: Callable[[str], Path], runs: Path) -> None:
     model = load(five_steps(recipe, runs, data_set))
-    if not model.model.spec.writes:
+    if not model.model.spec.writes or yaml.safe_load(recipe.read_text()).get("task") == "reward":
         return
     found = model.search(["The"], num_beams=2, max_new_tokens=3)
     assert found[0][0].hypothesis.ids  # after five steps it may well be the end of the text

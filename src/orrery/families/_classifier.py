@@ -15,8 +15,8 @@ from orrery.nn.residual import Identity
 HEAD = "sequence"
 _LANGUAGE_MODEL = re.compile(r"(ForCausalLM|LMHeadModel)$")
 _CLASS = "ForSequenceClassification"
-_WITHOUT = ("CohereForCausalLM", "GraniteForCausalLM", "OlmoeForCausalLM", "Gemma3ForCausalLM")
-"""Classes beside which transformers has no such one, or one with other names of its tensors."""
+_WITHOUT = ("CohereForCausalLM", "GraniteForCausalLM", "OlmoeForCausalLM", "Gemma3ForCausalLM", "OpenAIGPTLMHeadModel")
+"""Classes beside which transformers has no such one, or one that is not held against it yet."""
 _RULE = rename("score.weight", f"heads.{HEAD}.labels.weight")
 
 

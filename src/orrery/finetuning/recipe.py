@@ -99,7 +99,7 @@ def _read(asked: Request, file: Path, overrides: Sequence[str], environment: Map
     usual = Request(asked.task)
     for name in ("model", "train", "val", "columns", "mode", "blocks", "scratch", "objective"):
         if getattr(asked, name) != getattr(usual, name):
-            what = {"model": "--from has", "columns": "columns have", "objective": "--loss has"}.get(
+            what = {"model": "--from has", "columns": "columns have", "objective": "another loss has"}.get(
                 name, f"--{name} has"
             )
             message = f"{file} says what is learned, {what} no place beside it"

@@ -1,7 +1,7 @@
 """Log probabilities of replies, which all objectives over preferences share."""
 
 from abc import ABC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from orrery.errors import UsageError
 from orrery.objectives import Objective
@@ -28,7 +28,7 @@ class OnReplies(Objective, ABC):
     together however a batch is split; of pairs the second is chosen and rejected, [B, 2, L].
     """
 
-    needs: "tuple[str, ...]" = ("ids", "real", "reply")
+    needs: ClassVar[tuple[str, ...]] = ("ids", "real", "reply")
 
     def bind(self, spec: "ModelSpec", tokenizer: "Tokenizer | None") -> None:
         """Refuse what is no decoder.

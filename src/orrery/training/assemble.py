@@ -60,11 +60,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         config = with_room(base, config, tokenizer)
     settled = settle(recipe.model, base, config, objective.needed_head(source.labels))
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
-    objective.bind(spec, tokenizer)
-    refuse_missing(spec, recipe, objective)
-    refuse_unwritten(spec, recipe)
-    if tokenizer is not None:
-        fitting(spec, tokenizer.size, recipe.batches.length, begun=base is not None)
+    refuse_misfits(spec, recipe, objective, tokenizer, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer, settled.names, chat))
     anew = without_labels(spec, settled.renewed)
     model, notes = prepared(
@@ -183,6 +179,21 @@ def request(
         tokens=batches.tokens,
         chat=chat or {},
     )
+
+
+def refuse_misfits(
+    spec: ModelSpec, recipe: Recipe, objective: Objective, tokenizer: Tokenizer | None, *, begun: bool
+) -> None:
+    """Refuse a model that does not fit its objective, its data, how it is to write, or its tokenizer.
+
+    Raises:
+        UsageError: it does not.
+    """
+    objective.bind(spec, tokenizer)
+    refuse_missing(spec, recipe, objective)
+    refuse_unwritten(spec, recipe)
+    if tokenizer is not None:
+        fitting(spec, tokenizer.size, recipe.batches.length, begun=begun)
 
 
 def refuse_missing(spec: ModelSpec, recipe: Recipe, objective: Objective) -> None:

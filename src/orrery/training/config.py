@@ -334,8 +334,9 @@ def _causal() -> Section:
 def _needed(objective: Any) -> set[str]:
     """Return the fields that an objective needs, of its section as it is written; nothing where that is no section."""
     name = objective.get("kind") if isinstance(objective, Mapping) else objective
-    known = isinstance(name, str) and name in OBJECTIVES.names()
-    return set(OBJECTIVES.find(name).needs) if known else set()
+    if not isinstance(name, str) or name not in OBJECTIVES.names():
+        return set()
+    return set(OBJECTIVES.find(name).needs)
 
 
 class Recipe(Section):

@@ -24,13 +24,17 @@ NAME = "rows"
 Record = TypeVar("Record")
 
 
-class EverySettings(Section):
-    """Each row whose number, counted from 1, is a multiple of ``every`` is held back."""
+class SplitSettings(Section, ABC):
+    """One in ``every`` is held back."""
 
     every: Several
 
 
-class BySettings(EverySettings):
+class EverySettings(SplitSettings):
+    """Each row whose number, counted from 1, is a multiple of ``every`` is held back."""
+
+
+class BySettings(SplitSettings):
     """The same by row, or (``by: prompt``) about so many of the first prompts, with every row that begins with one.
 
     Which prompts these are follows from their sha256 alone, so that data sets which share prompts hold back the same.
@@ -95,7 +99,7 @@ def divided(settings: RowsSettings, read: Any) -> tuple[list[Any], list[Any]]:
     return train, others
 
 
-def parted(records: list[Record], split: EverySettings) -> tuple[list[Record], list[Record]]:
+def parted(records: list[Record], split: SplitSettings) -> tuple[list[Record], list[Record]]:
     """Return the records to train on and those held back, by their numbers or by what they begin with."""
     if getattr(split, "by", "row") == "row":
         return every_nth(records, split.every)

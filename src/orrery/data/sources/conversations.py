@@ -32,7 +32,7 @@ class ConversationSettings(RowsSettings):
 
     kind: Literal["conversations"] = "conversations"
     more: tuple[str, ...] = ()
-    split: BySettings | None = None
+    split: BySettings | None = None  # type: ignore[assignment]  # by rows or by prompts
     shape: Shape | None = None
     column: str | None = None
     template: str | None = None

@@ -9,7 +9,7 @@ from orrery.data.conversations import Conversation
 from orrery.data.documents import unknown_share
 from orrery.data.preferences import Columns, Preference, read_preferences
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
-from orrery.data.sources._rows import NAME, BySettings, RowsSettings, divided, fingerprint_of
+from orrery.data.sources._rows import NAME, RowsSettings, SplitSettings, divided, fingerprint_of
 from orrery.errors import DataError
 from orrery.schema.section import Section
 from orrery.text.chat.messages import text_of as said_in
@@ -33,7 +33,7 @@ class ColumnSettings(Section):
     scores: tuple[str, str] | None = None
 
 
-class ByPromptSettings(BySettings):
+class ByPromptSettings(SplitSettings):
     """Rows are held back by their first prompt unless ``by`` says ``row``."""
 
     by: Literal["row", "prompt"] = "prompt"
@@ -49,7 +49,7 @@ class PreferenceSettings(RowsSettings):
     """
 
     kind: Literal["preferences"] = "preferences"
-    split: ByPromptSettings | None = None
+    split: ByPromptSettings | None = None  # type: ignore[assignment]  # another split than by rows
     columns: ColumnSettings = Field(default_factory=ColumnSettings)
     long: Literal["refuse", "leave_out", "cut"] = "refuse"
     template: str | None = None

@@ -33,7 +33,7 @@ class RolloutSettings(RowsSettings):
     """
 
     kind: Literal["rollouts"] = "rollouts"
-    split: BySettings | None = None
+    split: BySettings | None = None  # type: ignore[assignment]  # by rows or by prompts
     prompt: str | None = None
     template: str | None = None
     samples: Positive = 8

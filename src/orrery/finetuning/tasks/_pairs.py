@@ -143,7 +143,7 @@ def divergence(
     )  # fmt: skip
 
 
-def predicted(lm: "LanguageModel", ids_BL: Tensor) -> Float[Tensor, "B L-1 V"]:
+def predicted(lm: "LanguageModel", ids_BL: Tensor) -> Float[Tensor, "B M V"]:
     """Return the log probabilities of every next token; rows padded on the right read the same as alone."""
     found: Tensor = lm.model.logits(ids_BL)[:, :-1].double().log_softmax(-1)
     return found

@@ -87,13 +87,16 @@ class DirectPreferences(Task):
         Nothing where that one has other tokens, as a base has that knew no conversations.
         """
         from orrery.evaluation.resampled import mean_of
-        from orrery.finetuning.tasks._pairs import answered, divergence, judge_of, pairs_of, prompts_of
+        from orrery.finetuning.tasks._pairs import answered, divergence, judge_of, pairs_of, prompts_of, reply_nats
 
         other = with_chat(begun(), lm)
         if other.tokenizer.fingerprint != lm.tokenizer.fingerprint:
             return []
-        rows = [row for row, _ in pairs_of(lm, source, length)]
-        some, said = answers(other, rows)
+        pairs = pairs_of(lm, source, length)
+        sides = [side for _, both in pairs for side in both]
+        gained = [after - before for after, before in zip(reply_nats(lm, sides), reply_nats(other, sides), strict=True)]
+        right = [float(chosen > rejected) for chosen, rejected in zip(gained[::2], gained[1::2], strict=True)]
+        some, said = answers(other, [row for row, _ in pairs])
         judge = judge_of(source.train)
         prompts = prompts_of(lm, some)
         drawn = answered(lm, prompts, length, do_sample=True, temperature=1.0, top_k=0, top_p=1.0)
@@ -101,6 +104,7 @@ class DirectPreferences(Task):
         return [
             (BEGUN, likelier(other, source, length)),
             (BEGUN, mean_of("judged-chosen", JUDGED, polite)),
+            (f"the model against {BEGUN}", mean_of("reward-accuracy", "pairs|log p / p_ref, chosen > rejected", right)),
             (f"the model and {BEGUN}", divergence(lm, other, prompts, drawn)),
         ]
 
