@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -57,10 +57,16 @@ def distil(
     judged = judge([reward_settings(each) for each in reward])
     asked = list(read_prompts(prompts, column))
     lm = load(model)
-    how = {"samples": samples, "max_new_tokens": max_new_tokens, "temperature": temperature, "seed": seed}
+    how: dict[str, Any] = {
+        "samples": samples,
+        "max_new_tokens": max_new_tokens,
+        "temperature": temperature,
+        "seed": seed,
+    }
+    answers = best_answers(lm, asked, template_for(lm, template), judged, **how)
     kept = unended = below = 0
     with waiting() as line, target.lines() as stream:
-        for number, found in enumerate(best_answers(lm, asked, template_for(lm, template), judged, **how), start=1):
+        for number, found in enumerate(answers, start=1):
             line.now(f"answered {number:,} of {len(asked):,} prompts")
             if found is None:
                 unended += 1

@@ -30,8 +30,8 @@ TINY = 1e-4
 class GroupSettings(PolicySettings, ABC):
     """``clip`` bounds the ratio from below and ``clip_higher`` from above; ``beta`` weighs the divergence.
 
-    The divergence of a token is multiplied by its ratio to the power ``unbiased``: 0 is the equation of Shao et al.; with
-    1 the gradient is that of the divergence itself (DeepSeek-V3.2, 2025), trl's default.
+    The divergence of a token is multiplied by its ratio to the power ``unbiased``: 0 is the equation of Shao et al.;
+    with 1 the gradient is that of the divergence itself (DeepSeek-V3.2, 2025), trl's default.
     """
 
     clip: AboveZero = 0.2
@@ -41,7 +41,7 @@ class GroupSettings(PolicySettings, ABC):
 
 
 class GroupPolicy(Policy, ABC):
-    """``-min(r A, clip(r, 1 - e, 1 + e') A) + beta r^u k3`` at each token, ``r`` its ratio; kinds differ in the mean."""
+    """``-min(r A, clip(r, 1 - e, 1 + e') A) + beta r^u k3`` a token, ``r`` its ratio; kinds differ in the mean."""
 
     def __init__(self, clip: float = 0.2, clip_higher: float = 0.2, beta: float = 0.04, unbiased: float = 0.0) -> None:
         self.low, self.high, self.beta, self.unbiased = 1 - clip, 1 + clip_higher, beta, unbiased
