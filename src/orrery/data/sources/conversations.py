@@ -106,6 +106,7 @@ class ConversationSource(Source):
         others, more = self._encoded(request, self.held_back, "held-back")
         if not train:
             raise DataError("every training conversation is left out", "raise batches.length")
+        notes += [] if request.template.end else [ENDLESS]
         apart = [*notes, *more, *told_of_both(repeated(self.train), leaks(self.train, self.held_back), len(self.train))]
         return (
             packed_examples(request, train, others, apart)
@@ -124,8 +125,7 @@ class ConversationSource(Source):
         fitting, notes = fit(found, request.length, settings.long, what)
         ended = sum(ends_with_end(template, each) for each in fitting)
         rows: list[Row] = [{"ids": each.ids, "targets": targets_of(each)} for each in fitting]
-        endless = [] if template.end or not rows else [ENDLESS]
-        return rows, [*said_of(conversations, fitting, ended, what), *notes, *endless]
+        return rows, [*said_of(conversations, fitting, ended, what), *notes]
 
 
 def fit(

@@ -60,6 +60,7 @@ class SupervisedFineTuning(Task):
         sums = measured(lm, [rendered for _, rendered in kept])
         some = [kept[place] for place in range(0, len(kept), max(1, -(-len(kept) // ANSWERED)))]
         said = answers(lm, some, done)
+        other = [each for each in said if each.text.strip() != each.right.strip()]
         template = f"template:{name_of(template_of(lm))}"
         perplexity = Additive(
             "perplexity",
@@ -74,7 +75,7 @@ class SupervisedFineTuning(Task):
         return Findings(
             scores=(perplexity, right, ended, clean),
             examples=f"{len(kept):,} conversations held back",
-            mistakes=[Mistake(each.asked, each.right, each.text) for each in said],
+            mistakes=[Mistake(each.asked, each.right, each.text) for each in other],
         )
 
 
