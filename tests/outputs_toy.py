@@ -91,6 +91,7 @@ VERBS = {
         "--output OUT",
         inputs=["source.txt", "target.txt", "rnnsearch/config.json"],
     ),
+    "evaluate-items": Writing("evaluate llama choices choices.jsonl --output OUT", inputs=["choices.jsonl"]),
     "translate-alignment": Writing(
         "translate rnnsearch cat --num-beams 1 --max-new-tokens 4 --alignment OUT", inputs=["rnnsearch/config.json"]
     ),
@@ -130,6 +131,8 @@ def prepare(folder: Path) -> None:
         (folder / f"docs/{number}.txt").write_text("\n".join(rng.choices(lines, k=40)))
     (folder / "source.txt").write_text("cat\ndog\n")
     (folder / "target.txt").write_text("tac\ngod\n")
+    question = '{"question": "the cat", "choices": ["sat", "ran"], "answer": "A"}\n'
+    (folder / "choices.jsonl").write_text(2 * question)
     (folder / "train.yaml").write_text(yaml.safe_dump(TRAIN))
     (folder / "vectors.yaml").write_text(yaml.safe_dump(VECTORS))
     tiny_models.saved(folder / "llama", "llama")

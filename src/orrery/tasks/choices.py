@@ -101,7 +101,7 @@ def read_questions(source: str, first: int | None = None) -> list[Question]:
     Raises:
         DataError: a row is no question, with its file and line.
     """
-    found = []
+    found: list[Question] = []
     for where, row in read_placed_rows(source):
         if first is not None and len(found) == first:
             break

@@ -22,12 +22,12 @@ def read_hellaswag(source: str, first: int | None = None) -> list[Question]:
         if first is not None and len(found) == first:
             break
         endings = row["endings"]
-        texts = [row[name] for name in _COLUMNS[:3]]
+        activity, begins, goes_on = (row[name] for name in _COLUMNS[:3])
         if not isinstance(endings, list) or len(endings) < 2:
             raise DataError(f"{where}: `endings` is no list of two or more texts", _HINT)
-        if not all(isinstance(text, str) for text in (*texts, *endings)):
+        if not all(isinstance(text, str) for text in (activity, begins, goes_on, *endings)):
             raise DataError(f"{where}: a value that is no text", _HINT)
-        found.append(_question(where, *texts, endings, row["label"]))
+        found.append(_question(where, activity, begins, goes_on, endings, row["label"]))
     return refuse_none(found, source)
 
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 NAME = "orrery"
 MAX_GEN_TOKS = 256
 _LONGEST = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+_DRAWN = ("top_k", "top_p", "min_p", "repetition_penalty")
 _ROWS = 32
+_UNCHOSEN = "cuda:0"
 
 
 def register() -> type:
@@ -33,7 +35,7 @@ def register() -> type:
         raise MachineError(f"lm_eval is missing: {error}", "pip install lm_eval, beside Orrery") from None
 
     @register_model(NAME)
-    class OrreryModel(LM):  # type: ignore[misc]  # lm_eval has no types where it is not installed
+    class OrreryModel(LM):
         """A decoder of Orrery's as lm_eval asks for it."""
 
         def __init__(self, pretrained: str, **settings: Any) -> None:
@@ -63,7 +65,7 @@ class Answers:
         pretrained: a run, a checkpoint or a Hugging Face folder.
         batch_size: rows computed at once; ``auto`` is 32.
         max_batch_size: not used: rows are few enough by what their logits need.
-        device: as for ``orrery.load``.
+        device: as for ``orrery.load``; ``cuda:0``, which lm_eval gives where nobody chose, is a GPU where there is one.
         dtype: as for ``orrery.load``; float32 where lm_eval gives none.
         max_length: tokens that are read at once, the model's context by default.
         seed: of draws.
@@ -81,7 +83,7 @@ class Answers:
     ) -> None:
         from orrery.language_model.load import load
 
-        self.lm: LanguageModel = load(pretrained, device or "auto", dtype)
+        self.lm: LanguageModel = load(pretrained, "auto" if device in (None, _UNCHOSEN) else device, dtype)
         self.rows = _ROWS if str(batch_size).startswith("auto") else int(batch_size)
         self.longest = int(max_length) if max_length else self.lm.context
         self.seed = int(seed)
@@ -131,10 +133,10 @@ def drawing(settings: Mapping[str, Any]) -> tuple[list[str], int, dict[str, Any]
     temperature = float(left.pop("temperature", None) or 0)
     drawn = left.pop("do_sample", temperature > 0)
     temperature = (temperature or 1.0) if drawn else 0.0
-    known = {name: left.pop(name) for name in ("top_k", "top_p", "min_p", "repetition_penalty") if name in left}
+    known: dict[str, Any] = {name: left.pop(name) for name in _DRAWN if name in left}
     if left:
         raise UsageError(f"generation_kwargs: {', '.join(left)}", "known: until, max_gen_toks, do_sample, temperature")
-    sampling = {"temperature": temperature, **(known if temperature else {})}
+    sampling = {"temperature": temperature, **known} if temperature else {"temperature": temperature}
     return [until] if isinstance(until, str) else list(until), int(lengths[0]) if lengths else MAX_GEN_TOKS, sampling
 
 

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from orrery.data.corpora import read_placed_rows
 from orrery.errors import DataError, UsageError
 from orrery.evaluation.pass_at_k import pass_at
 from orrery.evaluation.programs import HUMANEVAL_STOPS, MBPP_STOPS, code_of, humaneval_exam, mbpp_exam
-from orrery.evaluation.sandbox import Exam, Limits, check_all, isolation
+from orrery.evaluation.sandbox import Exam, Limits, Verdict, check_all, isolation
 from orrery.language_model.model import LanguageModel
 from orrery.tasks.evaluated import Done, Evaluated, answers
+
+T = TypeVar("T")
 
 MBPP_PROMPT = (
     "You are an expert Python programmer, and here is your task: {text} Your code should pass these tests:\n\n"
@@ -127,24 +129,27 @@ def evaluate_programs(
     )  # fmt: skip
     exams = [tasks[number // drawing.samples].exam(answer) for number, answer in enumerate(written)]
     verdicts = check_all(exams, limits, done=_told(done, len(exams)))
-    per_task = [verdicts[start : start + drawing.samples] for start in range(0, len(verdicts), drawing.samples)]
+    per_task = _parts(verdicts, drawing.samples)
     passed = [sum(verdict.passed for verdict in own) for own in per_task]
     told = {
         **facts, "temperature": drawing.temperature, "top_p": drawing.top_p, "tokens": drawing.max_new_tokens,
         "seed": drawing.seed, "seconds": limits.seconds, "MiB": limits.memory >> 20,
     }  # fmt: skip
     scores = [pass_at(k, passed, drawing.samples, **told) for k in ks]
-    details = [
-        {
-            "where": one.where,
-            "answers": written[place * drawing.samples : (place + 1) * drawing.samples],
-            "outcomes": [[verdict.outcome, verdict.detail] for verdict in own],
-        }
-        for place, (one, own) in enumerate(zip(tasks, per_task, strict=True))
-    ]
+    details = [_detail(*each) for each in zip(tasks, _parts(written, drawing.samples), per_task, strict=True)]
     outcomes = [verdict.outcome for verdict in verdicts]
     counts = ", ".join(f"{outcomes.count(name):,} {name}" for name in sorted(set(outcomes)))
     return Evaluated(scores, [one.item for one in tasks], details, notes=[f"programs: {counts}", f"sandbox: {layers}"])
+
+
+def _parts(values: Sequence[T], size: int) -> list[Sequence[T]]:
+    """Return the values of each problem."""
+    return [values[start : start + size] for start in range(0, len(values), size)]
+
+
+def _detail(task: Task, written: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    outcomes = [[verdict.outcome, verdict.detail] for verdict in verdicts]
+    return {"where": task.where, "answers": list(written), "outcomes": outcomes}
 
 
 def _told(done: Done | None, count: int) -> Any:
@@ -154,9 +159,9 @@ def _told(done: Done | None, count: int) -> Any:
 def _refuse_drawing(ks: Sequence[int], drawing: Drawing) -> None:
     if not ks or max(ks) > drawing.samples:
         message = f"pass@{max(ks, default=0)} from {drawing.samples} samples of each problem"
-        raise UsageError(message, f"--samples {max(ks, default=1)} --temperature 0.8")
+        raise UsageError(message, f"--programs {max(ks, default=1)} --temperature 0.8")
     if drawing.samples > 1 and not drawing.temperature:
-        raise UsageError(f"{drawing.samples} greedy samples are the same program", "--temperature 0.8, or --samples 1")
+        raise UsageError(f"{drawing.samples} greedy samples are the same program", "--temperature 0.8, or --programs 1")
 
 
 def _refuse_no_texts(where: str, row: dict[str, Any], columns: Sequence[str]) -> None:

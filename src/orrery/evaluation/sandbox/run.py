@@ -24,7 +24,7 @@ _KERNEL = (5, 14)
 _START = "import sys; sys.path.insert(0, {!r}); from orrery.evaluation.sandbox.supervisor import main; main()"
 _HINT = (
     "run this on Linux 5.14 or later where user namespaces are allowed: sysctl user.max_user_namespaces and "
-    "kernel.apparmor_restrict_unprivileged_userns, in Docker --security-opt seccomp=unconfined"
+    "kernel.apparmor_restrict_unprivileged_userns, in Docker a seccomp profile with unshare, mount and pivot_root"
 )
 
 
