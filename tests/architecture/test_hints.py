@@ -31,7 +31,8 @@ MANY = {
     "checkpoints/outputs.py": [
         "tokenizer train", "tokenizer compare", "data clean", "evaluate translation", "translate", "neighbours",
         "export", "import", "lab", "parity", "verify", "average", "embed", "bench", "bench generate",
-        "quantise", "distil", "evaluate choices", "evaluate mmlu", "evaluate hellaswag", "evaluate blimp", "evaluate gsm8k",
+        "quantise", "distil", "evaluate choices", "evaluate mmlu", "evaluate hellaswag", "evaluate blimp",
+        "evaluate gsm8k",
         "evaluate humaneval", "evaluate mbpp",
     ],
     "cli/evaluate/_items.py": ["evaluate choices", "evaluate blimp", "evaluate gsm8k", "evaluate humaneval"],

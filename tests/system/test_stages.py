@@ -49,7 +49,7 @@ def test_every_stage_leaves_a_model_and_the_report_compares_them(toy: tuple[str,
 
 def test_the_page_holds_the_picture_and_needs_nothing_else(toy: tuple[str, Path]) -> None:
     page = (toy[1] / "report.html").read_text()
-    for said in ("Supervised fine-tuning", "Reward model", "ppo: PPO", "Conversations of 2 turns", "The same prompts"):
+    for said in ("Supervised fine-tuning", "Reward model", "stage ppo", "Conversations of 2 turns", "Side by side"):
         assert said in page
     assert "<script" not in page
     assert "http://" not in page.replace("http://www.w3.org", "")

@@ -18,6 +18,7 @@ from orrery.finetuning.tasks._replies import before_last_reply, fitting, measure
 from orrery.finetuning.tasks.dpo import with_chat
 from orrery.language_model.load import load
 from orrery.language_model.rewards import rewards_of_ids
+from orrery.nn.heads import Headless
 from orrery.stages.recipe import ReportSettings, Staged
 from orrery.stages.talks import Answer, Talk, answer_of, talks, user_turns, written
 
@@ -110,10 +111,15 @@ def writing_stages(staged: Staged, folder: Path, material: Material) -> "dict[st
     found = {}
     for stage in staged.stages:
         lm = quiet(folder / stage.name)
-        same = lm.model.spec.writes and lm.tokenizer.fingerprint == material.against.tokenizer.fingerprint
-        if same:
+        if has_words(lm) and lm.tokenizer.fingerprint == material.against.tokenizer.fingerprint:
             found[stage.name] = with_chat(lm, material.against)
     return found
+
+
+def has_words(lm: "LanguageModel") -> bool:
+    """Say whether a model writes: a decoder whose head was replaced by a reward's does not."""
+    spec: Any = lm.model.spec
+    return bool(spec.writes) and not isinstance(getattr(spec, "head", None), Headless.Spec)
 
 
 def measure(name: str, lm: "LanguageModel", material: Material, beside: Sequence[float] | None, now: Now) -> Measured:
@@ -193,7 +199,7 @@ def measure_all(staged: Staged, folder: Path, now: Now) -> tuple[Material, Mappi
     """
     now("reads what the stages are measured on")
     shared = material(staged, folder)
-    if not shared.against.model.spec.writes:
+    if not has_words(shared.against):
         raise UsageError(f"report.against: the stage {shared.settings.against} writes no text", "name one that does")
     models = writing_stages(staged, folder, shared)
     first = shared.settings.against

@@ -52,8 +52,8 @@ def box(stage: Stage, folder: Path, done: Done) -> Box:
     recipe = stage.recipe(folder)
     kind = _objective(stage, folder)
     records = RunFolder(folder / stage.name).records()
-    lines = [str(recipe.data.described), f"{done.steps:,} steps, {done.seconds / 60:.1f} minutes", *numbers(records)]
-    return Box(f"{stage.name}: {TITLES.get(kind, kind)}", lines)
+    lines = [f"stage {stage.name}", str(recipe.data.described), f"{done.steps:,} steps, {done.seconds / 60:.1f} minutes", *numbers(records)]
+    return Box(TITLES.get(kind, kind), lines)
 
 
 def numbers(records: Sequence[Mapping[str, Any]]) -> list[str]:
