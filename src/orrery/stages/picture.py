@@ -52,7 +52,12 @@ def box(stage: Stage, folder: Path, done: Done) -> Box:
     recipe = stage.recipe(folder)
     kind = _objective(stage, folder)
     records = RunFolder(folder / stage.name).records()
-    lines = [f"stage {stage.name}", str(recipe.data.described), f"{done.steps:,} steps, {done.seconds / 60:.1f} minutes", *numbers(records)]
+    lines = [
+        f"stage {stage.name}",
+        str(recipe.data.described),
+        f"{done.steps:,} steps, {done.seconds / 60:.1f} minutes",
+        *numbers(records),
+    ]
     return Box(TITLES.get(kind, kind), lines)
 
 
