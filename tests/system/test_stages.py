@@ -141,7 +141,7 @@ def test_two_stages_of_one_name(tmp_path: Path) -> None:
 def test_a_flag_of_no_stage_and_a_bad_key_of_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = recipe(tmp_path, values(tmp_path))
     assert run(["train", file, "--stages.nope.training.steps", "3"]) == 2
-    assert "--stages.nope: no stage is called so" in capsys.readouterr().err
+    assert "stages.nope: no stage is called so" in capsys.readouterr().err
     assert run(["train", file, "--stages.sft.training.steps", "many", "--output", str(tmp_path / "run")]) == 2
     assert "stages.sft: training.steps" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

@@ -124,7 +124,7 @@ def load_staged(path: Path, overrides: Sequence[str] = (), environment: Mapping[
     values = overridden(values, overrides, environment, StagesSettings)
     after = values.get("stages")
     if known and isinstance(after, Mapping) and (new := [name for name in after if name not in known]):
-        raise UsageError(f"--stages.{new[0]}: no stage is called so", f"stages: {', '.join(known)}")
+        raise UsageError(f"stages.{new[0]}: no stage is called so", f"stages: {', '.join(known)}")
     settings = check_as(StagesSettings, values, str(path))
     named = {name: _stage(settings, path, name, content) for name, content in settings.stages.items()}
     return Staged(settings, tuple(named[name] for name in _order(named, path)))
@@ -150,12 +150,13 @@ def _over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
     found = dict(values)
     for key, value in changes.items():
         before = found.get(key)
-        both = isinstance(before, Mapping) and isinstance(value, Mapping)
-        if both and value.get("kind", before.get("kind")) == before.get("kind"):
-            found[key] = _over(before, value)
-        else:
-            found[key] = value
+        alike = isinstance(before, Mapping) and isinstance(value, Mapping) and _same_kind(before, value)
+        found[key] = _over(dict(before or {}), value) if alike else value
     return found
+
+
+def _same_kind(before: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+    return bool(value.get("kind", before.get("kind")) == before.get("kind"))
 
 
 def _stage(settings: StagesSettings, path: Path, name: str, content: Mapping[str, Any]) -> Stage:
