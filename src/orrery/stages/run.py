@@ -14,7 +14,7 @@ from orrery.runs.execute import execute
 from orrery.stages.folder import Done, StagesFolder, weights_hash
 from orrery.stages.recipe import Stage, Staged
 from orrery.training.config import Recipe
-from orrery.training.folder import CONFIG, RunFolder
+from orrery.training.folder import CONFIG, FINAL, RunFolder
 from orrery.training.progress import Reporter
 from orrery.training.recipes import check_recipe, refuse_changes
 
@@ -114,6 +114,8 @@ def finished(folder: StagesFolder, stage: Stage, recipe: Recipe) -> bool:
         message = f"stage {stage.name} began from another {changed[0]} than {folder.path / changed[0]} holds now"
         raise UsageError(message, f"remove {folder.of(stage)} to train it anew")
     before = saved_recipe(folder.of(stage))
+    if done.weights is None or not (folder.of(stage) / FINAL).is_dir():
+        return False
     same = before is not None and check_recipe(before, CONFIG).training == recipe.training
     return same and done.weights == weights_hash(folder.of(stage))
 
