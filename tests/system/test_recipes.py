@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
+from orrery.cli.program import run
 from orrery.data import generated
 from orrery.language_model.load import load
 from orrery.models.word2vec.files import read_vectors
 
-RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
+EVERY = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
+STAGED = [path for path in EVERY if "stages" in yaml.safe_load(path.read_text())]
+RECIPES = [path for path in EVERY if path not in STAGED]
 WORD_VECTORS = [path for path in RECIPES if yaml.safe_load(path.read_text()).get("kind") == "word2vec"]
 
 GIVEN = [path for path in RECIPES if isinstance(yaml.safe_load(path.read_text())["data"].get("pairs"), dict)]
@@ -83,6 +86,12 @@ def test_five_steps(recipe: Path, data_set: Callable[[str], Path], runs: Path) -
         return
     found = model.search(["The"], num_beams=2, max_new_tokens=3)
     assert found[0][0].hypothesis.ids  # after five steps it may well be the end of the text
+
+
+@pytest.mark.parametrize("recipe", STAGED, ids=lambda path: path.stem)
+def test_stages_are_planned(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", str(recipe), "--dry-run"]) == 0
+    assert f"stage 1 of {len(yaml.safe_load(recipe.read_text())['stages'])}: " in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -260,9 +260,14 @@ def _of_columns(row: Mapping[str, Any], columns: Sequence[str], where: str) -> l
     asked, answer = columns
     system = row.get("system")
     before = [{"role": "system", "content": system}] if isinstance(system, str) and system.strip() else []
-    more = row.get("input") if asked == "instruction" else None
-    below = f"\n\n{text_of(row, 'input', where)}" if isinstance(more, str) and more.strip() else ""
+    below = with_input("", row) if asked == "instruction" else ""
     return [*before, *_side(row, asked, "user", where, below), *_side(row, answer, "assistant", where)]
+
+
+def with_input(instruction: str, row: Mapping[str, Any]) -> str:
+    """Return an instruction, and below it the ``input`` of its row, where that has one."""
+    more = row.get("input")
+    return f"{instruction}\n\n{more}" if isinstance(more, str) and more.strip() else instruction
 
 
 def _side(row: Mapping[str, Any], column: str, role: str, where: str, below: str = "") -> list[Message]:

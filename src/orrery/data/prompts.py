@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orrery.data.conversations import Conversation, at
+from orrery.data.conversations import Conversation, at, with_input
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record
 from orrery.data.readers.columns import text_of
@@ -40,6 +40,11 @@ class Prompt:
     def conversation(self) -> Conversation:
         """The conversation that the assistant is to answer; a text alone is what the user says."""
         return Conversation(self.where, self.messages or ({"role": "user", "content": self.text},))
+
+    @property
+    def first_prompt(self) -> str:
+        """What the user says first; prompts that share it are about the same."""
+        return self.conversation.first_prompt
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ def _prompt(where: str, row: Mapping[str, Any], column: str | None) -> Prompt:
     text = text_of(row, name, where)
     if not text.strip():
         raise bad_record(where, f"column {name!r} is empty")
-    return Prompt(where, text, row)
+    return Prompt(where, with_input(text, row) if name == "instruction" else text, row)
 
 
 def prompt_ids(prompts: Sequence[Prompt], tokenizer: Tokenizer, template: ChatTemplate | None) -> list[list[int]]:

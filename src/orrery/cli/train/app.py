@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from orrery.cli.train import stages as train_stages
 from orrery.cli.train import word_vectors as train_word_vectors
 from orrery.runs.default_recipe import is_text, recipe_for
 from orrery.settings import runs_folder
+from orrery.stages.recipe import has_stages
 from orrery.training.recipes import as_yaml, load_recipe
 
 if TYPE_CHECKING:
     from orrery.training.building import Assembled
     from orrery.training.config import Recipe
+
+OTHERS = (
+    (train_word_vectors.makes_word_vectors, train_word_vectors.train),
+    (has_stages, train_stages.train),
+)
+"""Recipes that are none of one model, and what trains them."""
 
 
 def train(
@@ -27,6 +35,8 @@ def train(
     output: Path | None = None,
 ) -> int:
     """Train what a recipe describes, and write the run into its folder.
+
+    A recipe with stages trains each of them in its turn, in folders of one folder, and compares them at the end.
 
     Args:
         config: The recipe, a YAML file; or a text, a file or a folder, for which a recipe is chosen and printed.
@@ -42,8 +52,9 @@ def train(
         print("# no recipe was given; this one fits the text, and --print-config > FILE keeps it")
         print(as_yaml(recipe), end="", flush=True)
         return 0 if print_config else _trained(recipe, output, resume, overwrite, dry_run, [config])
-    if train_word_vectors.makes_word_vectors(config):
-        return train_word_vectors.train(
+    other = next((verb for asks, verb in OTHERS if asks(config)), None)
+    if other is not None:
+        return other(
             config, overrides, resume=resume, overwrite=overwrite, dry_run=dry_run, print_config=print_config,
             output=output,
         )  # fmt: skip

@@ -27,10 +27,11 @@ class ConversationSettings(RowsSettings):
     They are rendered with ``template``, one of Orrery's formats or a Jinja file; by default that of the model which
     the run begins from, else chatml. ``system`` is the system message of those that have none. All replies of the
     assistant are learnt, or the ``last`` alone. What is longer than a row is refused, or loses its end (``cut``), or is
-    left out.
+    left out. ``more`` are further files and sets, which are read behind ``train`` and divided with it.
     """
 
     kind: Literal["conversations"] = "conversations"
+    more: tuple[str, ...] = ()
     split: BySettings | None = None  # type: ignore[assignment]  # by rows or by prompts
     shape: Shape | None = None
     column: str | None = None
@@ -38,6 +39,11 @@ class ConversationSettings(RowsSettings):
     system: str | None = None
     replies: Literal["all", "last"] = "all"
     long: Literal["refuse", "cut", "leave_out"] = "refuse"
+
+    @property
+    def described(self) -> str:
+        """The names of the files and sets."""
+        return ", ".join((self.train, *self.more))
 
 
 @register
@@ -75,7 +81,9 @@ class ConversationSource(Source):
         def read(source: str) -> Iterable[Conversation]:
             how: dict[str, Any] = {"shape": settings.shape, "column": settings.column, "system": settings.system}
             how |= {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
-            return read_conversations(source, check=refuse_untaught, **how)
+            sources = (source, *settings.more) if source == settings.train else (source,)
+            for each in sources:
+                yield from read_conversations(each, check=refuse_untaught, **how)
 
         return cls(*divided(settings, read), settings)
 

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from orrery.data.prompts import Prompt, prompt_ids, read_prompts
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
-from orrery.data.sources._rows import NAME, RowsSettings, divided, fingerprint_of
+from orrery.data.sources._rows import NAME, BySettings, RowsSettings, divided, fingerprint_of
 from orrery.errors import DataError, UsageError
 from orrery.schema.numbers import AboveZero, Positive
 from orrery.text.chat.folder import DEFAULT
@@ -33,6 +33,7 @@ class RolloutSettings(RowsSettings):
     """
 
     kind: Literal["rollouts"] = "rollouts"
+    split: BySettings | None = None  # type: ignore[assignment]  # by rows or by prompts
     prompt: str | None = None
     template: str | None = None
     samples: Positive = 8
