@@ -14,6 +14,7 @@ from orrery.models.heads import HEADS
 from orrery.objectives import OBJECTIVES
 from orrery.rewards import REWARDS
 from orrery.schema.section import Section
+from orrery.stages import recipe  # noqa: F401 - its sections are read
 from orrery.training import config, word_vector_recipe  # noqa: F401 - their sections are read
 
 TABLE = Path(__file__).parents[2] / "data" / "recipe_defaults.json"
