@@ -24,7 +24,7 @@ ROWS, TOKENS = ("reward", "length", "finished"), ("entropy", "kl_k1", "kl_k2", "
 LAW, AUTOCAST = 1e-5, 5e-2
 """How far the log probability of a token may be from the one it was drawn by, over ``max(1, |log p|)``.
 
-With products in bfloat16 the cached and the whole forward pass round differently: 0.02 was seen on a toy.
+With products in bfloat16 the cached and the whole forward pass round differently: the second bound is for these.
 """
 
 
