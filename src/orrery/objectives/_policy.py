@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROWS, TOKENS = ("reward", "length", "finished"), ("entropy", "kl_k1", "kl_k2", "kl_k3", "ratio", "clipped")
 """The measures of each row, and of each token that was written."""
 LAW, AUTOCAST = 1e-5, 5e-2
-"""How far the log probability of a token may be from the one it was drawn by, over ``max(1, |log p|)``.
+"""How far log probabilities may be from those that tokens were drawn by, over ``max(1, max |log p|)``, as in every law.
 
 With products in bfloat16 the cached and the whole forward pass round differently: the second bound is for these.
 """
@@ -211,7 +211,7 @@ def refuse_other_scores(own_BL: "Tensor", drawn_BL: "Tensor") -> None:
     import torch
 
     bound = AUTOCAST if torch.is_autocast_enabled(own_BL.device.type) else LAW
-    gap = float(((own_BL - drawn_BL).abs() / drawn_BL.abs().clamp(min=1)).max())
+    gap = float((own_BL - drawn_BL).abs().max() / drawn_BL.abs().max().clamp(min=1))
     if not gap <= bound:
         message = f"the log probabilities of a rollout and of the trainer differ by {gap:.1e}, at most {bound:.0e} may"
         raise RunError(message, "the two computed different models: report this")
