@@ -181,13 +181,23 @@ def bad_requests(found: dict[str, Any]) -> str:
 
 def lm_eval_server(found: dict[str, Any]) -> str:
     """Return a row for each metric of both ways, and the greatest differences."""
+    return _beside_hf("server", found["tasks"])
+
+
+def lm_eval_three_ways(found: dict[str, Any]) -> str:
+    """Return the same of the server and of the class that lm_eval loads."""
+    ways = {"server": "server", "orrery": "class"}
+    return "\n".join(_beside_hf(way, found[way]["tasks"], name) for way, name in ways.items())
+
+
+def _beside_hf(way: str, tasks: dict[str, Any], name: str | None = None) -> str:
     rows = [
-        (task, name, f"{value['server']:.7g}", f"{value['hf']:.7g}", f"{one['sample difference']:.1e}")
-        for task, one in found["tasks"].items()
-        for name, value in one["metrics"].items()
-        if "stderr" not in name
+        (task, metric, f"{value[way]:.7g}", f"{value['hf']:.7g}", f"{one['sample difference']:.1e}")
+        for task, one in tasks.items()
+        for metric, value in one["metrics"].items()
+        if "stderr" not in metric
     ]
-    return table(("task", "metric", "server", "hf", "greatest difference of a sample, of its size"), rows)
+    return table(("task", "metric", name or way, "hf", "greatest difference of a sample, of its size"), rows)
 
 
 def preferences(found: dict[str, Any]) -> str:
@@ -248,6 +258,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         pretraining_gain,
         bad_requests,
         lm_eval_server,
+        lm_eval_three_ways,
         overload,
         decoding,
         preferences,

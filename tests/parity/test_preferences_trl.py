@@ -27,6 +27,7 @@ from orrery.training.distributed import Alone
 from orrery.training.precision import Precision
 from orrery.training.step import accumulate
 from orrery.tuning.lora import LoRA
+from preference_toy import fields
 from tests.parity import oracle
 from tests.parity.helper import Pair, pair, shapes_of
 
@@ -81,20 +82,6 @@ CASES = {
         "reward", {"centre": 0.2}, RewardTrainer, RewardConfig, {"center_rewards_coefficient": 0.2}, reference=False
     ),
 }  # fmt: skip
-
-
-def fields(rows: list[list[tuple[list[int], list[int]]]]) -> dict[str, Tensor]:
-    """Return prompts with their replies, two an example, as [B, 2, L]."""
-    width = max(len(prompt) + len(reply) for row in rows for prompt, reply in row)
-    ids = torch.zeros((len(rows), 2, width), dtype=torch.long)
-    real, said = torch.zeros_like(ids, dtype=torch.bool), torch.zeros_like(ids, dtype=torch.bool)
-    for number, row in enumerate(rows):
-        for place, (prompt, reply) in enumerate(row):
-            end = len(prompt) + len(reply)
-            ids[number, place, :end] = torch.tensor(prompt + reply)
-            real[number, place, :end] = True
-            said[number, place, len(prompt) : end] = True
-    return {"ids": ids, "real": real, "reply": said}
 
 
 def batch_of(case: Case) -> dict[str, Tensor]:

@@ -3,9 +3,8 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from orrery.cli.methods import asked_of, carry_out, is_recipe, trained
+from orrery.cli.methods import Run, asked_of, carry_out, is_recipe, trained
 from orrery.errors import UsageError
 
 
@@ -13,12 +12,11 @@ def learn(
     kind: str,
     model: str,
     overrides: Sequence[str],
+    run: Run,
     *,
     train: str | None,
     val: str | None,
     reward: Sequence[str],
-    output: Path | None,
-    **how: Any,
 ) -> int:
     """Train and score what is asked for by ``orrery KIND MODEL --train FILE --reward NAME``, or by a recipe.
 
@@ -30,7 +28,7 @@ def learn(
             raise UsageError(
                 f"{model} says what an answer is worth, --reward has no place beside it", "change rewards:"
             )
-        return carry_out(asked_of(kind, model, train, val, output), overrides, task=kind, output=output, **how)
+        return carry_out(asked_of(kind, model, train, val, run), overrides, run, task=kind)
     if train is None:
         raise UsageError(f"{kind}: {model} answers which prompts?", "give --train FILE, or a recipe (.yaml)")
     if not reward and not any(word.lstrip("-").startswith("rewards") for word in overrides):
@@ -39,7 +37,6 @@ def learn(
         )
     from orrery.finetuning.answering_recipe import answering_recipe
 
-    name = output.name if output else None
+    name = run.output.name if run.output else None
     recipe = answering_recipe(kind, model, train, val, reward, overrides, os.environ, name)
-    files = [Path(each) for each in (model, train, val) if each]
-    return trained(recipe, files, output=output, **how)
+    return trained(recipe, [Path(each) for each in (model, train, val) if each], run)

@@ -1,13 +1,11 @@
 """``orrery dpo``: an assistant and preferences in, one that writes what is preferred out."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from orrery.cli.methods import asked_of, carry_out
-from orrery.cli.numbers import COUNT
+from orrery.cli.methods import ONCE, Run, asked_of, carry_out
 
 
 def dpo(
@@ -16,11 +14,7 @@ def dpo(
     train: str | None = None,
     val: str | None = None,
     loss: Literal["dpo", "dpo_norm", "ipo", "kto", "orpo", "simpo"] | None = None,
-    seeds: Annotated[int, COUNT] = 1,
-    resume: bool = False,
-    overwrite: bool = False,
-    print_config: bool = False,
-    output: Path | None = None,
+    run: Run = ONCE,
 ) -> int:
     """Train a model on preferences (direct preference optimisation): chosen replies gain against rejected ones.
 
@@ -37,20 +31,7 @@ def dpo(
         val: Preferences to validate on; by default a tenth of the first prompts is held back.
         loss: What is learned: dpo by default; dpo_norm (of mean log ratios), ipo, kto (no pairs needed), orpo or simpo
             (both without a reference model).
-        seeds: Train so many times with different seeds, and say mean and spread.
-        resume: Continue from the newest sound checkpoint of the folder.
-        overwrite: Replace the run that is in the folder; it stays until the new one has its first checkpoint.
-        print_config: Print the recipe, and stop.
-        output: The run's folder; by default runs/ and the recipe's name.
+        run: How often, from where on, and where to.
     """
-    asked = replace(asked_of("dpo", model, train, val, output), objective=loss)
-    return carry_out(
-        asked,
-        overrides,
-        task="dpo",
-        seeds=seeds,
-        resume=resume,
-        overwrite=overwrite,
-        print_config=print_config,
-        output=output,
-    )
+    asked = replace(asked_of("dpo", model, train, val, run), objective=loss)
+    return carry_out(asked, overrides, run, task="dpo")

@@ -1,13 +1,12 @@
 """``orrery finetune``: a model and labelled data in, a model that answers out."""
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from orrery.cli.methods import carry_out
-from orrery.cli.numbers import COUNT, COUNT_OR_NONE
+from orrery.cli.methods import ONCE, Run, carry_out
+from orrery.cli.numbers import COUNT_OR_NONE
 
 
 @Parameter(name="*")
@@ -41,11 +40,7 @@ def finetune(
     mode: Literal["full", "frozen", "partial"] = "full",
     blocks: Annotated[int | None, COUNT_OR_NONE] = None,
     scratch: bool = False,
-    seeds: Annotated[int, COUNT] = 1,
-    resume: bool = False,
-    overwrite: bool = False,
-    print_config: bool = False,
-    output: Path | None = None,
+    run: Run = ONCE,
 ) -> int:
     """Fine-tune a model on a task, or train a recipe that names one, and score it.
 
@@ -63,22 +58,10 @@ def finetune(
         mode: What learns: all of the model, its new head alone (frozen), or its last blocks too (partial).
         blocks: How many of the last blocks learn in the mode partial.
         scratch: Begin with fresh weights: only the shape and the tokenizer of the model are taken.
-        seeds: Train so many times with different seeds, and say mean and spread.
-        resume: Continue from the newest sound checkpoint of the folder.
-        overwrite: Replace the run that is in the folder; it stays until the new one has its first checkpoint.
-        print_config: Print the recipe, and stop.
-        output: The run's folder; by default runs/ and the recipe's name.
+        run: How often, from where on, and where to.
     """
     from orrery.finetuning.recipe import Request
 
     named = {name: value for name, value in asdict(columns).items() if value is not None}
-    asked = Request(task, base, train, val, named, mode, blocks, scratch, output.name if output else None)
-    return carry_out(
-        asked,
-        overrides,
-        seeds=seeds,
-        resume=resume,
-        overwrite=overwrite,
-        print_config=print_config,
-        output=output,
-    )
+    asked = Request(task, base, train, val, named, mode, blocks, scratch, run.output.name if run.output else None)
+    return carry_out(asked, overrides, run)

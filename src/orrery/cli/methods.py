@@ -2,9 +2,13 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from cyclopts import Parameter
+
+from orrery.cli.numbers import COUNT
 from orrery.errors import UsageError
 from orrery.settings import runs_folder
 from orrery.training.recipes import as_yaml
@@ -13,13 +17,34 @@ if TYPE_CHECKING:
     from orrery.finetuning.recipe import Request
     from orrery.training.config import Recipe
 
+_SEEDS = "Train so many times with different seeds, and say mean and spread."
+_RESUME = "Continue from the newest sound checkpoint of the folder."
+_OVERWRITE = "Replace the run that is in the folder; it stays until the new one has its first checkpoint."
+_OUTPUT = "The run's folder; by default runs/ and the recipe's name."
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Run:
+    """How often is trained, from where on, and where the run goes."""
+
+    seeds: Annotated[int, COUNT, Parameter(help=_SEEDS)] = 1
+    resume: Annotated[bool, Parameter(help=_RESUME)] = False
+    overwrite: Annotated[bool, Parameter(help=_OVERWRITE)] = False
+    print_config: Annotated[bool, Parameter(help="Print the recipe, and stop.")] = False
+    output: Annotated[Path | None, Parameter(help=_OUTPUT)] = None
+
+
+ONCE = Run()
+"""What is used unless told otherwise."""
+
 
 def is_recipe(word: str) -> bool:
     """Say whether the first argument is a recipe file, and no model."""
     return word.endswith((".yaml", ".yml"))
 
 
-def asked_of(task: str, model: str, train: str | None, val: str | None, output: Path | None) -> "Request":
+def asked_of(task: str, model: str, train: str | None, val: str | None, run: Run) -> "Request":
     """Return what is asked for by ``orrery TASK MODEL --train FILE``, or by a recipe in the place of the model.
 
     Raises:
@@ -27,7 +52,7 @@ def asked_of(task: str, model: str, train: str | None, val: str | None, output: 
     """
     from orrery.finetuning.recipe import Request
 
-    name = output.name if output else None
+    name = run.output.name if run.output else None
     if is_recipe(model):
         return Request(model, train=train, val=val, name=name)
     if train is None:
@@ -35,17 +60,7 @@ def asked_of(task: str, model: str, train: str | None, val: str | None, output: 
     return Request(task, model, train, val, name=name)
 
 
-def carry_out(
-    asked: "Request",
-    overrides: Sequence[str],
-    *,
-    task: str | None = None,
-    seeds: int = 1,
-    resume: bool = False,
-    overwrite: bool = False,
-    print_config: bool = False,
-    output: Path | None = None,
-) -> int:
+def carry_out(asked: "Request", overrides: Sequence[str], run: Run, *, task: str | None = None) -> int:
     """Train and score what is asked for, or print its recipe, and return the exit code.
 
     ``task`` is the one that a recipe has to name.
@@ -58,30 +73,18 @@ def carry_out(
     recipe = recipe_for(asked, overrides, os.environ)
     if task is not None and recipe.task != task:
         raise UsageError(f"{asked.task} is a recipe of the task {recipe.task}, not {task}", "use orrery finetune")
-    files = [Path(each) for each in (asked.task, asked.model, asked.train, asked.val) if each]
-    how: dict[str, Any] = {"seeds": seeds, "resume": resume, "overwrite": overwrite}
-    return trained(recipe, files, print_config=print_config, output=output, **how)
+    return trained(recipe, [Path(each) for each in (asked.task, asked.model, asked.train, asked.val) if each], run)
 
 
-def trained(
-    recipe: "Recipe",
-    files: Sequence[Path],
-    *,
-    seeds: int = 1,
-    resume: bool = False,
-    overwrite: bool = False,
-    print_config: bool = False,
-    output: Path | None = None,
-) -> int:
+def trained(recipe: "Recipe", files: Sequence[Path], run: Run) -> int:
     """Train and score a recipe, or print it, and return the exit code; ``files`` must not be replaced."""
     from orrery.finetuning.seeds import with_seeds
     from orrery.training.progress import find_reporter
 
-    if print_config:
+    if run.print_config:
         print(as_yaml(recipe), end="")
         return 0
-    folder = output or runs_folder() / recipe.name
-    done = with_seeds(
-        recipe, folder, find_reporter, print, inputs=files, seeds=seeds, resume=resume, overwrite=overwrite
-    )
+    folder = run.output or runs_folder() / recipe.name
+    how: dict[str, Any] = {"seeds": run.seeds, "resume": run.resume, "overwrite": run.overwrite}
+    done = with_seeds(recipe, folder, find_reporter, print, inputs=files, **how)
     return 128 + done.signal if done.signal else 0

@@ -1,12 +1,11 @@
 """``orrery ppo``: a model and prompts in, a policy that answers better than its value head expects."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from orrery.cli.answering import learn
-from orrery.cli.numbers import COUNT
+from orrery.cli.methods import ONCE, Run
 
 
 def ppo(
@@ -15,11 +14,7 @@ def ppo(
     train: str | None = None,
     val: str | None = None,
     reward: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    seeds: Annotated[int, COUNT] = 1,
-    resume: bool = False,
-    overwrite: bool = False,
-    print_config: bool = False,
-    output: Path | None = None,
+    run: Run = ONCE,
 ) -> int:
     """Teach a model by its own answers, each token against what a value head expects (PPO).
 
@@ -36,22 +31,6 @@ def ppo(
         val: Prompts to measure on; by default each tenth of those to learn from is held back.
         reward: What an answer is worth: arithmetic, exact, format, length, or the folder of a reward model; may be
             given several times, and their sum is learned.
-        seeds: Train so many times with different seeds, and say mean and spread.
-        resume: Continue from the newest sound checkpoint of the folder.
-        overwrite: Replace the run that is in the folder; it stays until the new one has its first checkpoint.
-        print_config: Print the recipe, and stop.
-        output: The run's folder; by default runs/ and the recipe's name.
+        run: How often, from where on, and where to.
     """
-    return learn(
-        "ppo",
-        model,
-        overrides,
-        train=train,
-        val=val,
-        reward=reward,
-        output=output,
-        seeds=seeds,
-        resume=resume,
-        overwrite=overwrite,
-        print_config=print_config,
-    )
+    return learn("ppo", model, overrides, run, train=train, val=val, reward=reward)

@@ -1,12 +1,10 @@
 """``orrery reward``: a model and preferences in, one that gives conversations a number out."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from orrery.cli.methods import asked_of, carry_out
-from orrery.cli.numbers import COUNT
+from orrery.cli.methods import ONCE, Run, asked_of, carry_out
 
 
 def reward(
@@ -14,11 +12,7 @@ def reward(
     *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
     train: str | None = None,
     val: str | None = None,
-    seeds: Annotated[int, COUNT] = 1,
-    resume: bool = False,
-    overwrite: bool = False,
-    print_config: bool = False,
-    output: Path | None = None,
+    run: Run = ONCE,
 ) -> int:
     """Train a reward model on preferences (Bradley-Terry): a number for a conversation, larger where it is preferred.
 
@@ -33,20 +27,7 @@ def reward(
         overrides: Keys of the recipe with new values, such as --objective.centre 0.01 or --data.skip-bad 10.
         train: The preferences: JSON lines, JSON, CSV, Parquet, or a named set.
         val: Preferences to validate on; by default a tenth of the first prompts is held back.
-        seeds: Train so many times with different seeds, and say mean and spread.
-        resume: Continue from the newest sound checkpoint of the folder.
-        overwrite: Replace the run that is in the folder; it stays until the new one has its first checkpoint.
-        print_config: Print the recipe, and stop.
-        output: The run's folder; by default runs/ and the recipe's name.
+        run: How often, from where on, and where to.
     """
-    asked = asked_of("reward", model, train, val, output)
-    return carry_out(
-        asked,
-        overrides,
-        task="reward",
-        seeds=seeds,
-        resume=resume,
-        overwrite=overwrite,
-        print_config=print_config,
-        output=output,
-    )
+    asked = asked_of("reward", model, train, val, run)
+    return carry_out(asked, overrides, run, task="reward")

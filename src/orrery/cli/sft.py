@@ -1,12 +1,10 @@
 """``orrery sft``: a base model and conversations in, an assistant out."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from orrery.cli.methods import asked_of, carry_out
-from orrery.cli.numbers import COUNT
+from orrery.cli.methods import ONCE, Run, asked_of, carry_out
 
 
 def sft(
@@ -14,11 +12,7 @@ def sft(
     *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
     train: str | None = None,
     val: str | None = None,
-    seeds: Annotated[int, COUNT] = 1,
-    resume: bool = False,
-    overwrite: bool = False,
-    print_config: bool = False,
-    output: Path | None = None,
+    run: Run = ONCE,
 ) -> int:
     """Fine-tune a model on conversations (supervised fine-tuning): it learns what the assistant says in them.
 
@@ -33,20 +27,7 @@ def sft(
         overrides: Keys of the recipe with new values, such as --training.steps 500 or --data.system "Be brief.".
         train: The conversations: JSON lines, JSON, CSV, Parquet, or a named set.
         val: Conversations to validate on; by default each tenth of the training data is held back.
-        seeds: Train so many times with different seeds, and say mean and spread.
-        resume: Continue from the newest sound checkpoint of the folder.
-        overwrite: Replace the run that is in the folder; it stays until the new one has its first checkpoint.
-        print_config: Print the recipe, and stop.
-        output: The run's folder; by default runs/ and the recipe's name.
+        run: How often, from where on, and where to.
     """
-    asked = asked_of("sft", model, train, val, output)
-    return carry_out(
-        asked,
-        overrides,
-        task="sft",
-        seeds=seeds,
-        resume=resume,
-        overwrite=overwrite,
-        print_config=print_config,
-        output=output,
-    )
+    asked = asked_of("sft", model, train, val, run)
+    return carry_out(asked, overrides, run, task="sft")

@@ -12,6 +12,7 @@ from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record
 from orrery.data.readers.columns import check_columns, text_of
 from orrery.errors import DataError
+from orrery.schema.section import Section
 from orrery.text.chat.messages import Message, checked_messages
 from orrery.text.chat.messages import text_of as said_in
 
@@ -60,12 +61,8 @@ class Preference:
         return tuple((side, good) for side, good in ((self.chosen, True), (self.rejected, False)) if side is not None)
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Where the parts of a row stand; what is not named is found by its name.
-
-    ``scores`` are two columns whose difference is the margin.
-    """
+class Columns(Section):
+    """Columns of the rows; what is not named is found by its name. ``scores`` are two, the margin their difference."""
 
     prompt: str | None = None
     chosen: str | None = None

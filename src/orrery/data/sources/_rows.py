@@ -128,18 +128,34 @@ def examples_of(
     request: BatchRequest, train: "Sequence[Row]", held_back: "Sequence[Row]", notes: Sequence[str]
 ) -> Examples:
     """Return the batches of encoded rows."""
-    from orrery.data.row_batches import padding_share
     from orrery.data.rows import PaddedRows, SequentialRows
 
     source = PaddedRows(train, request.size, request.seed, request.tokens)
-    tokens = int(source.lengths.sum())
     windows = SequentialRows(held_back, request.size, request.tokens) if held_back else None
+    return examples_in(request, source, windows, int(source.lengths.sum()), notes)
+
+
+def examples_in(
+    request: BatchRequest, source: Any, windows: Any, tokens: int, notes: Sequence[str], name: str = NAME
+) -> Examples:
+    """Return batches of like length as examples, with a note on their padding.
+
+    Args:
+        request: what was asked for.
+        source: batches to learn from, with the ``lengths`` of their rows and their order in ``batches``.
+        windows: batches held back, or nothing.
+        tokens: what an epoch learns.
+        notes: what else is said.
+        name: what rows are called in metrics and tables.
+    """
+    from orrery.data.row_batches import padding_share
+
     padding = f"padding: {padding_share(source.lengths, source.batches):.1%} of the positions of the first epoch"
     return Examples(
         train=source,
         held_back=None if windows is None else HeldBack(windows, request.limited(len(windows))),
-        tokens={NAME: tokens},
+        tokens={name: tokens},
         batch_tokens=round(tokens / source.batches.per_epoch),
-        epochs=lambda step: {NAME: source.batches.epochs(step)},
+        epochs=lambda step: {name: source.batches.epochs(step)},
         notes=(*notes, padding),
     )

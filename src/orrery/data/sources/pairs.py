@@ -10,8 +10,8 @@ from orrery.data.documents import unknown_share
 from orrery.data.pair_columns import find_pair_columns, read_column_pairs, spread
 from orrery.data.records import Document, Pair
 from orrery.data.sets import is_parallel
-from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
-from orrery.data.sources._rows import HeldBackSettings, every_nth
+from orrery.data.sources import BatchRequest, Examples, Source, register
+from orrery.data.sources._rows import HeldBackSettings, every_nth, examples_in
 from orrery.errors import DataError
 from orrery.schema.numbers import Fraction
 from orrery.schema.section import Section
@@ -128,7 +128,6 @@ class PairSource(Source):
     def examples(self, request: BatchRequest) -> Examples:
         """Encode both sides, leave out what is too long and say so, and make batches."""
         from orrery.data.pair_batches import Ends, PairBatches, SequentialPairs
-        from orrery.data.row_batches import padding_share
 
         end = request.required_tokenizer.special("end")
         ends = Ends(end if request.start is None else request.start, end)
@@ -138,20 +137,8 @@ class PairSource(Source):
         source = PairBatches(pairs, ends, request.size, request.seed, request.tokens, redraw)
         tokens = sum(len(target) + 1 for _, target in pairs)
         windows = SequentialPairs(others, ends, request.size, request.tokens) if others else None
-        padding = f"padding: {padding_share(source.lengths, source.batches):.1%} of the positions of the first epoch"
-        return Examples(
-            train=source,
-            held_back=None if windows is None else HeldBack(windows, request.limited(len(windows))),
-            tokens={NAME: tokens},
-            batch_tokens=round(tokens / source.batches.per_epoch),
-            epochs=lambda step: {NAME: source.batches.epochs(step)},
-            notes=(
-                *notes,
-                *more,
-                padding,
-                *unknown_share(request.required_tokenizer, [row for pair in pairs for row in pair]),
-            ),
-        )
+        unknown = unknown_share(request.required_tokenizer, [row for pair in pairs for row in pair])
+        return examples_in(request, source, windows, tokens, (*notes, *more, *unknown), NAME)
 
     def _rows(self, request: BatchRequest, pairs: Sequence[Pair], what: str) -> tuple[list[Ids], list[int], list[str]]:
         """Return pairs as ids that fit into rows, their numbers among all pairs, and what to say."""

@@ -8,10 +8,9 @@ from pydantic import Field
 from orrery.data.conversations import Conversation
 from orrery.data.documents import unknown_share
 from orrery.data.preferences import Columns, Preference, read_preferences
-from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
-from orrery.data.sources._rows import NAME, RowsSettings, SplitSettings, divided, fingerprint_of
+from orrery.data.sources import BatchRequest, Examples, Source, register
+from orrery.data.sources._rows import RowsSettings, SplitSettings, divided, examples_in, fingerprint_of
 from orrery.errors import DataError
-from orrery.schema.section import Section
 from orrery.text.chat.messages import text_of as said_in
 
 if TYPE_CHECKING:
@@ -21,18 +20,6 @@ if TYPE_CHECKING:
 PAIRS, UNPAIRED = "pairs", "unpaired"
 
 
-class ColumnSettings(Section):
-    """Columns of the rows; what is not named is found by its name. ``scores`` are two, the margin their difference."""
-
-    prompt: str | None = None
-    chosen: str | None = None
-    rejected: str | None = None
-    completion: str | None = None
-    label: str | None = None
-    margin: str | None = None
-    scores: tuple[str, str] | None = None
-
-
 class ByPromptSettings(SplitSettings):
     """Rows are held back by their first prompt unless ``by`` says ``row``."""
 
@@ -40,7 +27,7 @@ class ByPromptSettings(SplitSettings):
 
 
 class PreferenceSettings(RowsSettings):
-    """Which rows, their columns, and what is done with those that are longer than a row of a batch.
+    """Which rows, their settings.columns, and what is done with those that are longer than a row of a batch.
 
     ``long: refuse`` names the first one; ``leave_out`` counts them; ``cut`` takes away the beginning of the prompt, and
     leaves out what is too long even so: a reply is never cut. ``template`` is the format in which conversations are
@@ -50,7 +37,7 @@ class PreferenceSettings(RowsSettings):
 
     kind: Literal["preferences"] = "preferences"
     split: ByPromptSettings | None = None  # type: ignore[assignment]  # another split than by rows
-    columns: ColumnSettings = Field(default_factory=ColumnSettings)
+    columns: Columns = Field(default_factory=Columns)
     long: Literal["refuse", "leave_out", "cut"] = "refuse"
     template: str | None = None
     system: str | None = None
@@ -90,11 +77,10 @@ class PreferenceSource(Source):
         Raises:
             DataError: one is no preference, or there is none to train on or to hold back.
         """
-        columns = Columns(**settings.columns.model_dump())
 
         def read(source: str) -> list[Preference]:
             how: dict[str, Any] = {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
-            return list(read_preferences(source, columns, system=settings.system, **how))
+            return list(read_preferences(source, settings.columns, system=settings.system, **how))
 
         return cls(*divided(settings, read), settings.long, settings.template)
 
@@ -124,24 +110,15 @@ class PreferenceSource(Source):
             DataError: a conversation is too long or cannot be said in the template, or no row is left.
         """
         from orrery.data.preference_batches import PreferenceBatches, SequentialPreferences, mismatched, paired
-        from orrery.data.row_batches import padding_share
 
         make: Callable[..., Any] = mismatched(request.length) if request.kind == UNPAIRED else paired
         train, notes = self._encoded(request, self.train, "training")
         others, more = self._encoded(request, self.held_back, "held-back")
         source = PreferenceBatches(train, make, request.size, request.seed, request.tokens)
         windows = SequentialPreferences(others, make, request.size, request.tokens) if others else None
-        tokens = int(source.lengths.sum())
-        padding = f"padding: {padding_share(source.lengths, source.batches):.1%} of the positions of the first epoch"
         unknown = unknown_share(request.required_tokenizer, [side.ids for row in train for side in sides_of(row)])
-        return Examples(
-            train=source,
-            held_back=None if windows is None else HeldBack(windows, request.limited(len(windows))),
-            tokens={NAME: tokens},
-            batch_tokens=round(tokens / source.batches.per_epoch),
-            epochs=lambda step: {NAME: source.batches.epochs(step)},
-            notes=(*notes, *more, *overlap(self.train, self.held_back), padding, *unknown),
-        )
+        said = (*notes, *more, *overlap(self.train, self.held_back), *unknown)
+        return examples_in(request, source, windows, int(source.lengths.sum()), said)
 
     def _encoded(self, request: BatchRequest, rows: Sequence[Preference], what: str) -> "tuple[list[Any], list[str]]":
         """Return rows as ids that fit into those of a batch, and what to say."""

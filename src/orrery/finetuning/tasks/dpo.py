@@ -1,15 +1,15 @@
 """Direct preference optimisation: replies that were chosen become likelier than those that were rejected."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orrery.finetuning.tasks import Task, register
+from orrery.finetuning.tasks import register
+from orrery.finetuning.tasks._preferred import OnPreferences
 
 if TYPE_CHECKING:
     from orrery.evaluation.resampled import Resampled
     from orrery.finetuning.findings import Findings
     from orrery.language_model.model import LanguageModel
-    from orrery.reading.read import Stored
 
 ANSWERED = 100
 """Prompts held back that are answered, evenly spread: each answer is written token by token."""
@@ -17,33 +17,14 @@ BEGUN = "the model it began from"
 
 
 @register
-class DirectPreferences(Task):
+class DirectPreferences(OnPreferences):
     """Replies as people prefer them, learnt from pairs, or from replies that are good or bad each by itself (KTO)."""
 
     kind: ClassVar[str] = "dpo"
-    source = "preferences"
     objective = "dpo"
     objectives = ("dpo", "dpo_norm", "ipo", "kto", "orpo", "simpo")
-    batches = "pairs"
     longest = 1024
     whole = 1.0
-
-    @classmethod
-    def data(cls, train: str, val: str | None, columns: Mapping[str, str]) -> dict[str, Any]:
-        """Return the section ``data``: each tenth first prompt is held back, and a prompt too long is cut."""
-        return {**super().data(train, val, columns), "long": "cut"}
-
-    @classmethod
-    def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
-        """Return the texts of the training rows."""
-        return ((text,) for text in source.texts())
-
-    @classmethod
-    def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
-        """Return how many rows there are, and how many ids the longer side of some has."""
-        from orrery.finetuning.tasks._pairs import lengths
-
-        return lengths(source, stored, most)
 
     @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":

@@ -1,42 +1,22 @@
 """Reward modelling: a number for a conversation, larger where its last reply was preferred."""
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orrery.finetuning.tasks import Task, register
+from orrery.finetuning.tasks import register
+from orrery.finetuning.tasks._preferred import OnPreferences
 
 if TYPE_CHECKING:
     from orrery.finetuning.findings import Findings
     from orrery.language_model.model import LanguageModel
-    from orrery.reading.read import Stored
 
 
 @register
-class RewardModelling(Task):
+class RewardModelling(OnPreferences):
     """A number for each conversation, by which replies can be ranked or a policy rewarded."""
 
     kind: ClassVar[str] = "reward"
-    source = "preferences"
     objective = "reward"
-    batches = "pairs"
     head = "sequence"
-
-    @classmethod
-    def data(cls, train: str, val: str | None, columns: Mapping[str, str]) -> dict[str, Any]:
-        """Return the section ``data``: each tenth first prompt is held back, and a prompt too long is cut."""
-        return {**super().data(train, val, columns), "long": "cut"}
-
-    @classmethod
-    def texts(cls, source: Any) -> Iterable[tuple[str, ...]]:
-        """Return the texts of the training rows."""
-        return ((text,) for text in source.texts())
-
-    @classmethod
-    def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
-        """Return how many rows there are, and how many ids the longer side of some has."""
-        from orrery.finetuning.tasks._pairs import lengths
-
-        return lengths(source, stored, most)
 
     @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> "Findings":
