@@ -103,6 +103,7 @@ def cases(count: int = 3) -> Iterator[Case]:
                     key in FREE
                     or value in ("folder", values.LARGE)
                     or (kind == "float" and value in HUGE[:2])
+                    or (value == "null" and types.NoneType in typing.get_args(annotation))
                     or (key in LISTS and value == "[]")
                     or (key in FROM_ZERO and value in ("0", "-1", "false", "12:30"))
                 )

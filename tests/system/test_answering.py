@@ -70,6 +70,9 @@ def test_the_verb_finds_settings_and_scores_beside_the_base(base: Path, tmp_path
     monkeypatch.chdir(tmp_path)
     flags = ["--train=addition/few", "--val=addition/val", "--reward=arithmetic", "--data.max_new_tokens=3"]
     few = ["--training.steps=2", "--batches.size=8", "--evaluation.batches=1", "--output=run"]
+    assert run(["grpo", str(base), *flags[:-1], *few, "--print-config"]) == 0
+    fitting = next(line for line in capsys.readouterr().out.splitlines() if "max_new_tokens" in line)
+    assert 3 < int(fitting.split()[-1]) < MODEL["max_position_embeddings"]
     assert run(["grpo", str(base), *flags, *few, "--print-config"]) == 0
     printed = capsys.readouterr().out
     assert "task: grpo" in printed
@@ -95,6 +98,7 @@ def test_the_verb_finds_settings_and_scores_beside_the_base(base: Path, tmp_path
         (["grpo", "BASE", "--train=addition", "--reward=exact", "--model.dropout=0.1", "--output=x"], "dropout"),
         (["ppo", "BASE", "--train=addition", "--reward=BASE", "--output=x"], "no reward model"),
         (["distil", "BASE", "--prompts=addition/val", "--output=x.jsonl", "--reward=good"], "neither a reward"),
+        (["distil", "BASE", "--prompts=empty.jsonl", "--output=x.jsonl"], "empty.jsonl"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_by_name(words, message, base, tmp_path, monkeypatch, capsys) -> None:

@@ -80,3 +80,5 @@ def test_bad_files_are_named_with_their_line(model: Path, capsys: pytest.Capture
     ):  # fmt: skip
         assert run(["evaluate", "model", *words]) == 3, words
         assert says in capsys.readouterr().err
+    assert run(["evaluate", "model", "gsm8k", "--examples", "rows.jsonl", "--shots", "0"]) == 2
+    assert "no example is shown" in capsys.readouterr().err

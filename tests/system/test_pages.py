@@ -99,7 +99,7 @@ def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page)
     elif page == "own-parts":
         assert [record["val/exact"] > 0.9 for record in names["run"].records()[-1:]] == [True]
         assert len(re.findall(r"(\d+) of \1 checks hold", printed)) == 7
-        assert "kind must be one of causal, classification, contrastive, count_error, denoising" in printed
+        assert re.search(r"kind must be one of causal, .*\bcount_error, .*denoising", printed)
     elif page == "finetuning":
         assert "20 texts held back: accuracy" in printed
         assert "B-city Paris" in printed

@@ -15,7 +15,7 @@ def average(
     *,
     last: Annotated[int | None, COUNT] = None,
     checkpoints: Annotated[tuple[int, ...], SEED_EACH] = (),
-    others: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = (),
+    others: Annotated[tuple[str, ...], Parameter(consume_multiple=1, negative="")] = (),
     overwrite: bool = False,
 ) -> None:
     """Write the mean of the weights of a run's last checkpoints, or of several models, as a model to use.

@@ -72,7 +72,8 @@ def carry_out(asked: "Request", overrides: Sequence[str], run: Run, *, task: str
 
     recipe = recipe_for(asked, overrides, os.environ)
     if task is not None and recipe.task != task:
-        raise UsageError(f"{asked.task} is a recipe of the task {recipe.task}, not {task}", "use orrery finetune")
+        message = f"{asked.task} is a recipe of the task {recipe.task}, not {task}"
+        raise UsageError(message, f"orrery finetune {asked.task}")
     return trained(recipe, [Path(each) for each in (asked.task, asked.model, asked.train, asked.val) if each], run)
 
 

@@ -54,13 +54,13 @@ COUNT_OR_NONE = Parameter(converter=_whole(0, MOST))
 COUNT_EACH = Parameter(
     converter=lambda kind, tokens: tuple(_whole_number(token, 1, MOST) for token in tokens),
     negative="",
-    consume_multiple=True,
+    consume_multiple=1,
 )
 SEED = Parameter(converter=_whole(0, SEEDS - 1))
 SEED_EACH = Parameter(
     converter=lambda kind, tokens: tuple(_whole_number(token, 0, SEEDS - 1) for token in tokens),
     negative="",
-    consume_multiple=True,
+    consume_multiple=1,
 )
 NUMBER = Parameter(converter=_real(-math.inf, math.inf, above=False))
 NOT_NEGATIVE = Parameter(converter=_real(0.0, math.inf, above=False))

@@ -92,16 +92,21 @@ def read_prompts(
         skip_bad: how many bad rows are left out.
 
     Raises:
-        DataError: there is no such column, or a prompt is empty or no text; its line is named.
+        DataError: there is no such column, or a prompt is empty or no text; its line is named; or there are none.
     """
-    left = skip_bad
+    left, found = skip_bad, False
     for where, row in read_placed_rows(source, invalid=invalid, skip_bad=skip_bad):
         try:
-            yield _prompt(where, row, column)
+            prompt = _prompt(where, row, column)
         except DataError:
             left -= 1
             if left < 0:
                 raise
+        else:
+            found = True
+            yield prompt
+    if not found:
+        raise DataError(f"{source}: 0 prompts", "check that the file was written whole")
 
 
 def _prompt(where: str, row: Mapping[str, Any], column: str | None) -> Prompt:

@@ -22,8 +22,8 @@ RATE, MOST_RATE = 1e-5, 3e-4
 """For a model as wide as GPT-2's smallest; a narrower one learns in larger steps."""
 SIZE, SAMPLES, STEPS, LONGEST = 64, 8, 200, 64
 """Answers of a step, answers to a prompt, steps, and tokens of an answer, where nothing else is asked for."""
-MEASURED = 2000
-"""Prompts whose tokens are counted to choose the length."""
+MEASURED = 500
+"""Prompts whose tokens are counted to choose the length: those with the most characters."""
 PASSES: Mapping[str, Mapping[str, int]] = {"ppo": {"minibatches": 2, "passes": 2}}
 """How many steps are made of a rollout where it is more than one."""
 
@@ -66,8 +66,14 @@ def answering_recipe(
     asked |= {key: chosen[f"data.{key}"] for key in ("prompt", "template") if f"data.{key}" in chosen}
     data = {**task.data(train, val, {}), **asked}
     source_class = SOURCES.find(task.source)
-    source = source_class.read(settings_of(source_class).model_validate(data))
+    settings: Any = settings_of(source_class).model_validate(data)
+    source = source_class.read(settings)
     _, lengths = task.lengths(source, base.stored, MEASURED)
+    answer = settings.max_new_tokens
+    prompt = max(lengths) - answer
+    if "data.max_new_tokens" not in chosen:
+        answer = max(1, min(answer, context - prompt))
+        data["max_new_tokens"] = answer
     values = {
         "name": name or f"{kind}-{named_after(train)}",
         "task": kind,
@@ -75,7 +81,7 @@ def answering_recipe(
         "data": {**data, "samples": SAMPLES, **PASSES.get(kind, {})},
         "objective": {"kind": task.objective},
         "rewards": [reward_section(each) for each in rewards],
-        **_training(min(context, 8 * math.ceil(max(lengths) / 8)), base.stored.model.spec.width, chosen),
+        **_training(min(context, 8 * math.ceil((prompt + answer) / 8)), base.stored.model.spec.width, chosen),
     }
     return check_recipe(overridden(values, overrides, environment or os.environ), train)
 

@@ -48,10 +48,10 @@ def generate(
     prompt: Annotated[int, COUNT] = 32,
     new: Annotated[int, COUNT] = 64,
     prefill: Annotated[int, COUNT_OR_NONE] = 512,
-    peer: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = (),
+    peer: Annotated[tuple[str, ...], Parameter(consume_multiple=1, negative="")] = (),
     type: Annotated[
         tuple[Literal["f32", "bf16", "q8_0", "q4_0"], ...],
-        Parameter(name="--type", consume_multiple=True, negative=""),
+        Parameter(name="--type", consume_multiple=1, negative=""),
     ] = (),
     rounds: Annotated[int, COUNT] = 5,
     threads: Threads = None,

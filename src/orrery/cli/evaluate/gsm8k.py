@@ -10,6 +10,9 @@ from typing import Annotated
 from orrery.cli.evaluate._items import ALL, Items, carry_out
 from orrery.cli.evaluate._trust import PLAIN, Trust
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
+from orrery.errors import UsageError
+
+EXAMPLES = "gsm8k/train"
 
 
 def gsm8k(
@@ -17,7 +20,7 @@ def gsm8k(
     /,
     *,
     file: str = "gsm8k/test",
-    examples: str = "gsm8k/train",
+    examples: str | None = None,
     shots: Annotated[int, COUNT_OR_NONE] = 5,
     max_new_tokens: Annotated[int, COUNT] = 256,
     items: Items = ALL,
@@ -28,7 +31,7 @@ def gsm8k(
     Args:
         model: A model that writes.
         file: Rows with question and answer, the answer ending in #### and its number.
-        examples: Where the examples come from: its first ones.
+        examples: Where the examples come from: the first ones of gsm8k/train, or of this file.
         shots: How many.
         max_new_tokens: The most tokens of an answer.
         items: Which items, with what, and where the result goes.
@@ -36,11 +39,14 @@ def gsm8k(
     """
     from orrery.tasks.gsm8k import evaluate_gsm8k, read_problems
 
+    if examples is not None and not shots:
+        raise UsageError("--examples with --shots 0: no example is shown", "--shots 5, or leave out --examples")
+    sources = [file, *([examples or EXAMPLES] if shots else [])]
     problems = read_problems(file, items.first)
-    shown = read_problems(examples, shots) if shots else []
+    shown = read_problems(sources[1], shots) if shots else []
     carry_out(
         model,
-        [file, examples],
+        sources,
         items,
         trust,
         lambda lm, done: evaluate_gsm8k(

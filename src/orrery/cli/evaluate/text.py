@@ -24,8 +24,8 @@ METRICS: tuple[Metric, ...] = ("bleu", "chrf", "ter", "rouge")
 def text(
     *,
     hypotheses: Path | None = None,
-    references: Annotated[list[Path] | None, Parameter(consume_multiple=True, negative="")] = None,
-    metrics: Annotated[list[Metric] | None, Parameter(consume_multiple=True, negative="")] = None,
+    references: Annotated[list[Path] | None, Parameter(consume_multiple=1, negative="")] = None,
+    metrics: Annotated[list[Metric] | None, Parameter(consume_multiple=1, negative="")] = None,
     tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a",
     lowercase: Annotated[bool, Parameter(negative="")] = False,
     word_order: int = 0,

@@ -32,11 +32,13 @@ class Answering(Task, ABC):
 
     @classmethod
     def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
-        """Return how many prompts there are, and how many tokens some have with the longest answer."""
+        """Return how many prompts there are, and how many tokens the longest have with the longest answer."""
         from orrery.data.prompts import prompt_ids
 
         assert stored.tokenizer is not None
-        some = source.train[:: max(1, len(source.train) // most)]
+        some = sorted(source.train, key=lambda prompt: len(prompt.text) + len(str(prompt.messages)), reverse=True)[
+            :most
+        ]
         ids = prompt_ids(some, stored.tokenizer, source.template(stored.chat, stored.tokenizer))
         return len(source.train), [len(own) + source.settings.max_new_tokens for own in ids]
 
