@@ -19,15 +19,16 @@ SHAPES: tuple[Shape, ...] = get_args(Shape)
 """messages: role and content; sharegpt: from and value; turns: role and text; alpaca: a question and an answer in
 columns; hh: one text with Human: and Assistant:."""
 
-LISTS = ("messages", "conversations", "conversation", "turns", "dialogue", "dialog")
+LISTS = ("messages", "conversations", "conversation", "turns", "dialogue", "dialog", "chosen")
 """Names of a column with the messages of a conversation, the likeliest first."""
 TEXTS = ("text", "chosen", "conversation", "dialogue")
 """Names of a column with a conversation as one text, the likeliest first."""
 ANSWERED = (
-    ("instruction", "output"), ("instruction", "response"), ("prompt", "completion"), ("prompt", "response"),
-    ("question", "answer"),
+    ("instruction", "chosen"), ("prompt", "chosen"), ("question", "chosen"), ("instruction", "output"),
+    ("instruction", "response"), ("prompt", "completion"), ("prompt", "response"), ("question", "answer"),
 )  # fmt: skip
-"""Names of two columns with what is asked and what is answered, the likeliest first."""
+"""Names of two columns with what is asked and what is answered, the likeliest first; of a pair what was chosen is
+learnt, as Rafailov et al. (2023) do before DPO."""
 
 FIELDS: Mapping[str, tuple[str, str]] = {
     "messages": ("role", "content"),
@@ -87,7 +88,7 @@ def read_conversations(
     Args:
         source: the file, the folder or the name.
         shape: one of `SHAPES`; by default what the columns of the first row say.
-        column: the one that holds the list or the text of a conversation; by default found by its name.
+        column: the one that holds the list or the text of a conversation, or the answer; by default found by its name.
         system: the system message of conversations that have none.
         check: raises `DataError` for a conversation that cannot be used, such as `refuse_untaught`.
         invalid: what to do with bytes that are no UTF-8.
@@ -123,7 +124,7 @@ def find_layout(where: str, row: Mapping[str, Any], shape: Shape | None = None, 
         check_columns(where, row, (column,))
     finders: Mapping[str, Callable[[], Layout | None]] = {
         **{name: _finder(row, name, column) for name in FIELDS},
-        "alpaca": lambda: _answered(row) if column is None else None,
+        "alpaca": lambda: _answered(row, column),
         "hh": lambda: _one_text(row, column),
     }
     wanted = SHAPES if shape is None else (shape,)
@@ -233,16 +234,20 @@ def _finder(row: Mapping[str, Any], shape: str, column: str | None) -> Callable[
         for name in LISTS if column is None else (column,):
             items = _listed(row.get(name))
             first = items[0] if isinstance(items, list | tuple) and items else None
-            if isinstance(first, Mapping) and set(FIELDS[shape]) <= set(first):
+            if not isinstance(first, Mapping) or not set(FIELDS[shape]) <= set(first):
+                continue
+            # What was chosen may be the reply alone, and the conversation before it another column.
+            if name != "chosen" or first[FIELDS[shape][0]] != "assistant":
                 return Layout(shape, (name,))  # type: ignore[arg-type]
         return None
 
     return find
 
 
-def _answered(row: Mapping[str, Any]) -> Layout | None:
-    """Return the columns with what is asked and answered, where there are such."""
-    found = next((both for both in ANSWERED if set(both) <= set(row)), None)
+def _answered(row: Mapping[str, Any], column: str | None) -> Layout | None:
+    """Return the columns with what is asked and answered, where there are such; ``column`` names the answer."""
+    asked = ANSWERED if column is None else [(first, column) for first, _ in ANSWERED if first != column]
+    found = next((both for both in asked if set(both) <= set(row) and _one_text(row, both[1]) is None), None)
     return None if found is None else Layout("alpaca", found)
 
 

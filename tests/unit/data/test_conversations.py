@@ -18,6 +18,14 @@ SAME = {
     "prompt and completion": {"prompt": "What is 1 + 1?", "completion": "2"},
     "prompt and completion as messages": {"prompt": ASKED[:1], "completion": ASKED[1:]},
     "hh, chosen": {"chosen": "\n\nHuman: What is 1 + 1?\n\nAssistant: 2", "rejected": "\n\nHuman: x\n\nAssistant: y"},
+    "hh, chosen beside a prompt": {"prompt": "What?", "chosen": "\n\nHuman: What is 1 + 1?\n\nAssistant: 2"},
+    "a pair": {"instruction": "What is 1 + 1?", "input": "", "output": "3", "chosen": "2", "rejected": "3"},
+    "a pair of conversations": {
+        "prompt": "What is 1 + 1?",
+        "chosen": ASKED,
+        "rejected": [*ASKED[:1], {"role": "assistant", "content": "3"}],
+    },
+    "a pair of replies as messages": {"prompt": ASKED[:1], "chosen": ASKED[1:], "rejected": ASKED[1:]},
     "hh, text": {"text": "Human: What is 1 + 1?\n\nAssistant: 2"},
 }
 
@@ -42,6 +50,9 @@ def test_a_shape_and_a_column_can_be_named(tmp_path):
     assert [list(found.messages) for found in read_conversations(file, column="chat")] == [ASKED]
     (found,) = read_conversations(file, shape="hh")
     assert [message["content"] for message in found.messages] == ["a", "b"]
+    pair = lines(tmp_path, SAME["a pair"], name="pairs.jsonl")
+    (found,) = read_conversations(pair, column="rejected")
+    assert [message["content"] for message in found.messages] == ["What is 1 + 1?", "3"]
     with pytest.raises(DataError, match=r":1: no column 'talk'"):
         list(read_conversations(file, column="talk"))
 
