@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import yaml
 import orrery
 from orrery.cli.program import run
 from orrery.errors import UsageError
+from orrery.stages import run as stages
+from orrery.stages.folder import weights_hash
 from orrery.stages.recipe import load_staged
 from stages_toy import recipe, values
 
@@ -89,6 +92,28 @@ def test_a_stage_whose_base_has_changed_is_refused(toy: tuple[str, Path], capsys
         assert "stage dpo began from another sft than" in capsys.readouterr().err
     finally:
         file.write_text(before)
+
+
+def test_an_overwrite_that_was_stopped_goes_on_with_what_it_had_not_replaced(
+    toy: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(toy[1], tmp_path / "run")
+    words = ["train", toy[0], "--output", str(tmp_path / "run"), "--stages.base.training.optimizer.rate", "0.02"]
+    train = stages._train
+    with monkeypatch.context() as stopped:
+        stopped.setattr(
+            stages, "_train", lambda folder, stage, *more: 2 if stage.name == "sft" else train(folder, stage, *more)
+        )
+        assert run([*words, "--overwrite"]) == 130
+    capsys.readouterr()
+    assert run([*words, "--resume"]) == 0
+    said = capsys.readouterr().out
+    assert [name for name in NAMES if f"{name} is finished" in said] == ["base"]
+    for name in NAMES:
+        assert weights_hash(tmp_path / "run" / name) != weights_hash(toy[1] / name)
+    state = json.loads((tmp_path / "run" / "stages.json").read_text())
+    assert state["ppo"]["begun"] == {name: weights_hash(tmp_path / "run" / name) for name in ("sft", "reward")}
+    assert run([*words, "--resume"]) == 0
 
 
 def test_the_plan_names_every_stage_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

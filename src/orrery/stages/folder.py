@@ -25,12 +25,14 @@ class Done:
         weights: the sha256 of its own final weights; nothing while it is not finished.
         seconds: that it took, over all times that it was continued.
         steps: that were done.
+        replaces: the sha256 of all tensors of a run that is to be replaced, as long as it is there.
     """
 
     begun: Mapping[str, str] = field(default_factory=dict)
     weights: str | None = None
     seconds: float = 0.0
     steps: int = 0
+    replaces: str | None = None
 
 
 class StagesFolder:
@@ -46,6 +48,11 @@ class StagesFolder:
     def holds(self, stage: Stage) -> bool:
         """Say whether there is anything of a stage."""
         return self.of(stage).is_dir() and any(self.of(stage).iterdir())
+
+    def replaced(self, stage: Stage) -> bool:
+        """Say whether what the folder of a stage holds is a run that is to be replaced."""
+        done = self.state().get(stage.name)
+        return done is not None and done.replaces is not None and done.replaces == tensors_hash(self.of(stage))
 
     def refuse_others(self) -> None:
         """Raise `UsageError` where the folder holds what is no part of a run of stages."""
@@ -92,9 +99,14 @@ def weights_hash(run: Path) -> str:
     Raises:
         ModelFileError: there are none.
     """
-    files = sorted((run / FINAL).glob("**/*.safetensors"))
-    if not files:
+    if not any((run / FINAL).glob("**/*.safetensors")):
         raise ModelFileError(f"{run} has no final weights", "its stage was not finished: --resume finishes it")
+    return tensors_hash(run / FINAL)
+
+
+def tensors_hash(folder: Path) -> str:
+    """Return the sha256 of the tensors in a folder and below, which tells a run from the one that replaces it."""
+    files = sorted(folder.glob("**/*.safetensors"))
     digest = hashlib.sha256()
     for file in files:
         with machine_errors(file), file.open("rb") as stream:

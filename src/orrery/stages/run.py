@@ -11,7 +11,7 @@ from orrery.checkpoints.strict_yaml import parse
 from orrery.errors import UsageError
 from orrery.finetuning.seeds import with_seeds
 from orrery.runs.execute import execute
-from orrery.stages.folder import Done, StagesFolder, weights_hash
+from orrery.stages.folder import Done, StagesFolder, tensors_hash, weights_hash
 from orrery.stages.recipe import Stage, Staged
 from orrery.training.config import Recipe
 from orrery.training.folder import CONFIG, FINAL, RunFolder
@@ -57,12 +57,14 @@ def run_stages(
     folder.refuse_others()
     with folder_lock(path):
         refuse_stages(folder, recipes, resume, overwrite)
+        for stage in staged.stages if overwrite else ():
+            folder.note(stage, Done(replaces=tensors_hash(folder.of(stage)) if folder.holds(stage) else None))
         for number, stage in enumerate(staged.stages, start=1):
             say(f"stage {number} of {len(staged.stages)}: {stage.name}{origin(stage)}")
             if resume and finished(folder, stage, recipes[stage.name]):
                 say(f"{stage.name} is finished: {folder.of(stage)}")
                 continue
-            signal = _train(folder, stage, recipes[stage.name], reporter, say, overwrite, files)
+            signal = _train(folder, stage, recipes[stage.name], reporter, say, files)
             if signal:
                 return signal
         if staged.settings.report is not None:
@@ -85,6 +87,8 @@ def refuse_stages(folder: StagesFolder, recipes: dict[str, Recipe], resume: bool
             f"{folder.path} holds stages: {names}", "add --resume to go on with them or --overwrite to replace them"
         )
     for stage in there if resume else ():
+        if folder.replaced(stage):
+            continue
         before = saved_recipe(folder.of(stage))
         if before is not None:
             try:
@@ -107,7 +111,7 @@ def finished(folder: StagesFolder, stage: Stage, recipe: Recipe) -> bool:
         UsageError: a stage that it began from has other weights since.
     """
     done = folder.state().get(stage.name)
-    if done is None or not folder.holds(stage):
+    if done is None or not folder.holds(stage) or folder.replaced(stage):
         return False
     now = folder.begun(stage)
     if changed := [name for name in now if now[name] != done.begun.get(name)]:
@@ -131,21 +135,24 @@ def _train(
     recipe: Recipe,
     reporter: Callable[[], Reporter],
     say: Say,
-    overwrite: bool,
     files: list[Path],
 ) -> int | None:
-    """Train a stage to its end, and note that it is finished; return the signal that stopped it, if one did."""
-    own, there = folder.of(stage), folder.holds(stage)
-    before = folder.state().get(stage.name, Done()) if there and not overwrite else Done()
-    done = Done(folder.begun(stage), None, before.seconds, before.steps)
+    """Train a stage to its end, and note that it is finished; return the signal that stopped it, if one did.
+
+    A run that is to be replaced stays until the new one has its first checkpoint: a stop before that leaves it to be
+    replaced when the stages go on.
+    """
+    own, there, replaced = folder.of(stage), folder.holds(stage), folder.replaced(stage)
+    before = folder.state().get(stage.name, Done()) if there else Done()
+    done = Done(folder.begun(stage), None, before.seconds, before.steps, before.replaces)
     folder.note(stage, done)
     began = perf_counter()
-    how = {"resume": there and not overwrite, "overwrite": there and overwrite}
+    how = {"resume": there and not replaced, "overwrite": replaced}
     if recipe.task is None:
         signal = execute(recipe, own, reporter(), inputs=files, **how).signal
     else:
         signal = with_seeds(recipe, own, reporter, say, inputs=files, **how).signal
     records = RunFolder(own).records()
     done = replace(done, seconds=done.seconds + perf_counter() - began, steps=records[-1]["step"] if records else 0)
-    folder.note(stage, done if signal else replace(done, weights=weights_hash(own)))
+    folder.note(stage, done if signal else replace(done, weights=weights_hash(own), replaces=None))
     return signal
