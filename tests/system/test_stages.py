@@ -156,6 +156,13 @@ def test_bad_recipes(case: str, tmp_path: Path) -> None:
         load_staged(Path(recipe(tmp_path, content)))
 
 
+def test_from_python_the_verb_is_named(tmp_path: Path) -> None:
+    file = recipe(tmp_path, values(tmp_path))
+    with pytest.raises(UsageError, match="has stages") as refused:
+        orrery.train(file)
+    assert refused.value.hint == f"orrery train {file} trains them all"
+
+
 def test_two_stages_of_one_name(tmp_path: Path) -> None:
     file = tmp_path / "twice.yaml"
     file.write_text("name: toy\nstages:\n  one: {}\n  one: {}\n")

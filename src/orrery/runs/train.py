@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from orrery.errors import UsageError
 from orrery.runs.default_recipe import is_text, recipe_for
 from orrery.runs.execute import execute
 from orrery.runs.run import Run
 from orrery.settings import runs_folder
+from orrery.stages.recipe import has_stages
 from orrery.training.config import Recipe
 from orrery.training.progress import Silent, find_reporter
 from orrery.training.recipes import check_recipe, load_recipe
@@ -55,4 +57,8 @@ def _recipe(recipe: Recipe | Mapping[str, Any] | str | Path) -> Recipe:
     if isinstance(recipe, Mapping):
         return check_recipe(recipe, "the recipe")
     path = Path(recipe)
-    return recipe_for(path, (), os.environ) if is_text(path) else load_recipe(path, (), os.environ)
+    if is_text(path):
+        return recipe_for(path, (), os.environ)
+    if has_stages(path):
+        raise UsageError(f"{path} has stages, and this trains one model", f"orrery train {path} trains them all")
+    return load_recipe(path, (), os.environ)
