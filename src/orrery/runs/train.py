@@ -10,10 +10,9 @@ from orrery.runs.default_recipe import is_text, recipe_for
 from orrery.runs.execute import execute
 from orrery.runs.run import Run
 from orrery.settings import runs_folder
-from orrery.stages.recipe import has_stages
 from orrery.training.config import Recipe
 from orrery.training.progress import Silent, find_reporter
-from orrery.training.recipes import check_recipe, load_recipe
+from orrery.training.recipes import check_recipe, load_recipe, read_yaml
 from orrery.training.signals import pass_on
 
 
@@ -59,6 +58,6 @@ def _recipe(recipe: Recipe | Mapping[str, Any] | str | Path) -> Recipe:
     path = Path(recipe)
     if is_text(path):
         return recipe_for(path, (), os.environ)
-    if has_stages(path):
+    if "stages" in read_yaml(path):
         raise UsageError(f"{path} has stages, and this trains one model", f"orrery train {path} trains them all")
     return load_recipe(path, (), os.environ)
