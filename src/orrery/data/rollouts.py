@@ -58,6 +58,10 @@ class Writer(Protocol):
         """Return a rollout with what the objective computes of it once; steps take ``size`` rows of it each."""
         ...
 
+    def described(self) -> str:
+        """Return in words how answers are written."""
+        ...
+
 
 class Rollouts:
     """The batches of a run that learns from its own answers.

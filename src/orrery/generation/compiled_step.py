@@ -58,7 +58,7 @@ def check_kernel(kernel: str) -> None:
 
 def described(model: Any, kernel: str) -> str:
     """Return in words how a model will write: ``compiled steps``, or ``eager steps`` and why."""
-    reason = why_not(model)
+    reason = "they were asked for" if kernel == "eager" else why_not(model)
     if reason is None and kernel == "auto" and not ready():
         reason = "machine code is made while it first writes, and serves from the next time on"
     return "compiled steps" if reason is None else f"eager steps ({reason})"
@@ -115,7 +115,7 @@ class CompiledStep:
         self.spec = model.spec
         self._vocabulary = model.spec.vocabulary or 0
         self._program: StepProgram | None = StepProgram(model.stack, model.embed, model.head)
-        self._state = _state(model)
+        self._state, self._small_N = _state(model), _small(model)
 
     @property
     def row_invariant(self) -> bool:
@@ -145,8 +145,9 @@ class CompiledStep:
         Raises:
             UsageError: as the model does.
         """
-        if (state := _state(self.model)) != self._state:
-            self._program, self._state = None, state
+        state, small_N = _state(self.model), _small(self.model)
+        if state != self._state or not torch.equal(small_N, self._small_N):
+            self._program, self._state, self._small_N = None, state, small_N
             with suppress(NotRunnableError):
                 self._program = StepProgram(self.model.stack, self.model.embed, self.model.head)
         return self.model.start(source, capacity, lengths, **call)
@@ -176,5 +177,11 @@ def _in_slots(cache: RowCache) -> bool:
 
 
 def _state(model: Decoder) -> list[tuple[int, int]]:
-    """Return what changes when a parameter does."""
+    """Return what changes when a parameter is put elsewhere, or changed by all but torch's fused optimizers."""
     return [(parameter.data_ptr(), parameter._version) for parameter in model.parameters()]
+
+
+def _small(model: Decoder) -> Tensor:
+    """Return the numbers of which a program has a copy: torch's fused optimizers change them and count no version."""
+    found = [parameter.detach().flatten() for parameter in model.parameters() if parameter.ndim < 2]
+    return torch.cat(found) if found else torch.empty(0)

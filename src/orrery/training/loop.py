@@ -173,6 +173,7 @@ class Trainer:
         for source in (self.parts.source, None if validation is None else validation.source):
             if isinstance(source, AnsweredSource):
                 source.begin(writer)
+        self._say(f"answers are written by {writer.described()}")
 
     def _restore(self, saved: Checkpoint) -> None:
         """Take up a checkpoint: weights, the objective's too, optimizer, generators, the states of source and loop."""

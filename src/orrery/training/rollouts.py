@@ -12,13 +12,16 @@ from torch import Tensor
 from orrery.data.prompts import Answered
 from orrery.data.rollouts import Asked
 from orrery.errors import DataError, RunError, UsageError
+from orrery.generation.compiled_step import described, stepping, why_not
 from orrery.generation.engine import Engine
 from orrery.generation.requests import Answering, Request
 from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
+from orrery.kernels.readiness import ready
 from orrery.models.inputs import Batch
 from orrery.objectives import Objective
 from orrery.rewards import Reward
+from orrery.settings import step_kernel
 from orrery.text.tokenizer import Tokenizer
 from orrery.training.distributed import Ranks
 from orrery.training.precision import Precision
@@ -135,7 +138,7 @@ class ModelWriter:
         device = torch.device(self.precision.device)
         with self._writing(), self.precision.context():
             engine = Engine(
-                self.model,
+                stepping(self.model, self._kernel()),
                 self.tokenizer,
                 context,
                 most_rows=min(len(asked), AT_ONCE),
@@ -152,6 +155,19 @@ class ModelWriter:
         for answering in found:
             answering.result()
         return found
+
+    def described(self) -> str:
+        """Return in words how answers are written."""
+        if self._kernel() == "compiled" and not ready():
+            return "compiled steps; their machine code is made now, once on this machine, in some twenty seconds"
+        return described(self.model, "eager" if step_kernel() == "eager" else "compiled")
+
+    def _kernel(self) -> str:
+        """Return ``compiled`` wherever steps can be.
+
+        A writer that took them as soon as they are at hand would draw other tokens after a resume than before.
+        """
+        return "eager" if step_kernel() == "eager" or why_not(self.model) else "compiled"
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -19,6 +19,8 @@ from orrery.laws.models import tiny
 from orrery.laws.step import in_a_batch, through_a_session
 from orrery.models.decoder import Decoder
 from orrery.nn.cache.pages import PagePool
+from orrery.training.config import TrainingSettings
+from orrery.training.optimizers import build_optimizer
 from orrery.tuning.lora import LoRA
 from orrery.tuning.quantise import Quantise
 from tiny_models import TOKENIZER, smallest
@@ -188,6 +190,19 @@ def test_a_model_whose_numbers_change_is_written_anew():
     writer = CompiledStep(model)
     with torch.no_grad():
         model.stack.final.weight.mul_(3)
+    assert through_a_session(model, writer) < FLOAT32
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_a_model_that_learns_is_written_as_it_is_now(kind):
+    model = small("gpt2", torch.float32)
+    writer = CompiledStep(model)
+    assert through_a_session(model, writer) < FLOAT32
+    settings = TrainingSettings.model_validate({"steps": 1, "optimizer": {"kind": kind, "rate": 0.1}})
+    optimizer = build_optimizer(model, settings.optimizer)  # fused, so that torch counts no version
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    optimizer.step()
     assert through_a_session(model, writer) < FLOAT32
 
 
