@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
-from orrery.cli.numbers import COUNT, SEED_EACH
+from orrery.cli.numbers import COUNT, ONE_OR_MORE, SEED_EACH
 
 
 def average(
@@ -15,7 +13,7 @@ def average(
     *,
     last: Annotated[int | None, COUNT] = None,
     checkpoints: Annotated[tuple[int, ...], SEED_EACH] = (),
-    others: Annotated[tuple[str, ...], Parameter(consume_multiple=1, negative="")] = (),
+    others: Annotated[tuple[str, ...], ONE_OR_MORE] = (),
     overwrite: bool = False,
 ) -> None:
     """Write the mean of the weights of a run's last checkpoints, or of several models, as a model to use.

@@ -51,6 +51,8 @@ def _refused(token: Token, reason: str, hint: str) -> UsageError:
 
 COUNT = Parameter(converter=_whole(1, MOST))
 COUNT_OR_NONE = Parameter(converter=_whole(0, MOST))
+ONE_OR_MORE = Parameter(negative="", consume_multiple=1)
+"""Of a flag with several values behind it: with none of them it would be as if it were not there."""
 COUNT_EACH = Parameter(
     converter=lambda kind, tokens: tuple(_whole_number(token, 1, MOST) for token in tokens),
     negative="",

@@ -237,7 +237,8 @@ def _finder(row: Mapping[str, Any], shape: str, column: str | None) -> Callable[
             if not isinstance(first, Mapping) or not set(FIELDS[shape]) <= set(first):
                 continue
             # What was chosen may be the reply alone, and the conversation before it another column.
-            if name != "chosen" or first[FIELDS[shape][0]] != "assistant":
+            role = first[FIELDS[shape][0]]
+            if name != "chosen" or ROLES.get(str(role), role) != "assistant":
                 return Layout(shape, (name,))  # type: ignore[arg-type]
         return None
 
@@ -278,7 +279,10 @@ def with_input(instruction: str, row: Mapping[str, Any]) -> str:
 def _side(row: Mapping[str, Any], column: str, role: str, where: str, below: str = "") -> list[Message]:
     """Return the text of a column as a message of a role, or the messages that stand there."""
     if isinstance(row[column], list | tuple):
-        return messages_of_list(row[column], FIELDS["messages"], where)
+        first = next(iter(row[column]), None)
+        keys = set(first) if isinstance(first, Mapping) else set()
+        own = next((both for both in FIELDS.values() if set(both) <= keys), FIELDS["messages"])
+        return messages_of_list(row[column], own, where)
     text = f"{text_of(row, column, where)}{below}"
     if role == "user" and not text.strip():
         raise bad_record(where, f"column {column!r} is empty")

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Any, final
 
@@ -138,7 +139,7 @@ class ModelWriter:
         device = torch.device(self.precision.device)
         with self._writing(), self.precision.context():
             engine = Engine(
-                stepping(self.model, self._kernel()),
+                stepping(self.model, self._kernel),
                 self.tokenizer,
                 context,
                 most_rows=min(len(asked), AT_ONCE),
@@ -158,12 +159,13 @@ class ModelWriter:
 
     def described(self) -> str:
         """Return in words how answers are written."""
-        if self._kernel() == "compiled" and not ready():
+        if self._kernel == "compiled" and not ready():
             return "compiled steps; their machine code is made now, once on this machine, in some twenty seconds"
         return described(self.model, "eager" if step_kernel() == "eager" else "compiled")
 
+    @cached_property
     def _kernel(self) -> str:
-        """Return ``compiled`` wherever steps can be.
+        """``compiled`` wherever steps can be.
 
         A writer that took them as soon as they are at hand would draw other tokens after a resume than before.
         """

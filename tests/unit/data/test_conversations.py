@@ -26,6 +26,7 @@ SAME = {
         "rejected": [*ASKED[:1], {"role": "assistant", "content": "3"}],
     },
     "a pair of replies as messages": {"prompt": ASKED[:1], "chosen": ASKED[1:], "rejected": ASKED[1:]},
+    "a pair of replies in ShareGPT's words": {"prompt": ASKED[:1], "chosen": [{"from": "gpt", "value": "2"}]},
     "hh, text": {"text": "Human: What is 1 + 1?\n\nAssistant: 2"},
 }
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from orrery.cli.numbers import COUNT, COUNT_EACH, COUNT_OR_NONE
+from orrery.cli.numbers import COUNT, COUNT_EACH, COUNT_OR_NONE, ONE_OR_MORE
 from orrery.cli.tables import print_table
 
 app = App(name="bench", help="Measure this machine's limits, and the speed of a model beside them and beside peers.")
@@ -48,10 +48,11 @@ def generate(
     prompt: Annotated[int, COUNT] = 32,
     new: Annotated[int, COUNT] = 64,
     prefill: Annotated[int, COUNT_OR_NONE] = 512,
-    peer: Annotated[tuple[str, ...], Parameter(consume_multiple=1, negative="")] = (),
+    peer: Annotated[tuple[str, ...], ONE_OR_MORE] = (),
     type: Annotated[
         tuple[Literal["f32", "bf16", "q8_0", "q4_0"], ...],
-        Parameter(name="--type", consume_multiple=1, negative=""),
+        ONE_OR_MORE,
+        Parameter(name="--type"),
     ] = (),
     rounds: Annotated[int, COUNT] = 5,
     threads: Threads = None,

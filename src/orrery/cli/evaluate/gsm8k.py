@@ -41,12 +41,12 @@ def gsm8k(
 
     if examples is not None and not shots:
         raise UsageError("--examples with --shots 0: no example is shown", "--shots 5, or leave out --examples")
-    sources = [file, *([examples or EXAMPLES] if shots else [])]
+    shown_from = examples or EXAMPLES
     problems = read_problems(file, items.first)
-    shown = read_problems(sources[1], shots) if shots else []
+    shown = read_problems(shown_from, shots) if shots else []
     carry_out(
         model,
-        sources,
+        [file, shown_from] if shots else [file],
         items,
         trust,
         lambda lm, done: evaluate_gsm8k(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from orrery.cli.evaluate._trust import PLAIN, Trust, print_scores
+from orrery.cli.numbers import ONE_OR_MORE
 from orrery.errors import MachineError, UsageError
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ METRICS: tuple[Metric, ...] = ("bleu", "chrf", "ter", "rouge")
 def text(
     *,
     hypotheses: Path | None = None,
-    references: Annotated[list[Path] | None, Parameter(consume_multiple=1, negative="")] = None,
-    metrics: Annotated[list[Metric] | None, Parameter(consume_multiple=1, negative="")] = None,
+    references: Annotated[list[Path] | None, ONE_OR_MORE] = None,
+    metrics: Annotated[list[Metric] | None, ONE_OR_MORE] = None,
     tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a",
     lowercase: Annotated[bool, Parameter(negative="")] = False,
     word_order: int = 0,

@@ -2,6 +2,7 @@
 
 from abc import ABC
 from contextlib import suppress
+from heapq import nlargest
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from orrery.errors import UsageError
@@ -36,9 +37,7 @@ class Answering(Task, ABC):
         from orrery.data.prompts import prompt_ids
 
         assert stored.tokenizer is not None
-        some = sorted(source.train, key=lambda prompt: len(prompt.text) + len(str(prompt.messages)), reverse=True)[
-            :most
-        ]
+        some = nlargest(most, source.train, key=lambda prompt: len(prompt.text) + len(str(prompt.messages)))
         ids = prompt_ids(some, stored.tokenizer, source.template(stored.chat, stored.tokenizer))
         return len(source.train), [len(own) + source.settings.max_new_tokens for own in ids]
 
