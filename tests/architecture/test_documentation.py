@@ -37,6 +37,27 @@ def test_a_link_to_nothing_is_found() -> None:
     assert _exists(DOCS / "index.md", "tutorial.md")
 
 
+@pytest.mark.parametrize("page", pages(), ids=_name)
+def test_no_section_is_empty(page: Path) -> None:
+    assert _empty_sections(page.read_text(encoding="utf-8")) == []
+
+
+def test_an_empty_section_is_found() -> None:
+    assert _empty_sections("# a\n\n## b\n\n## c\n\n```\n# no heading\n```\n\n## d\n") == ["## b", "## d"]
+
+
+def _empty_sections(text: str) -> list[str]:
+    """Return the headings that nothing stands under before the next of their level or above."""
+    found, last, code = [], "", False
+    for line in (*text.splitlines(), "# the end"):
+        heading = not code and re.match(r"#+ ", line) is not None
+        if heading and last and len(line.split()[0]) <= len(last.split()[0]):
+            found.append(last)
+        code ^= line.startswith("```")
+        last = line if heading else last if not line.strip() else ""
+    return found
+
+
 def test_each_row_of_the_course_map_links_its_code_and_its_test() -> None:
     rows = [line.split(" | ") for line in text_of("course-map").splitlines() if line.startswith("| ")]
     items = [cells for cells in rows if len(cells) == 4 and cells[2] != "file"]

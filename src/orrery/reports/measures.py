@@ -44,7 +44,7 @@ def charts(records: Sequence[dict[str, Any]]) -> str:
         keys = {"training": f"train/{name}"} | ({"held back": BESIDE[name]} if name in BESIDE else {})
         series = {said: points(records, key) for said, key in keys.items() if points(records, key)}
         if series:
-            found.append(figure(line_chart(series, title=title, x_label="step", y_label=unit), unit))
+            found.append(figure(line_chart(series, title=title, x_label="step", y_label=unit)))
     return section("Reward, divergence, length, entropy", "\n".join(found)) if found else ""
 
 

@@ -28,9 +28,10 @@ def section(title: str, body: str) -> str:
     return f"<section>\n<h2>{visible(title)}</h2>\n{body}\n</section>"
 
 
-def figure(svg: str, caption: str, kind: str = "") -> str:
-    """Return an SVG with its caption, which is text."""
-    return f'<figure class="{kind}">{svg}<figcaption>{visible(caption)}</figcaption></figure>'
+def figure(svg: str, caption: str = "", kind: str = "") -> str:
+    """Return an SVG with its caption, which is text, where what it draws does not say all."""
+    said = f"<figcaption>{visible(caption)}</figcaption>" if caption else ""
+    return f'<figure class="{kind}">{svg}{said}</figure>'
 
 
 def rows_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

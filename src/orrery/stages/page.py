@@ -17,6 +17,10 @@ COLUMNS = (
     ("format", "conversations in format"),
 )
 """Scores by name, and the heads of their columns."""
+MEASURED = (
+    "Each value is the first and the last that the run itself measured: on what was held back; KL, in nats, and tokens "
+    "on answers that it drew."
+)
 LONGEST = 600
 """Characters of a text that is shown."""
 
@@ -25,7 +29,7 @@ def page(told: Mapping[str, Any], picture: str) -> str:
     """Return the whole page of what a report says; the same values give the same bytes."""
     parts = (
         heading(told),
-        section("The stages", figure(picture, "Each value is the first and the last that the run itself measured.")),
+        section("The stages", figure(picture, MEASURED)),
         scores(told),
         charts(told),
         samples(told),
@@ -79,7 +83,7 @@ def charts(told: Mapping[str, Any]) -> str:
     ):
         bars = {n: s["scores"][key]["score"] for n, s in told["stages"].items() if key in s["scores"]}
         if bars:
-            found.append(figure(bar_chart(bars, title=title, x_label=label), label))
+            found.append(figure(bar_chart(bars, title=title, x_label=label)))
     return section("In figures", "\n".join(found))
 
 

@@ -10,12 +10,12 @@ from orrery.stages.recipe import Stage, Staged
 from orrery.training.folder import RunFolder
 
 SAID = (
-    ("val/perplexity", "perplexity held back"),
-    ("val/reward_accuracy", "pairs right held back"),
-    ("val/reward", "reward held back"),
-    ("train/kl_k3", "KL to reference, nats a token"),
+    ("val/perplexity", "perplexity"),
+    ("val/reward_accuracy", "pairs right"),
+    ("val/reward", "reward"),
+    ("train/kl_k3", "KL a token"),
     ("train/length", "tokens of an answer"),
-    ("val/loss", "loss held back"),
+    ("val/loss", "loss"),
 )
 """What is said of a run, first and last, where it has measured it."""
 SHOWN = 3

@@ -13,7 +13,7 @@ from torch import Tensor
 from orrery.data.prompts import Answered
 from orrery.data.rollouts import Asked
 from orrery.errors import DataError, RunError, UsageError
-from orrery.generation.compiled_step import described, stepping, why_not
+from orrery.generation.compiled_step import check_kernel, described, stepping, why_not
 from orrery.generation.engine import Engine
 from orrery.generation.requests import Answering, Request
 from orrery.generation.row import Limits
@@ -89,6 +89,7 @@ class ModelWriter:
     ) -> None:
         self.model, self.objective, self.tokenizer, self.ends = model, objective, tokenizer, frozenset(ends)
         self.judge, self.precision, self.micro_batch, self.ranks = judge, precision, micro_batch, ranks
+        check_kernel(step_kernel())
 
     def answers(
         self, asked: Sequence[Asked], seeds: Sequence[int], max_new_tokens: int, temperature: float

@@ -154,5 +154,7 @@ def encoded(
         if not 0 < len(own) <= room:
             message = f"{prompt.where}: a prompt of {len(own):,} tokens, and batches.length {request.length:,} leaves "
             message += f"{max(room, 0):,} beside an answer of {settings.max_new_tokens:,}"
-            raise DataError(message, "shorten it, raise batches.length, or lower data.max_new_tokens")
+            raise DataError(
+                message, "shorten it, lower data.max_new_tokens, or raise batches.length as far as the context goes"
+            )
     return [Asked(prompt, tuple(own)) for prompt, own in zip(prompts, ids, strict=True)]
