@@ -6,8 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIN := constraints.txt
 # The two variables pin the build backend as well: pip before 25.3 reads the first, later ones the second.
+# A source distribution is built apart, with all that its tools need: in our own environment seqeval finds no setuptools_scm.
 PIP := PIP_CONSTRAINT="$(CURDIR)/$(PIN)" PIP_BUILD_CONSTRAINT="$(CURDIR)/$(PIN)" \
-  $(BIN)/python -m pip --disable-pip-version-check install --quiet -c $(PIN) $(PIP_ARGS)
+  $(BIN)/python -m pip --disable-pip-version-check install --use-pep517 --quiet -c $(PIN) $(PIP_ARGS)
 CORE := $(VENV)/core.stamp
 TEST := $(VENV)/test.stamp
 
