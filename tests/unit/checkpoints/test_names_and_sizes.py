@@ -50,3 +50,8 @@ def test_two_names_are_exchanged_in_one_step(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(os, "rename", None)  # the way in three steps, in which a kill leaves one of them away
     disk.exchange(Path("a"), Path("b"), Path("between"))
     assert (os.listdir("a"), os.listdir("b")) == (["b"], ["a"])
+
+
+def test_a_full_disk_is_told_with_the_bytes_that_are_known(tmp_path: Path) -> None:
+    assert "a.json: 5,000 bytes needed, " in disk.no_room(tmp_path / "a.json", 5000).message
+    assert "needed" not in disk.no_room(tmp_path / "a.json", 0).message
