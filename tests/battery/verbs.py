@@ -131,7 +131,8 @@ def bounded(function: Any, flag: str) -> bool:
     """Say whether a parameter, or the field of a group of them, has a converter of its own."""
     hints = inspect.get_annotations(function, eval_str=True)
     groups = [hint for hint in hints.values() if hasattr(hint, "__dataclass_fields__")]
-    for named in (hints, *(inspect.get_annotations(group, eval_str=True) for group in groups)):
+    own = {name: hint for name, hint in hints.items() if hint not in groups}
+    for named in (own, *(inspect.get_annotations(group, eval_str=True) for group in groups)):
         for name, hint in named.items():
             marks = getattr(hint, "__metadata__", ())
             names = {_dashed(name), *(str(mark.name[0]).strip("-") for mark in marks if mark.name)}

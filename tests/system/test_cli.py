@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -153,12 +154,15 @@ def test_a_reader_that_leaves_is_no_noise() -> None:
     assert (result.returncode, result.stderr) == (1, "")
 
 
-def test_a_full_disk_is_a_machine_error() -> None:
+@pytest.mark.parametrize("words", [["info"], ["generate", "--help"]], ids=["at the end", "in the middle"])
+def test_a_full_disk_is_a_machine_error(words: list[str]) -> None:
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "orrery", "info"]
-        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        command = [sys.executable, "-m", "orrery", *words]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=buffered)
     assert result.returncode == 5
     assert result.stderr.startswith("error: No space left on device\nhint: ")
+    assert result.stderr.count("\n") == 2
 
 
 WAITING = """

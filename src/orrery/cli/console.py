@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +37,8 @@ def report(error: BaseException, debug: bool = False) -> int:
     if debug:
         traceback.print_exception(error)
     verdict = judge(error)
-    if isinstance(error, BrokenPipeError):
-        _discard_output()
+    with suppress(OSError):
+        close_output()
     for label, text in (("error", verdict.message), ("hint", verdict.hint)):
         if text:
             print(f"{label}: {_one_line(text)}", file=sys.stderr)
