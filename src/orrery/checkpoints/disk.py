@@ -129,5 +129,7 @@ def _is_about(error: OSError, path: Path) -> bool:
 def no_room(path: Path, needed: int, hint: str = MORE_ROOM) -> MachineError:
     """Return the error of a disk, quota or file-size limit too small for ``needed`` bytes at ``path``, 0 if unknown."""
     existing = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
-    asked = f"{needed:,} bytes needed, " if needed else ""
-    return MachineError(f"no room to write {path}: {asked}{free_bytes(existing):,} bytes free", hint)
+    room = (
+        f"{needed:,} bytes needed, {free_bytes(existing):,} free" if needed else f"{free_bytes(existing):,} bytes free"
+    )
+    return MachineError(f"no room to write {path}: {room}", hint)
