@@ -25,10 +25,11 @@ from torch import Tensor, nn
 
 from orrery.checkpoints.rules import to_ours
 from orrery.families import load_family
+from orrery.kernels.processor import this_processor
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training.building import training_kernel
 from orrery.training.distributed import Alone
-from orrery.training.precision import choose_precision, this_processor
+from orrery.training.precision import choose_precision
 from orrery.training.step import accumulate
 
 LAYERS, HEADS, WIDTH, CONTEXT, BATCH, VOCABULARY = 6, 6, 384, 256, 12, 65

@@ -14,7 +14,8 @@ import orrery
 from demo_toy import WORDS, write_ring
 from orrery.cli.program import run
 from orrery.data.corpora import corpus_fingerprint, read_corpus
-from orrery.training.precision import has_bfloat16, this_processor
+from orrery.kernels.processor import this_processor
+from orrery.training.precision import has_bfloat16
 
 FOLDER = "runs/demo"
 

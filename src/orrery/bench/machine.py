@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from orrery.training.precision import this_processor
+from orrery.kernels.processor import this_processor
 
 PROBE = 2**28
 """Numbers of the array whose sum measures the memory: a gibibyte in float32, beyond every cache."""

@@ -13,6 +13,7 @@ from orrery.kernels.readiness import build_beside, ready, why_not_here
 from orrery.kernels.step.listing import WHOLE_NUMBERS, NotRunnableError
 from orrery.kernels.step.loading import begin_loading
 from orrery.kernels.step.program import StepProgram
+from orrery.kernels.wide_products import wide_products
 from orrery.models.calls import Numbers
 from orrery.models.decoder import Decoder
 from orrery.models.session import DecodingSession
@@ -150,7 +151,8 @@ class CompiledStep:
             self._program, self._state, self._small_N = None, state, small_N
             with suppress(NotRunnableError):
                 self._program = StepProgram(self.model.stack, self.model.embed, self.model.head)
-        return self.model.start(source, capacity, lengths, **call)
+        with wide_products():
+            return self.model.start(source, capacity, lengths, **call)
 
     def step(
         self, tokens: Int[Tensor, "B N"], session: DecodingSession, lengths: Numbers | None = None, **call: Any
@@ -163,7 +165,8 @@ class CompiledStep:
         """
         many = tokens.shape[1] != 1 or lengths is not None
         if many or call or torch.is_grad_enabled() or self.model.training or not _in_slots(session.cache):
-            return self.model.step(tokens, session, lengths, **call)
+            with wide_products():
+                return self.model.step(tokens, session, lengths, **call)
         if self._program is None:
             return self.model.step(tokens, session)
         check_ids(tokens, self._vocabulary)

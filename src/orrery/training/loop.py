@@ -16,6 +16,7 @@ from orrery.data.rollouts import Writer
 from orrery.data.seeds import derive_seed
 from orrery.data.sources import AnsweredSource, BatchSource
 from orrery.errors import RunError
+from orrery.kernels.processor import this_processor
 from orrery.models.inputs import Inputs
 from orrery.objectives import Objective
 from orrery.settings import bound_kernel_caches
@@ -27,7 +28,7 @@ from orrery.training.evaluate import Validation, evaluate
 from orrery.training.folder import RunFolder
 from orrery.training.memory import STATES, memory_errors, peak_gigabytes, weight_bytes
 from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer, set_rate
-from orrery.training.precision import Precision, choose_precision, find_device, resumed_precision, this_processor
+from orrery.training.precision import Precision, choose_precision, find_device, resumed_precision
 from orrery.training.progress import Reporter, Silent
 from orrery.training.randomness import restore_rng, rng_state
 from orrery.training.recipes import as_yaml, config_hash, plain, refuse_changes

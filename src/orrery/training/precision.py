@@ -1,9 +1,7 @@
 """The arithmetic of a run: dtype, matmul path and threads, chosen from the processor and a numeric probe."""
 
-import platform
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -12,17 +10,10 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from orrery.errors import MachineError
+from orrery.kernels.processor import Processor
 
 Dtype = Literal["float32", "bfloat16"]
 Path_ = Literal["plain", "onednn", "autocast"]
-
-
-@dataclass(frozen=True)
-class Processor:
-    """What the processor can do: its maker and its instruction sets, as Linux names them."""
-
-    vendor: str
-    flags: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -83,13 +74,6 @@ class OneDnnLinears(TorchFunctionMode):
             if x.dtype == weight.dtype == torch.float32 and x.device.type == "cpu" and x.dim() >= 2:
                 return OneDnnLinear.apply(x, weight, bias)
         return func(*args, **kwargs)
-
-
-def this_processor() -> Processor:
-    """Read the maker and the instruction sets of this processor; empty where the system does not tell."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if platform.system() == "Linux" else []
-    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-    return Processor(facts.get("vendor_id", ""), frozenset(facts.get("flags", "").split()))
 
 
 def choose_precision(requested: str, device: str, processor: Processor, threads: int) -> Precision:

@@ -92,8 +92,9 @@ def plan(recipe: "Recipe", assembly: "Assembled", folder: Path) -> str:
     import torch
 
     from orrery.accounting.activations import activation_bytes
+    from orrery.kernels.processor import this_processor
     from orrery.training.memory import STATES, weight_bytes
-    from orrery.training.precision import choose_precision, find_device, this_processor
+    from orrery.training.precision import choose_precision, find_device
 
     settings, batches = recipe.training, recipe.batches
     device = find_device(settings.device)
