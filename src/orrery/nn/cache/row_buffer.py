@@ -6,6 +6,8 @@ from typing import final
 import torch
 from torch import Tensor
 
+from orrery.nn.cache.blank import blank
+
 Depths = dict[int, Tensor]
 
 
@@ -31,15 +33,14 @@ class RowBuffer:
     def widen(self, slots: int, rows: int = 0) -> None:
         """Append so many empty slots to each row (the third axis), and have room for so many rows more.
 
-        The new slots are zeros: what is hidden is multiplied with 0, which must be a number. The room is not written.
+        The new slots are zeros: what is hidden is multiplied with 0, which must be a number.
         """
         for depth, x in self.depths.items():
             count, old = len(x) + rows, x.shape[2]
             room = len(self._whole[depth])
             room = room if count <= room else max(count, 2 * len(x))
-            whole = x.new_empty(room, x.shape[1], old + slots, *x.shape[3:])
+            whole = blank(x, (room, x.shape[1], old + slots, *x.shape[3:]))
             whole[: len(x), :, :old] = x
-            whole[: len(x), :, old:] = 0
             self._whole[depth], self.depths[depth] = whole, whole[: len(x)]
 
     def select(self, rows: Sequence[int]) -> None:
