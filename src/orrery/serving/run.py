@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
 import sys
@@ -133,6 +134,8 @@ def run(served: Served, listener: socket.socket, say: Callable[[str], Any] = pri
     """
     app = create_app(served, served.settings)
     server = server_of(served, app, lambda: say(f"serving {served.name} on {address_of(listener)}"))
+    gc.collect()
+    gc.freeze()  # a collection that visits torch's modules and the model would hold every answer up for 0.2 s
     asyncio.run(server.serve(sockets=[listener]))
     if served.failed is not None:
         raise RunError(f"the engine failed: {served.failed}", "what led to it is above; start the server anew")
