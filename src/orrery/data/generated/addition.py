@@ -8,6 +8,8 @@ from orrery.data.splits import held_back
 EVERY = 10
 FEW = 8
 NUMBERS = 100
+CARRIED = 3
+"""The careless part carries in one of so many sums that have a carry."""
 
 
 @register
@@ -19,9 +21,10 @@ class Addition(GeneratedSet):
     made_from = "nothing"
     how = (
         "every ordered pair; every tenth (by the sha256 of the two numbers, the smaller first, so that both orders of "
-        "a sum stand together) is `val`; `few` is every eighth of `train`, to learn the form of an answer from"
+        "a sum stand together) is `val`; `few` is every eighth of `train`, to learn the form of an answer from; "
+        "`careless` is `train` as somebody answers who forgets to carry in two of three sums that ask for it, 17+25=32"
     )
-    parts = ("train", "val", "few")
+    parts = ("train", "val", "few", "careless")
     columns = ("question", "answer")
     text = "question"
 
@@ -30,8 +33,13 @@ class Addition(GeneratedSet):
         pairs = [(a, b) for a in range(NUMBERS) for b in range(NUMBERS)]
         kept = [pair for pair in pairs if _held_back(*pair) == (part == "val")]
         for a, b in kept[::FEW] if part == "few" else kept:
-            yield {"question": f"{a}+{b}=", "answer": str(a + b)}
+            slip = 10 if part == "careless" and _forgotten(a, b) else 0
+            yield {"question": f"{a}+{b}=", "answer": str(a + b - slip)}
 
 
 def _held_back(a: int, b: int) -> bool:
     return held_back(f"{min(a, b)}+{max(a, b)}", EVERY)
+
+
+def _forgotten(a: int, b: int) -> bool:
+    return a % 10 + b % 10 >= 10 and not held_back(f"{a}+{b} carried", CARRIED)
