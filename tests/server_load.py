@@ -131,13 +131,13 @@ class Stream:
         self.socket.close()
 
 
-def until(holds: Any, seconds: float = 30) -> bool:
-    """Return whether something becomes true within so many seconds."""
+def until(holds: Any, seconds: float = 30, every: float = 0.01) -> bool:
+    """Return whether something becomes true within so many seconds; it is asked every so many."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if holds():
             return True
-        time.sleep(0.01)
+        time.sleep(every)
     return False
 
 
