@@ -25,6 +25,8 @@ class Trace:
     Attributes:
         ids: the tokens, ``[B, L]``.
         tokens: their spelling in the first row, where a tokenizer was at hand.
+        source_ids: what an encoder-decoder read, ``[B, S]``.
+        source_tokens: their spelling.
         logits: ``[B, L, V]``.
         values: the kept tensors by key; beside the taps ``scores`` and ``pattern`` of every attention.
         checks: what was verified of this very call.
@@ -37,6 +39,8 @@ class Trace:
     checks: Sequence[Check]
     notes: Sequence[str] = ()
     tokens: Sequence[str] = ()
+    source_ids: Int[Tensor, "B S"] | None = None
+    source_tokens: Sequence[str] = ()
 
     def __getitem__(self, key: str) -> Tensor:
         if key not in self.values:

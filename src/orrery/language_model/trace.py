@@ -1,6 +1,7 @@
 """Looking inside one pass over a text."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
@@ -21,4 +22,8 @@ def trace(stored: Stored, text: str, target: str | None, keep: Sequence[str], ed
         written = encode(stored, target or "", None, context - 1, target_vocabulary(stored))
         ids = [*([] if first is None else [first]), *written]
         rows.append(targets(stored, [ids]))
-    return trace_model(stored.model, *rows, keep=keep, edit=edit, tokens=[spell(stored, id) for id in ids])
+    found = trace_model(stored.model, *rows, keep=keep, edit=edit, tokens=[spell(stored, id) for id in ids])
+    if len(rows) == 1:
+        return found
+    source = [spell(stored, id) for id in rows[0][0].tolist()]
+    return replace(found, source_ids=rows[0], source_tokens=source)

@@ -15,8 +15,9 @@ from orrery.serving.errors import ApiError, api_error
 from orrery.serving.metrics import Metrics
 from orrery.serving.settings import ServerSettings, is_loopback
 
-OPEN = frozenset(["/health"])
-"""What needs no key: whoever watches over the server asks it."""
+OPEN = frozenset(["/health", "/"])
+"""What needs no key: whoever watches over the server asks it, and the page, which holds nothing of the model."""
+STATIC = "/static/"
 _PAGE_HEADERS = "authorization, content-type"
 
 
@@ -79,7 +80,7 @@ class Limits:
             if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
                 allowed = {"Access-Control-Allow-Methods": "GET, POST", "Access-Control-Allow-Headers": _PAGE_HEADERS}
                 return Response(status_code=204, headers={**allowed, "Access-Control-Max-Age": "600"})
-        if scope["path"] not in OPEN:
+        if scope["path"] not in OPEN and not scope["path"].startswith(STATIC):
             self._check_key(headers.getlist("authorization"))
         if scope["method"] == "POST":
             self._check_room()
@@ -131,7 +132,9 @@ class _Sending:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            more = {"x-request-id": self.request_id, "x-content-type-options": "nosniff", "cache-control": "no-store"}
+            more = {"x-request-id": self.request_id, "x-content-type-options": "nosniff"}
+            if "cache-control" not in Headers(raw=message.get("headers", [])):
+                more["cache-control"] = "no-store"
             if self._cors_origin is not None:
                 more |= {"vary": "Origin"}
                 if Headers(scope=self._scope).get("origin") == self._cors_origin:

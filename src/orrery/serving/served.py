@@ -18,6 +18,7 @@ from orrery.generation.row import Limits
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.stored import writer
 from orrery.reading.read import Stored
+from orrery.see.passes import Passes
 from orrery.serving.abilities import COMPLETIONS, abilities, missing
 from orrery.serving.errors import ApiError, busy, closing
 from orrery.serving.loop_calls import LoopCalls
@@ -117,6 +118,11 @@ class Served:
     def failed(self) -> BaseException | None:
         """What ended the engine's thread; nothing while all is well."""
         return None if self.worker is None else self.worker.error
+
+    @cached_property
+    def passes(self) -> Passes:
+        """What was looked into."""
+        return Passes(self.lm)
 
     @cached_property
     def tokens(self) -> TokenTexts:

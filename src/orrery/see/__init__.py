@@ -1,0 +1,1 @@
+"""The page that shows the inside of a model: served, in a notebook, or saved as one file."""

@@ -1,0 +1,68 @@
+"""The passes that a server has open: few, bounded in memory, and each the same for the same text and edits."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, final
+
+from orrery.errors import UsageError
+from orrery.inspection.edits import Edit
+from orrery.language_model.model import LanguageModel
+from orrery.views._inside import Inside
+from orrery.views._payload import Payload
+from orrery.views._view import Subject, shown
+
+MOST = 8
+"""Passes that are held; the one that was asked last is let go of first."""
+MOST_BYTES = 1 << 30
+
+
+@final
+class Passes:
+    """The passes of one model, by their ids.
+
+    One is computed at a time, so that the memory of looking inside is bounded whoever asks.
+
+    Args:
+        lm: the model.
+    """
+
+    def __init__(self, lm: LanguageModel) -> None:
+        self.lm = lm
+        self._held: OrderedDict[str, Inside] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, given: Mapping[str, Any], edit: Mapping[str, Edit] | None = None, about: str = "") -> Inside:
+        """Return a pass over what is given, computed now or before.
+
+        Raises:
+            UsageError: the text is empty or too long, or an edit reaches nothing.
+        """
+        with self._lock:
+            found = Inside(self.lm, given, edit, about)
+            self._held[found.id] = found
+            self._held.move_to_end(found.id)
+            while len(self._held) > MOST or (len(self._held) > 1 and self._bytes() > MOST_BYTES):
+                self._held.popitem(last=False)
+            return found
+
+    def show(self, id: str, view: str, asked: Mapping[str, Any]) -> Payload:
+        """Return what a view shows of a pass.
+
+        Raises:
+            UsageError: the pass is not held any more, or the view has nothing to show.
+        """
+        with self._lock:
+            inside = self._held.get(id)
+            if inside is None:
+                raise UsageError(f"the pass {id[:40]!r} is not open", "look inside the text again")
+            self._held.move_to_end(id)
+            return shown(view, Subject(self.lm, inside), asked)
+
+    def show_model(self, view: str, asked: Mapping[str, Any]) -> Payload:
+        """Return what a view shows of the model alone; errors as in ``show``."""
+        with self._lock:
+            return shown(view, Subject(self.lm), asked)
+
+    def _bytes(self) -> int:
+        return sum(value.nbytes for inside in self._held.values() for value in inside.first.values.values())

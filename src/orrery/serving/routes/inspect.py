@@ -1,0 +1,80 @@
+"""``/inspect``: a pass over a text, and what views show of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from starlette.requests import Request
+from starlette.responses import Response
+
+from orrery.see.page import SCREENS
+from orrery.serving.body import StrictRoute
+from orrery.serving.errors import AsciiJson
+from orrery.serving.schema.errors import FAILURES
+from orrery.serving.served import Serving
+from orrery.views._payload import Payload
+from orrery.views._view import Subject
+from orrery.views.tokens import session as session_of
+
+router = APIRouter(prefix="/inspect", route_class=StrictRoute, tags=["inspect"], responses=FAILURES)
+
+KIND = "application/octet-stream"
+
+
+class Given(BaseModel):
+    """What a pass reads: a text, ids, messages, or a source and what was written of its answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str | None = None
+    ids: list[int] | None = Field(default=None, min_length=1)
+    source: str | None = None
+    target: str | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> "Given":
+        given = [name for name in ("text", "ids", "source") if getattr(self, name) is not None]
+        if len(given) != 1 or (self.target is not None and self.source is None):
+            raise ValueError("give one of text, ids and source; target belongs to source")
+        return self
+
+
+@router.get("/session")
+async def session(served: Serving) -> Response:
+    """Return what is known of the model, and which screens and views there are."""
+    told = session_of(Subject(served.lm))
+    return AsciiJson({**told, "reads_source": served.lm.model.spec.reads_source, "screens": _screens(told)})
+
+
+@router.post("/traces")
+async def open_trace(asked: Given, served: Serving) -> Response:
+    """Run the model over a text and keep what is inside for a while; the same text has the same id."""
+    given = asked.model_dump(exclude_none=True)
+    inside = await served.do(served.passes.open, given)
+    return AsciiJson({"id": inside.id})
+
+
+@router.get("/traces/{id}/{view}")
+async def show_pass(id: str, view: str, served: Serving, http: Request) -> Response:
+    """Return what a view shows of a pass, as a safetensors file; the query holds the settings of the view."""
+    return _file(await served.do(served.passes.show, id, view, _asked(http)))
+
+
+@router.get("/model/{view}")
+async def show_model(view: str, served: Serving, http: Request) -> Response:
+    """Return what a view shows of the model alone."""
+    return _file(await served.do(served.passes.show_model, view, _asked(http)))
+
+
+def _asked(http: Request) -> Mapping[str, Any]:
+    return dict(http.query_params)
+
+
+def _file(payload: Payload) -> Response:
+    return Response(payload.to_bytes(), media_type=KIND, headers={"Cache-Control": "private, max-age=3600"})
+
+
+def _screens(told: Mapping[str, Any]) -> list[str]:
+    found = {view["screen"] for view in told["views"]} | {"inside"}
+    return [name for name in SCREENS if name in found]

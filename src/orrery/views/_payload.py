@@ -1,0 +1,55 @@
+"""What a view sends: facts as JSON, numbers as tensors, and checks, in one safetensors file."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import safetensors.torch
+from torch import Tensor
+
+from orrery.inspection.checks import Check
+
+
+@dataclass(frozen=True)
+class Payload:
+    """Facts, tensors and checks of one view.
+
+    The bytes are a safetensors file, which any reader opens; ``__metadata__`` holds ``facts`` and ``checks`` as JSON.
+    Pictures are sent as uint8, numbers that are shown as float16 or float32.
+
+    Attributes:
+        facts: values of JSON; a number that is not finite becomes null.
+        tensors: by name.
+        checks: what was verified of the numbers of this very view.
+    """
+
+    facts: Mapping[str, Any]
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    checks: Sequence[Check] = ()
+
+    def to_bytes(self) -> bytes:
+        """Return the file."""
+        told = [
+            {"name": check.name, "value": check.value, "bound": check.bound, "passed": check.passed}
+            for check in self.checks
+        ]
+        metadata = {"facts": to_json(self.facts), "checks": to_json(told)}
+        tensors = {name: value.detach().cpu().contiguous() for name, value in self.tensors.items()}
+        return safetensors.torch.save(tensors, metadata)
+
+
+def to_json(value: Any) -> str:
+    """Return a value as JSON in the strict sense: a number that is not finite is null."""
+    return json.dumps(_finite(value), allow_nan=False, separators=(",", ":"))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_finite(inner) for inner in value]
+    return value

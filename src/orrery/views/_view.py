@@ -1,0 +1,127 @@
+"""What a view is: a subject and what the page asks of it, to facts and tensors with their checks."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import ValidationError
+
+from orrery.errors import UsageError
+from orrery.language_model.model import LanguageModel
+from orrery.schema.registry import Registry
+from orrery.schema.section import Section
+from orrery.views._inside import Inside
+from orrery.views._payload import Payload
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What views show.
+
+    Attributes:
+        lm: the model.
+        inside: one pass of it over a text; none where the model alone is shown.
+        run: the folder of the run that the model belongs to, where there is one.
+    """
+
+    lm: LanguageModel
+    inside: Inside | None = None
+    run: Path | None = None
+
+    @property
+    def seen(self) -> Inside:
+        """The pass.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if self.inside is None:
+            raise UsageError("this view shows a pass over a text, and there is none", "look inside a text first")
+        return self.inside
+
+
+class View(ABC):
+    """A picture of the page: its numbers here, its drawing in ``web/see/views/NAME.js``.
+
+    One file each, ``views/NAME.py``; a program defines its own and makes it known with ``register``.
+
+    Attributes:
+        kind: its name, that of its file and of the module that draws it.
+        screen: the screen where it stands: ``inside``, ``decode``, ``model``, ``train`` or ``trust``.
+        order: its place among the views of that screen, which follow the order of computation.
+        Settings: what the page can ask of it; the parts of the query of its URL.
+    """
+
+    kind: ClassVar[str]
+    screen: ClassVar[str] = "inside"
+    order: ClassVar[int] = 0
+    Settings: ClassVar[type[Section]] = Section
+
+    @abstractmethod
+    def payload(self, subject: Subject, asked: Any) -> Payload:
+        """Return what is asked; ``asked`` is a ``Settings``.
+
+        Raises:
+            UsageError: there is nothing of the kind in this pass or model.
+        """
+
+    def fits(self, subject: Subject) -> bool:
+        """Say whether a subject has what the view shows."""
+        return subject.inside is not None
+
+    def saved(self, subject: Subject) -> Iterable[Section]:
+        """Return what a page that is saved as one file can ask; by default what the view gives without settings."""
+        return [self.Settings()]
+
+
+def register(view: type[View]) -> type[View]:
+    """Make a view known under its ``kind``; may stand before a class as ``@register``."""
+    return _REGISTRY.register(view)
+
+
+def find(name: str) -> View:
+    """Return a view by its name.
+
+    Raises:
+        UsageError: there is none of this name.
+    """
+    return _REGISTRY.find(name)()
+
+
+def names() -> list[str]:
+    """Return the names of all views."""
+    return _REGISTRY.names()
+
+
+def shown(name: str, subject: Subject, asked: Mapping[str, Any]) -> Payload:
+    """Return what a view of this name shows of a subject.
+
+    Args:
+        name: the view.
+        subject: a model, or a pass of it.
+        asked: the settings of the view, as values or as the texts of a URL's query.
+
+    Raises:
+        UsageError: no such view, a setting that it lacks or a value that it cannot have, or nothing to show.
+    """
+    view = find(name)
+    try:
+        settings = view.Settings.model_validate(dict(asked))
+    except ValidationError as error:
+        faults = [f"{'.'.join(map(str, fault['loc'])) or name}: {fault['msg']}" for fault in error.errors()]
+        known = ", ".join(view.Settings.model_fields) or "none"
+        raise UsageError(f"the view {name}: {'; '.join(faults[:3])}", f"its settings: {known}") from None
+    if not view.fits(subject):
+        raise UsageError(f"the view {name} has nothing to show here", "the views that fit are listed in the session")
+    return view.payload(subject, settings)
+
+
+def fitting(subject: Subject) -> list[View]:
+    """Return the views that have something to show of a subject, in the order of their screens."""
+    found = [find(name) for name in names()]
+    return sorted((view for view in found if view.fits(subject)), key=lambda view: (view.screen, view.order, view.kind))
+
+
+_REGISTRY: Registry[View] = Registry("view", "orrery.views")

@@ -1,0 +1,130 @@
+"""Attention: every head small, the patterns of one block, and the numbers behind one row of one head."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from orrery.errors import UsageError
+from orrery.inspection.checks import Check
+from orrery.schema.section import Section
+from orrery.views._inside import Inside, Site
+from orrery.views._payload import Payload
+from orrery.views._view import Subject, View, register
+
+SMALL = 64
+"""Rows and columns of a small picture; a larger pattern shows the largest weight of each of its cells."""
+
+
+class AttentionSettings(Section):
+    """What can be asked.
+
+    Attributes:
+        site: which attention, by its number in the session.
+        layer: a block: the patterns of all of its heads; left out, every head of every block, small.
+        head: with a query: the numbers behind one row.
+        query: the token that looks.
+    """
+
+    site: int = 0
+    layer: int | None = None
+    head: int | None = None
+    query: int | None = None
+
+
+@register
+class Attention(View):
+    """Which token looks at which: ``pattern = softmax(scores)``, row by row."""
+
+    kind: ClassVar[str] = "attention"
+    order: ClassVar[int] = 40
+    Settings: ClassVar[type[Section]] = AttentionSettings
+
+    def fits(self, subject: Subject) -> bool:
+        """Say whether the model has attention."""
+        return subject.inside is not None and bool(subject.inside.sites)
+
+    def saved(self, subject: Subject) -> Iterable[Section]:
+        """Return all heads small, and the patterns of each block."""
+        for number, site in enumerate(subject.seen.sites):
+            yield AttentionSettings(site=number)
+            yield from (AttentionSettings(site=number, layer=layer) for layer in site.layers)
+
+    def payload(self, subject: Subject, asked: AttentionSettings) -> Payload:
+        """Return small pictures, the patterns of one block, or one row with scores and values."""
+        inside, site = subject.seen, site_of(subject.seen, asked.site)
+        facts = {"site": asked.site, "layer": asked.layer}
+        if asked.layer is None:
+            return _small(inside, site, facts)
+        check_layer(site, asked.layer)
+        pattern_HLS = inside[site.key(asked.layer, "pattern")][0]
+        if asked.head is None or asked.query is None:
+            return Payload(facts, {"pattern": pattern_HLS.half()}, _checks(pattern_HLS))
+        return _row(inside, site, asked, pattern_HLS)
+
+
+def site_of(inside: Inside, number: int) -> Site:
+    """Return an attention by its number.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if not 0 <= number < len(inside.sites):
+        known = ", ".join(f"{n}: {site.path}" for n, site in enumerate(inside.sites))
+        raise UsageError(f"this model has no attention {number}", f"there is {known}")
+    return inside.sites[number]
+
+
+def check_layer(site: Site, layer: int) -> None:
+    """Refuse a block that lacks this attention.
+
+    Raises:
+        UsageError: it does.
+    """
+    if layer not in site.layers:
+        raise UsageError(f"block {layer} has no {site.path}", f"blocks: {', '.join(map(str, site.layers))}")
+
+
+def _small(inside: Inside, site: Site, facts: dict[str, Any]) -> Payload:
+    patterns = [inside[site.key(layer, "pattern")][0] for layer in site.layers]
+    pictures = torch.stack([_picture(pattern_HLS) for pattern_HLS in patterns])
+    worst = max(patterns, key=lambda pattern_HLS: _off_one(pattern_HLS).item())
+    return Payload({**facts, "layers": site.layers}, {"pictures": pictures}, _checks(worst))
+
+
+def _picture(pattern_HLS: Float[Tensor, "H L S"]) -> Tensor:
+    """Return patterns of at most ``SMALL`` rows and columns, their square roots as bytes: small weights are seen."""
+    L, S = pattern_HLS.shape[1:]
+    if max(L, S) > SMALL:
+        pattern_HLS = F.adaptive_max_pool2d(pattern_HLS.float(), (min(L, SMALL), min(S, SMALL)))
+    return (pattern_HLS.float().sqrt() * 255).round().to(torch.uint8)
+
+
+def _off_one(pattern_HLS: Float[Tensor, "H L S"]) -> Tensor:
+    return (pattern_HLS.double().sum(-1) - 1).abs().max()
+
+
+def _checks(pattern_HLS: Float[Tensor, "H L S"]) -> list[Check]:
+    sums_HL = pattern_HLS.double().sum(-1)
+    seen = sums_HL > 0.5  # a token that sees nothing, as padding does, has a row of zeros
+    off = float((sums_HL[seen] - 1).abs().max()) if seen.any() else 0.0
+    return [Check("each row sums to one", off, 1e-5 if pattern_HLS.dtype in (torch.float32, torch.float64) else 2e-2)]
+
+
+def _row(inside: Inside, site: Site, asked: AttentionSettings, pattern_HLS: Float[Tensor, "H L S"]) -> Payload:
+    assert asked.layer is not None and asked.head is not None and asked.query is not None  # noqa: PT018
+    H, L, _ = pattern_HLS.shape
+    if not (0 <= asked.head < H and 0 <= asked.query < L):
+        raise UsageError(f"there is no head {asked.head} with a query {asked.query}", f"{H} heads, {L} queries")
+    weight_S = pattern_HLS[asked.head, asked.query].float()
+    score_S = inside[site.key(asked.layer, "scores")][0, asked.head, asked.query].float()
+    v_KSE = inside[site.key(asked.layer, "v")][0].float()
+    v_SE = v_KSE[asked.head * v_KSE.shape[0] // H]
+    mixed_E = inside[site.key(asked.layer, "mixed")][0, asked.head, asked.query].float()
+    off = float((weight_S @ v_SE - mixed_E).abs().max() / mixed_E.abs().max().clamp(min=1))
+    tensors = {"score": score_S, "weight": weight_S, "value": weight_S * v_SE.norm(dim=-1)}
+    check = Check("weights times values are the kernel's output", off, 1e-5)
+    return Payload({"head": asked.head, "query": asked.query, "layer": asked.layer}, tensors, [check])

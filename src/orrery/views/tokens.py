@@ -1,0 +1,67 @@
+"""The text as tokens, and what the page must know of the pass: its size, its attentions, its checks."""
+
+from typing import Any, ClassVar
+
+from orrery.schema.section import Section
+from orrery.views import _view
+from orrery.views._inside import Inside
+from orrery.views._payload import Payload
+from orrery.views._view import Subject, View, register
+
+
+class TokensSettings(Section):
+    """Nothing can be asked."""
+
+
+@register
+class Tokens(View):
+    """Every other view begins from what this one tells."""
+
+    kind: ClassVar[str] = "tokens"
+    order: ClassVar[int] = 10
+    Settings: ClassVar[type[Section]] = TokensSettings
+
+    def payload(self, subject: Subject, asked: Any) -> Payload:
+        """Return the tokens, the facts of the model, and the views that fit."""
+        inside = subject.seen
+        return Payload({**session(subject), **_pass(inside)}, checks=inside.first.checks)
+
+
+def session(subject: Subject) -> dict[str, Any]:
+    """Return what is known without a pass: the model, and the views that show something of the subject."""
+    lm = subject.lm
+    weight = next(lm.model.parameters())
+    views = [{"kind": view.kind, "screen": view.screen, "order": view.order} for view in _view.fitting(subject)]
+    return {
+        "model": lm._stored.name,
+        "family": lm.family,
+        "parameters": sum(parameter.numel() for parameter in lm.model.parameters()),
+        "dtype": str(weight.dtype).removeprefix("torch."),
+        "device": str(weight.device),
+        "context": lm.context,
+        "writes": lm.model.spec.writes,
+        "views": views,
+    }
+
+
+def _pass(inside: Inside) -> dict[str, Any]:
+    first = inside.first
+    sites = [
+        {"path": site.path, "layers": site.layers, "heads": site.heads, "queries": site.queries, "keys": site.keys}
+        for site in inside.sites
+    ]
+    blocks = {key.split(".")[1] for key in inside.shapes if key.startswith("blocks.")}
+    return {
+        "id": inside.id,
+        "given": inside.given,
+        "tokens": _spelt(first.ids[0].tolist(), inside.tokens),
+        "source": [] if first.source_ids is None else _spelt(first.source_ids[0].tolist(), inside.source_tokens),
+        "sites": sites,
+        "blocks": len(blocks),
+        "shapes": {key: list(shape) for key, shape in inside.shapes.items()},
+        "notes": list(first.notes),
+    }
+
+
+def _spelt(ids: list[int], texts: Any) -> list[dict[str, Any]]:
+    return [{"id": id, "text": text} for id, text in zip(ids, texts, strict=True)]

@@ -1,0 +1,40 @@
+// The header: the model, the screens, and what holds for all of them.
+import { fill, h } from "#see/dom.js";
+import { help } from "#see/keys.js";
+import { scheme } from "#see/palette.js";
+import { LANGUAGES, t, useLanguage } from "#see/words.js";
+
+/** Draw the header for a screen. */
+export function header(element, page, screen) {
+  const { session } = page;
+  const tabs = session.screens.map((name) =>
+    h("button.tab", { "aria-current": name === screen ? "page" : null, "data-screen": name, onclick: () => page.focus.set({ screen: name }) }, t(`screen.${name}`)),
+  );
+  const chooser = h(
+    "select.quiet",
+    { "aria-label": t("language"), onchange: (event) => page.focus.set({ language: useLanguage(event.target.value) }) },
+    Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, selected: code === document.documentElement.lang }, name)),
+  );
+  const facts = { family: session.family ?? "", parameters: session.parameters.toLocaleString("en"), dtype: session.dtype, device: session.device };
+  fill(
+    element,
+    h("div.model", {}, h("strong", {}, session.model), h("span.soft", {}, t("model.facts", facts))),
+    h("nav.tabs", { "aria-label": "Orrery" }, tabs),
+    h("div.tools", {}, !page.live && h("span.soft", {}, t("offline")), chooser, theme(page), h("button.quiet", { onclick: () => copy(page), "data-tool": "link" }, t("link")), h("button.quiet", { onclick: help, "data-tool": "help" }, t("help"))),
+  );
+}
+
+function theme(page) {
+  const turn = () => {
+    const other = scheme() === "dark" ? "light" : "dark";
+    document.documentElement.dataset.theme = other;
+    page.focus.set({ theme: other });
+    page.tell();
+  };
+  return h("button.quiet", { onclick: turn, "data-tool": "theme", "aria-label": t("theme") }, "◐");
+}
+
+async function copy(page) {
+  await navigator.clipboard?.writeText(location.href).catch(() => null);
+  page.say(t("link.done"));
+}

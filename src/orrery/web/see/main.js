@@ -1,0 +1,81 @@
+// The beginning: read what the page was given, draw the header, and show the screen that the address names.
+import { caller } from "#see/source.js";
+import { fill, h } from "#see/dom.js";
+import { header } from "#see/header.js";
+import { keyboard } from "#see/keys.js";
+import { Page } from "#see/page.js";
+import { t, useLanguage } from "#see/words.js";
+
+const main = document.getElementById("main");
+
+async function start() {
+  const held = document.getElementById("held");
+  const page = held ? saved(JSON.parse(held.textContent)) : await served();
+  useLanguage(page.focus.get("language"));
+  document.documentElement.dataset.theme = page.focus.get("theme") ?? "";
+  document.title = `Orrery · ${page.session.model}`;
+  const skip = document.querySelector(".skip");
+  skip.textContent = t("skip");
+  skip.href = "#main";
+  skip.addEventListener("click", (event) => (event.preventDefault(), main.focus()));
+  const screens = page.session.screens;
+  let shown = null;
+  let turn = 0;
+  const show = async () => {
+    const mine = ++turn;
+    const name = screens.includes(page.focus.get("screen")) ? page.focus.get("screen") : screens[0];
+    shown?.destroy?.();
+    shown = null;
+    header(document.getElementById("header"), page, name);
+    fill(main);
+    main.dataset.screen = name;
+    const { draw } = await import(`#see/screens/${name}.js`);
+    if (mine !== turn) return;
+    shown = await draw(main, page);
+    main.dataset.ready = name;
+  };
+  page.focus.listen((changed) => {
+    if (changed.has("screen") || changed.has("language")) show();
+  });
+  keyboard(page);
+  const given = page.focus.get("given");
+  if (page.live && given) await page.look(given).catch((error) => page.say(error.message));
+  await show();
+  window.orrery = page;
+}
+
+function saved({ session, pass, payloads }) {
+  return new Page({ session, call: null, held: payloads, pass });
+}
+
+async function served() {
+  const call = caller();
+  const session = await opened(call);
+  return new Page({ session, call });
+}
+
+/** The session of the server; where it needs a key, the reader is asked for it, and it stays in this page. */
+async function opened(call) {
+  try {
+    return await (await call("/inspect/session")).json();
+  } catch (error) {
+    if (error.status !== 401) throw error;
+  }
+  useLanguage(null);
+  return new Promise((resolve) => {
+    const key = h("input", { type: "password", name: "key", autocomplete: "off", required: true });
+    const told = h("p.failure", { role: "alert" });
+    const enter = async (event) => {
+      event.preventDefault();
+      call.useKey(key.value);
+      try {
+        resolve(await (await call("/inspect/session")).json());
+      } catch (error) {
+        told.textContent = error.message;
+      }
+    };
+    fill(main, h("form.ask", { onsubmit: enter }, h("p", {}, t("key.needed")), h("label", {}, t("key.label"), key), h("button.go", {}, t("key.use")), told));
+  });
+}
+
+start().catch((error) => fill(main, h("p.failure", { role: "alert" }, error.message)));

@@ -1,0 +1,84 @@
+// What all views share: where numbers come from, what is looked at, and the pass that is open.
+import { Focus, fromAddress, toAddress } from "#see/focus.js";
+import { FileSource, ServerSource } from "#see/source.js";
+import { t } from "#see/words.js";
+
+/**
+ * @typedef {object} View one view of a screen, the default export of `views/NAME.js`
+ * @property {Object<string, Object<string, string>>} [words] its words by language; `view.NAME` is its title
+ * @property {(element: HTMLElement, page: Page) => Promise<Drawn>|Drawn} draw
+ *
+ * @typedef {object} Drawn
+ * @property {(changed: Set<string>) => void} [focus] told what has changed in the focus
+ * @property {() => void} [destroy]
+ */
+export class Page {
+  /**
+   * @param {object} start
+   * @param {any} start.session what is known of the model
+   * @param {Function|null} start.call asks the server; null in a saved page
+   * @param {any} [start.held] payloads of a saved page
+   */
+  constructor({ session, call, held = null, pass = null }) {
+    this.session = session;
+    this.call = call;
+    this.focus = new Focus(fromAddress(location.hash));
+    this.model = held ? new FileSource(held.model) : new ServerSource(call, null);
+    this.pass = pass;
+    this.source = held ? new FileSource(held.pass) : null;
+    this.clean = null;
+    this.live = held === null;
+    this.listeners = new Set();
+    this.focus.listen(() => history.replaceState(null, "", toAddress(this.focus.values)));
+  }
+
+  /**
+   * Open a pass over a text, with edits or without.
+   * @param {object} given {text}, {messages}, {ids}, {source, target} or {response}
+   * @param {Array} [edits]
+   */
+  async look(given, edits = this.focus.get("edits", [])) {
+    const clean = await this.open({ ...given });
+    const edited = edits.length ? await this.open({ ...given, edits }) : null;
+    this.clean = edited ? clean.source : null;
+    ({ pass: this.pass, source: this.source } = edited ?? clean);
+    this.focus.set({ given, edits });
+    this.tell();
+  }
+
+  async open(asked) {
+    const { id } = await (await this.call("/inspect/traces", asked)).json();
+    const source = new ServerSource(this.call, id);
+    return { source, pass: (await source.get("tokens")).facts };
+  }
+
+  /** Be told when another pass is open. */
+  listen(listener) {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  tell() {
+    for (const listener of [...this.listeners]) listener();
+  }
+
+  /** Say something to those who do not see the page as well. */
+  say(text) {
+    document.getElementById("said").textContent = text;
+  }
+
+  /** The views of a screen that have something to show, in the order of computation. */
+  views(screen) {
+    const views = (this.pass ?? this.session).views;
+    return views.filter((view) => view.screen === screen);
+  }
+
+  /** A token of a stream, `tokens` or `source`. */
+  token(stream, place) {
+    return this.pass?.[stream]?.[place]?.text ?? "";
+  }
+
+  t(name, values) {
+    return t(name, values);
+  }
+}

@@ -1,0 +1,111 @@
+// One text, seen from its first byte to its last number: a rail of views in the order of computation.
+import { badge } from "#see/checks.js";
+import { fill, h } from "#see/dom.js";
+import { strip } from "#see/strip.js";
+import { addWords, t } from "#see/words.js";
+
+/** Draw the screen; returns what ends it. */
+export async function draw(element, page) {
+  const form = page.live ? ask(page) : null;
+  const tokens = h("div.strips");
+  const rail = h("nav.rail", { "aria-label": t("screen.inside") });
+  const lamp = h("div");
+  const view = h("section.view", { "aria-live": "off" });
+  fill(element, form, tokens, rail, lamp, view);
+  const shown = strip(tokens, page);
+  const stage = new Stage(page, "inside", rail, view, lamp);
+  const ends = [page.listen(() => stage.again()), page.focus.listen((changed) => stage.follow(changed))];
+  await stage.again();
+  return { destroy: () => [...ends, shown.destroy, () => stage.clear()].forEach((end) => end()) };
+}
+
+/** A rail and the one view that stands on it now; other screens use it as well. */
+export class Stage {
+  constructor(page, screen, rail, element, lamp) {
+    Object.assign(this, { page, screen, rail, element, lamp, drawn: null, turn: 0 });
+  }
+
+  /** Draw the rail and the chosen view anew. */
+  async again() {
+    const views = this.page.views(this.screen).filter((view) => view.kind !== "tokens" || this.page.pass);
+    const modules = await Promise.all(views.map(({ kind }) => module(kind)));
+    const named = views.map(({ kind }, i) => ({ kind, module: modules[i] }));
+    const chosen = named.find(({ kind }) => kind === this.page.focus.get("view")) ?? named.find(({ kind }) => kind === "attention") ?? named[0];
+    fill(this.rail, named.map(({ kind }) => h("button.stop", { "aria-current": kind === chosen?.kind ? "page" : null, "data-view": kind, onclick: () => this.page.focus.set({ view: kind }) }, t(`view.${kind}`))));
+    await this.show(chosen);
+  }
+
+  async show(chosen) {
+    this.clear();
+    const turn = ++this.turn;
+    fill(this.element);
+    badge(this.lamp, []);
+    if (!chosen) return;
+    this.kind = chosen.kind;
+    this.element.dataset.view = chosen.kind;
+    this.element.setAttribute("aria-label", t(`view.${chosen.kind}`));
+    try {
+      const drawn = await chosen.module.draw(this.element, { page: this.page, check: (checks) => turn === this.turn && badge(this.lamp, checks) });
+      if (turn === this.turn) this.drawn = drawn;
+      else drawn?.destroy?.();
+    } catch (error) {
+      if (turn === this.turn) fill(this.element, h("p.failure", { role: "alert" }, t("failed", { why: error.message })));
+    }
+    if (turn === this.turn) this.element.dataset.ready = "true";
+  }
+
+  follow(changed) {
+    if (changed.has("view")) return this.again();
+    this.drawn?.focus?.(changed);
+  }
+
+  /** The next or the previous stop of the rail. */
+  step(by) {
+    const kinds = [...this.rail.querySelectorAll("button")].map((button) => button.dataset.view);
+    const next = kinds[(kinds.indexOf(this.kind) + by + kinds.length) % kinds.length];
+    this.page.focus.set({ view: next });
+  }
+
+  clear() {
+    this.drawn?.destroy?.();
+    this.drawn = null;
+    delete this.element.dataset.ready;
+  }
+}
+
+const MODULES = new Map();
+
+/** The module that draws a view, with its words. */
+export async function module(kind) {
+  if (!MODULES.has(kind)) {
+    const found = (await import(`#see/views/${kind}.js`)).default;
+    addWords(found.words);
+    MODULES.set(kind, found);
+  }
+  return MODULES.get(kind);
+}
+
+/** What is looked into: a text, or a source with what was written. */
+function ask(page) {
+  const given = page.focus.get("given") ?? {};
+  const two = page.session.reads_source;
+  const text = h("textarea", { name: "text", rows: 2, required: true, value: given.text ?? given.source ?? page.session.example ?? "" });
+  const target = h("textarea", { name: "target", rows: 2, value: given.target ?? "" });
+  const button = h("button.go", { type: "submit" }, t("look"));
+  const told = h("p.failure", { role: "alert", hidden: true });
+  const look = async (event) => {
+    event?.preventDefault();
+    button.disabled = true;
+    told.hidden = true;
+    page.say(t("looking"));
+    try {
+      await page.look(two ? { source: text.value, target: target.value } : { text: text.value });
+      page.say("");
+    } catch (error) {
+      told.hidden = false;
+      told.textContent = error.message;
+    }
+    button.disabled = false;
+  };
+  return h("form.ask", { onsubmit: look }, h("label", {}, t(two ? "source" : "text"), text), two && h("label", {}, t("target"), target), button, told);
+}

@@ -1,0 +1,14 @@
+// German.
+export default {
+  "skip": "Zum Inhalt",
+  "screen.chat": "Gespräch", "screen.inside": "Innenansicht", "screen.decode": "Dekodieren", "screen.model": "Modell", "screen.train": "Training", "screen.trust": "Prüfungen",
+  "text": "Text", "source": "Quelle", "target": "Was geschrieben wurde", "look": "Hineinsehen", "looking": "Wird berechnet …",
+  "link": "Link kopieren", "link.done": "Der Link ist kopiert.", "theme": "Hell oder dunkel", "language": "Sprache", "help": "Tasten", "save": "Als Datei speichern",
+  "checks": "{passed} von {all} Prüfungen bestanden", "check.bound": "{value}, höchstens {bound}", "failed": "Diese Ansicht ist gescheitert: {why}",
+  "layer": "Block", "head": "Kopf", "query": "Blickendes Token", "key": "Angesehenes Token", "head.all": "Alle Köpfe",
+  "export.png": "PNG", "export.svg": "SVG", "export.csv": "CSV", "export.safetensors": "safetensors", "table": "Als Tabelle", "picture": "Als Bild",
+  "offline": "Gespeicherte Seite: Sie zeigt, was mit ihr gespeichert wurde.", "key.needed": "Dieser Server verlangt seinen Schlüssel.", "key.label": "Schlüssel", "key.use": "Schlüssel verwenden",
+  "keys.title": "Tasten", "keys.close": "Schließen",
+  "keys.token": "voriges oder nächstes Token", "keys.layer": "Block darüber oder darunter", "keys.head": "voriger oder nächster Kopf", "keys.stop": "nächste Ansicht", "keys.search": "Token suchen", "keys.unlock": "loslassen", "keys.help": "diese Liste", "keys.diff": "Unterschied zum Lauf ohne Änderungen", "keys.go": "zu einem Kopf, etwa 5.3",
+  "search": "Token suchen", "go": "Block.Kopf", "tokens": "Tokens", "model.facts": "{family}, {parameters} Parameter, {dtype} auf {device}",
+};

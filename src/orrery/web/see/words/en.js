@@ -1,0 +1,14 @@
+// English.
+export default {
+  "skip": "To the content",
+  "screen.chat": "Chat", "screen.inside": "Inside", "screen.decode": "Decode", "screen.model": "Model", "screen.train": "Train", "screen.trust": "Trust",
+  "text": "Text", "source": "Source", "target": "What was written", "look": "Look inside", "looking": "Computing …",
+  "link": "Copy link", "link.done": "The link is copied.", "theme": "Light or dark", "language": "Language", "help": "Keys", "save": "Save as a file",
+  "checks": "{passed} of {all} checks pass", "check.bound": "{value}, at most {bound}", "failed": "This view failed: {why}",
+  "layer": "Block", "head": "Head", "query": "Looking token", "key": "Token looked at", "head.all": "All heads",
+  "export.png": "PNG", "export.svg": "SVG", "export.csv": "CSV", "export.safetensors": "safetensors", "table": "As a table", "picture": "As a picture",
+  "offline": "Saved page: it shows what was saved with it.", "key.needed": "This server needs its key.", "key.label": "Key", "key.use": "Use the key",
+  "keys.title": "Keys", "keys.close": "Close",
+  "keys.token": "previous or next token", "keys.layer": "block above or below", "keys.head": "previous or next head", "keys.stop": "next view", "keys.search": "find a token", "keys.unlock": "let go", "keys.help": "this list", "keys.diff": "difference from the run without edits", "keys.go": "go to a head, such as 5.3",
+  "search": "Find a token", "go": "Block.head", "tokens": "Tokens", "model.facts": "{family}, {parameters} parameters, {dtype} on {device}",
+};
