@@ -88,9 +88,7 @@ def _serve(
     loaded: Callable[[], "LanguageModel"], settings: "ServerSettings", name: str | None, adapters: dict[str, str]
 ) -> int:
     """Listen, load, serve."""
-    for package in ("fastapi", "uvicorn"):
-        if importlib.util.find_spec(package) is None:
-            raise MachineError(f"a server needs the package {package}", "pip install 'orrery[serve]'")
+    check_packages()
     from orrery.serving.run import listen, run
 
     with listen(settings) as listener:  # before the model is read: a port that is taken is told at once
@@ -100,6 +98,17 @@ def _serve(
         lm = loaded()
         served = Served(lm, settings, name, read_adapters(lm, adapters) if adapters else None)
         return run(served, listener, lambda line: print(line, flush=True))
+
+
+def check_packages() -> None:
+    """Refuse to serve without the packages of the extra ``serve``.
+
+    Raises:
+        MachineError: one is missing.
+    """
+    for package in ("fastapi", "uvicorn"):
+        if importlib.util.find_spec(package) is None:
+            raise MachineError(f"a server needs the package {package}", "pip install 'orrery[serve]'")
 
 
 def _load(model: str, device: str, dtype: str, kernel: str | None) -> "LanguageModel":

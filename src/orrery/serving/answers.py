@@ -13,6 +13,7 @@ from starlette.types import Receive
 from orrery.errors import OrreryError, UsageError
 from orrery.generation.requests import Answering, CancelledError, Request, TokenScore, Written
 from orrery.serving.errors import ApiError, api_error, closing
+from orrery.serving.responses import Given
 from orrery.serving.schema.fields import Drawing
 from orrery.serving.served import Place, Served
 
@@ -83,6 +84,9 @@ class Answers:
         place: the request's; given back with ``close``.
         requests: one an answer.
         stream: whether each token is told of, or the end alone.
+
+    Attributes:
+        given: what each answer that has ended needs to be computed again.
     """
 
     def __init__(self, served: Served, place: Place, requests: Sequence[Request], *, stream: bool = False) -> None:
@@ -96,6 +100,7 @@ class Answers:
         self._news: dict[int, Piece] = {}
         self._event = asyncio.Event()
         self._gone = False
+        self.given: dict[int, Given] = {}
 
     async def all(self, receive: Receive) -> list[Answering]:
         """Return the answers once all have ended.
@@ -181,6 +186,8 @@ class Answers:
 
     def _end(self, index: int, answering: Answering) -> None:
         self._going.pop(index, None)
+        if answering.error is None:
+            self.given[index] = Given.of(answering)
         self._news.setdefault(index, Piece(index, answering)).ended = True
         self._event.set()
 

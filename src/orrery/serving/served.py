@@ -18,11 +18,12 @@ from orrery.generation.row import Limits
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.stored import writer
 from orrery.reading.read import Stored
-from orrery.see.passes import Passes
+from orrery.pages.passes import Passes
 from orrery.serving.abilities import COMPLETIONS, abilities, missing
 from orrery.serving.errors import ApiError, busy, closing
 from orrery.serving.loop_calls import LoopCalls
 from orrery.serving.metrics import Metrics
+from orrery.serving.responses import Responses
 from orrery.serving.settings import ServerSettings
 from orrery.serving.token_texts import TokenTexts
 from orrery.serving.worker import Worker
@@ -75,6 +76,7 @@ class Served:
         name: what clients call it.
         created: when serving began, in seconds since 1970.
         metrics: what is counted.
+        responses: the answers that were given last.
         loop_calls: brings what the engine's thread tells to the loop of events.
         worker: the engine's thread; none for a model that writes nothing.
         draining: no more requests are taken.
@@ -93,6 +95,7 @@ class Served:
         self.name = name or lm._stored.name
         self.created = int(time.time())
         self.metrics, self.loop_calls = Metrics(), LoopCalls()
+        self.responses = Responses()
         self.adapters = () if adapters is None else adapters.names
         if self.name in self.adapters:
             raise UsageError(

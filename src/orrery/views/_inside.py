@@ -55,6 +55,7 @@ class Inside:
     Attributes:
         first: the trace of the first pass, with what fits into the budget.
         shapes: of all that can be asked for, by key.
+        checks: of the pass as a whole.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Inside:
         whole = self._pass(("*",))
         self.shapes = {key: tuple(value.shape) for key, value in whole.values.items()}
         self.first = replace(whole, values=_within(BUDGET, whole.values))
+        self.checks = list(whole.checks)
 
     def __getitem__(self, key: str) -> Tensor:
         """Return a tensor by its key; one that was not kept is computed again."""

@@ -24,7 +24,7 @@ class Tokens(View):
     def payload(self, subject: Subject, asked: Any) -> Payload:
         """Return the tokens, the facts of the model, and the views that fit."""
         inside = subject.seen
-        return Payload({**session(subject), **_pass(inside)}, checks=inside.first.checks)
+        return Payload({**session(subject), **_pass(inside)}, checks=inside.checks)
 
 
 def session(subject: Subject) -> dict[str, Any]:

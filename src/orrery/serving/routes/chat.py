@@ -32,7 +32,7 @@ async def chat_completions(asked: ChatRequest, served: Serving, http: HttpReques
     prepared, answers = await begun(served, asked, prepare, stream=bool(asked.stream or asked.used_tools))
     chat = _Chat(served, prepared)
     if asked.stream:
-        shared = head("chatcmpl", "chat.completion.chunk", served, asked.model)
+        shared = head("chatcmpl", "chat.completion.chunk", served, asked.model, answers)
         stream = _Stream(chat, shared)
         return EventStream(answers, stream.tell, stream.opening(), stream.closing)
     try:
@@ -41,7 +41,7 @@ async def chat_completions(asked: ChatRequest, served: Serving, http: HttpReques
                 chat.take(piece)
     except GoneError:
         return Response(status_code=499)
-    shared = head("chatcmpl", "chat.completion", served, asked.model)
+    shared = head("chatcmpl", "chat.completion", served, asked.model, answers)
     choices = [chat.choice(index) for index in range(asked.choices)]
     return AsciiJson({**shared, "choices": choices, "usage": usage_of(chat.ended, asked.choices)})
 

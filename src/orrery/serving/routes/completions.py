@@ -49,7 +49,7 @@ class _Prepared:
 async def completions(asked: CompletionRequest, served: Serving, http: HttpRequest) -> Response:
     """Continue one prompt or several; with ``stream`` as server-sent events."""
     prepared, answers = await begun(served, asked, _prepare, stream=bool(asked.stream))
-    shared = head("cmpl", "text_completion", served, asked.model)
+    shared = head("cmpl", "text_completion", served, asked.model, answers)
     if asked.stream:
         stream = _Stream(served, prepared, shared)
         return EventStream(answers, stream.tell, stream.opening(), stream.closing)

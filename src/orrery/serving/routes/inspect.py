@@ -8,11 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orrery.see.page import SCREENS
+from orrery.pages.page import SCREENS
+from orrery.pages.replay import replay_check
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.schema.errors import FAILURES
-from orrery.serving.served import Serving
+from orrery.serving.served import Served, Serving
+from orrery.views._inside import Inside
 from orrery.views._payload import Payload
 from orrery.views._view import Subject
 from orrery.views.tokens import session as session_of
@@ -23,20 +25,33 @@ KIND = "application/octet-stream"
 
 
 class Given(BaseModel):
-    """What a pass reads: a text, ids, messages, or a source and what was written of its answer."""
+    """What a pass reads: a text, ids, a conversation, a source with what was written, or an answer that was served.
+
+    Attributes:
+        text: a text.
+        ids: tokens.
+        messages: a conversation, in the model's template.
+        source: what an encoder-decoder reads.
+        target: what it has written so far.
+        response: the id of a response; its prompt and answer are read.
+        choice: which of its answers.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     text: str | None = None
     ids: list[int] | None = Field(default=None, min_length=1)
+    messages: list[dict[str, Any]] | None = Field(default=None, min_length=1)
     source: str | None = None
     target: str | None = None
+    response: str | None = None
+    choice: int = Field(default=0, ge=0)
 
     @model_validator(mode="after")
     def _one(self) -> "Given":
-        given = [name for name in ("text", "ids", "source") if getattr(self, name) is not None]
+        given = [name for name in ("text", "ids", "messages", "source", "response") if getattr(self, name) is not None]
         if len(given) != 1 or (self.target is not None and self.source is None):
-            raise ValueError("give one of text, ids and source; target belongs to source")
+            raise ValueError("give one of text, ids, messages, source and response; target belongs to source")
         return self
 
 
@@ -50,8 +65,7 @@ async def session(served: Serving) -> Response:
 @router.post("/traces")
 async def open_trace(asked: Given, served: Serving) -> Response:
     """Run the model over a text and keep what is inside for a while; the same text has the same id."""
-    given = asked.model_dump(exclude_none=True)
-    inside = await served.do(served.passes.open, given)
+    inside = await served.do(_opened, served, asked)
     return AsciiJson({"id": inside.id})
 
 
@@ -65,6 +79,16 @@ async def show_pass(id: str, view: str, served: Serving, http: Request) -> Respo
 async def show_model(view: str, served: Serving, http: Request) -> Response:
     """Return what a view shows of the model alone."""
     return _file(await served.do(served.passes.show_model, view, _asked(http)))
+
+
+def _opened(served: Served, asked: Given) -> Inside:
+    if asked.response is None:
+        return served.passes.open(asked.model_dump(exclude_none=True, exclude={"choice"}))
+    answer = served.responses.find(asked.response, asked.choice)
+    given: dict[str, Any] = {"ids": [*answer.prompt, *answer.written]}
+    if served.lm.model.spec.reads_source:
+        given = {"source": list(answer.prompt), "target": list(answer.written)}
+    return served.passes.open(given, check=lambda inside: replay_check(inside, answer.written, answer.log_probabilities))
 
 
 def _asked(http: Request) -> Mapping[str, Any]:

@@ -5,8 +5,8 @@ from pathlib import PurePosixPath
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from orrery.see.assets import KINDS, assets
-from orrery.see.page import served_page
+from orrery.pages.assets import KINDS, assets
+from orrery.pages.page import served_page
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError
 

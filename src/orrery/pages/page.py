@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, final
 
 from orrery.checkpoints.disk import write_text
-from orrery.see.assets import asset_url, assets, inlined_modules, policy_hash, served_modules
+from orrery.pages.assets import asset_url, assets, inlined_modules, policy_hash, served_modules
 from orrery.views._payload import Payload, to_json
 from orrery.views._view import Subject, fitting, shown
 from orrery.views.tokens import session

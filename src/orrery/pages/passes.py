@@ -2,10 +2,11 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from orrery.errors import UsageError
+from orrery.inspection.checks import Check
 from orrery.inspection.edits import Edit
 from orrery.language_model.model import LanguageModel
 from orrery.views._inside import Inside
@@ -32,14 +33,28 @@ class Passes:
         self._held: OrderedDict[str, Inside] = OrderedDict()
         self._lock = threading.Lock()
 
-    def open(self, given: Mapping[str, Any], edit: Mapping[str, Edit] | None = None, about: str = "") -> Inside:
-        """Return a pass over what is given, computed now or before.
+    def open(
+        self,
+        given: Mapping[str, Any],
+        edit: Mapping[str, Edit] | None = None,
+        about: str = "",
+        check: Callable[[Inside], Check] | None = None,
+    ) -> Inside:
+        """Return a pass over what is given, and hold it.
+
+        Args:
+            given: as ``Inside`` takes it.
+            edit: what is changed in the pass.
+            about: the edits as JSON.
+            check: one more check of this pass, shown with its tokens.
 
         Raises:
             UsageError: the text is empty or too long, or an edit reaches nothing.
         """
         with self._lock:
             found = Inside(self.lm, given, edit, about)
+            if check is not None:
+                found.checks = [*found.checks, check(found)]
             self._held[found.id] = found
             self._held.move_to_end(found.id)
             while len(self._held) > MOST or (len(self._held) > 1 and self._bytes() > MOST_BYTES):
