@@ -17,8 +17,8 @@ from orrery.generation.requests import Request
 from orrery.generation.row import Limits
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.stored import writer
-from orrery.reading.read import Stored
 from orrery.pages.passes import Passes
+from orrery.reading.read import Stored
 from orrery.serving.abilities import COMPLETIONS, abilities, missing
 from orrery.serving.errors import ApiError, busy, closing
 from orrery.serving.loop_calls import LoopCalls

@@ -48,7 +48,8 @@ class Inside:
 
     Args:
         lm: the model.
-        given: what it read: ``{"text": ...}``, ``{"ids": ...}``, ``{"messages": ...}``, or ``{"source": ..., "target": ...}``.
+        given: what it read: ``{"text": ...}``, ``{"ids": ...}``, ``{"messages": ...}``, or ``{"source": ..., "target":
+            ...}``.
         edit: as ``lm.trace`` takes it.
         about: what makes the pass another than that of the same text: its edits as JSON.
 

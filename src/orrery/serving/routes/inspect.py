@@ -88,7 +88,8 @@ def _opened(served: Served, asked: Given) -> Inside:
     given: dict[str, Any] = {"ids": [*answer.prompt, *answer.written]}
     if served.lm.model.spec.reads_source:
         given = {"source": list(answer.prompt), "target": list(answer.written)}
-    return served.passes.open(given, check=lambda inside: replay_check(inside, answer.written, answer.log_probabilities))
+    told = answer.log_probabilities
+    return served.passes.open(given, check=lambda inside: replay_check(inside, answer.written, told))
 
 
 def _asked(http: Request) -> Mapping[str, Any]:
