@@ -69,6 +69,13 @@ async def open_trace(asked: Given, served: Serving) -> Response:
     return AsciiJson({"id": inside.id})
 
 
+@router.get("/traces/{id}/page.html")
+async def saved_page(id: str, served: Serving) -> Response:
+    """Return a pass as one HTML file that needs nothing but a browser."""
+    content = await served.do(served.passes.save, id)
+    return Response(content, media_type=KIND, headers={"Content-Disposition": 'attachment; filename="inside.html"'})
+
+
 @router.get("/traces/{id}/{view}")
 async def show_pass(id: str, view: str, served: Serving, http: Request) -> Response:
     """Return what a view shows of a pass, as a safetensors file; the query holds the settings of the view."""
