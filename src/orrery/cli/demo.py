@@ -27,8 +27,8 @@ def demo(
 ) -> None:
     """Train a small model on Python's own documentation, measure it, let it write, and look inside.
 
-    Needs no network and no data set. Leaves a run folder with the model, report.html and inside.html, pages for any browser.
-    Exit code 1 if a check fails.
+    Needs no network and no data set. Leaves a run folder with the model, report.html and inside.html, two pages for any
+    browser. Exit code 1 if a check fails.
 
     Args:
         overrides: Keys of the recipe with new values, such as --training.steps 1000 or --data.train FOLDER.

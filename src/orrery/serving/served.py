@@ -266,6 +266,13 @@ def _write_once(engine: Engine) -> None:
             pass
 
 
+def _inspected(request: HttpRequest) -> Served:
+    found = _served(request)
+    if not found.settings.inspects:
+        raise ApiError(403, "this server does not show its inside; start it with --inspect", code="no_inspection")
+    return found
+
+
 def _served(request: HttpRequest) -> Served:
     found = request.app.state.served
     assert isinstance(found, Served)
@@ -274,3 +281,6 @@ def _served(request: HttpRequest) -> Served:
 
 Serving = Annotated[Served, Depends(_served)]
 """What a route asks for."""
+
+Inspecting = Annotated[Served, Depends(_inspected)]
+"""What a route asks for that shows the inside of the model."""

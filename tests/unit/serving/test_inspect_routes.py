@@ -117,6 +117,15 @@ def test_few_passes_are_held(toy, monkeypatch):
     assert all(get(toy, f"/inspect/traces/{id}/tokens")[0] == 200 for id in ids[1:])
 
 
+def test_inspection_can_be_switched_off(tmp_path):
+    with running(chat_model(tmp_path / "model"), "float32", inspect=False) as found:
+        for status, _, content in (get(found, "/"), get(found, "/inspect/session")):
+            assert status == 403
+            assert "--inspect" in json.loads(content)["error"]["message"]
+        assert post(found, {"text": "a"}, "/inspect/traces")[0] == 403
+        assert get(found, "/health")[0] == 200
+
+
 def test_a_server_with_a_key_gives_the_page_and_nothing_of_the_model(tmp_path):
     with running(chat_model(tmp_path / "model"), "float32", api_key="a secret of ours") as found:
         assert get(found, "/")[0] == 200

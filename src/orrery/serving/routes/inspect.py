@@ -13,7 +13,7 @@ from orrery.pages.replay import replay_check
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.schema.errors import FAILURES
-from orrery.serving.served import Served, Serving
+from orrery.serving.served import Inspecting, Served
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload
 from orrery.views._view import Subject
@@ -56,34 +56,34 @@ class Given(BaseModel):
 
 
 @router.get("/session")
-async def session(served: Serving) -> Response:
+async def session(served: Inspecting) -> Response:
     """Return what is known of the model, and which screens and views there are."""
     told = session_of(Subject(served.lm))
     return AsciiJson({**told, "reads_source": served.lm.model.spec.reads_source, "screens": _screens(told)})
 
 
 @router.post("/traces")
-async def open_trace(asked: Given, served: Serving) -> Response:
+async def open_trace(asked: Given, served: Inspecting) -> Response:
     """Run the model over a text and keep what is inside for a while; the same text has the same id."""
     inside = await served.do(_opened, served, asked)
     return AsciiJson({"id": inside.id})
 
 
 @router.get("/traces/{id}/page.html")
-async def saved_page(id: str, served: Serving) -> Response:
+async def saved_page(id: str, served: Inspecting) -> Response:
     """Return a pass as one HTML file that needs nothing but a browser."""
     content = await served.do(served.passes.save, id)
     return Response(content, media_type=KIND, headers={"Content-Disposition": 'attachment; filename="inside.html"'})
 
 
 @router.get("/traces/{id}/{view}")
-async def show_pass(id: str, view: str, served: Serving, http: Request) -> Response:
+async def show_pass(id: str, view: str, served: Inspecting, http: Request) -> Response:
     """Return what a view shows of a pass, as a safetensors file; the query holds the settings of the view."""
     return _file(await served.do(served.passes.show, id, view, _asked(http)))
 
 
 @router.get("/model/{view}")
-async def show_model(view: str, served: Serving, http: Request) -> Response:
+async def show_model(view: str, served: Inspecting, http: Request) -> Response:
     """Return what a view shows of the model alone."""
     return _file(await served.do(served.passes.show_model, view, _asked(http)))
 
