@@ -35,6 +35,7 @@ from orrery.language_model.guides import Demands
 from orrery.language_model.likelihoods import Likelihood
 from orrery.language_model.search import Beams, Found
 from orrery.language_model.texts import Truncate, limits_of, prompts
+from orrery.language_model.trace import Given, Row
 from orrery.language_model.tree import DecodingTree
 from orrery.models.model import Model
 from orrery.reading.read import Stored
@@ -582,24 +583,37 @@ class LanguageModel:
 
     def trace(
         self,
-        text: str,
+        text: Given,
         *,
-        target: str | None = None,
+        target: Row | None = None,
         keep: Sequence[str] = ("*",),
         edit: Mapping[str, Edit] | None = None,
+        folder: str | Path | None = None,
     ) -> Trace:
-        """Return the inside of one pass over ``text``: ``trace["blocks.0.attention.pattern"]``.
+        """Return the inside of one pass: ``trace["blocks.0.attention.pattern"]``.
 
         Args:
-            text: what the model reads.
+            text: what the model reads: a text; the ids of one row, as they are; messages, ``[{"role": "user",
+                "content": "..."}]``, in the model's template, up to where the next answer begins; or for an
+                encoder-decoder ``(source, target)``. Of a model of images, the images.
             target: what an encoder-decoder has written so far; the tokens of the trace are then these.
             keep: patterns of the keys to keep, ``*`` for any characters.
             edit: by pattern, ``edit(value, key)``: the tensor that takes the place of ``value``.
+            folder: where kept values are written as the layers pass, so that one layer at most is in memory.
 
         Raises:
-            UsageError: the text is empty or too long, or a pattern matches nothing.
+            UsageError: nothing to read or too much, or a pattern matches nothing.
+            MachineError: what is to be kept does not fit into the free memory, and there is no folder.
         """
-        return trace.trace(self._stored, text, target, keep, edit)
+        return trace.trace(self._stored, text, target, keep, edit, folder)
+
+    def token_id(self, text: str) -> int:
+        """Return the id of a text that is one token, as the methods of a trace take it: ``lm.token_id(" tired")``.
+
+        Raises:
+            UsageError: it is several tokens, or none; the hint names a variant with or without a leading space.
+        """
+        return trace.token_id(self._stored, text)
 
     def align(self, source: str, target: str) -> Alignment:
         """Return which words of the source each word of the target looked at: ``lm.align(a, b).figure()``.
