@@ -1,21 +1,27 @@
 """A trace: everything inside one forward pass, by name, with checks that looking was honest."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.inspection.call import Call
 from orrery.inspection.checks import Check, Gates, Mixing, Stream, check_sight, sums_up, why_no_sum
 from orrery.inspection.definition import Beside
 from orrery.inspection.edits import Edit
 from orrery.inspection.recorder import Recorder, Watcher
 from orrery.models.model import Model
 from orrery.nn.attention.kernels import eager, sdpa
+
+if TYPE_CHECKING:
+    from orrery.inspection.interventions.intervention import Intervention
+    from orrery.inspection.interventions.interventions import Interventions
+    from orrery.inspection.interventions.operations import Source
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,7 @@ class Trace:
         values: the kept tensors by key; beside the taps ``scores`` and ``pattern`` of every attention.
         checks: what was verified of this very call.
         notes: what a reader must know: another kernel, a check that does not apply.
+        call: what was run, so that it can be run again with edits.
     """
 
     ids: Int[Tensor, "B L"]
@@ -37,12 +44,34 @@ class Trace:
     checks: Sequence[Check]
     notes: Sequence[str] = ()
     tokens: Sequence[str] = ()
+    call: Call | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, key: str) -> Tensor:
         if key not in self.values:
             near = difflib.get_close_matches(key, self.values, n=3) or list(self.values)[:5]
             raise UsageError(f"nothing is called {key!r} in this trace", f"there is: {', '.join(near)}")
         return self.values[key]
+
+    def edit(
+        self,
+        edits: "Sequence[Mapping[str, Any] | Intervention]" = (),
+        sources: "Mapping[str, Source] | None" = None,
+    ) -> "Interventions":
+        """Return a list of edits of this run, to be added to and run: ``inside.edit().zero(key, head=1).run()``.
+
+        Args:
+            edits: as JSON holds them; those that the run had already come first.
+            sources: other traces and vectors, by the names that edits call them.
+
+        Raises:
+            UsageError: nothing is known of the run, or an edit cannot be carried out.
+        """
+        from orrery.inspection.interventions.interventions import Interventions
+
+        if self.call is None:
+            raise UsageError("nothing is known of the run of this trace", "make it with lm.trace or trace(model, ids)")
+        begun = self.call.interventions or Interventions()
+        return replace(begun, call=self.call).more(edits, sources)
 
     def __contains__(self, key: object) -> bool:
         return key in self.values
@@ -58,6 +87,7 @@ def trace(
     keep: Sequence[str] = ("*",),
     edit: Mapping[str, Edit] | None = None,
     tokens: Sequence[str] = (),
+    spell: Callable[[int], str] | None = None,
     **call: Any,
 ) -> Trace:
     """Run the model once and return what is inside.
@@ -74,6 +104,7 @@ def trace(
         keep: patterns of the keys to keep.
         edit: by pattern of keys, ``edit(value, key)``: the tensor that takes the place of ``value``.
         tokens: the spelling of the ids, for pictures.
+        spell: gives the spelling of an id, for tokens that an edit replaces.
         call: what else the model takes: ``real``, ``segments``, ...
 
     Raises:
@@ -97,4 +128,5 @@ def trace(
         checks += stream.checks()
     else:
         notes.append(no_sum)
-    return Trace(ids_BL[-1], logits, recorder.values, checks, notes, tokens)
+    made = Call(model, ids_BL, dict(edit or {}), call, tokens, spell)
+    return Trace(ids_BL[-1], logits, recorder.values, checks, notes, tokens, made)

@@ -1,6 +1,7 @@
 """Looking inside one pass over a text."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
@@ -21,4 +22,5 @@ def trace(stored: Stored, text: str, target: str | None, keep: Sequence[str], ed
         written = encode(stored, target or "", None, context - 1, target_vocabulary(stored))
         ids = [*([] if first is None else [first]), *written]
         rows.append(targets(stored, [ids]))
-    return trace_model(stored.model, *rows, keep=keep, edit=edit, tokens=[spell(stored, id) for id in ids])
+    tokens = [spell(stored, id) for id in ids]
+    return trace_model(stored.model, *rows, keep=keep, edit=edit, tokens=tokens, spell=partial(spell, stored))
