@@ -1,8 +1,8 @@
 """A trace: everything inside one forward pass, by name, with checks that looking was honest."""
 
 import difflib
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +11,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.inspection.call import Call
 from orrery.inspection.checks import Check, Gates, Mixing, Stream, check_sight, sums_up, why_no_sum
 from orrery.inspection.definition import Beside
 from orrery.inspection.edits import Edit
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from orrery.inspection.attribution.logit_attribution import LogitAttribution
     from orrery.inspection.attribution.neurons import Neurons
     from orrery.inspection.attribution.parts import Parts
+    from orrery.inspection.interventions.intervention import Intervention
+    from orrery.inspection.interventions.interventions import Interventions
+    from orrery.inspection.interventions.operations import Source
 
 
 @dataclass(frozen=True)
@@ -38,29 +42,33 @@ class Trace:
 
     Attributes:
         ids: the tokens, ``[B, L]``: those that were written, where a source was read beside them; or images.
-        model: the model that ran.
         logits: ``[B, L, V]``.
         values: the kept tensors by key; beside the taps ``scores`` and ``pattern`` of every attention.
         checks: what was verified of this very call.
         notes: what a reader must know: another kernel, a check that does not apply.
         tokens: the spelling of the ids in the first row, where a tokenizer was at hand.
         source_tokens: that of the source.
-        inputs: all that the model read, in its order.
-        call: what else it was given: ``real``, ``segments``, ...
-        edit: the edits of the run.
+        call: what was run, so that it can be run again with edits.
     """
 
     ids: Shaped[Tensor, "B ..."]
-    model: Model
+    call: Call
     logits: Float[Tensor, "..."]
     values: Mapping[str, Tensor]
     checks: Sequence[Check]
     notes: Sequence[str] = ()
     tokens: Sequence[str] = ()
     source_tokens: Sequence[str] = ()
-    inputs: Sequence[Tensor] = ()
-    call: Mapping[str, Any] = field(default_factory=dict)
-    edit: Mapping[str, Edit] = field(default_factory=dict)
+
+    @property
+    def model(self) -> Model:
+        """The model that ran."""
+        return self.call.model
+
+    @property
+    def inputs(self) -> Sequence[Tensor]:
+        """All that the model read, in its order."""
+        return self.call.inputs
 
     @property
     def source_ids(self) -> Shaped[Tensor, "B ..."] | None:
@@ -77,6 +85,25 @@ class Trace:
             near = difflib.get_close_matches(key, self.values, n=3) or list(self.values)[:5]
             raise UsageError(f"nothing is called {key!r} in this trace", f"there is: {', '.join(near)}")
         return found
+
+    def edit(
+        self,
+        edits: "Sequence[Mapping[str, Any] | Intervention]" = (),
+        sources: "Mapping[str, Source] | None" = None,
+    ) -> "Interventions":
+        """Return a list of edits of this run, to be added to and run: ``inside.edit().zero(key, head=1).run()``.
+
+        Args:
+            edits: as JSON holds them; those that the run had already come first.
+            sources: other traces and vectors, by the names that edits call them.
+
+        Raises:
+            UsageError: nothing is known of the run, or an edit cannot be carried out.
+        """
+        from orrery.inspection.interventions.interventions import Interventions
+
+        begun = self.call.interventions or Interventions()
+        return replace(begun, call=self.call.clean or self.call).more(edits, sources)
 
     def __contains__(self, key: object) -> bool:
         return key in self.values
@@ -205,6 +232,7 @@ def trace(
     tokens: Sequence[str] = (),
     source_tokens: Sequence[str] = (),
     folder: str | Path | None = None,
+    spell: Callable[[int], str] | None = None,
     **call: Any,
 ) -> Trace:
     """Run the model once and return what is inside.
@@ -225,6 +253,7 @@ def trace(
         source_tokens: that of the source.
         folder: where the kept values are written as the layers pass, a safetensors file each; they are read when
             they are asked for, so that no more than a layer of them is in memory.
+        spell: gives the spelling of an id, for tokens that an edit replaces.
         call: what else the model takes: ``real``, ``segments``, ...
 
     Raises:
@@ -253,5 +282,5 @@ def trace(
         checks += stream.checks()
     else:
         notes.append(no_sum)
-    told = {"tokens": tokens, "source_tokens": source_tokens, "inputs": inputs, "call": call, "edit": recorder.edit}
-    return Trace(inputs[-1], model, logits, values, checks, notes, **told)
+    made = Call(model, inputs, recorder.edit, call, tokens, source_tokens, spell)
+    return Trace(inputs[-1], made, logits, values, checks, notes, tokens, source_tokens)

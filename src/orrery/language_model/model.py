@@ -111,6 +111,7 @@ class LanguageModel:
         seed: int = 1337,
         stream: Callable[[str], None] | None = None,
         truncate: Truncate = None,
+        edits: generate.Edits = (),
         **others: Any,
     ) -> str:
         """Return a continuation of ``text``; ``generations`` tells why it ended, and takes several texts.
@@ -132,6 +133,8 @@ class LanguageModel:
             seed: of the draws.
             stream: called with each piece as soon as it is certain; the pieces joined are the answer.
             truncate: ``left`` cuts the beginning of the prompt so that it and the answer fit the context.
+            edits: what is changed inside the model while it writes: ``lm.trace(text).edit().zero(key, head=1)``, or a
+                list as JSON holds it. The model then runs token by token with the eager kernel.
             others: ``typical_p``, the mass of the most typical tokens that stays possible; ``presence_penalty``, taken
                 from the logit of each token of the answer, and ``frequency_penalty``, for each time it was written;
                 ``logit_bias``, a number by id that is added to logits; ``bad_words``, strings that never stand in the
@@ -139,7 +142,7 @@ class LanguageModel:
                 ``grammar`` (context-free, in the notation of Lark).
 
         Raises:
-            UsageError: a prompt longer than the context, or a setting outside its range.
+            UsageError: a prompt longer than the context, a setting outside its range, or an edit that does not fit.
         """
         demands, more = Demands.taken_from(others)
         drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
@@ -155,6 +158,7 @@ class LanguageModel:
             seed=seed,
             stream=stream,
             truncate=truncate,
+            edits=edits,
         )
 
     def generations(

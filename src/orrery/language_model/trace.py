@@ -1,6 +1,7 @@
 """Looking inside one pass over a text, ids, a conversation, or a pair of source and target."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -35,13 +36,14 @@ def trace(
     row = _read(stored, read)
     rows, spelled = [row], _spelled(stored, row)
     told: dict[str, Any] = {"tokens": spelled}
+    known = partial(spell, stored) if stored.tokenizer is not None else None
     if reads_apart(stored):
         written_BL = targets(stored, [_written(stored, target)])
         rows.append(written_BL)
         told = {"tokens": _spelled(stored, written_BL, written=True), "source_tokens": spelled}
     elif target is not None:
         raise UsageError("this model reads and writes one row, and has no target", "give it what it reads alone")
-    return trace_model(stored.model, *rows, keep=keep, edit=edit, folder=folder, **told)
+    return trace_model(stored.model, *rows, keep=keep, edit=edit, folder=folder, spell=known, **told)
 
 
 def token_id(stored: Stored, text: str) -> int:

@@ -117,7 +117,7 @@ def integrated_gradients(
     starts = run.baselines(baseline)
     nodes, weights = np.polynomial.legendre.leggauss(steps)
     means = [torch.zeros_like(x) for x in run.vectors]
-    batch_size = 1 if trace.edit else batch_size  # an edit may know the number of rows
+    batch_size = 1 if trace.call.edit else batch_size  # an edit may know the number of rows
     for begin in range(0, steps, batch_size):
         shares = torch.tensor((nodes[begin : begin + batch_size] + 1) / 2)
         some = torch.tensor(weights[begin : begin + batch_size] / 2)
@@ -172,7 +172,7 @@ class _Run:
         self.keys = [f"{path}looked_up"]
         if len(trace.inputs) > 1:
             self.keys.insert(0, "encoder.looked_up")
-        recorder = Recorder(self.keys, trace.edit)
+        recorder = Recorder(self.keys, trace.call.edit)
         with torch.no_grad():
             self._call(recorder, 1)
         self.vectors = [recorder.values[key].detach() for key in self.keys]
@@ -199,7 +199,7 @@ class _Run:
         return Saliency(values[-1], source_BS, self.wanted.of(self.trace.logits), self.wanted.token_B, check)
 
     def _scored(self, vectors: Sequence[Tensor]) -> Tensor:
-        replaced: dict[str, Edit] = dict(self.trace.edit)
+        replaced: dict[str, Edit] = dict(self.trace.call.edit)
         for key, x in zip(self.keys, vectors, strict=True):
             replaced.pop(key, None)  # what is looked up has been edited already; ours comes last
             replaced[key] = _instead(x)
@@ -209,8 +209,8 @@ class _Run:
         """Run the model on its rows, one after the other, so many times."""
         model = self.trace.model
         inputs = [x.repeat(times, *[1] * (x.dim() - 1)) for x in self.trace.inputs]
-        call = {name: _repeated(value, len(self.trace.ids), times) for name, value in self.trace.call.items()}
-        kernel = eager if model.kernel is eager or self.trace.edit else sdpa
+        call = {name: _repeated(value, len(self.trace.ids), times) for name, value in self.trace.call.how.items()}
+        kernel = eager if model.kernel is eager or self.trace.call.edit else sdpa
         return model.logits(*inputs, kernel=kernel, taps=recorder, **call)
 
 

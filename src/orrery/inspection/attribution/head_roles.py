@@ -71,7 +71,7 @@ def roles_of(trace: Trace, attention: str = "blocks.*.attention") -> HeadRoles:
         raise UsageError(f"no pattern of {attention!r} was kept", hint)
     reader = attention.startswith("encoder.")
     ids_BL = trace.inputs[0] if reader else trace.ids
-    real_BL = trace.call.get("source_real" if reader else "real")
+    real_BL = trace.call.how.get("source_real" if reader else "real")
     found = [_scores(trace[f"{key}.pattern"], _Row(ids_BL, real_BL, trace[f"{key}.pattern"].shape[2])) for key in keys]
     heads = max(len(row["entropy"]) for row in found)
     return HeadRoles(keys, {role: torch.stack([_padded(row[role], heads) for row in found]) for role in ROLES})

@@ -77,7 +77,7 @@ def logit_lens(trace: Trace, k: int = 5, target: int | None = None) -> Lens:
 def _scores(trace: Trace, head: LanguageModelHead, names: Sequence[str]) -> Iterator[tuple[str, Tensor]]:
     """Yield the logits of one stream after the other."""
     for name in names:
-        yield name, head(trace.model.stack.final(needed(trace, name)), trace.call.get("real"))
+        yield name, head(trace.model.stack.final(needed(trace, name)), trace.call.how.get("real"))
 
 
 def _row(logits_BLV: Tensor, target_BL: Tensor, k: int) -> tuple[Tensor, ...]:

@@ -77,7 +77,7 @@ def parts_of(trace: Trace, position: int | None = -1) -> Parts:
     stack, view = trace.model.stack, View(trace, position)
     layers = sublayers(stack)
     stream = [key for layer in layers for key in (f"{layer.block}.resid_pre", layer.after, f"{layer.block}.resid_post")]
-    if stream_is_edited(trace.edit, stream):
+    if stream_is_edited(trace.call.edit, stream):
         raise UsageError(REPLACED, "edit what is added to it, or look at the run without the edit")
     total = _Total(view)
     total.embed(stack)

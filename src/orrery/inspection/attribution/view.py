@@ -44,7 +44,7 @@ class View:
 
     def edited(self, key: str) -> bool:
         """Say whether an edit of the run reaches a key."""
-        return any(fnmatchcase(key, pattern) for pattern in self.trace.edit)
+        return any(fnmatchcase(key, pattern) for pattern in self.trace.call.edit)
 
 
 def needed(trace: Trace, key: str) -> Tensor:
