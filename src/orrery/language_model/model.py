@@ -35,6 +35,7 @@ from orrery.language_model.guides import Demands
 from orrery.language_model.likelihoods import Likelihood
 from orrery.language_model.search import Beams, Found
 from orrery.language_model.texts import Truncate, limits_of, prompts
+from orrery.language_model.trace import Given
 from orrery.language_model.tree import DecodingTree
 from orrery.models.model import Model
 from orrery.reading.read import Stored
@@ -582,17 +583,17 @@ class LanguageModel:
 
     def trace(
         self,
-        text: str,
+        text: Given,
         *,
-        target: str | None = None,
+        target: str | Sequence[int] | None = None,
         keep: Sequence[str] = ("*",),
         edit: Mapping[str, Edit] | None = None,
     ) -> Trace:
         """Return the inside of one pass over ``text``: ``trace["blocks.0.attention.pattern"]``.
 
         Args:
-            text: what the model reads.
-            target: what an encoder-decoder has written so far; the tokens of the trace are then these.
+            text: what the model reads: a text, tokens, or the messages of a conversation.
+            target: what an encoder-decoder has written so far, as text or tokens; the tokens of the trace are these.
             keep: patterns of the keys to keep, ``*`` for any characters.
             edit: by pattern, ``edit(value, key)``: the tensor that takes the place of ``value``.
 
