@@ -1,6 +1,6 @@
 """``/inspect``: a pass over a text, and what views show of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from orrery.pages.page import SCREENS
 from orrery.pages.replay import replay_check
+from orrery.serving.abilities import COMPLETIONS
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.schema.errors import FAILURES
@@ -31,8 +32,8 @@ class Given(BaseModel):
         text: a text.
         ids: tokens.
         messages: a conversation, in the model's template.
-        source: what an encoder-decoder reads.
-        target: what it has written so far.
+        source: what an encoder-decoder reads, as text or as tokens.
+        target: what it has written so far, likewise.
         response: the id of a response; its prompt and answer are read.
         choice: which of its answers.
     """
@@ -42,8 +43,8 @@ class Given(BaseModel):
     text: str | None = None
     ids: list[int] | None = Field(default=None, min_length=1)
     messages: list[dict[str, Any]] | None = Field(default=None, min_length=1)
-    source: str | None = None
-    target: str | None = None
+    source: str | list[int] | None = None
+    target: str | list[int] | None = None
     response: str | None = None
     choice: int = Field(default=0, ge=0)
 
@@ -59,7 +60,8 @@ class Given(BaseModel):
 async def session(served: Inspecting) -> Response:
     """Return what is known of the model, and which screens and views there are."""
     told = session_of(Subject(served.lm))
-    return AsciiJson({**told, "reads_source": served.lm.model.spec.reads_source, "screens": _screens(told)})
+    more = {"reads_source": served.lm.model.spec.reads_source, "routes": served.routes}
+    return AsciiJson({**told, **more, "screens": _screens(told, served.routes)})
 
 
 @router.post("/traces")
@@ -107,6 +109,6 @@ def _file(payload: Payload) -> Response:
     return Response(payload.to_bytes(), media_type=KIND, headers={"Cache-Control": "private, max-age=3600"})
 
 
-def _screens(told: Mapping[str, Any]) -> list[str]:
-    found = {view["screen"] for view in told["views"]} | {"inside"}
+def _screens(told: Mapping[str, Any], routes: Sequence[str]) -> list[str]:
+    found = {view["screen"] for view in told["views"]} | {"inside"} | ({"chat"} if COMPLETIONS in routes else set())
     return [name for name in SCREENS if name in found]
