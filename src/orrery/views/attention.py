@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from orrery.errors import UsageError
 from orrery.inspection.checks import Check
 from orrery.schema.section import Section
+from orrery.views._bounds import bound
 from orrery.views._inside import Inside, Site
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
@@ -62,8 +63,21 @@ class Attention(View):
         check_layer(site, asked.layer)
         pattern_HLS = inside[site.key(asked.layer, "pattern")][0]
         if asked.head is None or asked.query is None:
-            return Payload(facts, {"pattern": pattern_HLS.half()}, _checks(pattern_HLS))
+            tensors = {"pattern": pattern_HLS.half(), "lengths": lengths(inside, site, asked.layer)}
+            return Payload(facts, tensors, _checks(pattern_HLS))
         return _row(inside, site, asked, pattern_HLS)
+
+
+def values_of(inside: Inside, site: Site, layer: int) -> Float[Tensor, "H S E"]:
+    """Return the values that each head mixes; heads that share them each have a copy."""
+    v_KSE = inside[site.key(layer, "v")][0].float()
+    heads: int = inside.shapes[site.key(layer, "pattern")][1]
+    return v_KSE.repeat_interleave(heads // v_KSE.shape[0], dim=0)
+
+
+def lengths(inside: Inside, site: Site, layer: int) -> Float[Tensor, "H S"]:
+    """Return the length of every value, ``|v|``, by head: what a weight is worth (Kobayashi et al. 2020)."""
+    return values_of(inside, site, layer).norm(dim=-1)
 
 
 def site_of(inside: Inside, number: int) -> Site:
@@ -120,11 +134,12 @@ def _row(inside: Inside, site: Site, asked: AttentionSettings, pattern_HLS: Floa
     if not (0 <= asked.head < H and 0 <= asked.query < L):
         raise UsageError(f"there is no head {asked.head} with a query {asked.query}", f"{H} heads, {L} queries")
     weight_S = pattern_HLS[asked.head, asked.query].float()
-    score_S = inside[site.key(asked.layer, "scores")][0, asked.head, asked.query].float()
-    v_KSE = inside[site.key(asked.layer, "v")][0].float()
-    v_SE = v_KSE[asked.head * v_KSE.shape[0] // H]
+    v_SE = values_of(inside, site, asked.layer)[asked.head]
     mixed_E = inside[site.key(asked.layer, "mixed")][0, asked.head, asked.query].float()
     off = float((weight_S @ v_SE - mixed_E).abs().max() / mixed_E.abs().max().clamp(min=1))
-    tensors = {"score": score_S, "weight": weight_S, "value": weight_S * v_SE.norm(dim=-1)}
-    check = Check("weights times values are the kernel's output", off, 1e-5)
+    tensors = {"weight": weight_S, "value": weight_S * v_SE.norm(dim=-1)}
+    scores = site.key(asked.layer, "scores")
+    if scores in inside:  # an attention inside a recurrence shows no scores
+        tensors["score"] = inside[scores][0, asked.head, asked.query].float()
+    check = Check("weights times values are the kernel's output", off, bound(pattern_HLS.dtype))
     return Payload({"head": asked.head, "query": asked.query, "layer": asked.layer}, tensors, [check])

@@ -1,18 +1,21 @@
-// Attention: all heads small; one head as a heat map with its tokens; one row as numbers.
+// Attention: all heads small; one head as a heat map, as lines or as bars; one row as numbers.
+import { bars } from "#see/attention/bars.js";
+import { choices, controls, NAMES } from "#see/attention/controls.js";
+import { grid } from "#see/attention/grid.js";
+import { headChips, lines } from "#see/attention/lines.js";
+import { edges, shares } from "#see/attention/measure.js";
+import words from "#see/attention/words.js";
 import { fill, h, number, visible } from "#see/dom.js";
 import { csv, download, exports, heatSvg, safetensors, savePng } from "#see/export.js";
-import { heatMap, paint } from "#see/heat.js";
-import { at } from "#see/safetensors.js";
+import { labelled } from "#see/labelled.js";
 import { t } from "#see/words.js";
 
-const words = {
-  en: { "view.attention": "Attention", "attention.about": "Each row is a token that looks, each column a token that is looked at. A row sums to one.", "attention.of": "Block {layer}, head {head}", "attention.small": "Every head, a row for each block", "attention.over": "{from} gives {to} {value}", "attention.site": "Which attention", "attention.score": "score", "attention.weight": "weight", "attention.value": "weight × length of the value" },
-  de: { "view.attention": "Aufmerksamkeit", "attention.about": "Jede Zeile ist ein Token, das blickt, jede Spalte eines, das angesehen wird. Eine Zeile ergibt eins.", "attention.of": "Block {layer}, Kopf {head}", "attention.small": "Alle Köpfe, eine Zeile je Block", "attention.over": "{from} gibt {to} {value}", "attention.site": "Welche Aufmerksamkeit", "attention.score": "Wert vor dem Softmax", "attention.weight": "Gewicht", "attention.value": "Gewicht × Länge des Werts" },
-};
+/** So many lines are drawn at most, of all heads together. */
+const MOST = 4000;
 
 async function draw(element, { page, check }) {
-  const parts = { controls: h("div.controls"), grid: h("div.scroll"), head: h("div"), row: h("div.scroll") };
-  fill(element, h("p", {}, t("attention.about")), parts.controls, h("div.side", {}, h("div", {}, h("h3", {}, t("attention.small")), parts.grid), parts.head, parts.row));
+  const parts = { about: h("p"), controls: h("div.controls"), grid: h("div.scroll"), head: h("div"), row: h("div.scroll") };
+  fill(element, parts.about, parts.controls, h("div.side", {}, h("div", {}, h("h3", {}, t("attention.small")), parts.grid), parts.head, parts.row));
   const view = new Heads(page, parts, check);
   await view.all();
   return view;
@@ -20,7 +23,7 @@ async function draw(element, { page, check }) {
 
 class Heads {
   constructor(page, parts, check) {
-    Object.assign(this, { page, parts, check, turn: 0, map: null });
+    Object.assign(this, { page, parts, check, turn: 0, drawn: null, also: [] });
   }
 
   get site() {
@@ -34,88 +37,137 @@ class Heads {
     return { layer: layers.includes(layer) ? layer : layers[0], head: Math.min(this.page.focus.get("head", 0), heads - 1) };
   }
 
+  texts(stream) {
+    return this.page.pass[stream].map(({ text }) => visible(text));
+  }
+
   async all() {
-    this.choices();
-    const { tensors, checks, facts } = await this.page.source.get("attention", { site: this.site.number });
+    const turn = ++this.turn;
+    const { site } = this;
+    const { tensors, checks, facts } = await this.page.source.get("attention", { site: site.number });
+    if (turn !== this.turn) return;
     this.check(checks);
-    const { pictures } = tensors;
-    const [, heads, rows, columns] = pictures.shape;
-    const cells = facts.layers.flatMap((layer, i) => [
-      h("span", {}, String(layer)),
-      ...Array.from({ length: heads }, (_, head) => {
-        const canvas = h("canvas");
-        paint(canvas, { values: at(at(pictures, i), head).data, rows, columns, highest: 255, label: t("attention.of", { layer, head }) });
-        return h("button", { "data-layer": layer, "data-head": head, title: `${layer}.${head}`, onclick: () => this.page.focus.set({ layer, head }) }, canvas);
-      }),
-    ]);
-    fill(this.parts.grid, h("div.grid", { style: { "grid-template-columns": `2rem repeat(${heads}, minmax(1.5rem, 4.5rem))` } }, h("span"), Array.from({ length: heads }, (_, head) => h("span", {}, String(head))), cells));
-    this.page.focus.set({ keys: this.site.keys });
+    this.press = grid(this.parts.grid, tensors.pictures, facts.layers, (layer, head) => this.page.focus.set({ layer, head }));
+    this.page.focus.set({ keys: site.keys });
     await this.one();
   }
 
-  choices() {
-    const { sites } = this.page.pass;
-    const chooser = sites.length > 1 && h("label", {}, t("attention.site"), h("select", { onchange: (event) => this.page.focus.set({ site: Number(event.target.value) }) }, sites.map((site, i) => h("option", { value: String(i), selected: i === this.site.number }, site.path))));
-    fill(this.parts.controls, chooser);
-  }
-
+  /** One block: its patterns are asked for, then drawn as the reader chose. */
   async one() {
     const turn = ++this.turn;
     const { site, chosen: { layer, head } } = this;
-    for (const button of this.parts.grid.querySelectorAll("button")) button.setAttribute("aria-pressed", Number(button.dataset.layer) === layer && Number(button.dataset.head) === head);
+    this.press(layer, head);
     const { tensors, checks } = await this.page.source.get("attention", { site: site.number, layer });
     if (turn !== this.turn) return;
     this.check(checks);
-    const pattern = at(tensors.pattern, head);
-    const [rows, columns] = pattern.shape;
-    const title = t("attention.of", { layer, head });
-    const [queries, keys] = [this.page.pass[site.queries], this.page.pass[site.keys]].map((tokens) => tokens.map(({ text }) => visible(text)));
-    const said = h("p.number", { "data-over": "" });
-    this.map = heatMap(
-      { values: pattern.data, rows, columns, highest: 1, label: title },
-      { over: (query, key) => this.page.focus.set({ overQuery: query, overKey: key }), chosen: (query, key) => this.page.focus.set({ query, key }) },
-    );
-    this.map.element.style.width = `min(36rem, 88vw)`;
-    this.map.element.style.aspectRatio = `${columns} / ${rows}`;
-    Object.assign(this, { said, queries, keys });
-    const name = `attention-${layer}-${head}`;
-    const ways = {
-      png: () => savePng(`${name}.png`, this.map.canvas),
-      svg: () => download(`${name}.svg`, heatSvg(this.map.canvas, queries, keys, title), "image/svg+xml"),
-      csv: () => download(`${name}.csv`, csv([["", ...keys], ...queries.map((text, i) => [text, ...pattern.data.subarray(i * columns, (i + 1) * columns)])]), "text/csv"),
-      safetensors: () => download(`${name}.safetensors`, safetensors({ pattern }), "application/octet-stream"),
-    };
-    fill(this.parts.head, h("h3", {}, title), this.map.element, said, exports(ways));
-    this.mark();
+    Object.assign(this, { pattern: tensors.pattern, lengths: tensors.lengths, queries: this.texts(site.queries), keys: this.texts(site.keys) });
+    this.picture();
     await this.numbers();
+  }
+
+  picture() {
+    const { site, chosen: { layer, head } } = this;
+    const now = choices(this.page, site);
+    fill(this.parts.controls, controls(this.page, site));
+    this.parts.about.textContent = t(site.queries === site.keys ? "attention.about" : "attention.align");
+    const mean = now.mean && now.drawing !== "lines" && site.heads > 1;
+    this.share = shares(this.pattern, this.lengths, { head: mean ? null : head, ...now });
+    this.title = t(mean ? "attention.mean" : "attention.of", { layer, head });
+    const said = (this.said = h("p.number", { "data-over": "" }));
+    const note = now.withoutFirst && h("p", { "data-note": "first" }, t("attention.hidden"));
+    fill(this.parts.head, h("h3", {}, this.title), note, this[now.drawing](now), said, exports(this.ways(layer, mean ? "mean" : head)));
+    this.mark();
+  }
+
+  get habits() {
+    const { focus } = this.page;
+    return { over: (query, key) => focus.set({ overQuery: query, overKey: key }), chosen: (query, key) => focus.set({ ...(query !== null && { query }), ...(key !== null && { key }) }) };
+  }
+
+  map({ colours }) {
+    this.drawn = labelled({ ...this.share, highest: 1, colours, label: this.title }, { rows: this.queries, columns: this.keys }, this.habits);
+    return this.drawn.element;
+  }
+
+  lines(now) {
+    const { site, chosen: { head } } = this;
+    const heads = [head, ...this.also.filter((one) => one !== head && one < site.heads)];
+    const each = Math.floor(MOST / heads.length);
+    const drawn = heads.map((one) => ({ head: one, edges: edges(one === head ? this.share : shares(this.pattern, this.lengths, { ...now, head: one }), now.mass, each) }));
+    this.drawn = lines({ heads: drawn, queries: this.queries, keys: this.keys, label: this.title }, this.habits);
+    const toggle = (one) => {
+      this.also = heads.includes(one) ? heads.filter((other) => other !== one) : [...heads, one];
+      if (one === head && this.also.length) this.page.focus.set({ head: this.also[0] });
+      else this.picture();
+    };
+    const capped = drawn.some((one) => one.edges.length === each);
+    const slider = h("input", { type: "range", min: 0.05, max: 1, step: 0.05, value: now.mass, "data-choice": "mass", onchange: (event) => this.page.focus.set({ mass: Number(event.target.value) }) });
+    return [
+      h("div.controls", {}, h("label", {}, t("attention.mass", { mass: number(now.mass, 2) }), slider), h("span.soft", {}, t(capped ? "attention.capped" : "attention.count", { count: number(this.drawn.count) }))),
+      site.heads > 1 && headChips(site.heads, heads, toggle, t("attention.heads")),
+      h("div.scroll", {}, this.drawn.element),
+    ];
+  }
+
+  bars() {
+    const query = this.query ?? this.share.rows - 1;
+    const { columns, values } = this.share;
+    this.drawn = bars(
+      { shares: values.subarray(query * columns, (query + 1) * columns), keys: this.keys, label: t("attention.row", { from: this.queries[query] }), head: [t("key"), t("attention.bar"), t("attention.share")].join("|") },
+      { over: (key) => this.page.focus.set({ overKey: key }), chosen: (key) => this.page.focus.set({ key }) },
+    );
+    return h("div.scroll", {}, this.drawn.element);
+  }
+
+  /** The looking token: the one under the pointer, else the locked one. */
+  get query() {
+    const { focus } = this.page;
+    const query = focus.get("overQuery") ?? focus.get("query");
+    return query !== null && query < this.queries.length ? query : null;
   }
 
   mark() {
     const { focus } = this.page;
-    const query = focus.get("overQuery") ?? focus.get("query");
     const key = focus.get("overKey") ?? focus.get("key");
-    this.map?.mark(query, key);
-    const both = this.map && query !== null && key !== null && query < this.queries.length && key < this.keys.length;
-    if (this.said) this.said.textContent = both ? t("attention.over", { from: this.queries[query], to: this.keys[key], value: number(this.map.value(query, key), 3) }) : " ";
+    this.drawn?.mark(this.query, key);
+    const both = this.drawn && this.query !== null && key !== null && key < this.keys.length;
+    this.said.textContent = both ? t("attention.over", { from: this.queries[this.query], to: this.keys[key], value: number(this.share.values[this.query * this.share.columns + key], 3) }) : " ";
+  }
+
+  ways(layer, head) {
+    const name = `attention-${layer}-${head}`;
+    const { queries, keys, title, share: { values, rows, columns } } = this;
+    const canvas = () => labelled({ values, rows, columns, highest: 1, colours: choices(this.page, this.site).colours, label: title }, { rows: queries, columns: keys }, {}).canvas;
+    return {
+      png: () => savePng(`${name}.png`, canvas()),
+      svg: () => download(`${name}.svg`, heatSvg(canvas(), queries, keys, title), "image/svg+xml"),
+      csv: () => download(`${name}.csv`, csv([["", ...keys], ...queries.map((text, i) => [text, ...values.subarray(i * columns, (i + 1) * columns)])]), "text/csv"),
+      safetensors: () => download(`${name}.safetensors`, safetensors({ pattern: { shape: [rows, columns], data: values } }), "application/octet-stream"),
+    };
   }
 
   /** The numbers behind the locked row. */
   async numbers() {
     const query = this.page.focus.get("query");
-    if (query === null || !this.page.live) return fill(this.parts.row);
-    const { layer, head } = this.chosen;
-    const { tensors: { score, weight, value } } = await this.page.source.get("attention", { site: this.site.number, layer, head, query });
-    const order = [...weight.data.keys()].sort((a, b) => weight.data[b] - weight.data[a]).slice(0, 40);
-    const row = (key) => h("tr", { onpointerenter: () => this.page.focus.set({ overKey: key }) }, h("td", {}, this.keys[key]), [score, weight, value].map(({ data }) => h("td.right", {}, number(data[key]))));
-    const heads = ["key", "attention.score", "attention.weight", "attention.value"].map((name, i) => h(i ? "th.right" : "th", { scope: "col" }, t(name)));
-    fill(this.parts.row, h("h3", {}, this.queries[query] ?? ""), h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, order.map(row))));
+    if (query === null || query >= this.queries.length || !this.page.live) return fill(this.parts.row);
+    const { turn, site: { number: site }, chosen: { layer, head } } = this;
+    const { tensors } = await this.page.source.get("attention", { site, layer, head, query });
+    if (turn !== this.turn || query !== this.page.focus.get("query")) return;
+    const shown = ["score", "weight", "value"].filter((name) => name in tensors);
+    const weight = tensors.weight.data;
+    const order = [...weight.keys()].sort((a, b) => weight[b] - weight[a]).slice(0, 40);
+    const row = (key) => h("tr", { onpointerenter: () => this.page.focus.set({ overKey: key }) }, h("td", {}, this.keys[key]), shown.map((name) => h("td.right", {}, number(tensors[name].data[key]))));
+    const heads = ["key", ...shown.map((name) => `attention.${name}`)].map((name, i) => h(i ? "th.right" : "th", { scope: "col" }, t(name)));
+    fill(this.parts.row, h("h3", {}, this.queries[query]), h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, order.map(row))));
   }
 
   async focus(changed) {
     if (changed.has("site")) return this.all();
     if (changed.has("layer") || changed.has("head")) return this.one();
-    if (changed.has("theme")) this.map?.update();
-    this.mark();
+    if (!this.pattern) return;
+    const bars = choices(this.page, this.site).drawing === "bars" && (changed.has("query") || changed.has("overQuery"));
+    if (bars || changed.has("theme") || changed.has("mass") || [...changed].some((name) => NAMES.has(name))) this.picture();
+    else this.mark();
     if (changed.has("query")) await this.numbers();
   }
 

@@ -1,0 +1,46 @@
+// A heat map with a text at each row and column: all of them where there is room, else every n-th and the marked one.
+import { fill, h } from "#see/dom.js";
+import { heatMap } from "#see/heat.js";
+
+const LINE = 13;
+
+/**
+ * @param {object} data as `heat.js` takes it
+ * @param {{rows: string[], columns: string[]}} texts of the axes
+ * @param {object} habits as `heat.js` takes them
+ * @param {{cell?: number, widest?: number}} [size] pixels of a cell and of the whole map, at most
+ */
+export function labelled(data, texts, habits, { cell = 26, widest = 576 } = {}) {
+  const map = heatMap(data, habits);
+  const room = Math.max(120, Math.min(widest, document.documentElement.clientWidth - 130));
+  const scale = Math.min(cell, room / Math.max(data.columns, data.rows));
+  const [width, height] = [Math.max(40, scale * data.columns), Math.max(40, scale * data.rows)];
+  Object.assign(map.element.style, { width: `${width}px`, height: `${height}px` });
+  const rows = axis("rows", texts.rows, height);
+  const columns = axis("columns", texts.columns, width);
+  const element = h("div.labelled", {}, h("span"), columns.element, rows.element, map.element);
+  const mark = (row, column) => {
+    map.mark(row, column);
+    rows.mark(row);
+    columns.mark(column);
+  };
+  return { ...map, element, mark };
+}
+
+function axis(kind, texts, length) {
+  const step = Math.max(1, Math.ceil((LINE * texts.length) / length));
+  const place = (i) => ({ "--at": (i + 0.5) / texts.length });
+  const over = h("span.over", { hidden: true });
+  const letters = Math.min(14, Math.max(1, ...texts.map((text) => [...text].length)));
+  const element = h(`div.axis-${kind}`, { "aria-hidden": "true", style: { "--letters": letters } });
+  fill(element, texts.map((text, i) => (i % step ? null : h("span", { style: place(i) }, text))), over);
+  return {
+    element,
+    mark(i) {
+      over.hidden = i === null || i === undefined || !(i in texts);
+      if (over.hidden) return;
+      over.textContent = texts[i];
+      over.style.setProperty("--at", (i + 0.5) / texts.length);
+    },
+  };
+}
