@@ -31,9 +31,11 @@ class TraceCost:
 
     Attributes:
         bytes_of: by key, in the order of computation, for the keys that ``keep`` names.
+        shapes: of the same tensors.
     """
 
     bytes_of: Mapping[str, int]
+    shapes: Mapping[str, tuple[int, ...]]
 
     @property
     def total(self) -> int:
@@ -89,7 +91,7 @@ def trace_bytes(
                 growth = [b - a for a, b in zip(value.shape, longer[key].shape, strict=True)]
                 sides[key] = [side + grows * (n - SHORT) for side, grows in zip(sides[key], growth, strict=True)]
     sizes = {key: base[key].element_size() * math.prod(along) for key, along in sides.items()}
-    return TraceCost(sizes)
+    return TraceCost(sizes, {key: tuple(along) for key, along in sides.items()})
 
 
 def refuse_too_large(model: Model, inputs: Sequence[Tensor], keep: Sequence[str], *, to_disk: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.inspection.call import Call
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
 from orrery.inspection.trace import trace as trace_model
@@ -32,18 +33,28 @@ def trace(
     folder: str | Path | None,
 ) -> Trace:
     """Return the inside of one pass; see ``LanguageModel.trace``."""
+    call = call_of(stored, given, target)
+    told = {"tokens": call.tokens, "source_tokens": call.source_tokens, "spell": call.spell}
+    return trace_model(call.model, *call.inputs, keep=keep, edit=edit, folder=folder, **told)
+
+
+def call_of(stored: Stored, given: Given, target: Row | None = None) -> Call:
+    """Return what a pass over ``given`` runs: the model, what it reads, and how that is spelled.
+
+    Raises:
+        UsageError: nothing to read, too much, or a target for a model that has none.
+    """
     read, target = _pair(given, target)
     row = _read(stored, read)
-    rows, spelled = [row], _spelled(stored, row)
-    told: dict[str, Any] = {"tokens": spelled}
+    spelled = _spelled(stored, row)
     known = partial(spell, stored) if stored.tokenizer is not None else None
     if reads_apart(stored):
         written_BL = targets(stored, [_written(stored, target)])
-        rows.append(written_BL)
-        told = {"tokens": _spelled(stored, written_BL, written=True), "source_tokens": spelled}
-    elif target is not None:
+        tokens = _spelled(stored, written_BL, written=True)
+        return Call(stored.model, (row, written_BL), tokens=tokens, source_tokens=spelled, spell=known)
+    if target is not None:
         raise UsageError("this model reads and writes one row, and has no target", "give it what it reads alone")
-    return trace_model(stored.model, *rows, keep=keep, edit=edit, folder=folder, spell=known, **told)
+    return Call(stored.model, (row,), tokens=spelled, spell=known)
 
 
 def token_id(stored: Stored, text: str) -> int:

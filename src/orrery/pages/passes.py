@@ -2,12 +2,11 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 from orrery.errors import UsageError
 from orrery.inspection.checks import Check
-from orrery.inspection.edits import Edit
 from orrery.language_model.model import LanguageModel
 from orrery.pages.page import Page
 from orrery.views._inside import Inside
@@ -37,23 +36,22 @@ class Passes:
     def open(
         self,
         given: Mapping[str, Any],
-        edit: Mapping[str, Edit] | None = None,
-        about: str = "",
+        edits: Sequence[Mapping[str, Any]] = (),
         check: Callable[[Inside], Check] | None = None,
     ) -> Inside:
         """Return a pass over what is given, and hold it.
 
         Args:
             given: as ``Inside`` takes it.
-            edit: what is changed in the pass.
-            about: the edits as JSON.
+            edits: what is changed in the pass; a ``source`` among them is the id of another pass that is open.
             check: one more check of this pass, shown with its tokens.
 
         Raises:
             UsageError: the text is empty or too long, or an edit reaches nothing.
         """
         with self._lock:
-            found = Inside(self.lm, given, edit, about)
+            named = {str(edit["source"]) for edit in edits if isinstance(edit, Mapping) and edit.get("source")}
+            found = Inside(self.lm, given, edits, {id: self._find(id) for id in named})
             if check is not None:
                 found.checks = [*found.checks, check(found)]
             self._held[found.id] = found

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 
+from orrery.inspection.interventions.interventions import MOST
 from orrery.pages.page import SCREENS
 from orrery.pages.replay import replay_check
 from orrery.serving.abilities import COMPLETIONS
@@ -36,6 +37,7 @@ class Given(BaseModel):
         target: what it has written so far, likewise.
         response: the id of a response; its prompt and answer are read.
         choice: which of its answers.
+        edits: interventions in the pass, see ``orrery.inspection.interventions``; a ``source`` is the id of a pass.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -47,6 +49,7 @@ class Given(BaseModel):
     target: str | list[int] | None = None
     response: str | None = None
     choice: int = Field(default=0, ge=0)
+    edits: list[dict[str, Any]] = Field(default_factory=list, max_length=MOST)
 
     @model_validator(mode="after")
     def _one(self) -> "Given":
@@ -92,13 +95,20 @@ async def show_model(view: str, served: Inspecting, http: Request) -> Response:
 
 def _opened(served: Served, asked: Given) -> Inside:
     if asked.response is None:
-        return served.passes.open(asked.model_dump(exclude_none=True, exclude={"choice"}))
+        given = asked.model_dump(exclude_none=True, exclude={"choice", "edits"})
+        return served.passes.open(given, asked.edits)
     answer = served.responses.find(asked.response, asked.choice)
     given: dict[str, Any] = {"ids": [*answer.prompt, *answer.written]}
     if served.lm.model.spec.reads_source:
-        given = {"source": list(answer.prompt), "target": list(answer.written)}
+        given = {"source": list(answer.prompt), "target": [*_begun(served), *answer.written]}
     told = answer.log_probabilities
-    return served.passes.open(given, check=lambda inside: replay_check(inside, answer.written, told))
+    check = None if asked.edits else lambda inside: replay_check(inside, answer.written, told)
+    return served.passes.open(given, asked.edits, check)
+
+
+def _begun(served: Served) -> list[int]:
+    first = served.lm.model.first_token
+    return [] if first is None else [first]
 
 
 def _asked(http: Request) -> Mapping[str, Any]:
