@@ -10,6 +10,7 @@ from typing import Any, final
 from torch import Tensor
 
 from orrery.inspection.edits import Edit
+from orrery.inspection.explain.explain import Explainer
 from orrery.inspection.trace import Trace
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.texts import spell
@@ -48,7 +49,8 @@ class Inside:
 
     Args:
         lm: the model.
-        given: what it read: ``{"text": ...}``, ``{"ids": ...}``, ``{"messages": ...}``, or ``{"source": ..., "target": ...}``.
+        given: what it read: ``{"text": ...}``, ``{"ids": ...}``, ``{"messages": ...}``, or ``{"source": ..., "target":
+            ...}``.
         edit: as ``lm.trace`` takes it.
         about: what makes the pass another than that of the same text: its edits as JSON.
 
@@ -91,6 +93,11 @@ class Inside:
         """What names this pass: a hash of the ids that were read and of the edits."""
         ids = [self.first.ids[0].tolist(), [] if self.first.source_ids is None else self.first.source_ids[0].tolist()]
         return hashlib.sha256(f"{self.lm.folder}|{ids}|{self.about}".encode()).hexdigest()[:16]
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """What explains the numbers of this pass, and knows those that follow from recorded ones."""
+        return Explainer(self.lm.model, self, self.first.ids, self.first.source_ids)
 
     @cached_property
     def sites(self) -> list[Site]:
