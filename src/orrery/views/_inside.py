@@ -9,6 +9,7 @@ from typing import Any, final
 
 from torch import Tensor
 
+from orrery.inspection.explain.explain import Explainer
 from orrery.inspection.interventions.interventions import Interventions
 from orrery.inspection.memory import TraceCost, trace_bytes
 from orrery.language_model.model import LanguageModel
@@ -109,6 +110,11 @@ class Inside:
         ids = [self.first.ids[0].tolist(), [] if self.first.source_ids is None else self.first.source_ids[0].tolist()]
         edits = self.edits.to_json()
         return hashlib.sha256(f"{self.lm.folder}|{ids}|{edits}".encode()).hexdigest()[:16]
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """What explains the numbers of this pass, and knows those that follow from recorded ones."""
+        return Explainer(self.lm.model, self, self.first.ids, self.first.source_ids)
 
     @cached_property
     def sites(self) -> list[Site]:

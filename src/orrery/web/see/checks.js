@@ -11,9 +11,9 @@ export function badge(element, checks) {
     element,
     h(
       "details.checks",
-      { "data-passed": whole },
+      { "data-passed": String(whole) },
       h("summary", {}, h("span.lamp", { "aria-hidden": "true" }, whole ? "✓" : "✗"), t("checks", { passed, all: checks.length })),
-      h("ul", {}, checks.map((check) => h("li", { "data-passed": check.passed }, h("span", {}, check.name), h("span.number", {}, t("check.bound", { value: number(check.value, 2), bound: number(check.bound, 2) }))))),
+      h("ul", {}, checks.map((check) => h("li", { "data-passed": String(check.passed) }, h("span", {}, check.name), h("span.number", {}, t("check.bound", { value: number(check.value, 2), bound: number(check.bound, 2) }))))),
     ),
   );
 }

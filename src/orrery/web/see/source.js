@@ -37,6 +37,11 @@ export class ServerSource extends Remembering {
     this.live = true;
   }
 
+  /** Whether something can be asked for. */
+  has() {
+    return true;
+  }
+
   async bytes(name) {
     const place = this.pass === null ? "/inspect/model" : `/inspect/traces/${this.pass}`;
     return (await this.call(`${place}/${name}`)).arrayBuffer();
@@ -49,6 +54,11 @@ export class FileSource extends Remembering {
     super();
     this.held = held;
     this.live = false;
+  }
+
+  /** Whether something was saved. */
+  has(view, asked) {
+    return address(view, asked) in this.held;
   }
 
   async bytes(name) {

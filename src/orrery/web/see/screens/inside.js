@@ -1,6 +1,7 @@
 // One text, seen from its first byte to its last number: a rail of views in the order of computation.
 import { badge } from "#see/checks.js";
 import { fill, h } from "#see/dom.js";
+import { explainWith } from "#see/explain.js";
 import { strip } from "#see/strip.js";
 import { addWords, t } from "#see/words.js";
 
@@ -23,6 +24,7 @@ export async function draw(element, page) {
 export class Stage {
   constructor(page, screen, rail, element, lamp) {
     Object.assign(this, { page, screen, rail, element, lamp, drawn: null, turn: 0 });
+    explainWith(page);
   }
 
   /** Draw the rail and the chosen view anew. */

@@ -3,8 +3,8 @@ import { fill, h, visible } from "#see/dom.js";
 import { t } from "#see/words.js";
 
 const words = {
-  en: { "view.tokens": "Text", "tokens.place": "place", "tokens.id": "id", "tokens.text": "token" },
-  de: { "view.tokens": "Text", "tokens.place": "Stelle", "tokens.id": "Nummer", "tokens.text": "Token" },
+  en: { "view.tokens": "Tokens", "tokens.place": "place", "tokens.id": "id", "tokens.text": "token" },
+  de: { "view.tokens": "Tokens", "tokens.place": "Stelle", "tokens.id": "Nummer", "tokens.text": "Token" },
 };
 
 async function draw(element, { page, check }) {

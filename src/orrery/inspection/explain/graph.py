@@ -1,0 +1,301 @@
+"""The graph of a model: every tensor of a pass by its key, and how each follows from others."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from orrery.inspection.explain.attention import Heads, LatentKeys, Mixed, Pattern, Products, Scores
+from orrery.inspection.explain.entry import embedding, entered
+from orrery.inspection.explain.feedforward import Experts, clamped, gated, mlp
+from orrery.inspection.explain.node import Given, Same
+from orrery.inspection.explain.slots import Nodes, chain
+from orrery.inspection.explain.sums import Added, Joined, Linear, Switched
+from orrery.models.model import Model
+from orrery.models.places import placed
+from orrery.nn.attention.disentangled import DisentangledAttention
+from orrery.nn.attention.kernels import eager
+from orrery.nn.attention.latent import LatentAttention
+from orrery.nn.attention.multihead import MultiHeadAttention
+from orrery.nn.attention.sources import CrossSource
+from orrery.nn.block import Block
+from orrery.nn.cache.contract import UNCACHED
+from orrery.nn.feedforward.clamped import ClampedGatedMLP
+from orrery.nn.feedforward.gated import GatedMLP
+from orrery.nn.feedforward.mlp import MLP
+from orrery.nn.feedforward.moe import MoE
+from orrery.nn.heads import LanguageModelHead, TokenHead
+from orrery.nn.positions.scheme import BoundPosition
+from orrery.nn.recurrent.attention_decoder import AttentionDecoder
+from orrery.nn.residual import Gated, Identity, Normed, NoSkip, Residual, Scale, Sum
+from orrery.nn.stack import Stack
+
+
+@dataclass(frozen=True)
+class Side:
+    """One stack of a model and what it read.
+
+    Attributes:
+        prefix: of its keys, ``encoder.`` for a reader.
+        stack: its blocks.
+        positions: bound to this pass, by name.
+        memory: the key of the encoder's output, which cross-attention reads.
+    """
+
+    prefix: str
+    stack: Stack
+    positions: Mapping[str, BoundPosition]
+    memory: str | None = None
+
+
+@dataclass
+class Leaf:
+    """A layer inside a residual, and what it reads.
+
+    Attributes:
+        side: its stack.
+        path: of its keys: ``blocks.3.attention``.
+        source: the key of what it reads, after the norms before it.
+        nodes: of the whole graph.
+    """
+
+    side: Side
+    path: str
+    source: str
+    nodes: Nodes = field(repr=False)
+
+    def bound(self, name: str) -> BoundPosition:
+        """Return the position of a name, bound to this pass."""
+        return self.side.positions[name]
+
+
+def graph_of(model: Model, ids_L: Int[Tensor, "L"], source_ids_S: Int[Tensor, "S"] | None) -> Nodes:
+    """Return the nodes of a pass by key.
+
+    Args:
+        model: in eval mode.
+        ids_L: what the answering stack read.
+        source_ids_S: what the reader of an encoder-decoder read.
+    """
+    nodes: Nodes = {}
+    parts: dict[str, Any] = dict(model.named_children())
+    memory = _reader(nodes, parts, source_ids_S) if "reader" in parts else None
+    embed = parts.get("target", parts.get("embed", parts["reader"].embed if "reader" in parts else None))
+    side = _bound("", model.stack, embed, ids_L, memory)
+    final = _stack(nodes, side, embed, ids_L)
+    _head(nodes, model.named_heads, final)
+    return nodes
+
+
+def _reader(nodes: Nodes, parts: Mapping[str, Any], source_ids_S: Tensor | None) -> str:
+    reader = parts["reader"]
+    stack = dict(reader.named_children()).get("stack")
+    if stack is None or source_ids_S is None:
+        nodes["encoder.memory"] = Given("encoder.memory", "what the reader has left of the source")
+        return "encoder.memory"
+    side = _bound("encoder.", stack, reader.embed, source_ids_S, None)
+    final = _stack(nodes, side, reader.embed, source_ids_S)
+    return chain(nodes, parts["projection"], final, "memory")
+
+
+@torch.no_grad()
+def _bound(prefix: str, stack: Stack, embed: nn.Module | None, ids_L: Tensor, memory: str | None) -> Side:
+    """Bind the positions of a stack to the places of a pass."""
+    assert embed is not None
+    x_BLD = embed(ids_L[None])
+    at = placed(stack, x_BLD)
+    _, ctx = stack.prepare(x_BLD, at.places, at.real, whole=at.whole, cache=UNCACHED, kernel=eager, taps=None)
+    return Side(prefix, stack, ctx.positions, memory)
+
+
+def _stack(nodes: Nodes, side: Side, embed: nn.Module | None, ids_L: Tensor) -> str:
+    """Add the nodes of a stack and return the key of its final stream."""
+    assert embed is not None
+    prefix = side.prefix
+    word = embedding(nodes, prefix, embed, ids_L)
+    if word is None:
+        nodes[f"{prefix}embedded"] = Given(f"{prefix}embedded", f"what {type(embed).__name__} makes of the input")
+    else:
+        entered(nodes, prefix, side.stack, dict(side.positions), word)
+    stream = f"{prefix}embedded"
+    for depth, number in enumerate(side.stack.order):
+        block = side.stack.blocks[number]
+        assert isinstance(block, Block)
+        stream = _block(nodes, side, f"{prefix}blocks.{depth}", block, stream)
+    final = chain(nodes, side.stack.final, stream, f"{prefix}final")
+    if final != f"{prefix}final":
+        nodes[f"{prefix}final"] = Same(f"{prefix}final", final)
+    return f"{prefix}final"
+
+
+def _block(nodes: Nodes, side: Side, base: str, block: Block, stream: str, path: str = "") -> str:
+    """Add the nodes of a block and return the key of the stream after it; a block within one has a ``path``."""
+    path = path or base
+    nodes[f"{path}.resid_pre"] = Same(f"{path}.resid_pre", stream)
+    stream = f"{path}.resid_pre"
+    for name, residual in block.named_children():
+        assert isinstance(residual, Residual)
+        stream = _residual(nodes, side, f"{base}.{name}", residual, stream)
+    nodes[f"{path}.resid_post"] = Same(f"{path}.resid_post", stream)
+    return f"{path}.resid_post"
+
+
+def _residual(nodes: Nodes, side: Side, path: str, residual: Residual, stream: str) -> str:
+    """Add ``out(skip(x) + post(branch(pre(x))))`` and return the key of the stream after it."""
+    read = chain(nodes, residual.pre, stream, f"{path}.input")
+    branch = _branch(nodes, side, path, residual.branch, read)
+    added = f"{path}.added"
+    if branch is None:
+        nodes[added] = Given(added, f"what {type(residual.branch).__name__} makes of its input")
+    else:
+        added = chain(nodes, residual.post, branch, added)
+    if added != f"{path}.added":
+        nodes[f"{path}.added"] = Same(f"{path}.added", added)
+    parts = [*_skipped(residual.skip, stream), (f"{path}.added", 1.0)]
+    filled = not isinstance(residual.out, Identity)
+    total = f"{path}.total" if filled else f"{path}.resid"
+    nodes[total] = Added(tuple(parts))
+    return chain(nodes, residual.out, total, f"{path}.resid")
+
+
+def _skipped(skip: nn.Module, stream: str) -> list[tuple[str, float]]:
+    if isinstance(skip, NoSkip):
+        return []
+    return [(stream, skip.factor if isinstance(skip, Scale) else 1.0)]
+
+
+def _branch(nodes: Nodes, side: Side, path: str, module: nn.Module, source: str) -> str | None:
+    """Add the nodes of a branch and return the key of what it gives, where its formula is known."""
+    if isinstance(module, Sum):
+        base = path.rsplit(".", 1)[0]
+        outs = [_branch(nodes, side, f"{base}.{name}", part, source) for name, part in module.named_children()]
+        known = [out for out in outs if out is not None]
+        nodes[f"{path}.sum"] = Added(tuple((out, 1.0) for out in known))
+        return f"{path}.sum" if len(known) == len(outs) else None
+    if isinstance(module, Residual):
+        return _residual(nodes, side, path, module, source)
+    if isinstance(module, Block):
+        return _block(nodes, side, path.rsplit(".", 1)[0], module, source, path)
+    if isinstance(module, Normed):
+        return _branch(nodes, side, path, module.branch, chain(nodes, module.norm, source, f"{path}.input"))
+    if isinstance(module, Gated):
+        inner = _branch(nodes, side, path, module.branch, source)
+        if inner is None:
+            return None
+        nodes[f"{path}.switched"] = Switched(module.gate, source, inner)
+        return f"{path}.switched"
+    leaf = Leaf(side, path, source, nodes)
+    for kind, build in BUILDERS.items():
+        if isinstance(module, kind):
+            return build(leaf, module)
+    return None
+
+
+def _multihead(leaf: Leaf, module: MultiHeadAttention) -> str:
+    nodes, path, width = leaf.nodes, leaf.path, module.head_width
+    position = leaf.bound(module.position)
+    turns = 0 if type(position).rotate is not BoundPosition.rotate else None
+    cross = isinstance(module.source, CrossSource)
+    read = leaf.side.memory if cross and leaf.side.memory is not None else leaf.source
+    slots = {"q": (leaf.source, module.q_norm), "k": (read, module.k_norm), "v": (read, module.source.values)}
+    for name, (source, slot) in slots.items():
+        nodes[f"{path}.{name}_in"] = Linear(source, getattr(module, name))
+        flat = chain(nodes, slot, f"{path}.{name}_in", f"{path}.{name}_normed")
+        nodes[f"{path}.{name}"] = Heads(flat, width, position, None if name == "v" else turns)
+    _mixing(leaf, module, position.bias(module.mask) if not cross else None, (), module.sinks())
+    nodes[f"{path}.out"] = Joined(f"{path}.mixed", module.out)
+    return f"{path}.out"
+
+
+def _mixing(
+    leaf: Leaf, module: Any, bias: Tensor | None, terms: tuple[str, ...], sinks_H: Tensor | None = None
+) -> None:
+    """Add scores, pattern and what is mixed."""
+    nodes, path = leaf.nodes, leaf.path
+    nodes[f"{path}.products"] = Products(f"{path}.q", f"{path}.k")
+    scores = f"{path}.scores"
+    nodes[scores] = Scores(f"{path}.products", module.scale, module.cap, bias, terms, scores)
+    nodes[f"{path}.pattern"] = Pattern(scores, None if sinks_H is None else sinks_H.detach(), f"{path}.pattern")
+    nodes[f"{path}.mixed"] = Mixed(f"{path}.pattern", f"{path}.v")
+
+
+def _latent(leaf: Leaf, module: LatentAttention) -> str:
+    nodes, path, widths = leaf.nodes, leaf.path, module.widths
+    position = leaf.bound(module.position)
+    query = chain(nodes, module.query, leaf.source, f"{path}.query")
+    nodes[f"{path}.q_in"] = Linear(query, module.q)
+    nodes[f"{path}.q"] = Heads(f"{path}.q_in", widths.plain + widths.rotated, position, widths.plain)
+    nodes[f"{path}.latent_in"] = Linear(leaf.source, module.latent)
+    latent = chain(nodes, module.norm, f"{path}.latent_in", f"{path}.latent")
+    nodes[f"{path}.rotated"] = Linear(leaf.source, module.rotated)
+    nodes[f"{path}.k_in"], nodes[f"{path}.v_in"] = Linear(latent, module.k), Linear(latent, module.v)
+    nodes[f"{path}.k"] = LatentKeys(f"{path}.k_in", f"{path}.rotated", widths.plain, module.heads, position)
+    nodes[f"{path}.v"] = Heads(f"{path}.v_in", widths.value, position, None)
+    _mixing(leaf, module, position.bias(module.mask), ())
+    nodes[f"{path}.out"] = Joined(f"{path}.mixed", module.out)
+    return f"{path}.out"
+
+
+def _disentangled(leaf: Leaf, module: DisentangledAttention) -> str:
+    nodes, path = leaf.nodes, leaf.path
+    position = leaf.bound("none")
+    for name in ("q", "k", "v"):
+        nodes[f"{path}.{name}_in"] = Linear(leaf.source, getattr(module, name))
+        nodes[f"{path}.{name}"] = Heads(f"{path}.{name}_in", module.head_width, position, None)
+    terms = tuple(f"{path}.{name}" for name in module.terms)
+    for key in terms:
+        nodes[key] = Given(key, "how content and distance meet, for all pairs at once")
+    _mixing(leaf, module, None, terms)
+    nodes[f"{path}.out"] = Joined(f"{path}.mixed", module.out)
+    return f"{path}.out"
+
+
+def _attention_decoder(leaf: Leaf, module: AttentionDecoder) -> str:
+    """Add what can be shown of a recurrence that attends: its steps are not taken apart."""
+    nodes, path = leaf.nodes, leaf.path
+    nodes[f"{path}.state"] = Given(f"{path}.state", f"a step of {type(module).__name__}")
+    if "scoring" not in dict(module.named_children()):
+        return f"{path}.state"
+    nodes[f"{path}.pattern"] = Given(f"{path}.pattern", "the softmax of the scores of this step, which are not shown")
+    nodes[f"{path}.v"] = Given(f"{path}.v", "what the reader has left of the source")
+    nodes[f"{path}.mixed"] = Mixed(f"{path}.pattern", f"{path}.v")
+    return f"{path}.state"
+
+
+def _mixture(leaf: Leaf, module: MoE) -> str:
+    """Add the shared experts, which see every token, and the sum of all answers."""
+    base = leaf.path.rsplit(".", 1)[0]
+    paths = [f"{base}.shared.{number}" for number in range(len(module.shared))]
+    parts = zip(paths, module.shared, strict=True)
+    shared = [_branch(leaf.nodes, leaf.side, path, expert, leaf.source) for path, expert in parts]
+    leaf.nodes[f"{leaf.path}.answer"] = Experts(leaf.source, module, tuple(shared))
+    return f"{leaf.path}.answer"
+
+
+BUILDERS: dict[type[nn.Module], Callable[[Leaf, Any], str]] = {
+    MultiHeadAttention: _multihead,
+    LatentAttention: _latent,
+    DisentangledAttention: _disentangled,
+    AttentionDecoder: _attention_decoder,
+    MLP: lambda leaf, module: mlp(leaf.nodes, leaf.path, leaf.source, module),
+    GatedMLP: lambda leaf, module: gated(leaf.nodes, leaf.path, leaf.source, module),
+    ClampedGatedMLP: lambda leaf, module: clamped(leaf.nodes, leaf.path, leaf.source, module),
+    MoE: _mixture,
+}
+"""By the class of a layer, what adds its nodes and returns the key of its output."""
+
+
+def _head(nodes: Nodes, heads: Mapping[str, nn.Module], final: str) -> None:
+    """Add the nodes of the main head, where it scores every token."""
+    head = next(iter(heads.values()), None)
+    if isinstance(head, LanguageModelHead):
+        read = chain(nodes, head.transform, final, "transformed")
+        capped = not isinstance(head.cap, Identity)
+        nodes["scored" if capped else "logits"] = Linear(read, head.vocabulary)
+        if capped:
+            chain(nodes, head.cap, "scored", "logits")
+    elif isinstance(head, TokenHead):
+        nodes["logits"] = Linear(chain(nodes, head.transform, final, "transformed"), head.labels)
