@@ -90,7 +90,7 @@ async def show_pass(id: str, view: str, served: Inspecting, http: Request) -> Re
 @router.get("/model/{view}")
 async def show_model(view: str, served: Inspecting, http: Request) -> Response:
     """Return what a view shows of the model alone."""
-    return _file(await served.do(served.passes.show_model, view, _asked(http)))
+    return _file(await served.do(served.passes.show_model, view, _asked(http)), "no-store")
 
 
 def _opened(served: Served, asked: Given) -> Inside:
@@ -115,10 +115,13 @@ def _asked(http: Request) -> Mapping[str, Any]:
     return dict(http.query_params)
 
 
-def _file(payload: Payload) -> Response:
-    return Response(payload.to_bytes(), media_type=KIND, headers={"Cache-Control": "private, max-age=3600"})
+def _file(payload: Payload, cache: str = "private, max-age=3600") -> Response:
+    """Return the file of a payload; that of a pass, whose address names it, may be kept by the browser."""
+    return Response(payload.to_bytes(), media_type=KIND, headers={"Cache-Control": cache})
 
 
 def _screens(told: Mapping[str, Any], routes: Sequence[str]) -> list[str]:
-    found = {view["screen"] for view in told["views"]} | {"inside"} | ({"chat"} if COMPLETIONS in routes else set())
+    found = {view["screen"] for view in told["views"]} | {"inside"}
+    if COMPLETIONS in routes:
+        found |= {"chat", "decode"}
     return [name for name in SCREENS if name in found]
