@@ -24,7 +24,7 @@ class CacheSettings(Section):
 
 @register
 class CacheGrowth(View):
-    """``bytes = 2 L T H_kv C size``: for each of L layers and T tokens a key and a value of H_kv heads of C channels."""
+    """``bytes = 2 L T H_kv C size``: for each of L layers and T tokens a key and a value, H_kv heads of C channels."""
 
     kind: ClassVar[str] = "cache"
     screen: ClassVar[str] = "decode"
