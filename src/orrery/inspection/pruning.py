@@ -161,7 +161,8 @@ def _cut(
 
 def _with_stack(spec: ModelSpec, stack: Stack.Spec) -> ModelSpec:
     name = next(field.name for field in fields(spec) if getattr(spec, field.name) is spec.answering)
-    return replace(spec, **{name: stack})
+    changed: dict[str, Any] = {name: stack}
+    return replace(spec, **changed)
 
 
 def _with(value: Any, path: Sequence[str], new: Any) -> Any:

@@ -34,7 +34,7 @@ def trace(
 ) -> Trace:
     """Return the inside of one pass; see ``LanguageModel.trace``."""
     call = call_of(stored, given, target)
-    told = {"tokens": call.tokens, "source_tokens": call.source_tokens, "spell": call.spell}
+    told: dict[str, Any] = {"tokens": call.tokens, "source_tokens": call.source_tokens, "spell": call.spell}
     return trace_model(call.model, *call.inputs, keep=keep, edit=edit, folder=folder, **told)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from orrery.inspection.explain.explain import Explainer
 from orrery.inspection.interventions.interventions import Interventions
 from orrery.inspection.memory import TraceCost, trace_bytes
+from orrery.inspection.trace import Trace
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.texts import spell
 from orrery.language_model.trace import call_of
@@ -78,7 +79,7 @@ class Inside:
         self.edits = Interventions(call=call).more(edits, others)
         source, length = call.inputs[0].shape[1], call.inputs[-1].shape[1]
         self.cost = trace_bytes(call.model, length, source_length=source)
-        self.first = self.edits.run(_within(BUDGET, self.cost))
+        self.first: Trace = self.edits.run(_within(BUDGET, self.cost))
         self.checks = list(self.first.checks)
 
     def __getitem__(self, key: str) -> Tensor:

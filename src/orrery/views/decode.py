@@ -78,7 +78,7 @@ class Decode(View):
             "prompt": prompt.ids,
             "nodes": list(_nodes(subject.seen.spell, tree.root)),
             "ways": _ways(subject, tree.root),
-            "edited": bool(subject.seen.about),
+            "edited": bool(subject.seen.edits.edits),
         }
         return Payload(facts, checks=checks(prompt, tree.root, _tokens(one.root, "beam 1"), greedy))
 

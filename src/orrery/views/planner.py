@@ -63,7 +63,7 @@ class Planner(View):
             return Payload(_measured(subject, asked.rows, asked.length))
         model, spec = subject.lm.model, subject.lm.model.spec
         weights = list(model.parameters())
-        facts = {
+        facts: dict[str, Any] = {
             "numbers": sum(weight.numel() for weight in weights),
             "bytes": sum(weight.nbytes for weight in weights),
             "size": weights[0].dtype.itemsize,

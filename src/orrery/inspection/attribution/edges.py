@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -91,7 +92,7 @@ def edge_shares(
 
 def _attention(trace: Trace, key: str) -> Attention:
     """Return the module of an attention, of the stack that answers or of the reader."""
-    reader = getattr(trace.model, "reader", None)
+    reader: Any = getattr(trace.model, "reader", None)
     stack = reader.stack if key.startswith("encoder.") and hasattr(reader, "stack") else trace.model.stack
     module = layer_with(sublayers(stack), key).leaves[key]
     if not isinstance(module, ATTENTIONS):

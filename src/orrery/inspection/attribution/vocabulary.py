@@ -97,7 +97,7 @@ def direction_of(view: View, token: int | None, against: int | None, last: str) 
     if transform.constant is not None:
         constants["transform.bias"] = (transform.constant * direction_BPE).sum(-1)
     for name, bias_V in cap.biases.items():
-        constants[name] = _signed(signs, lambda ids_BP, bias_V=bias_V: bias_V[ids_BP])
+        constants[name] = _signed(signs, bias_V.__getitem__)
     logits_BPV = cap.before(view, head)
     logit_BP = _signed(signs, lambda ids_BP: logits_BPV.gather(-1, ids_BP[..., None])[..., 0])
     readout = chained([final.linear, transform.linear])

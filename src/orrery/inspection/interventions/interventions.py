@@ -211,7 +211,7 @@ class Interventions:
         edit = in_turn(call.edit, self.compiled())
         spelled = _spelled(call, call.tokens, call.inputs[-1], list(inputs.values())[-1])
         source = _spelled(call, call.source_tokens, call.inputs[0], next(iter(inputs.values())))
-        told = {"tokens": spelled, "source_tokens": source, "spell": call.spell}
+        told: dict[str, Any] = {"tokens": spelled, "source_tokens": source, "spell": call.spell}
         found = trace(call.model, *inputs.values(), keep=keep, edit=edit, **told, **call.how)
         return replace(found, call=replace(found.call, interventions=self, clean=call))
 
@@ -247,6 +247,7 @@ def _with_token(edit: Intervention, model: Model, inputs: Mapping[str, Tensor]) 
     check_ids(torch.tensor([edit.token]), read.vocabulary)
     length, ids_BL = ids_BL.shape[1], ids_BL.clone()
     for place in edit.position if isinstance(edit.position, tuple) else (edit.position,):
+        assert place != "all"
         if not -length <= place < length:
             raise UsageError(f"token {place} of {length} is replaced", f"they are 0 to {length - 1}")
         assert edit.token is not None

@@ -98,7 +98,7 @@ def _opened(served: Served, asked: Given) -> Inside:
         given = asked.model_dump(exclude_none=True, exclude={"choice", "edits"})
         return served.passes.open(given, asked.edits)
     answer = served.responses.find(asked.response, asked.choice)
-    given: dict[str, Any] = {"ids": [*answer.prompt, *answer.written]}
+    given = {"ids": [*answer.prompt, *answer.written]}
     if served.lm.model.spec.reads_source:
         given = {"source": list(answer.prompt), "target": [*_begun(served), *answer.written]}
     told = answer.log_probabilities
