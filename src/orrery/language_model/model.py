@@ -12,7 +12,7 @@ from orrery.generation.row import Generation
 from orrery.generation.scoring import Score
 from orrery.generation.search import LengthPenalty
 from orrery.generation.speculative import Speculation
-from orrery.inspection.alignment import Alignment, align
+from orrery.inspection.alignment import Alignment, align, no_source
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
 from orrery.language_model import (
@@ -625,6 +625,8 @@ class LanguageModel:
         Raises:
             UsageError: a text is blank or too long, or the model has no attention over its source.
         """
+        if not self.model.spec.reads_source:
+            raise no_source()
         ids = [self.tokenizer.encode(text) for text in (source, target)]
         return align(self.trace(source, target=target), self.tokenizer, *ids)
 

@@ -8,7 +8,7 @@ import torch
 from orrery.errors import DataError, UsageError
 from orrery.inspection.interventions.intervention import OPERATIONS, Intervention
 from orrery.inspection.interventions.interventions import MOST, Interventions
-from orrery.inspection.trace import Trace, trace
+from orrery.inspection.trace import trace
 from tiny_models import smallest, tiny
 
 RNG = torch.Generator().manual_seed(0)
@@ -252,8 +252,6 @@ def test_limits(inside):
         inside.edit().replace(0, 10_000).run()
     with pytest.raises(UsageError, match="belong to no text"):
         Interventions.of([EVERY[0]]).run()
-    with pytest.raises(UsageError, match="nothing is known"):
-        Trace(IDS, inside.logits, {}, []).edit()
     with pytest.raises(UsageError, match="there is no edit 1"):
         inside.edit().zero(STREAM).without(1)
     with pytest.raises(UsageError, match="no field 'heads'"):
