@@ -77,9 +77,11 @@ def trace_bytes(
     """
     reads = list(model.spec.inputs.values())
     lengths = [length] if len(reads) == 1 else [source_length, length]
-    wanted = [n if isinstance(read, Tokens) else SHORT for n, read in zip(lengths, reads, strict=True)]
-    if None in wanted:
-        raise UsageError("this model reads a source, and nothing says how long it is", "give source_length")
+    wanted = []
+    for read, n in zip(reads, lengths, strict=True):
+        if n is None and isinstance(read, Tokens):
+            raise UsageError("this model reads a source, and nothing says how long it is", "give source_length")
+        wanted.append(n if n is not None and isinstance(read, Tokens) else SHORT)
     base = _shapes(model, [SHORT] * len(reads), rows, keep)
     sides = {key: list(value.shape) for key, value in base.items()}
     for place, n in enumerate(wanted):

@@ -253,5 +253,16 @@ def trace(
         checks += stream.checks()
     else:
         notes.append(no_sum)
-    told = {"tokens": tokens, "source_tokens": source_tokens, "inputs": inputs, "call": call, "edit": recorder.edit}
-    return Trace(inputs[-1], model, logits, values, checks, notes, **told)
+    return Trace(
+        inputs[-1],
+        model,
+        logits,
+        values,
+        checks,
+        notes,
+        tokens=tokens,
+        source_tokens=source_tokens,
+        inputs=inputs,
+        call=call,
+        edit=recorder.edit,
+    )

@@ -90,14 +90,14 @@ def direction_of(view: View, token: int | None, against: int | None, last: str) 
     token_BP = most_probable(view, token)
     signs = [(token_BP, 1.0)] if against is None else [(token_BP, 1.0), (most_probable(view, against), -1.0)]
     matrix_VE = matrix_of(head.vocabulary)
-    direction_BPE = cap.factor * _signed(signs, lambda ids_BP: matrix_VE[ids_BP])
+    direction_BPE = cap.factor * _signed(signs, matrix_VE.__getitem__)
     constants = {}
     if final.constant is not None:
         constants["final.bias"] = (transform.linear(final.constant) * direction_BPE).sum(-1)
     if transform.constant is not None:
         constants["transform.bias"] = (transform.constant * direction_BPE).sum(-1)
     for name, bias_V in cap.biases.items():
-        constants[name] = _signed(signs, lambda ids_BP, bias_V=bias_V: bias_V[ids_BP])
+        constants[name] = _signed(signs, bias_V.__getitem__)
     logits_BPV = cap.before(view, head)
     logit_BP = _signed(signs, lambda ids_BP: logits_BPV.gather(-1, ids_BP[..., None])[..., 0])
     readout = chained([final.linear, transform.linear])
