@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -92,8 +91,9 @@ def edge_shares(
 
 def _attention(trace: Trace, key: str) -> Attention:
     """Return the module of an attention, of the stack that answers or of the reader."""
-    reader: Any = getattr(trace.model, "reader", None)
-    stack = reader.stack if key.startswith("encoder.") and hasattr(reader, "stack") else trace.model.stack
+    stack = trace.model.stack
+    if key.startswith("encoder."):
+        stack = getattr(getattr(trace.model, "reader", None), "stack", stack)
     module = layer_with(sublayers(stack), key).leaves[key]
     if not isinstance(module, ATTENTIONS):
         raise UsageError(

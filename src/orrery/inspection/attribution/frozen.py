@@ -85,8 +85,9 @@ def frozen(module: nn.Module, x: Float[Tensor, "*B D"]) -> Frozen:
     Raises:
         NotLinearError: it is no linear map even with the scales of its norms held fixed.
     """
+    name = type(module).__name__
     raise NotLinearError(
-        f"a {type(module).__name__} does not act on a sum part by part",
+        f"{'an' if name[0] in 'AEIOU' else 'a'} {name} acts on a sum as a whole, not on each part",
         "gradients need no sum: trace.gradient_times_input, trace.integrated_gradients",
     )
 

@@ -141,7 +141,7 @@ def _scores(pattern_BHLS: Tensor, row: _Row) -> dict[str, Tensor]:
     seen_BHLL = pattern_BHLL > 0
     share_BHLL = pattern_BHLL / pattern_BHLL.sum(-1, keepdim=True)
     counted_BHL = seen_BHLL.sum(-1)
-    entropy_BHL = torch.special.entr(share_BHLL).sum(-1) / counted_BHL.float().log()
+    entropy_BHL = torch.special.entr(share_BHLL).sum(-1) / counted_BHL.to(share_BHLL.dtype).log()
     furthest_BHL = (seen_BHLL * row.apart_LL).amax(-1)
     distance_BHL = (share_BHLL * row.apart_LL).sum(-1) / furthest_BHL
     several_BHL = (counted_BHL > 1) & row.real_BL[:, None]

@@ -117,6 +117,9 @@ def _lack(trace: Trace, legacy: str, block: str) -> str | None:
         isinstance(layer.residual.out, Identity) for layer in _layers(trace, block)
     ):
         return "its streams are shown after the norms that act on them"
+    role = {"hook_attn_out": "attention", "hook_resid_mid": "attention", "hook_mlp_out": "feed_forward"}.get(legacy[9:])
+    if role and not any(layer.key.endswith(f".{role}") for layer in _layers(trace, block)):
+        return f"no sublayer of block {block} is {role.replace('_', '-')} alone"
     if re.search(r"hook_(rot_)?[qk]$", legacy) and isinstance(_leaf(trace, block, "attention"), LatentAttention):
         return "its heads have a rotated and a plain part"
     return None

@@ -23,7 +23,9 @@ class View:
         Raises:
             UsageError: there is no such position.
         """
-        length = trace.logits.shape[1] if trace.logits.dim() > 2 else trace.ids.shape[1]
+        # A head on every row says nothing of positions; its stream has them.
+        per_position = trace.logits.dim() > 2
+        length = (trace.logits if per_position else needed(trace, f"{trace.model.stack.path}embedded")).shape[1]
         if position is not None and not -length <= position < length:
             raise UsageError(f"position {position} of {length}", f"give -{length} to {length - 1}, or None for all")
         first = 0 if position is None else position % length

@@ -90,7 +90,7 @@ def direction_of(view: View, token: int | None, against: int | None, last: str) 
     token_BP = most_probable(view, token)
     signs = [(token_BP, 1.0)] if against is None else [(token_BP, 1.0), (most_probable(view, against), -1.0)]
     matrix_VE = matrix_of(head.vocabulary)
-    direction_BPE = cap.factor * _signed(signs, lambda ids_BP: matrix_VE[ids_BP])
+    direction_BPE = cap.factor * _signed(signs, matrix_VE.__getitem__)
     constants = {}
     if final.constant is not None:
         constants["final.bias"] = (transform.linear(final.constant) * direction_BPE).sum(-1)
