@@ -32,7 +32,7 @@ def looked(family, dtype=torch.float64, **call):
 def score(found, vectors, token, position=-1):
     """Return the logit with the given vectors looked up, through the plain edits of a trace."""
     edit = {key: lambda value, name, x=x: x for key, x in vectors.items()}
-    logits = trace(found.model, *found.inputs, keep=["logits"], edit=edit, **found.call).logits
+    logits = trace(found.model, *found.inputs, keep=["logits"], edit=edit, **found.call.how).logits
     return logits[:, token] if logits.dim() == 2 else logits[:, position, token]
 
 
