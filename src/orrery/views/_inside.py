@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, final
 
@@ -86,6 +87,11 @@ class Inside:
         """Return a tensor by its key; one that was not kept is computed again."""
         again = key not in self.first and key in self.shapes
         return (self.edits.run([key]) if again else self.first)[key]
+
+    def keeping(self, *patterns: str) -> Trace:
+        """Return a trace that has kept all keys of these patterns: the first pass where it has, else another."""
+        wanted = [key for key in self.shapes if any(fnmatchcase(key, pattern) for pattern in patterns)]
+        return self.first if all(key in self.first for key in wanted) else self.edits.run(wanted)
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:

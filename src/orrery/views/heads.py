@@ -1,0 +1,52 @@
+"""What each head does: how far it looks at the token before, at a copy, at the first, and how it spreads."""
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import ClassVar
+
+from torch import Tensor
+
+from orrery.schema.section import Section
+from orrery.views._payload import Payload
+from orrery.views._view import Subject, View, register
+from orrery.views.attention import site_of
+
+
+class HeadsSettings(Section):
+    """What can be asked.
+
+    Attributes:
+        site: which attention, by its number in the session.
+    """
+
+    site: int = 0
+
+
+@register
+class Heads(View):
+    """Scores from 0 to 1 that say which role a head plays in this pass, and the entropy of its rows."""
+
+    kind: ClassVar[str] = "heads"
+    order: ClassVar[int] = 45
+    Settings: ClassVar[type[Section]] = HeadsSettings
+
+    def fits(self, subject: Subject) -> bool:
+        """Say whether tokens look at tokens of the same row."""
+        return subject.inside is not None and any(site.queries == site.keys for site in subject.inside.sites)
+
+    def saved(self, subject: Subject) -> Iterable[Section]:
+        """Return each attention of tokens over tokens of the same row."""
+        sites = subject.seen.sites
+        yield from (HeadsSettings(site=n) for n, site in enumerate(sites) if site.queries == site.keys)
+
+    def payload(self, subject: Subject, asked: HeadsSettings) -> Payload:
+        """Return the scores of every head of one attention."""
+        inside = subject.seen
+        site = site_of(inside, asked.site)
+        found = inside.keeping("*.pattern").head_roles(site.path)
+        tensors = {
+            field.name.rpartition("_")[0]: value.float()
+            for field in fields(found)
+            if isinstance(value := getattr(found, field.name), Tensor)
+        }
+        return Payload({"site": asked.site, "layers": site.layers, "roles": list(tensors)}, tensors)

@@ -1,0 +1,74 @@
+"""The channels of a feed-forward: which of them move a token's logit, and what they promote."""
+
+import re
+from collections.abc import Iterable
+from typing import ClassVar
+
+from orrery.schema.section import Section
+from orrery.views._inside import Inside
+from orrery.views._payload import Payload
+from orrery.views._view import Subject, View, register
+from orrery.views.lens import has_vocabulary, spelled
+
+MOST = 20
+_LAYER = re.compile(r"blocks\.(\d+)\.feed_forward\.hidden")
+
+
+class NeuronsSettings(Section):
+    """What can be asked.
+
+    Attributes:
+        layer: the block.
+        position: the token at which the channels are looked at; the last by default.
+        token: the token whose logit they move; the likeliest by default.
+    """
+
+    layer: int = 0
+    position: int = -1
+    token: int | None = None
+
+
+@register
+class NeuronsView(View):
+    """Activation of a channel times its row of the output matrix, read by the head."""
+
+    kind: ClassVar[str] = "neurons"
+    order: ClassVar[int] = 50
+    Settings: ClassVar[type[Section]] = NeuronsSettings
+
+    def fits(self, subject: Subject) -> bool:
+        """Say whether there are feed-forwards whose channels can be told apart, and a vocabulary."""
+        inside = subject.inside
+        return inside is not None and has_vocabulary(inside) and bool(layers_of(inside))
+
+    def saved(self, subject: Subject) -> Iterable[Section]:
+        """Return each block at the last token."""
+        yield from (NeuronsSettings(layer=layer) for layer in layers_of(subject.seen))
+
+    def payload(self, subject: Subject, asked: NeuronsSettings) -> Payload:
+        """Return the channels that move the logit most."""
+        inside = subject.seen
+        kept = inside.keeping("*")
+        found = kept.neurons(asked.layer, asked.token, position=asked.position, k=MOST)
+        promoted_KN = found.promoted_BKN[0]
+        facts = {
+            "layers": layers_of(inside),
+            "layer": asked.layer,
+            "position": asked.position,
+            "token": int(found.token_B[0]),
+            "spelled": spelled(inside, [*promoted_KN.flatten().tolist(), int(found.token_B[0])]),
+            "all": float(found.effect_BF[0].sum()),
+        }
+        tensors = {
+            "channel": found.channel_BK[0].int(),
+            "activation": found.activation_BK[0].float(),
+            "effect": found.effect_BK[0].float(),
+            "promoted": promoted_KN.int(),
+            "promoted_effect": found.promoted_effect_BKN[0].float(),
+        }
+        return Payload(facts, tensors, [found.check])
+
+
+def layers_of(inside: Inside) -> list[int]:
+    """Return the blocks whose feed-forward shows its channels."""
+    return [int(match[1]) for key in inside.shapes if (match := _LAYER.fullmatch(key))]
