@@ -1,10 +1,7 @@
 """What each head does: how far it looks at the token before, at a copy, at the first, and how it spreads."""
 
 from collections.abc import Iterable
-from dataclasses import fields
 from typing import ClassVar
-
-from torch import Tensor
 
 from orrery.schema.section import Section
 from orrery.views._payload import Payload
@@ -44,9 +41,5 @@ class Heads(View):
         inside = subject.seen
         site = site_of(inside, asked.site)
         found = inside.keeping("*.pattern").head_roles(site.path)
-        tensors = {
-            field.name.rpartition("_")[0]: value.float()
-            for field in fields(found)
-            if isinstance(value := getattr(found, field.name), Tensor)
-        }
+        tensors = {role: score_NH.float() for role, score_NH in found.score_NH.items()}
         return Payload({"site": asked.site, "layers": site.layers, "roles": list(tensors)}, tensors)
