@@ -8,6 +8,7 @@ from torch import nn
 
 from orrery.families import load_family
 from orrery.models.decoder import Decoder
+from orrery.nn.inputs import Images
 from orrery.saving.save import save_model
 from orrery.text.train import train_tokenizer
 
@@ -66,3 +67,15 @@ def saved(folder: Path, family: str, dtype: torch.dtype = torch.float32, **confi
     """Save a tiny model and return its folder."""
     save_model(folder, tiny(family, dtype, **config), family, {**ALL[family], **config}, TOKENIZER)
     return folder
+
+
+def inputs_for(model: nn.Module, rows: int = 2, length: int = 7, source: int = 9, seed: int = 0) -> list[torch.Tensor]:
+    """Return random tokens, and images where a model reads them, in the order in which it takes them."""
+    rng = torch.Generator().manual_seed(seed)
+    like, found = next(model.parameters()), []
+    for name, read in model.spec.inputs.items():
+        if isinstance(read, Images):
+            found.append(torch.randn(rows, *read.shape, generator=rng, dtype=torch.float64).to(like.dtype))
+        else:
+            found.append(torch.randint(read.vocabulary, (rows, length if name == "ids" else source), generator=rng))
+    return found

@@ -1,6 +1,7 @@
 """The memory of decoding, by formula: what a token leaves in the cache of a model."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -36,7 +37,7 @@ def cache_bytes(spec: ModelSpec, dtype: torch.dtype, tokens: int) -> int:
         dtype: of the keys and values.
         tokens: the length of the row.
     """
-    return dtype.itemsize * sum(cached * min(tokens, window or tokens) for cached, window in _layers(spec))
+    return dtype.itemsize * sum(layer.cached * min(tokens, layer.window or tokens) for layer in layers(spec))
 
 
 def bytes_per_token(spec: ModelSpec, dtype: torch.dtype, held: int = 0) -> int:
@@ -47,10 +48,30 @@ def bytes_per_token(spec: ModelSpec, dtype: torch.dtype, held: int = 0) -> int:
     return cache_bytes(spec, dtype, held + 1) - cache_bytes(spec, dtype, held)
 
 
-def _layers(spec: ModelSpec) -> Iterator[tuple[int, int | None]]:
-    """Yield, for every attention at every depth, the numbers that a token leaves and how far back its mask looks."""
+@dataclass(frozen=True)
+class Layer:
+    """One attention that keeps something of every token.
+
+    Attributes:
+        depth: of its block.
+        part: its spec.
+        window: how far back its mask looks; nothing where it looks back to the first token.
+    """
+
+    depth: int
+    part: Caching
+    window: int | None
+
+    @property
+    def cached(self) -> int:
+        """The numbers that a token leaves."""
+        return self.part.cached
+
+
+def layers(spec: ModelSpec) -> Iterator[Layer]:
+    """Yield every attention at every depth that keeps something of its tokens."""
     stack = spec.answering
-    for number in range(len(stack.blocks)) if stack.order is None else stack.order:
+    for depth, number in enumerate(range(len(stack.blocks)) if stack.order is None else stack.order):
         for _, part in traverse(stack.blocks[number].residuals):
             if isinstance(part, Caching) and part.cached:
-                yield part.cached, stack.masks[part.mask].window
+                yield Layer(depth, part, stack.masks[part.mask].window)

@@ -5,6 +5,9 @@ import time
 import torch
 from torch import nn
 
+from orrery.nn.feedforward.moe import MoE
+from orrery.nn.positions.sinusoidal_table import SinusoidalTable
+
 
 def matmul_parameters(model: nn.Module) -> int:
     """Count the weights that multiply activations: matrices, without tables that are only looked up.
@@ -14,9 +17,16 @@ def matmul_parameters(model: nn.Module) -> int:
     multiplied = {}
     for module in model.modules():
         for parameter in module.parameters(recurse=False):
-            if parameter.ndim >= 2 and not isinstance(module, nn.Embedding):
+            if parameter.ndim >= 2 and not isinstance(module, nn.Embedding | SinusoidalTable):
                 multiplied[id(parameter)] = parameter.numel()
     return sum(multiplied.values())
+
+
+def multiplied_parameters(model: nn.Module) -> int:
+    """Count the weights that one token is multiplied by: those of ``matmul_parameters`` without the idle experts."""
+    mixtures = [module for module in model.modules() if isinstance(module, MoE)]
+    idle = sum((len(mixture.experts) - mixture.chosen) * matmul_parameters(mixture.experts[0]) for mixture in mixtures)
+    return matmul_parameters(model) - idle
 
 
 def training_operations_per_token(matmul_weights: int, layers: int, width: int, length: int) -> float:

@@ -27,8 +27,8 @@ def demo(
 ) -> None:
     """Train a small model on Python's own documentation, measure it, let it write, and look inside.
 
-    Needs no network and no data set. Leaves a run folder with the model and report.html, a page for any browser.
-    Exit code 1 if a check fails.
+    Needs no network and no data set. Leaves a run folder with the model, report.html and inside.html, two pages for any
+    browser. Exit code 1 if a check fails.
 
     Args:
         overrides: Keys of the recipe with new values, such as --training.steps 1000 or --data.train FOLDER.
@@ -48,6 +48,7 @@ def demo(
     findings = lab.demo(recipe, folder, lambda line: print(line, flush=True), find_reporter, overwrite=overwrite)
     show(findings)
     print(f"\nThe page with curves, samples and attention: {folder / lab.PAGE}")
+    print(f"The inside of the model over a sentence, number by number: {folder / lab.INSIDE}")
     print(f'Go on with: orrery generate {folder} "The list"')
     if findings.failed:
         names = "; ".join(f"{check.name} ({check.value:.4g} > {check.bound:.4g})" for check in findings.failed)

@@ -33,6 +33,7 @@ def serve(
     queue: Annotated[int, COUNT_OR_NONE] = 64,
     max_body: Annotated[int, COUNT] = 2 << 20,
     grace: Annotated[int, COUNT_OR_NONE] = 10,
+    inspect: bool | None = None,
     deterministic: Annotated[bool, Parameter(negative=())] = False,
     device: str = "auto",
     dtype: str = "auto",
@@ -57,6 +58,7 @@ def serve(
         queue: Requests that may wait for a row; more are refused with 429.
         max_body: Bytes of a request.
         grace: Seconds that answers under way have after SIGTERM.
+        inspect: Serve the page, and let clients look inside; by default where only this machine can reach the server.
         deterministic: Compute each row as it is alone, so that no last bit of an answer depends on who asks beside.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
@@ -77,6 +79,7 @@ def serve(
         most_tokens=most_tokens,
         queue=queue,
         grace=grace,
+        inspect=inspect,
         deterministic=deterministic,
         safety=Safety(max_body=max_body),
     )

@@ -90,6 +90,7 @@ def attention(findings: Findings) -> str:
         figure(heat_map(head.pattern, rows=labels, columns=labels, title=head.name, highest=1.0), head.note)
         for head in sight.chosen
     ]
+    onward = '<p><a href="inside.html">Every number of this pass, with its checks: the inside of the model</a></p>'
     note = (
         "A sentence of the text held back. Each row is a token that looks back, each column a token looked at; the "
         "stronger the colour, the more weight; a row sums to one. The patterns are derived from the queries and keys "
@@ -99,7 +100,7 @@ def attention(findings: Findings) -> str:
     columns = len(sight.heads) // len({head.name.partition(",")[0] for head in sight.heads})
     every = f"<h3>All {len(sight.heads)} heads, a row for each block</h3>\n"
     every += f'<div class="thumbs" style="--columns:{columns}">{small}</div>'
-    return section("Where it looks", f"<p>{visible(note)}</p>\n{''.join(large)}\n{every}")
+    return section("Where it looks", f"<p>{visible(note)}</p>\n{onward}\n{''.join(large)}\n{every}")
 
 
 def thumbnail(head: Head) -> str:

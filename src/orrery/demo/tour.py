@@ -20,6 +20,7 @@ from orrery.demo.page import page
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.language_model.load import load
 from orrery.language_model.model import LanguageModel
+from orrery.pages.see import see
 from orrery.saving.final import writer
 from orrery.tasks.floors import model_bits_per_byte
 from orrery.training.assemble import assemble
@@ -31,7 +32,7 @@ from orrery.training.progress import Reporter
 from orrery.training.recipes import config_hash, words_of
 from orrery.training.signals import pass_on
 
-REPORT, PAGE = "report.json", "report.html"
+REPORT, PAGE, INSIDE = "report.json", "report.html", "inside.html"
 PROMPTS = ("The list", "Return a list of", "If the file does not exist,")
 GREEDY, SAMPLED = "greedy", "sampled, temperature 0.8, top-p 0.95"
 SETTINGS: dict[str, dict[str, Any]] = {GREEDY: {"temperature": 0.0}, SAMPLED: {"temperature": 0.8, "top_p": 0.95}}
@@ -58,7 +59,7 @@ class Stages:
 def demo(
     recipe: Recipe, folder: Path, say: Callable[[str], None], watch: Watch, *, overwrite: bool = False
 ) -> Findings:
-    """Run the whole demo in ``folder`` and leave the page and the JSON file there.
+    """Run the whole demo in ``folder`` and leave its pages and the JSON file there.
 
     Args:
         recipe: what to train, on which text; a family, and a split that holds whole documents back.
@@ -74,15 +75,16 @@ def demo(
     if recipe.model.family is None:
         raise UsageError("the demo saves its model in its family's layout", "give the recipe a model.family")
     with demo_folder(folder, recipe, overwrite) as run_folder:
-        findings = tour(recipe, run_folder, Stages(say), watch)
+        findings, inside = tour(recipe, run_folder, Stages(say), watch)
         with machine_errors(folder):
+            write_text(folder / INSIDE, inside)
             write_text(folder / REPORT, json.dumps(findings.as_json() | mark(recipe), indent=1) + "\n")
             write_text(folder / PAGE, page(findings))
     return findings
 
 
-def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Findings:
-    """Read, train, measure, write, look."""
+def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> tuple[Findings, str]:
+    """Read, train, measure, write, look; return what was found, and the page of the inside."""
     with stages.stage("text") as told:
         settings = text_of(recipe.data, recipe.name)
         source = TextSource.read(settings)
@@ -108,13 +110,14 @@ def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> Fin
         samples = write(lm, prompts(recipe), recipe.seed)
         told.append(f"{max(sample.tokens_per_second for sample in samples):,.0f} tokens/s")
     with stages.stage("looking") as told:
-        sight = look(lm, sentence_from(held_back, lm.tokenizer))
+        sentence = sentence_from(held_back, lm.tokenizer)
+        sight, inside = look(lm, sentence), see(lm, sentence).html()
         told.append(f"{len(sight.heads)} attention heads over {len(sight.tokens)} tokens")
     corpus = describe_corpus(recipe, identity, train, held_back, assembly.train_tokens)
     run = describe_run(recipe, folder, assembly, precision, stages.seconds)
     findings = Findings(corpus, run, measures, method(recipe), samples, sight)
     lm.save(folder.final, card(findings))
-    return findings
+    return findings, inside
 
 
 def learn(recipe: Recipe, assembly: Assembled, folder: RunFolder, watch: Watch) -> str:
@@ -231,7 +234,7 @@ def demo_folder(folder: Path, recipe: Recipe, overwrite: bool) -> Iterator[RunFo
         raise UsageError(message, "choose another folder with --output, or move this one away")
     if ours and not overwrite:
         raise UsageError(f"{folder} holds an earlier demo", "add --overwrite to replace it, or choose another --output")
-    with open_run_folder(folder, overwrite=ours, inputs=words_of(recipe), beside=(REPORT, PAGE)) as run_folder:
+    with open_run_folder(folder, overwrite=ours, inputs=words_of(recipe), beside=(REPORT, PAGE, INSIDE)) as run_folder:
         write_text(run_folder.path / REPORT, json.dumps(mark(recipe)) + "\n")
         yield run_folder
 

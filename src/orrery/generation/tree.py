@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from orrery.generation.beams import Beam, Hypothesis, NarrowingBeam
+from orrery.generation.filters import VocabularyLimit
 from orrery.generation.reading import Reading
 from orrery.generation.row import Limits
 from orrery.generation.search import USUAL, Penalty, beam_search
@@ -89,14 +90,15 @@ def with_answer(
     way: str,
     *,
     capacity: int,
+    vocabulary: int | None = None,
     device: torch.device | None = None,
 ) -> None:
-    """Add the way of one answer, its costs read from the model."""
+    """Add the way of one answer, its costs read from the model; ``vocabulary`` as ``with_beams`` takes it."""
     reading, node = Reading(model, prompt, capacity, device), tree
     logits_V = reading.first_V
     for place, token in enumerate(answer):
         if token not in node.children:
-            cost = -float(_log_probabilities(logits_V)[token])
+            cost = -float(_log_probabilities(logits_V, vocabulary)[token])
             node.children[token] = Node(token, cost, node.total + cost)
         node = node.children[token]
         if place < len(answer) - 1:
@@ -104,7 +106,9 @@ def with_answer(
     _mark(tree, answer, way)
 
 
-def _log_probabilities(logits_V: Tensor) -> Tensor:
+def _log_probabilities(logits_V: Tensor, vocabulary: int | None) -> Tensor:
+    if vocabulary is not None:
+        logits_V = VocabularyLimit(vocabulary)(logits_V[None])[0]
     return logits_V.to(torch.promote_types(logits_V.dtype, torch.float32)).log_softmax(-1)
 
 

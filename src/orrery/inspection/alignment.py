@@ -58,7 +58,7 @@ def align(trace: Trace, tokenizer: Tokenizer, source: Sequence[int], target: Seq
     """
     patterns = [trace[key][0] for key in trace if key.endswith(".cross.pattern")]
     if not patterns:
-        raise UsageError("this model looks at no source while it writes", _OTHERS)
+        raise no_source()
     source_words, source_word_S = words_of(tokenizer, source)
     target_words, target_word_T = words_of(tokenizer, target)
     if not source_words or not target_words:
@@ -72,6 +72,11 @@ def align(trace: Trace, tokenizer: Tokenizer, source: Sequence[int], target: Seq
     to_target = torch.nn.functional.one_hot(torch.tensor(target_word_T)).double()
     weight_TS = (to_target / to_target.sum(0)).T @ pattern_TS @ to_source
     return Alignment(source_words, target_words, weight_TS / weight_TS.sum(-1, keepdim=True))
+
+
+def no_source() -> UsageError:
+    """Return the refusal of a model that reads and writes one row, or looks at no token of its source."""
+    return UsageError("this model looks at no source while it writes", _OTHERS)
 
 
 def words_of(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[list[str], list[int]]:

@@ -14,6 +14,8 @@ from torch import Tensor
 from orrery.nn.residual import Identity, Residual
 from orrery.nn.stack import Stack
 
+REPLACED = "no sum of parts: an edit replaced the stream"
+
 
 @dataclass(frozen=True)
 class Check:
@@ -126,10 +128,14 @@ def why_no_sum(stack: Stack, edit: Iterable[str], keys: Iterable[str]) -> str | 
     """Return why the stream of a call is no sum of parts, or nothing where it is one."""
     if not sums_up(stack):
         return "no sum of parts: in this model a norm or a factor acts on the stream itself"
-    stream = [key for key in keys if re.fullmatch(r".*\.resid(_pre|_post)?", key)]
-    if any(fnmatchcase(key, pattern) for key in stream for pattern in edit):
-        return "no sum of parts: an edit replaced the stream"
-    return None
+    return REPLACED if stream_is_edited(edit, keys) else None
+
+
+def stream_is_edited(edit: Iterable[str], keys: Iterable[str]) -> bool:
+    """Say whether an edit reaches the stream itself rather than something that is added to it."""
+    patterns = list(edit)
+    stream = (key for key in keys if re.fullmatch(r".*\.resid(_pre|_post)?", key))
+    return any(fnmatchcase(key, pattern) for key in stream for pattern in patterns)
 
 
 def sums_up(stack: Stack) -> bool:

@@ -1,7 +1,7 @@
 """The recorder: what is passed as ``taps`` to see, keep and replace the tensors inside a call."""
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import partial
@@ -37,7 +37,7 @@ class Recorder:
     ``keep`` and the keys of ``edit`` are patterns such as ``blocks.*.attention.q``; ``*`` stands for any characters.
     What no pattern names is never stored. Tensors are kept as they are, so that their gradients can be reached; a view
     without a gradient is copied, because a cache writes later tokens into the memory of the keys that it shows.
-    Use one recorder for one call.
+    Use one recorder for one call. ``values`` is where they are kept: memory, or a folder (``KeptOnDisk``).
 
     Attributes:
         values: the kept tensors by key, in the order of computation.
@@ -50,9 +50,10 @@ class Recorder:
         edit: Mapping[str, Edit] | None = None,
         *,
         watchers: Sequence[Watcher] = (),
+        values: MutableMapping[str, Tensor] | None = None,
     ) -> None:
         self.keep, self.edit, self.watchers = tuple(keep), checked_edits(edit), tuple(watchers)
-        self.values: dict[str, Tensor] = {}
+        self.values: MutableMapping[str, Tensor] = {} if values is None else values
         self.keys: dict[str, None] = {}  # a set in the order of computation
         self._used: set[str] = set()
         self._handed_over: set[str] = set()

@@ -1,52 +1,109 @@
 """A trace: everything inside one forward pass, by name, with checks that looking was honest."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.inspection.call import Call
 from orrery.inspection.checks import Check, Gates, Mixing, Stream, check_sight, sums_up, why_no_sum
 from orrery.inspection.definition import Beside
 from orrery.inspection.edits import Edit
+from orrery.inspection.kept_on_disk import KeptOnDisk
+from orrery.inspection.memory import refuse_too_large
 from orrery.inspection.recorder import Recorder, Watcher
 from orrery.models.model import Model
 from orrery.nn.attention.kernels import eager, sdpa
+
+if TYPE_CHECKING:
+    from orrery.inspection.attribution.edges import EdgeShares
+    from orrery.inspection.attribution.gradients import Saliency
+    from orrery.inspection.attribution.head_roles import HeadRoles
+    from orrery.inspection.attribution.lens import Lens
+    from orrery.inspection.attribution.logit_attribution import LogitAttribution
+    from orrery.inspection.attribution.neurons import Neurons
+    from orrery.inspection.attribution.parts import Parts
+    from orrery.inspection.interventions.intervention import Intervention
+    from orrery.inspection.interventions.interventions import Interventions
+    from orrery.inspection.interventions.operations import Source
 
 
 @dataclass(frozen=True)
 class Trace:
     """The inside of one call: ``trace["blocks.4.attention.pattern"]``.
 
+    TransformerLens' names, such as ``blocks.4.attn.hook_pattern``, are understood too (``attribution/names.py``).
+
     Attributes:
-        ids: the tokens, ``[B, L]``.
-        tokens: their spelling in the first row, where a tokenizer was at hand.
-        source_ids: what an encoder-decoder read, ``[B, S]``.
-        source_tokens: their spelling.
+        ids: the tokens, ``[B, L]``: those that were written, where a source was read beside them; or images.
         logits: ``[B, L, V]``.
         values: the kept tensors by key; beside the taps ``scores`` and ``pattern`` of every attention.
         checks: what was verified of this very call.
         notes: what a reader must know: another kernel, a check that does not apply.
+        tokens: the spelling of the ids in the first row, where a tokenizer was at hand.
+        source_tokens: that of the source.
+        call: what was run, so that it can be run again with edits.
     """
 
-    ids: Int[Tensor, "B L"]
+    ids: Shaped[Tensor, "B ..."]
+    call: Call
     logits: Float[Tensor, "..."]
     values: Mapping[str, Tensor]
     checks: Sequence[Check]
     notes: Sequence[str] = ()
     tokens: Sequence[str] = ()
-    source_ids: Int[Tensor, "B S"] | None = None
     source_tokens: Sequence[str] = ()
 
+    @property
+    def model(self) -> Model:
+        """The model that ran."""
+        return self.call.model
+
+    @property
+    def inputs(self) -> Sequence[Tensor]:
+        """All that the model read, in its order."""
+        return self.call.inputs
+
+    @property
+    def source_ids(self) -> Shaped[Tensor, "B ..."] | None:
+        """The source of an encoder-decoder, tokens or images; nothing for a model that reads one row."""
+        return self.inputs[0] if len(self.inputs) > 1 else None
+
     def __getitem__(self, key: str) -> Tensor:
-        if key not in self.values:
+        from orrery.inspection.attribution.names import by_legacy_name
+
+        if key in self.values:
+            return self.values[key]
+        found = by_legacy_name(self, key)
+        if found is None:
             near = difflib.get_close_matches(key, self.values, n=3) or list(self.values)[:5]
             raise UsageError(f"nothing is called {key!r} in this trace", f"there is: {', '.join(near)}")
-        return self.values[key]
+        return found
+
+    def edit(
+        self,
+        edits: "Sequence[Mapping[str, Any] | Intervention]" = (),
+        sources: "Mapping[str, Source] | None" = None,
+    ) -> "Interventions":
+        """Return a list of edits of this run, to be added to and run: ``inside.edit().zero(key, head=1).run()``.
+
+        Args:
+            edits: as JSON holds them; those that the run had already come first.
+            sources: other traces and vectors, by the names that edits call them.
+
+        Raises:
+            UsageError: nothing is known of the run, or an edit cannot be carried out.
+        """
+        from orrery.inspection.interventions.interventions import Interventions
+
+        begun = self.call.interventions or Interventions()
+        return replace(begun, call=self.call.clean or self.call).more(edits, sources)
 
     def __contains__(self, key: object) -> bool:
         return key in self.values
@@ -54,14 +111,128 @@ class Trace:
     def __iter__(self) -> Iterator[str]:
         return iter(self.values)
 
+    def lens(self, k: int = 5, target: int | None = None) -> "Lens":
+        """Return what the model would say after each block; see ``attribution/lens.py``."""
+        from orrery.inspection.attribution.lens import logit_lens
+
+        return logit_lens(self, k, target)
+
+    def parts(self, position: int | None = -1) -> "Parts":
+        """Return the parts that sum to the stream after the last block; see ``attribution/parts.py``."""
+        from orrery.inspection.attribution.parts import parts_of
+
+        return parts_of(self, position)
+
+    def logit_attribution(
+        self, token: int | None = None, *, against: int | None = None, position: int | None = -1
+    ) -> "LogitAttribution":
+        """Return what each part adds to a token's logit; see ``attribution/logit_attribution.py``."""
+        from orrery.inspection.attribution.logit_attribution import attribute_logit
+
+        return attribute_logit(self, token, against=against, position=position)
+
+    def head_roles(self, attention: str = "blocks.*.attention") -> "HeadRoles":
+        """Return how far each head does what a role says; see ``attribution/head_roles.py``."""
+        from orrery.inspection.attribution.head_roles import roles_of
+
+        return roles_of(self, attention)
+
+    def neurons(
+        self,
+        block: int,
+        token: int | None = None,
+        *,
+        against: int | None = None,
+        position: int = -1,
+        k: int = 10,
+        promoted: int = 5,
+    ) -> "Neurons":
+        """Return the channels of a feed-forward that move a token's logit most; see ``attribution/neurons.py``."""
+        from orrery.inspection.attribution.neurons import top_neurons
+
+        return top_neurons(self, block, token, against=against, position=position, k=k, promoted=promoted)
+
+    def weighted_pattern(self, attention: str) -> Float[Tensor, "B H L S"]:
+        """Return the length of what each key writes for each query; see ``attribution/edges.py``."""
+        from orrery.inspection.attribution.edges import weighted_pattern
+
+        return weighted_pattern(self, attention)
+
+    def edge_shares(
+        self,
+        attention: str,
+        token: int | None = None,
+        *,
+        against: int | None = None,
+        position: int | None = -1,
+    ) -> "EdgeShares":
+        """Return what each key adds to a token's logit through each head; see ``attribution/edges.py``."""
+        from orrery.inspection.attribution.edges import edge_shares
+
+        return edge_shares(self, attention, token, against=against, position=position)
+
+    def saliency(
+        self,
+        token: int | None = None,
+        *,
+        against: int | None = None,
+        position: int = -1,
+        measure: Literal["logit", "log_probability"] = "logit",
+    ) -> "Saliency":
+        """Return the length of the gradient at each token; see ``attribution/gradients.py``."""
+        from orrery.inspection.attribution.gradients import saliency
+
+        return saliency(self, token, against=against, position=position, measure=measure)
+
+    def gradient_times_input(
+        self,
+        token: int | None = None,
+        *,
+        against: int | None = None,
+        position: int = -1,
+        measure: Literal["logit", "log_probability"] = "logit",
+    ) -> "Saliency":
+        """Return gradient times vector at each token; see ``attribution/gradients.py``."""
+        from orrery.inspection.attribution.gradients import gradient_times_input
+
+        return gradient_times_input(self, token, against=against, position=position, measure=measure)
+
+    def integrated_gradients(
+        self,
+        token: int | None = None,
+        *,
+        against: int | None = None,
+        position: int = -1,
+        measure: Literal["logit", "log_probability"] = "logit",
+        baseline: int | None = None,
+        steps: int = 256,
+        batch_size: int = 32,
+    ) -> "Saliency":
+        """Return integrated gradients at each token; see ``attribution/gradients.py``."""
+        from orrery.inspection.attribution.gradients import integrated_gradients
+
+        return integrated_gradients(
+            self,
+            token,
+            against=against,
+            position=position,
+            measure=measure,
+            baseline=baseline,
+            steps=steps,
+            batch_size=batch_size,
+        )
+
 
 @torch.no_grad()
 def trace(
     model: Model,
-    *ids_BL: Int[Tensor, "B _"],
+    *inputs: Shaped[Tensor, "B ..."],
     keep: Sequence[str] = ("*",),
     edit: Mapping[str, Edit] | None = None,
     tokens: Sequence[str] = (),
+    source_tokens: Sequence[str] = (),
+    folder: str | Path | None = None,
+    spell: Callable[[int], str] | None = None,
     **call: Any,
 ) -> Trace:
     """Run the model once and return what is inside.
@@ -71,34 +242,45 @@ def trace(
     patterns needs them while the model runs: that attention then uses the eager kernel, and a note says so.
 
     Memory: the plain forward's, what is kept, and one piece of one pattern; each check runs as its layer passes.
+    ``trace_bytes`` (``memory.py``) says before how much will be kept, and what does not fit is refused.
 
     Args:
         model: any assembly, in eval mode.
-        ids_BL: token ids; for an encoder-decoder those of the source and of the target.
+        inputs: token ids, or images; for an encoder-decoder those of the source and of the target.
         keep: patterns of the keys to keep.
         edit: by pattern of keys, ``edit(value, key)``: the tensor that takes the place of ``value``.
         tokens: the spelling of the ids, for pictures.
+        source_tokens: that of the source.
+        folder: where the kept values are written as the layers pass, a safetensors file each; they are read when
+            they are asked for, so that no more than a layer of them is in memory.
+        spell: gives the spelling of an id, for tokens that an edit replaces.
         call: what else the model takes: ``real``, ``segments``, ...
 
     Raises:
         UsageError: a pattern matches nothing, an edit does not take a value and its key, or it changes the shape.
+        MachineError: what is to be kept does not fit into the free memory, or the disk refuses.
     """
     if model.training:
         raise UsageError("a model in training mode drops numbers at random", "call model.eval() before a trace")
+    refuse_too_large(model, inputs, keep, to_disk=folder is not None)
+    values: MutableMapping[str, Tensor] = {} if folder is None else KeptOnDisk(folder)
     mixing, gates, stream = Mixing(), Gates(), Stream(model.stack)
     watchers: list[Watcher] = [mixing, gates, stream] if sums_up(model.stack) else [mixing, gates]
-    recorder = Recorder(keep, edit, watchers=watchers)
+    recorder = Recorder(keep, edit, watchers=watchers, values=values)
     kernel = eager if model.kernel is eager else sdpa
     beside = Beside(kernel, recorder, mixing)
-    logits = model.logits(*ids_BL, kernel=eager if kernel is eager else beside, taps=recorder, **call)
+    logits = model.logits(*inputs, kernel=eager if kernel is eager else beside, taps=recorder, **call)
     recorder.check_used()
+    if isinstance(values, KeptOnDisk):
+        values.write()
     notes = ["the eager kernel ran, because an edit reaches scores or patterns"] if beside.replaced else []
     checks = [*mixing.checks(), *gates.checks()]
     if not recorder.edit:
-        checks.append(check_sight(logits, model.logits(*ids_BL, kernel=kernel, **call)))
+        checks.append(check_sight(logits, model.logits(*inputs, kernel=kernel, **call)))
     no_sum = why_no_sum(model.stack, recorder.edit, recorder.keys)
     if no_sum is None:
         checks += stream.checks()
     else:
         notes.append(no_sum)
-    return Trace(ids_BL[-1], logits, recorder.values, checks, notes, tokens)
+    made = Call(model, inputs, recorder.edit, call, tokens, source_tokens, spell)
+    return Trace(inputs[-1], made, logits, values, checks, notes, tokens, source_tokens)

@@ -13,6 +13,9 @@ from orrery.generation.row import Generation, Limits
 from orrery.generation.samplers import Sampler, sampler
 from orrery.generation.search import LengthPenalty, refuse_with_beams
 from orrery.generation.speculative import Speculation, speculate
+from orrery.inspection.interventions.intervention import Intervention
+from orrery.inspection.interventions.interventions import Interventions
+from orrery.inspection.interventions.writing import EditedWriter
 from orrery.language_model.arguments import strings_of
 from orrery.language_model.guides import NO_DEMANDS, Demands
 from orrery.language_model.search import Beams, search
@@ -28,6 +31,8 @@ from orrery.language_model.texts import Truncate, limits_of, prompts
 from orrery.nn.embeddings import check_ids
 from orrery.reading.read import Stored
 
+Edits = Interventions | Sequence[Mapping[str, Any] | Intervention]
+NO_EDITS = Interventions()
 LONGEST_ANSWER = 64
 """Tokens of an answer where neither the caller nor the model's files name a number."""
 
@@ -45,25 +50,26 @@ def generate(
     seed: int,
     stream: Callable[[str], None] | None,
     truncate: Truncate,
+    edits: Edits = (),
 ) -> str:
     """Return a continuation of ``text``; ``drawing`` has the settings of drawing, see ``LanguageModel.generate``."""
     given = {key: value for key, value in drawing.items() if value is not None}
-    files = wishes(stored)
-    plain = not (given or stop or stream or demands != NO_DEMANDS)
+    files, inside = wishes(stored), Interventions.of(edits)
+    plain = not (given or stop or stream or demands != NO_DEMANDS or inside.edits)
     beams = (files.beams if plain else 1) if num_beams is None else num_beams
     if beams < 1:
         raise UsageError(f"num_beams = {beams} is not possible", "it must be at least 1, which is no search")
     longest = _longest(stored, text) if max_new_tokens is None else max_new_tokens
     if beams > 1:
         drawn = files.sampling["temperature"] if num_beams is None else 0
-        refuse_with_beams(**given, stop=stop, stream=stream, do_sample=drawn, **demands.given)
+        refuse_with_beams(**given, stop=stop, stream=stream, do_sample=drawn, **demands.given, edits=inside.edits)
         penalty = files.penalty if length_penalty is None else LengthPenalty(length_penalty)
         return search(stored, [text], Beams(beams, penalty), longest, truncate)[0][0].text
     usual = files.sampling if drawing["temperature"] is None else {"temperature": 0}
     show = None if stream is None else lambda row, piece: stream(piece)
     limits = limits_of(stored, longest, strings_of(stop), demands=demands)
     return continued(
-        stored, lambda: prompts(stored, [text], truncate, longest), limits, seed, show, {**usual, **given}
+        stored, lambda: prompts(stored, [text], truncate, longest), limits, seed, show, {**usual, **given}, inside
     )[0].text
 
 
@@ -74,9 +80,12 @@ def continued(
     seed: int | Sequence[int],
     show: Callable[[int, str], None] | None,
     sampling: Mapping[str, Any],
+    edits: Interventions = NO_EDITS,
 ) -> list[Generation]:
     """Continue rows of ids, which are made only once the model and the settings are known to serve."""
     model, tokenizer, chosen = writer(stored), tokenizer_of(stored), sampler_of(stored, sampling)
+    if edits.edits:
+        model = EditedWriter(stored.model, edits)
     rows = rows_of()
     check_ids(torch.tensor([id for row in rows for id in row], dtype=torch.long), vocabulary(stored))
     return write_tokens(model, rows, tokenizer, limits, sampler=chosen, seed=seed, show=show, device=device_of(stored))

@@ -12,7 +12,7 @@ from orrery.generation.row import Generation
 from orrery.generation.scoring import Score
 from orrery.generation.search import LengthPenalty
 from orrery.generation.speculative import Speculation
-from orrery.inspection.alignment import Alignment, align
+from orrery.inspection.alignment import Alignment, align, no_source
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
 from orrery.language_model import (
@@ -35,6 +35,7 @@ from orrery.language_model.guides import Demands
 from orrery.language_model.likelihoods import Likelihood
 from orrery.language_model.search import Beams, Found
 from orrery.language_model.texts import Truncate, limits_of, prompts
+from orrery.language_model.trace import Given, Row
 from orrery.language_model.tree import DecodingTree
 from orrery.models.model import Model
 from orrery.reading.read import Stored
@@ -110,6 +111,7 @@ class LanguageModel:
         seed: int = 1337,
         stream: Callable[[str], None] | None = None,
         truncate: Truncate = None,
+        edits: generate.Edits = (),
         **others: Any,
     ) -> str:
         """Return a continuation of ``text``; ``generations`` tells why it ended, and takes several texts.
@@ -131,6 +133,8 @@ class LanguageModel:
             seed: of the draws.
             stream: called with each piece as soon as it is certain; the pieces joined are the answer.
             truncate: ``left`` cuts the beginning of the prompt so that it and the answer fit the context.
+            edits: what is changed inside the model while it writes: ``lm.trace(text).edit().zero(key, head=1)``, or a
+                list as JSON holds it. The model then runs token by token with the eager kernel.
             others: ``typical_p``, the mass of the most typical tokens that stays possible; ``presence_penalty``, taken
                 from the logit of each token of the answer, and ``frequency_penalty``, for each time it was written;
                 ``logit_bias``, a number by id that is added to logits; ``bad_words``, strings that never stand in the
@@ -138,7 +142,7 @@ class LanguageModel:
                 ``grammar`` (context-free, in the notation of Lark).
 
         Raises:
-            UsageError: a prompt longer than the context, or a setting outside its range.
+            UsageError: a prompt longer than the context, a setting outside its range, or an edit that does not fit.
         """
         demands, more = Demands.taken_from(others)
         drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
@@ -154,6 +158,7 @@ class LanguageModel:
             seed=seed,
             stream=stream,
             truncate=truncate,
+            edits=edits,
         )
 
     def generations(
@@ -582,24 +587,37 @@ class LanguageModel:
 
     def trace(
         self,
-        text: str,
+        text: Given,
         *,
-        target: str | None = None,
+        target: Row | None = None,
         keep: Sequence[str] = ("*",),
         edit: Mapping[str, Edit] | None = None,
+        folder: str | Path | None = None,
     ) -> Trace:
-        """Return the inside of one pass over ``text``: ``trace["blocks.0.attention.pattern"]``.
+        """Return the inside of one pass: ``trace["blocks.0.attention.pattern"]``.
 
         Args:
-            text: what the model reads.
+            text: what the model reads: a text; the ids of one row, as they are; messages, ``[{"role": "user",
+                "content": "..."}]``, in the model's template, up to where the next answer begins; or for an
+                encoder-decoder ``(source, target)``. Of a model of images, the images.
             target: what an encoder-decoder has written so far; the tokens of the trace are then these.
             keep: patterns of the keys to keep, ``*`` for any characters.
             edit: by pattern, ``edit(value, key)``: the tensor that takes the place of ``value``.
+            folder: where kept values are written as the layers pass, so that one layer at most is in memory.
 
         Raises:
-            UsageError: the text is empty or too long, or a pattern matches nothing.
+            UsageError: nothing to read or too much, or a pattern matches nothing.
+            MachineError: what is to be kept does not fit into the free memory, and there is no folder.
         """
-        return trace.trace(self._stored, text, target, keep, edit)
+        return trace.trace(self._stored, text, target, keep, edit, folder)
+
+    def token_id(self, text: str) -> int:
+        """Return the id of a text that is one token, as the methods of a trace take it: ``lm.token_id(" tired")``.
+
+        Raises:
+            UsageError: it is several tokens, or none; the hint names a variant with or without a leading space.
+        """
+        return trace.token_id(self._stored, text)
 
     def align(self, source: str, target: str) -> Alignment:
         """Return which words of the source each word of the target looked at: ``lm.align(a, b).figure()``.
@@ -607,6 +625,8 @@ class LanguageModel:
         Raises:
             UsageError: a text is blank or too long, or the model has no attention over its source.
         """
+        if not self.model.spec.reads_source:
+            raise no_source()
         ids = [self.tokenizer.encode(text) for text in (source, target)]
         return align(self.trace(source, target=target), self.tokenizer, *ids)
 

@@ -1,29 +1,137 @@
-"""Looking inside one pass over a text."""
+"""Looking inside one pass over a text, ids, a conversation, or a pair of source and target."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
 
+from torch import Tensor
+
+from orrery.errors import UsageError
+from orrery.inspection.call import Call
 from orrery.inspection.edits import Edit
 from orrery.inspection.trace import Trace
 from orrery.inspection.trace import trace as trace_model
+from orrery.language_model.chat import chat_template
 from orrery.language_model.outputs import inputs, targets
-from orrery.language_model.stored import check_one_vocabulary, reads_apart, target_vocabulary
-from orrery.language_model.texts import encode, prompt, spell
+from orrery.language_model.stored import check_one_vocabulary, device_of, reads_apart, target_vocabulary, tokenizer_of
+from orrery.language_model.texts import encode, prompt, source, spell
 from orrery.reading.read import Stored
+from orrery.text.chat.messages import Message
+
+Row: TypeAlias = str | Sequence[int] | Tensor
+"""A text, or the ids of one row as they are; or images ``[B, channels, rows, columns]``."""
+Given: TypeAlias = Row | Sequence[Message] | tuple[Row, Row]
 
 
-def trace(stored: Stored, text: str, target: str | None, keep: Sequence[str], edit: Mapping[str, Edit] | None) -> Trace:
-    """Return the inside of one pass over a text; see ``LanguageModel.trace``."""
-    context, first = stored.model.spec.context, stored.model.first_token
-    ids = prompt(stored, text, None, context)
-    rows = [inputs(stored, [ids], None)[0]]
+def trace(
+    stored: Stored,
+    given: Given,
+    target: Row | None,
+    keep: Sequence[str],
+    edit: Mapping[str, Edit] | None,
+    folder: str | Path | None,
+) -> Trace:
+    """Return the inside of one pass; see ``LanguageModel.trace``."""
+    call = call_of(stored, given, target)
+    told: dict[str, Any] = {"tokens": call.tokens, "source_tokens": call.source_tokens, "spell": call.spell}
+    return trace_model(call.model, *call.inputs, keep=keep, edit=edit, folder=folder, **told)
+
+
+def call_of(stored: Stored, given: Given, target: Row | None = None) -> Call:
+    """Return what a pass over ``given`` runs: the model, what it reads, and how that is spelled.
+
+    Raises:
+        UsageError: nothing to read, too much, or a target for a model that has none.
+    """
+    read, target = _pair(given, target)
+    row = _read(stored, read)
+    spelled = _spelled(stored, row)
+    known = partial(spell, stored) if stored.tokenizer is not None else None
     if reads_apart(stored):
-        check_one_vocabulary(stored)
-        written = encode(stored, target or "", None, context - 1, target_vocabulary(stored))
-        ids = [*([] if first is None else [first]), *written]
-        rows.append(targets(stored, [ids]))
-    found = trace_model(stored.model, *rows, keep=keep, edit=edit, tokens=[spell(stored, id) for id in ids])
-    if len(rows) == 1:
-        return found
-    source = [spell(stored, id) for id in rows[0][0].tolist()]
-    return replace(found, source_ids=rows[0], source_tokens=source)
+        written_BL = targets(stored, [_written(stored, target)])
+        tokens = _spelled(stored, written_BL, written=True)
+        return Call(stored.model, (row, written_BL), tokens=tokens, source_tokens=spelled, spell=known)
+    if target is not None:
+        raise UsageError("this model reads and writes one row, and has no target", "give it what it reads alone")
+    return Call(stored.model, (row,), tokens=spelled, spell=known)
+
+
+def token_id(stored: Stored, text: str) -> int:
+    """Return the id of a text that is one token; see ``LanguageModel.token_id``."""
+    tokenizer = tokenizer_of(stored)
+    own = tokenizer.id(text)
+    ids = tokenizer.encode(text)
+    if len(ids) == 1:
+        return ids[0]
+    if own is not None:
+        return own
+    spelled = " + ".join(repr(spell(stored, id)) for id in ids)
+    variants = [other for other in (f" {text}", text.strip()) if other != text and len(tokenizer.encode(other)) == 1]
+    others = f"; {' and '.join(map(repr, variants))} is one token" if variants else ""
+    raise UsageError(
+        f"{text!r} is {len(ids)} tokens: {spelled or 'none'}",
+        f"give a text of one token, or an id{others}; within a sentence a word often begins with its space",
+    )
+
+
+def _pair(given: Given, target: Row | None) -> tuple[Row | Sequence[Message], Row | None]:
+    """Tell a pair of source and target from a row of ids."""
+    if not isinstance(given, tuple) or len(given) != 2 or any(isinstance(side, int) for side in given):
+        return given, target  # type: ignore[return-value]
+    if target is not None:
+        raise UsageError("the target is given twice", "give (source, target), or target=")
+    return given[0], given[1]  # type: ignore[return-value]
+
+
+def _read(stored: Stored, given: Row | Sequence[Message]) -> Tensor:
+    """Return what the model reads, as it learned to read it."""
+    if isinstance(given, Tensor) and given.is_floating_point():
+        return given.to(device_of(stored), next(stored.model.parameters()).dtype)
+    return inputs(stored, [_ids(stored, given)], None)[0]
+
+
+def _ids(stored: Stored, given: Row | Sequence[Message]) -> list[int]:
+    if isinstance(given, str):
+        ids = prompt(stored, given, None, stored.model.spec.context)
+        # An encoder learned its rows between the special tokens of its family.
+        return ids if stored.model.spec.writes else source(stored, ids, None)
+    if isinstance(given, Tensor):
+        return given.flatten().tolist() if given.dim() == 1 or len(given) == 1 else _refused(given)
+    if given and all(isinstance(part, Mapping) for part in given):
+        if reads_apart(stored):
+            raise UsageError("this model has no chats: it writes beside a source", "give (source, target)")
+        messages: Any = given
+        ends = messages[-1].get("role") != "assistant"
+        return chat_template(stored, None).render(messages, prompt=ends, replies=False).ids
+    if not all(isinstance(part, int) for part in given):
+        return _refused(given)
+    return list(given)  # type: ignore[arg-type]
+
+
+def _refused(given: object) -> list[int]:
+    raise UsageError(
+        f"a trace of {type(given).__name__} {str(given)[:40]}",
+        "give a text, ids (one list of numbers), messages (a list of role and content), or (source, target)",
+    )
+
+
+def _written(stored: Stored, target: Row | None) -> list[int]:
+    """Return the ids of a target: of a text behind the token that every target begins with; ids as they are."""
+    context, first = stored.model.spec.context, stored.model.first_token
+    begins = [] if first is None else [first]
+    if target is not None and not isinstance(target, str):
+        return _ids(stored, target)
+    check_one_vocabulary(stored)
+    return [*begins, *encode(stored, target or "", None, context - 1, target_vocabulary(stored))]
+
+
+def _spelled(stored: Stored, ids_BL: Tensor, *, written: bool = False) -> list[str]:
+    """Return how the ids read, where the tokenizer knows them."""
+    if stored.tokenizer is None or ids_BL.is_floating_point():
+        return []
+    sizes = stored.model.spec.vocabulary, stored.model.spec.target_vocabulary
+    if written and None not in sizes and sizes[0] != sizes[1]:
+        return []
+    known = stored.tokenizer.size
+    return [spell(stored, id) if id < known else f"[{id}]" for id in ids_BL[0].tolist()]

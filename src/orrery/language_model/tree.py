@@ -1,6 +1,6 @@
 """The decoding tree of a text, as a user meets it: lines, JSON and a picture."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -61,7 +61,7 @@ def _on_one_line(text: str) -> str:
 
 def grown(
     stored: Stored,
-    text: str,
+    text: str | Sequence[int],
     *,
     max_new_tokens: int,
     num_beams: int,
@@ -77,13 +77,18 @@ def grown(
         raise UsageError(f"a tree of {max_new_tokens:,} tokens cannot be looked at", f"ask for {DEEPEST} at most")
     drawn, plain = sampler_of(stored, sampling), sampler(vocabulary=tokenizer.size)
     limits = limits_of(stored, max_new_tokens)
-    prompt = prompts(stored, [text], truncate, max_new_tokens)[0]
+    if isinstance(text, str):
+        prompt = prompts(stored, [text], truncate, max_new_tokens)[0]
+    else:
+        prompt, text = list(text), tokenizer.decode(list(text), special=True)
     tree = root()
     penalty = LengthPenalty(length_penalty)
     with_beams(tree, model, prompt, limits, num_beams, penalty=penalty, vocabulary=tokenizer.size, device=device)
     ways = {"greedy": (plain, seed)} | {f"sample {n + 1}": (drawn, seed + n) for n in range(samples)}
     for way, (chosen, own) in ways.items():
         answer = generate(model, [prompt], tokenizer, limits, sampler=chosen, seed=own, device=device)[0]
-        with_answer(tree, model, prompt, answer.ids, way, capacity=limits.context, device=device)
+        with_answer(
+            tree, model, prompt, answer.ids, way, capacity=limits.context, vocabulary=tokenizer.size, device=device
+        )
     spelled = {node.token: spell(stored, node.token) for _, node in tree.walk()}
     return DecodingTree(text, tree, spelled)

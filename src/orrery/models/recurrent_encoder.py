@@ -61,5 +61,7 @@ class RecurrentEncoder(nn.Module):
         """Run the recurrence over the sources; padding may stand on either side."""
         if real is None:
             real = torch.ones_like(source, dtype=torch.bool)
-        memory, seen = self.recurrence(self.enter(self.embed(source)), real)
+        x_BSD = self.enter(self.embed(source))
+        x_BSD = x_BSD if taps is None else taps("encoder.looked_up", x_BSD)
+        memory, seen = self.recurrence(x_BSD, real)
         return memory if taps is None else taps("encoder.memory", memory), seen

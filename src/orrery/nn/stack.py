@@ -131,9 +131,10 @@ class Stack(nn.Module):
             losses=losses,
             taps=taps,
         )
-        x_BLD = self.enter(x_BLD)
+        x_BLD = ctx.tap(self, "looked_up", self.enter(x_BLD))
         for position in positions.values():
             x_BLD = position.embed(x_BLD)
+        x_BLD = ctx.tap(self, "positioned", x_BLD)
         return ctx.tap(self, "embedded", self.start(x_BLD)), ctx
 
     def bind_masks(

@@ -38,9 +38,7 @@ class Page:
 
     def html(self) -> str:
         """Return the page; the numbers of all views are in it, compressed."""
-        policy = (
-            "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data: blob:"
-        )
+        policy = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data: blob:"
         style = assets()["style.css"].decode()
         head = (
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>\n'

@@ -2,13 +2,13 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 from orrery.errors import UsageError
 from orrery.inspection.checks import Check
-from orrery.inspection.edits import Edit
 from orrery.language_model.model import LanguageModel
+from orrery.pages.page import Page
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, shown
@@ -36,23 +36,22 @@ class Passes:
     def open(
         self,
         given: Mapping[str, Any],
-        edit: Mapping[str, Edit] | None = None,
-        about: str = "",
+        edits: Sequence[Mapping[str, Any]] = (),
         check: Callable[[Inside], Check] | None = None,
     ) -> Inside:
         """Return a pass over what is given, and hold it.
 
         Args:
             given: as ``Inside`` takes it.
-            edit: what is changed in the pass.
-            about: the edits as JSON.
+            edits: what is changed in the pass; a ``source`` among them is the id of another pass that is open.
             check: one more check of this pass, shown with its tokens.
 
         Raises:
             UsageError: the text is empty or too long, or an edit reaches nothing.
         """
         with self._lock:
-            found = Inside(self.lm, given, edit, about)
+            named = {str(edit["source"]) for edit in edits if isinstance(edit, Mapping) and edit.get("source")}
+            found = Inside(self.lm, given, edits, {id: self._find(id) for id in named})
             if check is not None:
                 found.checks = [*found.checks, check(found)]
             self._held[found.id] = found
@@ -68,16 +67,23 @@ class Passes:
             UsageError: the pass is not held any more, or the view has nothing to show.
         """
         with self._lock:
-            inside = self._held.get(id)
-            if inside is None:
-                raise UsageError(f"the pass {id[:40]!r} is not open", "look inside the text again")
-            self._held.move_to_end(id)
-            return shown(view, Subject(self.lm, inside), asked)
+            return shown(view, Subject(self.lm, self._find(id)), asked)
+
+    def save(self, id: str) -> str:
+        """Return a pass as one HTML page; errors as in ``show``."""
+        with self._lock:
+            return Page(Subject(self.lm, self._find(id))).html()
 
     def show_model(self, view: str, asked: Mapping[str, Any]) -> Payload:
         """Return what a view shows of the model alone; errors as in ``show``."""
         with self._lock:
             return shown(view, Subject(self.lm), asked)
+
+    def _find(self, id: str) -> Inside:
+        if id not in self._held:
+            raise UsageError(f"the pass {id[:40]!r} is not open", "look inside the text again")
+        self._held.move_to_end(id)
+        return self._held[id]
 
     def _bytes(self) -> int:
         return sum(value.nbytes for inside in self._held.values() for value in inside.first.values.values())

@@ -44,6 +44,7 @@ def prepare(served: Served, asked: ChatRequest) -> Prepared:
     """
     requests.check_cost(served, [1], asked.choices, 0)
     ids = rendered(served, asked.messages, [tool.model_dump(exclude_none=True) for tool in asked.used_tools])
+    ids = requests.with_prefix(served, ids, asked.prefix)
     longest = requests.longest_answer(served, len(ids), asked.longest, None, "messages")
     requests.check_cost(served, [len(ids)], asked.choices, longest)
     limits = requests.limits_for(served, asked, longest, served.template.end, _demands(asked))

@@ -71,16 +71,17 @@ def _empty() -> dict[str, list[Any]]:
     return {"tokens": [], "token_logprobs": [], "top_logprobs": [], "text_offset": []}
 
 
-def of_chat(texts: TokenTexts, scores: Sequence[TokenScore]) -> list[dict[str, Any]]:
-    """Return the objects of a chat's tokens."""
+def of_chat(texts: TokenTexts, scores: Sequence[TokenScore], *, ids: bool = False) -> list[dict[str, Any]]:
+    """Return the objects of a chat's tokens, with their ids where these are asked for."""
     return [
         {
-            **_one(texts, score.token, bounded(score)),
-            "top_logprobs": [_one(texts, id, max(LEAST, value)) for id, value in score.best],
+            **_one(texts, score.token, bounded(score), ids),
+            "top_logprobs": [_one(texts, id, max(LEAST, value), ids) for id, value in score.best],
         }
         for score in scores
     ]
 
 
-def _one(texts: TokenTexts, id: int, value: float) -> dict[str, Any]:
-    return {"token": texts.text(id), "logprob": value, "bytes": list(texts.spelling(id))}
+def _one(texts: TokenTexts, id: int, value: float, ids: bool) -> dict[str, Any]:
+    told = {"token": texts.text(id), "logprob": value, "bytes": list(texts.spelling(id))}
+    return {**told, "id": id} if ids else told

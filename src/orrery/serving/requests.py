@@ -64,6 +64,18 @@ def given(served: Served, ids: Sequence[int], param: str) -> list[int]:
     return list(ids)
 
 
+def with_prefix(served: Served, ids: Sequence[int], prefix: Sequence[int]) -> list[int]:
+    """Return the ids of a prompt and of what its answer begins with.
+
+    Raises:
+        ApiError: an id is none of the model's, or the answer has a row of its own.
+    """
+    if prefix and reads_apart(served.stored):
+        message = "an encoder-decoder's answer has a row of its own, which begins with the model's first token"
+        raise ApiError(400, message, param="prefix_ids", code="unsupported_parameter")
+    return [*ids, *given(served, prefix, "prefix_ids")]
+
+
 def longest_answer(served: Served, prompt: int, asked: int | None, usual: int | None, param: str) -> int:
     """Return the most tokens of an answer; ``usual`` where nothing is asked, and the rest of the context without.
 

@@ -17,8 +17,8 @@ from orrery.generation.requests import Request
 from orrery.generation.row import Limits
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.stored import writer
-from orrery.reading.read import Stored
 from orrery.pages.passes import Passes
+from orrery.reading.read import Stored
 from orrery.serving.abilities import COMPLETIONS, abilities, missing
 from orrery.serving.errors import ApiError, busy, closing
 from orrery.serving.loop_calls import LoopCalls
@@ -266,6 +266,13 @@ def _write_once(engine: Engine) -> None:
             pass
 
 
+def _inspected(request: HttpRequest) -> Served:
+    found = _served(request)
+    if not found.settings.inspects:
+        raise ApiError(403, "this server does not show its inside; start it with --inspect", code="no_inspection")
+    return found
+
+
 def _served(request: HttpRequest) -> Served:
     found = request.app.state.served
     assert isinstance(found, Served)
@@ -274,3 +281,6 @@ def _served(request: HttpRequest) -> Served:
 
 Serving = Annotated[Served, Depends(_served)]
 """What a route asks for."""
+
+Inspecting = Annotated[Served, Depends(_inspected)]
+"""What a route asks for that shows the inside of the model."""

@@ -54,6 +54,7 @@ class ServerSettings(BaseModel):
         most_tokens: of all rows together, which bounds the memory; by default ``most_rows`` full contexts.
         queue: requests that may wait for a row; more are refused with 429.
         grace: seconds that answers under way have once the server is told to stop.
+        inspect: clients may look inside the model, and the page is served; by default where this machine alone can.
         deterministic: each row is computed as it is alone, so that no last bit of an answer depends on who asks beside.
         safety: what one request or connection may take.
     """
@@ -69,8 +70,14 @@ class ServerSettings(BaseModel):
     most_tokens: Annotated[int, Field(ge=1)] | None = None
     queue: Annotated[int, Field(ge=0, le=100_000)] = 64
     grace: Annotated[float, Field(ge=0, le=86_400)] = 10.0
+    inspect: bool | None = None
     deterministic: bool = False
     safety: Safety = Safety()
+
+    @property
+    def inspects(self) -> bool:
+        """Whether clients may look inside."""
+        return is_loopback(self.host) if self.inspect is None else self.inspect
 
     def check(self) -> None:
         """Refuse a server that strangers could use.

@@ -30,8 +30,6 @@ def read_blimp(
         if not all(isinstance(value, str) and value for value in values):
             raise DataError(f"{where}: no pair of sentences", f"its columns are {', '.join(names)}")
         paradigm, phenomenon, good, bad = map(str, values)
-        if good == bad:
-            raise DataError(f"{where}: both sentences are the same", "a pair is a good and a bad sentence")
         phenomena[paradigm] = phenomenon
         counts[paradigm] = counts.get(paradigm, 0) + 1
         if (paradigm in paradigms or not paradigms) and (first is None or counts[paradigm] <= first):
@@ -72,4 +70,8 @@ def evaluate_blimp(
         for one, own in zip(questions, found, strict=True)
     ]
     notes = [f"{count} of {PARADIGMS} paradigms"] * (count != PARADIGMS)
+    equal = [one.where for one in questions if len(set(one.choices)) == 1]
+    if equal:
+        # The published set has a few. In the paper's scores they count, and no model is right on them.
+        notes.append(f"wrong, because both sentences are the same: {', '.join(equal)}")
     return Evaluated([score], [one.item for one in questions], details, groups, notes)

@@ -7,7 +7,7 @@ from orrery.schema.lazy import lazily
 if TYPE_CHECKING:
     from orrery.tuning._adapter import Adapter
     from orrery.tuning._description import TRANSFORMS, describe, refuse_transformed, refuse_untrainable, spec_json
-    from orrery.tuning._linear import merge
+    from orrery.tuning._linear import TransformedLinear, merge
     from orrery.tuning._registry import from_json, load_transform, names, register
     from orrery.tuning._row_adapters import RowAdapters, lora_pairs
     from orrery.tuning._transform import Transform
@@ -17,6 +17,7 @@ __all__ = [
     "Adapter",
     "RowAdapters",
     "Transform",
+    "TransformedLinear",
     "describe",
     "from_json",
     "load_transform",
@@ -35,7 +36,7 @@ __getattr__ = lazily(
     {
         "_adapter": ("Adapter",),
         "_description": ("TRANSFORMS", "describe", "refuse_transformed", "refuse_untrainable", "spec_json"),
-        "_linear": ("merge",),
+        "_linear": ("TransformedLinear", "merge"),
         "_row_adapters": ("RowAdapters", "lora_pairs"),
         "_registry": ("from_json", "load_transform", "names", "register"),
         "_transform": ("Transform",),

@@ -3,21 +3,24 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
 from torch import Tensor
 
-from orrery.inspection.edits import Edit
 from orrery.inspection.explain.explain import Explainer
+from orrery.inspection.interventions.interventions import Interventions
+from orrery.inspection.memory import TraceCost, trace_bytes
 from orrery.inspection.trace import Trace
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.texts import spell
+from orrery.language_model.trace import call_of
 
 BUDGET = 256 << 20
 """Bytes of tensors that one pass keeps; what does not fit is computed again when it is asked for."""
-_SQUARE = ("scores", "pattern")
+_DROPPED = ("scores", "pattern", "hidden", "gate", "resid", "added", "q", "k", "v", "mixed", "resid_pre", "resid_post")
+"""What is let go of, in this order."""
 
 
 @dataclass(frozen=True)
@@ -51,29 +54,43 @@ class Inside:
         lm: the model.
         given: what it read: ``{"text": ...}``, ``{"ids": ...}``, ``{"messages": ...}``, or ``{"source": ..., "target":
             ...}``.
-        edit: as ``lm.trace`` takes it.
-        about: what makes the pass another than that of the same text: its edits as JSON.
+        edits: interventions as JSON holds them.
+        sources: other passes, by the names that edits call them.
 
     Attributes:
-        first: the trace of the first pass, with what fits into the budget.
-        shapes: of all that can be asked for, by key.
+        cost: the bytes and the shapes of all that can be asked for.
+        first: the trace of the first pass, with what fits into ``BUDGET``.
         checks: of the pass as a whole.
+
+    Raises:
+        UsageError: nothing to read or too much, or an edit that cannot be carried out.
     """
 
     def __init__(
-        self, lm: LanguageModel, given: Mapping[str, Any], edit: Mapping[str, Edit] | None = None, about: str = ""
+        self,
+        lm: LanguageModel,
+        given: Mapping[str, Any],
+        edits: Sequence[Mapping[str, Any]] = (),
+        sources: Mapping[str, "Inside"] | None = None,
     ) -> None:
-        self.lm, self.given, self.about = lm, given, about
-        self._edit = dict(edit or {})
-        whole = self._pass(("*",))
-        self.shapes = {key: tuple(value.shape) for key, value in whole.values.items()}
-        self.first = replace(whole, values=_within(BUDGET, whole.values))
-        self.checks = list(whole.checks)
+        self.lm, self.given = lm, dict(given)
+        call = call_of(lm._stored, *_read(given))
+        others = {name: inside.first for name, inside in (sources or {}).items()}
+        self.edits = Interventions(call=call).more(edits, others)
+        source, length = call.inputs[0].shape[1], call.inputs[-1].shape[1]
+        self.cost = trace_bytes(call.model, length, source_length=source)
+        self.first: Trace = self.edits.run(_within(BUDGET, self.cost))
+        self.checks = list(self.first.checks)
 
     def __getitem__(self, key: str) -> Tensor:
         """Return a tensor by its key; one that was not kept is computed again."""
         again = key not in self.first and key in self.shapes
-        return (self._pass((key,)) if again else self.first)[key]
+        return (self.edits.run([key]) if again else self.first)[key]
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """The shapes of all that can be asked for, by key, in the order of computation."""
+        return self.cost.shapes
 
     def __contains__(self, key: object) -> bool:
         return key in self.shapes
@@ -92,7 +109,8 @@ class Inside:
     def id(self) -> str:
         """What names this pass: a hash of the ids that were read and of the edits."""
         ids = [self.first.ids[0].tolist(), [] if self.first.source_ids is None else self.first.source_ids[0].tolist()]
-        return hashlib.sha256(f"{self.lm.folder}|{ids}|{self.about}".encode()).hexdigest()[:16]
+        edits = self.edits.to_json()
+        return hashlib.sha256(f"{self.lm.folder}|{ids}|{edits}".encode()).hexdigest()[:16]
 
     @cached_property
     def explainer(self) -> Explainer:
@@ -116,19 +134,23 @@ class Inside:
         """Return how a token reads."""
         return spell(self.lm._stored, id)
 
-    def _pass(self, keep: Sequence[str]) -> Trace:
-        if "source" in self.given:
-            return self.lm.trace(self.given["source"], target=self.given.get("target"), keep=keep, edit=self._edit)
-        (read,) = self.given.values()
-        return self.lm.trace(read, keep=keep, edit=self._edit)
+
+def _read(given: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return what is read, and the target of an encoder-decoder."""
+    if "source" in given:
+        return given["source"], given.get("target", "")
+    (read,) = given.values()
+    return read, None
 
 
-def _within(budget: int, values: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Return the values without scores, and without patterns, where all together are more than the budget."""
-    for name in _SQUARE:
-        if sum(value.nbytes for value in values.values()) > budget:
-            values = {key: value for key, value in values.items() if not key.endswith(f".{name}")}
-    return values
+def _within(budget: int, cost: TraceCost) -> list[str]:
+    """Return the keys that are kept: all, or all but the largest kinds, until they fit."""
+    kept = dict(cost.bytes_of)
+    for name in _DROPPED:
+        if sum(kept.values()) <= budget:
+            break
+        kept = {key: size for key, size in kept.items() if key.rpartition(".")[2] != name}
+    return list(kept)
 
 
 def _starred(path: str) -> tuple[str, int]:

@@ -16,8 +16,8 @@ from orrery.inspection.checks import Check
 class Payload:
     """Facts, tensors and checks of one view.
 
-    The bytes are a safetensors file, which any reader opens; ``__metadata__`` holds ``facts`` and ``checks`` as JSON.
-    Pictures are sent as uint8, numbers that are shown as float16 or float32.
+    The bytes are a safetensors file, which any reader opens; ``view`` in its ``__metadata__`` is JSON with ``facts``
+    and ``checks``. Pictures are sent as uint8, numbers that are shown as float16 or float32.
 
     Attributes:
         facts: values of JSON; a number that is not finite becomes null.
@@ -35,7 +35,8 @@ class Payload:
             {"name": check.name, "value": check.value, "bound": check.bound, "passed": check.passed}
             for check in self.checks
         ]
-        metadata = {"facts": to_json(self.facts), "checks": to_json(told)}
+        # One entry: the order of several is not the same twice.
+        metadata = {"view": to_json({"facts": self.facts, "checks": told})}
         tensors = {name: value.detach().cpu().contiguous() for name, value in self.tensors.items()}
         return safetensors.torch.save(tensors, metadata)
 

@@ -170,4 +170,4 @@ def _cuts(lattice: Lattice, word: str) -> dict[str, Any]:
         ((score, cut),) = lattice.best(word[:end], 1)
         rows.append({"symbols": list(cut), "score": score, "last": lattice.score(cut[-1:])})
     best = [{"cut": list(cut), "score": score} for score, cut in lattice.best(word, BEST)]
-    return {"pieces": list(best[0]["cut"]) if best else [], "rows": rows, "best": best}
+    return {"pieces": best[0]["cut"] if best else [], "rows": rows, "best": best}

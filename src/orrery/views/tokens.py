@@ -54,6 +54,8 @@ def _pass(inside: Inside) -> dict[str, Any]:
     return {
         "id": inside.id,
         "given": inside.given,
+        "edits": inside.edits.plain(),
+        "kept_bytes": inside.cost.total,
         "tokens": _spelt(first.ids[0].tolist(), inside.tokens),
         "source": [] if first.source_ids is None else _spelt(first.source_ids[0].tolist(), inside.source_tokens),
         "sites": sites,
@@ -64,4 +66,4 @@ def _pass(inside: Inside) -> dict[str, Any]:
 
 
 def _spelt(ids: list[int], texts: Any) -> list[dict[str, Any]]:
-    return [{"id": id, "text": text} for id, text in zip(ids, texts, strict=True)]
+    return [{"id": id, "text": text} for id, text in zip(ids, texts or [f"[{id}]" for id in ids], strict=True)]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from orrery.errors import UsageError
 from orrery.nn.attention.kernels import eager
 from orrery.nn.cache.contract import UNCACHED, Layer
 from orrery.nn.context import Context
@@ -105,8 +106,28 @@ def test_a_recorder_sees_the_load_and_not_the_inside_of_a_routed_expert():
     load = seen["blocks.0.feed_forward.load"]
     counted = [sum(x in row for row in module.router(X.flatten(0, 1)).chosen_NE.tolist()) for x in range(EXPERTS)]
     assert (load * 30).round().tolist() == counted
-    assert seen["blocks.0.feed_forward.router_logits"].shape == (15, EXPERTS)
+    assert seen["blocks.0.feed_forward.router_logits"].shape == (3, 5, EXPERTS)
     assert {key for key in seen if "hidden" in key} == {"blocks.0.shared.0.hidden"}
+
+
+@pytest.mark.parametrize("router", ROUTERS)
+@torch.no_grad()
+def test_an_edit_of_the_routers_logits_sends_a_token_to_other_experts(router):
+    def edit(key, logits_BLX):
+        if not key.endswith("router_logits"):
+            return logits_BLX
+        logits_BLX = logits_BLX.clone()
+        logits_BLX[0, 2] = torch.linspace(-9, 9, EXPERTS)
+        return logits_BLX
+
+    module = mixture(router)
+    changed_BL = (module(X, replace(CONTEXT, taps=edit)) - module(X, CONTEXT)).abs().sum(-1)
+    assert changed_BL.nonzero().tolist() == [[0, 2]]
+
+
+def test_an_edit_of_the_load_is_refused():
+    with pytest.raises(UsageError, match="shown, not edited"):
+        mixture()(X, replace(CONTEXT, taps=lambda key, value: value.clone()))
 
 
 def test_the_balance_loss_goes_where_the_call_wants_it():

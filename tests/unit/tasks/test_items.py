@@ -121,8 +121,16 @@ def test_blimp_is_the_mean_over_paradigms(lm: LanguageModel, tmp_path: Path) -> 
     assert len(first) == 2
     with pytest.raises(DataError, match="no paradigm c"):
         blimp.read_blimp(written(tmp_path, *rows), None, ["c"])
-    with pytest.raises(DataError, match="both sentences are the same"):
-        blimp.read_blimp(written(tmp_path, {**rows[0], "bad": rows[0]["good"]}))
+
+
+def test_equal_sentences_as_the_published_set_has_some_count_as_wrong_and_are_told(
+    lm: LanguageModel, tmp_path: Path
+) -> None:
+    row = {"uid": "a", "term": "t", "good": "the cat", "bad": "the cat"}
+    found = blimp.evaluate_blimp(lm, *blimp.read_blimp(written(tmp_path, row)))
+    assert found.scores[0].score == 0
+    assert found.notes[-1].startswith("wrong, because both sentences are the same: ")
+    assert found.notes[-1].endswith("rows.jsonl:1")
 
 
 def test_a_pair_that_the_model_cannot_tell_apart_is_not_right(lm: LanguageModel) -> None:

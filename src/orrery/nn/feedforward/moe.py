@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from orrery.errors import UsageError
 from orrery.nn.context import Context
 from orrery.nn.feedforward.routers import RouterSpec, Routing
 from orrery.nn.residual import give_role
@@ -46,15 +47,32 @@ class MoE(nn.Module):
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Float[Tensor, "B L D"]:
         """Route, let the experts answer, add up."""
-        routing: Routing = self.router(x_BLD.flatten(0, 1))
-        ctx.tap(self, "router_logits", routing.logits_NX)
-        ctx.tap(self, "load", routing.load())
+        routing = self.route(x_BLD, ctx)
         if ctx.losses is not None:
             ctx.losses.append(routing.balance())
         mixed_BLD = self.mix(x_BLD.flatten(0, 1), routing, ctx).view_as(x_BLD)
         for expert in self.shared:
             mixed_BLD = mixed_BLD + expert(x_BLD, ctx)
         return mixed_BLD
+
+    def route(self, x_BLD: Float[Tensor, "B L D"], ctx: Context) -> Routing:
+        """Choose experts for all tokens; the taps see the logits, ``[B, L, X]``, and the load.
+
+        Raises:
+            UsageError: an edit replaces the load, of which nothing is made.
+        """
+
+        def show(name: str, logits_NX: Tensor) -> Tensor:
+            if ctx.taps is None:
+                return logits_NX
+            return ctx.tap(self, name, logits_NX.unflatten(0, x_BLD.shape[:2])).flatten(0, 1)
+
+        routing: Routing = self.router(x_BLD.flatten(0, 1), show)
+        if ctx.taps is not None:
+            load_X = routing.load()
+            if ctx.tap(self, "load", load_X) is not load_X:
+                raise UsageError("the load of experts is shown, not edited", "edit their router_logits")
+        return routing
 
     def mix(self, x_ND: Float[Tensor, "N D"], routing: Routing, ctx: Context) -> Float[Tensor, "N D"]:
         """Call each expert that was chosen once, with all of its tokens, and add up the weighed answers."""

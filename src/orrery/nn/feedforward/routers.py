@@ -5,6 +5,7 @@ A router computes in float32 at least, whatever the model's dtype: a rounded sco
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
+from orrery.nn.attention.operands import unseen
 from orrery.nn.spec import ModuleSpec, Value, spec
 
 
@@ -171,9 +173,9 @@ class SoftmaxRouter(nn.Module):
         self.linear = nn.Linear(width, spec.experts, bias=spec.bias)
         self.choice, self.weighing = spec.choice, spec.weighing
 
-    def forward(self, x_ND: Float[Tensor, "N D"]) -> Routing:
-        """Return the chosen experts of each token and their weights."""
-        logits_NX = _logits(self.linear, x_ND)
+    def forward(self, x_ND: Float[Tensor, "N D"], show: Callable[[str, Tensor], Tensor] = unseen) -> Routing:
+        """Return the chosen experts of each token and their weights; ``show`` sees the logits, and may replace them."""
+        logits_NX = show("router_logits", _logits(self.linear, x_ND))
         scores_NX = logits_NX.softmax(-1)
         chosen_NE = self.choice.of(scores_NX)
         return Routing(logits_NX, scores_NX, chosen_NE, self.weighing.of(scores_NX.gather(1, chosen_NE)))
@@ -204,9 +206,9 @@ class SigmoidRouter(nn.Module):
         self.correction = nn.Parameter(torch.zeros(spec.experts), requires_grad=False)
         self.choice, self.weighing = spec.choice, spec.weighing
 
-    def forward(self, x_ND: Float[Tensor, "N D"]) -> Routing:
-        """Return the chosen experts of each token and their weights."""
-        logits_NX = _logits(self.linear, x_ND)
+    def forward(self, x_ND: Float[Tensor, "N D"], show: Callable[[str, Tensor], Tensor] = unseen) -> Routing:
+        """Return the chosen experts of each token and their weights; ``show`` sees the logits, and may replace them."""
+        logits_NX = show("router_logits", _logits(self.linear, x_ND))
         scores_NX = logits_NX.sigmoid()
         chosen_NE = self.choice.of(scores_NX + self.correction)
         return Routing(logits_NX, scores_NX, chosen_NE, self.weighing.of(scores_NX.gather(1, chosen_NE)))

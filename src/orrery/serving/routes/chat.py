@@ -91,7 +91,8 @@ class _Chat:
         if not self.asked.logprobs:
             return None
         said = [score for score in scores if score.token not in self.prepared.ends]
-        return {"content": of_chat(self.served.tokens, said), "refusal": None}
+        content = of_chat(self.served.tokens, said, ids=bool(self.asked.return_token_ids))
+        return {"content": content, "refusal": None}
 
     def _whole(self, index: int) -> tuple[str, list[Call]]:
         if not self.asked.used_tools:

@@ -16,7 +16,7 @@ from orrery.serving.answers import GoneError, Piece, begun
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.events import EventStream
-from orrery.serving.logprobs import Told, bounded
+from orrery.serving.logprobs import Told, bounded, of_chat
 from orrery.serving.schema.completions import Completion, CompletionRequest
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.served import Served, Serving
@@ -100,6 +100,7 @@ def _rows(served: Served, asked: CompletionRequest) -> tuple[list[str], list[lis
         row = (
             requests.encoded(served, one, name) if isinstance(one, str) else requests.given(served, list(one), name)  # type: ignore[arg-type]
         )
+        row = requests.with_prefix(served, row, asked.prefix)
         rows.append(row)
         texts.append(one if isinstance(one, str) else _spelt(served, row) if asked.echo or asked.logprobs else "")
     return texts, rows
@@ -124,17 +125,23 @@ def _whole(served: Served, prepared: _Prepared, found: Sequence[Answering], shar
 
 def _choice(served: Served, prepared: _Prepared, own: Answering, index: int) -> dict[str, Any]:
     asked, prompt, answer = prepared.asked, prepared.text(index), own.result()
-    told = None
+    logprobs = None
     if asked.logprobs is not None:
         told = Told(served.tokens, asked.logprobs, 0 if asked.echo else len(prompt))
         told.add_prompt(served.lm.tokenizer, own.prompt_scores)
         told.add(served.lm.tokenizer, own.scores)
+        logprobs = {**told.take(), **_content(served, asked, own.scores)}
     return {
         "index": index,
         "text": f"{prompt if asked.echo else ''}{answer.text}",
-        "logprobs": None if told is None else told.take(),
+        "logprobs": logprobs,
         "finish_reason": requests.FINISH[answer.finish_reason],
     }
+
+
+def _content(served: Served, asked: CompletionRequest, scores: Sequence[TokenScore]) -> dict[str, Any]:
+    """Return the tokens as a chat tells them, with their ids, where these are asked for."""
+    return {"content": of_chat(served.tokens, scores, ids=True)} if asked.return_token_ids else {}
 
 
 def _mean(scores: Sequence[TokenScore]) -> float:
@@ -191,4 +198,4 @@ class _Stream:
                 own.add_prompt(tokenizer, piece.answering.prompt_scores)
         own.add(tokenizer, piece.scores)
         found = own.take()
-        return found if found["tokens"] else None
+        return {**found, **_content(self._served, asked, piece.scores)} if found["tokens"] else None

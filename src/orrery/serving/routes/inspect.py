@@ -1,6 +1,6 @@
 """``/inspect``: a pass over a text, and what views show of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -8,12 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 
+from orrery.inspection.interventions.interventions import MOST
 from orrery.pages.page import SCREENS
 from orrery.pages.replay import replay_check
+from orrery.serving.abilities import COMPLETIONS
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.schema.errors import FAILURES
-from orrery.serving.served import Served, Serving
+from orrery.serving.served import Inspecting, Served
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload
 from orrery.views._view import Subject
@@ -31,10 +33,11 @@ class Given(BaseModel):
         text: a text.
         ids: tokens.
         messages: a conversation, in the model's template.
-        source: what an encoder-decoder reads.
-        target: what it has written so far.
+        source: what an encoder-decoder reads, as text or as tokens.
+        target: what it has written so far, likewise.
         response: the id of a response; its prompt and answer are read.
         choice: which of its answers.
+        edits: interventions in the pass, see ``orrery.inspection.interventions``; a ``source`` is the id of a pass.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -42,10 +45,11 @@ class Given(BaseModel):
     text: str | None = None
     ids: list[int] | None = Field(default=None, min_length=1)
     messages: list[dict[str, Any]] | None = Field(default=None, min_length=1)
-    source: str | None = None
-    target: str | None = None
+    source: str | list[int] | None = None
+    target: str | list[int] | None = None
     response: str | None = None
     choice: int = Field(default=0, ge=0)
+    edits: list[dict[str, Any]] = Field(default_factory=list, max_length=MOST)
 
     @model_validator(mode="after")
     def _one(self) -> "Given":
@@ -56,49 +60,68 @@ class Given(BaseModel):
 
 
 @router.get("/session")
-async def session(served: Serving) -> Response:
+async def session(served: Inspecting) -> Response:
     """Return what is known of the model, and which screens and views there are."""
     told = session_of(Subject(served.lm))
-    return AsciiJson({**told, "reads_source": served.lm.model.spec.reads_source, "screens": _screens(told)})
+    more = {"reads_source": served.lm.model.spec.reads_source, "routes": served.routes}
+    return AsciiJson({**told, **more, "screens": _screens(told, served.routes)})
 
 
 @router.post("/traces")
-async def open_trace(asked: Given, served: Serving) -> Response:
+async def open_trace(asked: Given, served: Inspecting) -> Response:
     """Run the model over a text and keep what is inside for a while; the same text has the same id."""
     inside = await served.do(_opened, served, asked)
     return AsciiJson({"id": inside.id})
 
 
+@router.get("/traces/{id}/page.html")
+async def saved_page(id: str, served: Inspecting) -> Response:
+    """Return a pass as one HTML file that needs nothing but a browser."""
+    content = await served.do(served.passes.save, id)
+    return Response(content, media_type=KIND, headers={"Content-Disposition": 'attachment; filename="inside.html"'})
+
+
 @router.get("/traces/{id}/{view}")
-async def show_pass(id: str, view: str, served: Serving, http: Request) -> Response:
+async def show_pass(id: str, view: str, served: Inspecting, http: Request) -> Response:
     """Return what a view shows of a pass, as a safetensors file; the query holds the settings of the view."""
     return _file(await served.do(served.passes.show, id, view, _asked(http)))
 
 
 @router.get("/model/{view}")
-async def show_model(view: str, served: Serving, http: Request) -> Response:
+async def show_model(view: str, served: Inspecting, http: Request) -> Response:
     """Return what a view shows of the model alone."""
-    return _file(await served.do(served.passes.show_model, view, _asked(http)))
+    return _file(await served.do(served.passes.show_model, view, _asked(http)), "no-store")
 
 
 def _opened(served: Served, asked: Given) -> Inside:
     if asked.response is None:
-        return served.passes.open(asked.model_dump(exclude_none=True, exclude={"choice"}))
+        given = asked.model_dump(exclude_none=True, exclude={"choice", "edits"})
+        return served.passes.open(given, asked.edits)
     answer = served.responses.find(asked.response, asked.choice)
-    given: dict[str, Any] = {"ids": [*answer.prompt, *answer.written]}
+    given = {"ids": [*answer.prompt, *answer.written]}
     if served.lm.model.spec.reads_source:
-        given = {"source": list(answer.prompt), "target": list(answer.written)}
-    return served.passes.open(given, check=lambda inside: replay_check(inside, answer.written, answer.log_probabilities))
+        given = {"source": list(answer.prompt), "target": [*_begun(served), *answer.written]}
+    told = answer.log_probabilities
+    check = None if asked.edits else lambda inside: replay_check(inside, answer.written, told)
+    return served.passes.open(given, asked.edits, check)
+
+
+def _begun(served: Served) -> list[int]:
+    first = served.lm.model.first_token
+    return [] if first is None else [first]
 
 
 def _asked(http: Request) -> Mapping[str, Any]:
     return dict(http.query_params)
 
 
-def _file(payload: Payload) -> Response:
-    return Response(payload.to_bytes(), media_type=KIND, headers={"Cache-Control": "private, max-age=3600"})
+def _file(payload: Payload, cache: str = "private, max-age=3600") -> Response:
+    """Return the file of a payload; that of a pass, whose address names it, may be kept by the browser."""
+    return Response(payload.to_bytes(), media_type=KIND, headers={"Cache-Control": cache})
 
 
-def _screens(told: Mapping[str, Any]) -> list[str]:
+def _screens(told: Mapping[str, Any], routes: Sequence[str]) -> list[str]:
     found = {view["screen"] for view in told["views"]} | {"inside"}
+    if COMPLETIONS in routes:
+        found |= {"chat", "decode"}
     return [name for name in SCREENS if name in found]

@@ -9,6 +9,7 @@ from orrery.pages.assets import KINDS, assets
 from orrery.pages.page import served_page
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError
+from orrery.serving.served import Inspecting
 
 router = APIRouter(route_class=StrictRoute, include_in_schema=False)
 
@@ -16,7 +17,7 @@ YEAR = "public, max-age=31536000, immutable"
 
 
 @router.get("/")
-async def index() -> Response:
+async def index(served: Inspecting) -> Response:
     """Return the page; it holds nothing of the model, which it asks for with the reader's key."""
     page, policy = served_page()
     return Response(page, media_type="text/html", headers={"Content-Security-Policy": policy})

@@ -164,6 +164,8 @@ class ChatRequest(Drawing):
         if self.top_logprobs is not None and not self.logprobs:
             raise ApiError(400, "top_logprobs is for logprobs: true alone", param="top_logprobs")
         form = self.response_format
+        if self.prefix and (self.used_tools or (form is not None and form.type != "text")):
+            raise ApiError(400, "prefix_ids are for answers of no form, without tools", param="prefix_ids")
         if form is not None and form.type == "json_schema" and form.json_schema is None:
             raise ApiError(400, "response_format needs its json_schema", param="response_format.json_schema")
         names = [tool.function.name for tool in self.tools or ()]
@@ -192,6 +194,7 @@ class _Scored(BaseModel, ABC):
     token: str
     logprob: float
     bytes: list[int]
+    id: int | None = Field(None, description="Where return_token_ids asks for it.")
 
 
 class TokenLogprob(_Scored):

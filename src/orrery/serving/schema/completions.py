@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 
 from orrery.serving.errors import ApiError
+from orrery.serving.schema.chat import ContentLogprob
 from orrery.serving.schema.fields import MOST_LOGPROBS, MOST_TOKENS, Drawing, Flag, Text, TokenId
 from orrery.serving.usage import Usage
 
@@ -62,6 +63,8 @@ class CompletionRequest(Drawing):
             raise ApiError(400, "best_of cannot be streamed: which is the best shows at the end", param="best_of")
         if self.max_tokens == 0 and not self.echo:
             raise ApiError(400, "max_tokens = 0 is for echo: true alone", param="max_tokens")
+        if self.prefix and self.echo:
+            raise ApiError(400, "echo is for prompts without prefix_ids", param="prefix_ids")
         return self
 
 
@@ -72,6 +75,7 @@ class Logprobs(BaseModel):
     token_logprobs: list[float | None]
     top_logprobs: list[dict[str, float] | None]
     text_offset: list[int]
+    content: list[ContentLogprob] | None = Field(None, description="As a chat tells them, with return_token_ids.")
 
 
 class CompletionChoice(BaseModel):

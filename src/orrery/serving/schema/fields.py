@@ -23,7 +23,7 @@ def text_or_list(value: Any) -> str | None:
     return "text" if isinstance(value, str) else "list" if isinstance(value, list) else None
 
 
-MOST_STOPS, MOST_CHOICES, MOST_LOGPROBS, MOST_BIASES = 16, 128, 20, 1_024
+MOST_STOPS, MOST_CHOICES, MOST_LOGPROBS, MOST_BIASES, MOST_PREFIX = 16, 128, 20, 1_024, 1 << 20
 MOST_TOKENS = 2**31 - 1
 
 Stops = Annotated[
@@ -87,6 +87,10 @@ class Drawing(Body, ABC):
     bad_words: Annotated[list[Stop], Field(max_length=64)] | None = Field(
         None, description="What must not stand in the answer, however tokens cut it."
     )
+    prefix_ids: Annotated[list[TokenId], Field(max_length=MOST_PREFIX)] | None = Field(
+        None, description="Tokens that the answer begins with; what is told is what stands behind them."
+    )
+    return_token_ids: Flag | None = Field(None, description="With logprobs: tell the id of each token as well.")
 
     @property
     def stops(self) -> list[str]:
@@ -103,3 +107,8 @@ class Drawing(Body, ABC):
         if self.stream_options is not None and not self.stream:
             raise ApiError(400, "stream_options is for stream: true alone", param="stream_options")
         return self
+
+    @property
+    def prefix(self) -> list[int]:
+        """The tokens that the answer begins with."""
+        return list(self.prefix_ids or ())

@@ -50,4 +50,4 @@ export function number(value, digits = 4) {
   return text.replace(/-/g, "−");
 }
 
-const SVG = new Set(["svg", "g", "path", "line", "circle", "rect", "text", "polyline", "polygon", "title", "image", "defs", "clipPath"]);
+const SVG = new Set(["svg", "g", "path", "line", "circle", "rect", "text", "polyline", "polygon", "title", "image", "defs", "clipPath", "tspan", "marker"]);

@@ -35,9 +35,9 @@ export class Focus {
   }
 }
 
-/** What of the state an address holds; a preview under the pointer is no part of it. */
-export function toAddress(values) {
-  const kept = Object.entries(values).filter(([name, value]) => !name.startsWith("over") && value !== null && value !== undefined && value !== "");
+/** What of the state an address holds; a preview under the pointer is no part of it, nor is what is `untold`. */
+export function toAddress(values, untold = new Set()) {
+  const kept = Object.entries(values).filter(([name, value]) => !name.startsWith("over") && !untold.has(name) && value !== null && value !== undefined && value !== "");
   return "#" + new URLSearchParams(kept.map(([name, value]) => [name, JSON.stringify(value)])).toString();
 }
 

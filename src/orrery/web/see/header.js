@@ -1,5 +1,6 @@
 // The header: the model, the screens, and what holds for all of them.
 import { fill, h } from "#see/dom.js";
+import { download } from "#see/export.js";
 import { help } from "#see/keys.js";
 import { scheme } from "#see/palette.js";
 import { LANGUAGES, t, useLanguage } from "#see/words.js";
@@ -20,7 +21,7 @@ export function header(element, page, screen) {
     element,
     h("div.model", {}, h("strong", {}, session.model), h("span.soft", {}, t("model.facts", facts))),
     h("nav.tabs", { "aria-label": "Orrery" }, tabs),
-    h("div.tools", {}, !page.live && h("span.soft", {}, t("offline")), chooser, theme(page), h("button.quiet", { onclick: () => copy(page), "data-tool": "link" }, t("link")), h("button.quiet", { onclick: help, "data-tool": "help" }, t("help"))),
+    h("div.tools", {}, !page.live && h("span.soft", {}, t("offline")), chooser, theme(page), page.live && h("button.quiet", { onclick: () => save(page), "data-tool": "save" }, t("save")), h("button.quiet", { onclick: () => copy(page), "data-tool": "link" }, t("link")), h("button.quiet", { onclick: help, "data-tool": "help" }, t("help"))),
   );
 }
 
@@ -32,6 +33,13 @@ function theme(page) {
     page.tell();
   };
   return h("button.quiet", { onclick: turn, "data-tool": "theme", "aria-label": t("theme") }, "◐");
+}
+
+/** Keep the pass as one file; the server puts everything into it that its views ask for. */
+async function save(page) {
+  if (!page.source) return page.say(t("save.none"));
+  const answer = await page.call(`/inspect/traces/${page.pass.id}/page.html`).catch((error) => page.say(error.message));
+  if (answer) download("inside.html", await answer.arrayBuffer(), "text/html");
 }
 
 async function copy(page) {

@@ -23,7 +23,7 @@ async function start() {
   let turn = 0;
   const show = async () => {
     const mine = ++turn;
-    const name = screens.includes(page.focus.get("screen")) ? page.focus.get("screen") : screens[0];
+    const name = screens.includes(page.focus.get("screen")) ? page.focus.get("screen") : screens.find((one) => one === "inside") ?? screens[0];
     shown?.destroy?.();
     shown = null;
     header(document.getElementById("header"), page, name);

@@ -29,19 +29,22 @@ export class Page {
     this.clean = null;
     this.live = held === null;
     this.listeners = new Set();
-    this.focus.listen(() => history.replaceState(null, "", toAddress(this.focus.values)));
+    this.untold = new Set();
+    this.focus.listen(() => history.replaceState(null, "", toAddress(this.focus.values, this.untold)));
   }
 
   /**
    * Open a pass over a text, with edits or without.
    * @param {object} given {text}, {messages}, {ids}, {source, target} or {response}
    * @param {Array} [edits]
+   * @param {{told?: boolean}} [more] whether the address may tell what is looked into
    */
-  async look(given, edits = this.focus.get("edits", [])) {
+  async look(given, edits = this.focus.get("edits", []), { told = true } = {}) {
     const clean = await this.open({ ...given });
     const edited = edits.length ? await this.open({ ...given, edits }) : null;
     this.clean = edited ? clean.source : null;
     ({ pass: this.pass, source: this.source } = edited ?? clean);
+    this.untold = new Set(told ? [] : ["given"]);
     this.focus.set({ given, edits });
     this.tell();
   }

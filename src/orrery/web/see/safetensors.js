@@ -7,12 +7,12 @@
 export function decode(buffer) {
   const length = Number(new DataView(buffer).getBigUint64(0, true));
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
-  const { __metadata__: { facts = "null", checks = "[]" } = {}, ...entries } = header;
+  const { __metadata__: { view = "{}" } = {}, ...entries } = header;
   const tensors = {};
   for (const [name, { dtype, shape, data_offsets: [from, to] }] of Object.entries(entries)) {
     tensors[name] = { shape, data: numbers(dtype, buffer.slice(8 + length + from, 8 + length + to)) };
   }
-  return { facts: JSON.parse(facts), checks: JSON.parse(checks), tensors };
+  return { facts: null, checks: [], ...JSON.parse(view), tensors };
 }
 
 function numbers(dtype, bytes) {

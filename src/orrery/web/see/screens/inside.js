@@ -5,19 +5,22 @@ import { explainWith } from "#see/explain.js";
 import { strip } from "#see/strip.js";
 import { addWords, t } from "#see/words.js";
 
-/** Draw the screen; returns what ends it. */
-export async function draw(element, page) {
-  const form = page.live ? ask(page) : null;
+/**
+ * Draw the screen, or another whose views stand on a rail; returns what ends it.
+ * @param {{screen?: string, reads?: boolean}} [which] its name, and whether its views show a text
+ */
+export async function draw(element, page, { screen = "inside", reads = true } = {}) {
+  const form = page.live && reads ? ask(page) : null;
   const tokens = h("div.strips");
-  const rail = h("nav.rail", { "aria-label": t("screen.inside") });
+  const rail = h("nav.rail", { "aria-label": t(`screen.${screen}`) });
   const lamp = h("div");
   const view = h("section.view", { "aria-live": "off" });
   fill(element, form, tokens, rail, lamp, view);
-  const shown = strip(tokens, page);
-  const stage = new Stage(page, "inside", rail, view, lamp);
+  const shown = reads ? strip(tokens, page) : {};
+  const stage = new Stage(page, screen, rail, view, lamp);
   const ends = [page.listen(() => stage.again()), page.focus.listen((changed) => stage.follow(changed))];
   await stage.again();
-  return { destroy: () => [...ends, shown.destroy, () => stage.clear()].forEach((end) => end()) };
+  return { destroy: () => [...ends, shown.destroy, () => stage.clear()].forEach((end) => end?.()) };
 }
 
 /** A rail and the one view that stands on it now; other screens use it as well. */

@@ -1,6 +1,5 @@
 // Positions: sinusoids and rotations as heat map, clocks and curves; tables and biases as they are.
-import { colourOf } from "#see/attention/lines.js";
-import { curves } from "#see/curve.js";
+import { chart, legend } from "#see/chart.js";
 import { fill, h, visible } from "#see/dom.js";
 import { labelled } from "#see/labelled.js";
 import { clocks } from "#see/position/clocks.js";
@@ -72,7 +71,7 @@ class Positions {
     this.map = map;
     this.output = slider.querySelector("output");
     this.below();
-    return [h("h3", {}, t(facts.kind === "distances" ? "position.distances" : "position.table")), map.element, h("div.controls", {}, slider), this.lower];
+    return h("div.side", {}, h("div", {}, h("h3", {}, t(facts.kind === "distances" ? "position.distances" : "position.table")), map.element, h("div.controls", {}, slider)), this.lower);
   }
 
   below() {
@@ -82,7 +81,7 @@ class Positions {
     fill(
       this.lower,
       sines && [h("h3", {}, t("position.clocks")), clocks(tensors.rates.data, [{ place, colour: "var(--look)", name: String(place) }]), h("p", {}, t("position.shift"))],
-      facts.kind !== "onehot" && [h("h3", {}, t("position.products", { place: facts.first + place })), curves({ lines: [{ values: row, colour: "var(--accent)", name: "" }], first: facts.first, label: t("position.products", { place }), across: t("position.across.k"), marked: place })],
+      facts.kind !== "onehot" && [h("h3", {}, t("position.products", { place: facts.first + place })), chart({ series: [series("", row, facts.first)], label: t("position.products", { place: facts.first + place }), x: t("position.across.k") }, { at: facts.first + place })],
     );
   }
 
@@ -99,17 +98,18 @@ class Positions {
     const { facts, tensors, places } = this;
     const text = (place) => `${place} ${visible(this.page.token("tokens", place))}`;
     const hands = [{ place: places.query, colour: "var(--look)", name: text(places.query) }, { place: places.key, colour: "var(--seen)", name: text(places.key) }];
+    const between = places.query - places.key;
     const names = { query: text(places.query), key: text(places.key) };
     return [
       h("h3", {}, t("position.clocks")), h("p.soft", {}, t("position.hands", names)), clocks(tensors.rates.data, hands),
-      tensors.curve && [h("h3", {}, t("position.score", names)), h("p.soft", {}, `${facts.key}, ${t("position.head", { head: facts.head })}`), curves({ lines: [{ values: tensors.curve.data, colour: "var(--accent)", name: "" }], label: t("position.score", names), across: t("position.across.distance"), marked: places.query - places.key })],
+      tensors.curve && [h("h3", {}, t("position.score", names)), h("p.soft", {}, `${facts.key}, ${t("position.head", { head: facts.head })}`), chart({ series: [series("", tensors.curve.data, 0)], label: t("position.score", names), x: t("position.across.distance") }, { at: between >= 0 && between < facts.places ? between : null })],
     ];
   }
 
   bias() {
     const { facts, tensors } = this;
-    const lines = Array.from({ length: facts.heads }, (_, head) => ({ values: at(tensors.bias, head).data, colour: colourOf(head), name: t("position.head", { head }) }));
-    return [h("h3", {}, t("position.bias")), facts.by_key && h("p.note", {}, t("position.bykey")), curves({ lines, first: facts.first, label: t("position.bias"), across: t("position.across.offset"), marked: facts.places - 1 })];
+    const lines = Array.from({ length: facts.heads }, (_, head) => series(t("position.head", { head }), at(tensors.bias, head).data, facts.first));
+    return [h("h3", {}, t("position.bias")), facts.by_key && h("p.note", {}, t("position.bykey")), chart({ series: lines, label: t("position.bias"), x: t("position.across.offset") }, { at: 0 }), legend(lines.map(({ name }) => name))];
   }
 
   focus(changed) {
@@ -122,6 +122,11 @@ class Positions {
   destroy() {
     this.turn = -1;
   }
+}
+
+/** A row of numbers as a line of a chart. */
+function series(name, values, first) {
+  return { name, points: Array.from(values, (value, i) => [first + i, value]) };
 }
 
 export default { words, draw };

@@ -1,0 +1,42 @@
+"""What a trace was made of, so that it can be made again with something changed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, final
+
+from jaxtyping import Shaped
+from torch import Tensor
+
+from orrery.inspection.edits import Edit
+from orrery.models.model import Model
+
+if TYPE_CHECKING:
+    from orrery.inspection.interventions.interventions import Interventions
+
+
+@final
+@dataclass(frozen=True)
+class Call:
+    """One run of a model.
+
+    Attributes:
+        model: what ran.
+        inputs: what it read, in the order of ``model.spec.inputs``.
+        edit: the functions that changed tensors inside it.
+        how: what else the model was told: ``real``, ``segments``, ...
+        tokens: the spelling of the ids.
+        source_tokens: that of the source, where there is one.
+        spell: gives the spelling of an id, where a tokenizer was at hand.
+        interventions: the edits as data, if the run had any.
+        clean: the run to which these were added.
+    """
+
+    model: Model
+    inputs: tuple[Shaped[Tensor, "B ..."], ...]
+    edit: Mapping[str, Edit] = field(default_factory=dict)
+    how: Mapping[str, Any] = field(default_factory=dict)
+    tokens: Sequence[str] = ()
+    source_tokens: Sequence[str] = ()
+    spell: Callable[[int], str] | None = None
+    interventions: "Interventions | None" = None
+    clean: "Call | None" = None

@@ -1,0 +1,213 @@
+"""One intervention as data: what is done to which part of which tensor; JSON holds it."""
+
+import difflib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NamedTuple, final
+
+from torch import Tensor
+
+from orrery.errors import UsageError
+
+EVERY: Literal["all"] = "all"
+Places = int | tuple[int, ...]
+"""One place on an axis, or several."""
+
+_PLACES = ("position", "head", "channel", "key")
+JSON = {"source": "from", "source_position": "from_position"}
+"""Fields whose names in JSON are words of Python."""
+_PYTHON = {word: name for name, word in JSON.items()}
+
+
+class Operation(NamedTuple):
+    """What an operation needs and may have, beside ``at``, as fields of an `Intervention`."""
+
+    needs: tuple[str, ...]
+    may: tuple[str, ...]
+    says: str
+
+
+OPERATIONS: Mapping[str, Operation] = {
+    "zero": Operation((), _PLACES, "puts zero in"),
+    "mean": Operation((), ("position", "head", "channel", "source"), "puts the mean over positions in"),
+    "scale": Operation(("scale",), _PLACES, "multiplies by the number scale"),
+    "add": Operation(("vector",), ("position", "head", "channel", "scale"), "adds a vector, times the number scale"),
+    "set": Operation(("value",), _PLACES, "puts the number value in"),
+    "patch": Operation(("source",), (*_PLACES, "source_position"), "puts in what stands in the trace named by from"),
+    "mask": Operation(("key",), ("position", "head"), "hides keys from the queries at the positions"),
+    "replace": Operation(("position", "token"), (), "reads another token at positions that are named by number"),
+}
+"""The operations by name."""
+
+
+@final
+@dataclass(frozen=True)
+class Intervention:
+    """What is done to a part of a tensor inside a run.
+
+    Places are counted from 0, or from the end by negative numbers. What is not chosen stays as it is, bit for bit.
+
+    Attributes:
+        at: the key of a tensor, where ``*`` stands for any characters; for ``replace`` the name of an input, ``ids``.
+        op: one of ``OPERATIONS``.
+        position: the tokens whose rows are changed; of scores and patterns the queries; of ``k`` and ``v`` the keys.
+        head: the heads that are changed; all where nothing is said.
+        channel: the channels that are changed; all where nothing is said.
+        key: of scores and patterns, the keys that are looked at.
+        scale: what ``scale`` multiplies by; what ``add`` multiplies its vector by, else 1.
+        value: what ``set`` puts in.
+        vector: what ``add`` adds: numbers, or the name of a tensor among the sources.
+        source: the trace that ``patch`` or ``mean`` take from, by its name among the sources.
+        source_position: the positions of the other trace, where they are others.
+        token: the id that ``replace`` puts in.
+    """
+
+    at: str
+    op: str
+    position: Places | Literal["all"] = EVERY
+    head: Places | None = None
+    channel: Places | None = None
+    key: Places | None = None
+    scale: float | None = None
+    value: float | None = None
+    vector: tuple[float, ...] | str | None = None
+    source: str | None = None
+    source_position: Places | None = None
+    token: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be carried out on any model.
+
+        Raises:
+            UsageError: names the field.
+        """
+        if self.op not in OPERATIONS:
+            raise UsageError(f"there is no operation {self.op!r}", _near(str(self.op), OPERATIONS))
+        for name, read in _READ.items():
+            if getattr(self, name) is not None:
+                read(name, getattr(self, name))
+        operation = OPERATIONS[self.op]
+        given = self.given()
+        for name in operation.needs:
+            if name not in given:
+                raise UsageError(f"{self.op} at {self.at} has no {_word(name)}", f"{self.op}: {operation.says}")
+        known = (*operation.needs, *operation.may)
+        for name in given:
+            if name not in known:
+                raise UsageError(
+                    f"{self.op} at {self.at} takes no {_word(name)}", f"it takes: {', '.join(map(_word, known))}"
+                )
+        if self.head is not None and self.channel is not None:
+            raise UsageError(
+                f"the edit of {self.at} names heads and channels",
+                "name one of them: a tensor by head is changed by whole heads",
+            )
+        if self.source_position is not None and _count(self.source_position) != _count(self.position):
+            raise UsageError(
+                f"{_count(self.source_position)} positions of the source of {self.at} for {_count(self.position)} here",
+                "name as many positions as from_position",
+            )
+
+    def given(self) -> dict[str, Any]:
+        """Return the fields that say something, beside ``at`` and ``op``."""
+        return {
+            field.name: value
+            for field in fields(self)[2:]
+            if (value := getattr(self, field.name)) is not None and value != field.default
+        }
+
+    def plain(self) -> dict[str, Any]:
+        """Return the intervention as JSON holds it."""
+        told = {_word(name): list(value) if isinstance(value, tuple) else value for name, value in self.given().items()}
+        return {"at": self.at, "op": self.op, **told}
+
+    @staticmethod
+    def of(plain: "Mapping[str, Any] | Intervention") -> "Intervention":
+        """Return the intervention that JSON holds.
+
+        Raises:
+            UsageError: an unknown or a missing field, or one that cannot be carried out.
+        """
+        if isinstance(plain, Intervention):
+            return plain
+        if not isinstance(plain, Mapping):
+            raise UsageError(
+                f"an edit is an object with fields, not {str(plain)[:60]!r}", 'such as {"at": ..., "op": "zero"}'
+            )
+        words = [_word(field.name) for field in fields(Intervention)]
+        for word in plain:
+            if word not in words:
+                raise UsageError(f"an edit has no field {str(word)[:60]!r}", _near(str(word), words))
+        for word in ("at", "op"):
+            if word not in plain:
+                raise UsageError(
+                    f"an edit without {word!r}: {str(dict(plain))[:100]}", "say where it acts and what it does"
+                )
+        told = {_PYTHON.get(word, word): value for word, value in plain.items() if value is not None}
+        return Intervention(**{name: _READ[name](name, value) for name, value in told.items()})
+
+
+def _word(name: str) -> str:
+    return JSON.get(name, name)
+
+
+def _near(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=2)
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"there is: {', '.join(known)}"
+
+
+def _count(places: Any) -> int:
+    return len(places) if isinstance(places, tuple) else 1
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"{_word(name)} = {str(value)[:60]!r} is no name", "give a text that is not empty")
+    return value
+
+
+def _places(name: str, value: Any) -> Places | Literal["all"]:
+    if type(value) is int or (name == "position" and isinstance(value, str) and value == EVERY):
+        return value
+    listed = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+    if listed and all(type(place) is int for place in listed):
+        return tuple(listed)
+    allowed = 'a number, a list of numbers or "all"' if name == "position" else "a number or a list of numbers"
+    raise UsageError(f"{_word(name)} = {str(value)[:60]!r} names no places", f"give {allowed}")
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise UsageError(f"{name} = {str(value)[:60]!r} is no finite number", "give one, such as 0.5")
+    return float(value)
+
+
+def _vector(name: str, value: Any) -> tuple[float, ...] | str:
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, Tensor) and value.dim() == 1:
+        value = value.tolist()
+    if not isinstance(value, Sequence) or not value:
+        raise UsageError(
+            "a vector is one list of numbers, or the name of one", "give as many as the tensor has channels"
+        )
+    return tuple(_number("a part of the vector", number) for number in value)
+
+
+def _id(name: str, value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise UsageError(f"{name} = {str(value)[:60]!r} is no id", "give a number of at least 0, as the tokenizer does")
+    return value
+
+
+_READ: Mapping[str, Callable[[str, Any], Any]] = {
+    "at": _text,
+    "op": _text,
+    **dict.fromkeys(("position", "head", "channel", "key", "source_position"), _places),
+    **dict.fromkeys(("scale", "value"), _number),
+    "vector": _vector,
+    "source": _text,
+    "token": _id,
+}
+"""What makes of a value, as JSON or a caller has it, that of a field."""

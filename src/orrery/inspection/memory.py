@@ -1,0 +1,152 @@
+"""The memory of a trace: how many bytes its kept values take, known before it runs."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from orrery.errors import MachineError, UsageError
+from orrery.inspection.checks import Mixing
+from orrery.inspection.definition import Beside
+from orrery.inspection.kept_on_disk import layer_of
+from orrery.inspection.recorder import Recorder
+from orrery.models.model import Model
+from orrery.nn.attention.kernels import eager, sdpa
+from orrery.nn.inputs import Input, Tokens
+
+SMALL = 2**16
+"""Tokens of a row times those that they look at: a call of no more is not measured before it runs."""
+SHORT, LONGER = 2, 3
+"""The lengths from which the sides of all tensors follow."""
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
+
+
+@dataclass(frozen=True)
+class TraceCost:
+    """What a trace will keep.
+
+    Attributes:
+        bytes_of: by key, in the order of computation, for the keys that ``keep`` names.
+        shapes: of the same tensors.
+    """
+
+    bytes_of: Mapping[str, int]
+    shapes: Mapping[str, tuple[int, ...]]
+
+    @property
+    def total(self) -> int:
+        """The bytes of all of it."""
+        return sum(self.bytes_of.values())
+
+    @property
+    def largest_layer(self) -> int:
+        """The most bytes that are in memory at once where a trace goes to a folder."""
+        layers: dict[str, int] = {}
+        for key, size in self.bytes_of.items():
+            layers[layer_of(key)] = layers.get(layer_of(key), 0) + size
+        return max(layers.values(), default=0)
+
+    def by_pattern(self, patterns: Sequence[str]) -> dict[str, int]:
+        """Return the bytes that each pattern of keys names; a key that several name counts for each of them."""
+        return {
+            pattern: sum(size for key, size in self.bytes_of.items() if fnmatchcase(key, pattern))
+            for pattern in patterns
+        }
+
+
+@torch.no_grad()
+def trace_bytes(
+    model: Model, length: int, keep: Sequence[str] = ("*",), *, source_length: int | None = None, rows: int = 1
+) -> TraceCost:
+    """Return the bytes that a trace of this length will keep, exactly, key by key.
+
+    Every side of a kept tensor is ``c + a L + b S`` for L tokens and S tokens of a source. Calls of two and three
+    tokens tell the three numbers, so the estimate costs about ten tokens, whatever the length.
+
+    Args:
+        model: any assembly, in eval mode.
+        length: the tokens of a row; those of the target where a source stands beside it.
+        keep: patterns as in ``trace``.
+        source_length: the tokens of an encoder-decoder's source.
+        rows: the rows of the call.
+
+    Raises:
+        UsageError: a pattern names nothing, or the length of the source is missing.
+    """
+    reads = list(model.spec.inputs.values())
+    lengths = [length] if len(reads) == 1 else [source_length, length]
+    wanted: list[int] = []
+    for n, read in zip(lengths, reads, strict=True):
+        if n is None and isinstance(read, Tokens):
+            raise UsageError("this model reads a source, and nothing says how long it is", "give source_length")
+        wanted.append(SHORT if n is None or not isinstance(read, Tokens) else n)
+    base = _shapes(model, [SHORT] * len(reads), rows, keep)
+    sides = {key: list(value.shape) for key, value in base.items()}
+    for place, n in enumerate(wanted):
+        if n != SHORT:
+            longer = _shapes(model, [LONGER if at == place else SHORT for at in range(len(reads))], rows, keep)
+            for key, value in base.items():
+                growth = [b - a for a, b in zip(value.shape, longer[key].shape, strict=True)]
+                sides[key] = [side + grows * (n - SHORT) for side, grows in zip(sides[key], growth, strict=True)]
+    sizes = {key: base[key].element_size() * math.prod(along) for key, along in sides.items()}
+    return TraceCost(sizes, {key: tuple(along) for key, along in sides.items()})
+
+
+def refuse_too_large(model: Model, inputs: Sequence[Tensor], keep: Sequence[str], *, to_disk: bool) -> None:
+    """Refuse a trace whose kept values do not fit into the memory that is free.
+
+    Raises:
+        MachineError: says how much it would keep, how much is free, and what takes most of it.
+    """
+    length, source = inputs[-1].shape[1], inputs[0].shape[1]
+    if len(inputs[-1]) * length * max(length, source) <= SMALL:
+        return
+    cost = trace_bytes(model, length, keep, source_length=source, rows=len(inputs[-1]))
+    needed, free = cost.largest_layer if to_disk else cost.total, free_bytes(inputs[-1].device)
+    if free is None or needed <= free:
+        return
+    largest = max(cost.bytes_of, key=cost.bytes_of.__getitem__)
+    raise MachineError(
+        f"this trace would keep {_size(needed)} at once, and {_size(free)} of memory are free",
+        f"keep fewer values (keep=[...]; {largest} alone takes {_size(cost.bytes_of[largest])})"
+        + ("" if to_disk else ", or stream them to the disk (folder=PATH)"),
+    )
+
+
+def free_bytes(device: torch.device) -> int | None:
+    """Return the memory that a program may still take there, or nothing where the system does not say."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    facts = Path("/proc/meminfo")
+    lines = facts.read_text().splitlines() if facts.exists() else []
+    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    if all(path.exists() for path in _LIMITS):
+        limit, used = (path.read_text().strip() for path in _LIMITS)
+        found += [max(0, int(limit) - int(used))] if limit.isdigit() else []
+    return min(found, default=None)
+
+
+def _shapes(model: Model, lengths: Sequence[int], rows: int, keep: Sequence[str]) -> dict[str, Tensor]:
+    """Return what a trace of so few tokens keeps."""
+    device = next(model.parameters()).device
+    dtype = next(model.parameters()).dtype
+    given = [_zeros(read, rows, n, dtype) for read, n in zip(model.spec.inputs.values(), lengths, strict=True)]
+    recorder = Recorder(keep)
+    kernel = eager if model.kernel is eager else Beside(sdpa, recorder, Mixing())
+    model.logits(*(x.to(device) for x in given), kernel=kernel, taps=recorder)
+    recorder.check_used()
+    return dict(recorder.values)
+
+
+def _zeros(read: Input, rows: int, length: int, dtype: torch.dtype) -> Tensor:
+    if isinstance(read, Tokens):
+        return torch.zeros(rows, length, dtype=torch.long)
+    return torch.zeros(rows, *read.shape, dtype=dtype)
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:,.1f} GiB" if count >= 2**30 else f"{count / 2**20:,.0f} MiB"

@@ -1,0 +1,144 @@
+"""The page in a real browser: served and saved, by pointer and keyboard, its pictures read back as numbers."""
+
+import json
+import math
+from urllib.parse import unquote
+
+import pytest
+
+import orrery
+from browser import Seen, chromium
+from serving_toy import chat_model, running
+
+pytestmark = pytest.mark.slow
+TEXT = "the cat sat on the mat, the dog"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    with running(chat_model(tmp_path_factory.mktemp("toy") / "model"), "float32") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pattern(toy):
+    return toy.served.lm.trace(TEXT)["blocks.1.attention.pattern"][0, 2]
+
+
+HEAT = ".view .heat canvas"
+
+
+@pytest.fixture
+def seen(browser, toy):
+    found = Seen(browser).open(f"{toy.url}/#screen=%22inside%22&layer=1&head=2").look(TEXT)
+    yield found
+    found.quiet()
+    found.close()
+
+
+def test_pixels_are_the_numbers_of_the_pattern(seen, pattern):
+    size = pattern.shape[0]
+    assert seen.page.evaluate(f"[document.querySelector('{HEAT}').width, document.querySelector('{HEAT}').height]") == [
+        size,
+        size,
+    ]
+    for row in range(0, size, 3):
+        for column in range(0, size, 2):
+            value, lowest, highest = seen.cell(HEAT, row, column)
+            assert (lowest, highest) == (0, 1)
+            assert abs(value - float(pattern[row, column])) <= 0.5 / 255 + 1e-3, (row, column)
+
+
+def test_the_pointer_shows_and_a_click_locks(seen, pattern):
+    size = pattern.shape[0]
+    box = seen.page.locator(HEAT).bounding_box()
+    query, key = 5, 3
+    at = (box["x"] + (key + 0.5) * box["width"] / size, box["y"] + (query + 0.5) * box["height"] / size)
+    seen.page.mouse.move(*at)
+    seen.page.wait_for_function("document.querySelector('[data-over]').textContent.trim() !== ''")
+    told = seen.page.locator("[data-over]").inner_text()
+    assert math.isclose(float(told.split()[-1]), float(pattern[query, key]), rel_tol=2e-3)
+    assert seen.page.locator(".token.over").get_attribute("data-place") == str(query)
+    seen.page.mouse.click(*at)
+    seen.page.wait_for_selector(f'.token.looks[data-place="{query}"]')
+    seen.page.wait_for_selector(f'.token.seen[data-place="{key}"]')
+    seen.page.keyboard.press("Escape")
+    seen.page.wait_for_function("document.querySelectorAll('.token.looks').length === 0")
+
+
+def test_the_keyboard_moves_and_the_address_brings_everything_back(browser, toy, seen):
+    seen.page.keyboard.press("ArrowUp")
+    seen.page.keyboard.press("]")
+    seen.page.keyboard.press("ArrowRight")
+    seen.page.wait_for_selector('.grid button[data-layer="0"][data-head="3"][aria-pressed="true"]')
+    address = seen.page.evaluate("location.href")
+    assert json.loads(unquote(address.split("given=")[1].split("&")[0]).replace("+", " ")) == {"text": TEXT}
+    again = Seen(browser).open(address).ready()
+    again.page.wait_for_selector('.grid button[data-layer="0"][data-head="3"][aria-pressed="true"]')
+    again.page.wait_for_selector('.token.looks[data-place="0"]')
+    same = "[...document.querySelectorAll('.view .heat canvas')].map((one) => one.toDataURL())"
+    seen.page.wait_for_function(f"({same})[0] === {json.dumps(again.page.evaluate(same)[0])}")
+    again.quiet()
+    again.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_and_a_small_window_shows_all(browser, toy, scheme):
+    found = Seen(browser, width=390, scheme=scheme).open(toy.url + "/").look(TEXT)
+    found.accessible()
+    found.narrow()
+    found.quiet()
+    found.close()
+
+
+def test_the_words_change_with_the_language(seen):
+    seen.page.select_option("select", "de")
+    seen.page.wait_for_function("document.querySelector('.go').textContent === 'Hineinsehen'")
+    assert seen.page.evaluate("document.documentElement.lang") == "de"
+
+
+def test_what_cannot_be_read_is_told_on_the_page(seen):
+    seen.page.fill("textarea[name=text]", "the " * 3000)
+    seen.page.click("form.ask button.go")
+    seen.page.wait_for_selector("form.ask .failure:not([hidden])")
+    assert "context" in seen.page.locator("form.ask .failure").inner_text()
+    seen.said.clear()  # the browser itself writes of an answer of 400
+
+
+@pytest.mark.parametrize("way", ["csv", "safetensors", "png", "svg"])
+def test_what_is_shown_can_be_saved(seen, pattern, tmp_path, way):
+    with seen.page.expect_download() as waited:
+        seen.page.click(f'[data-export="{way}"]')
+    file = tmp_path / f"file.{way}"
+    waited.value.save_as(file)
+    if way == "csv":
+        rows = [line.split(",") for line in file.read_text(encoding="utf-8").splitlines() if '"' not in line]
+        row = rows[2]
+        numbers = [float(cell) for cell in row[-pattern.shape[0] :]]
+        assert abs(numbers[0] - float(pattern[1, 0])) < 1e-3
+    elif way == "safetensors":
+        import safetensors.torch
+
+        saved = safetensors.torch.load_file(file)["pattern"]
+        assert (saved - pattern).abs().max() < 1e-3
+    elif way == "png":
+        assert file.read_bytes().startswith(b"\x89PNG")
+    else:
+        assert file.read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_a_saved_page_opens_from_the_disk(browser, toy, pattern, tmp_path):
+    file = orrery.see(toy.served.lm, TEXT).save(tmp_path / "page.html")
+    found = Seen(browser).open(f"{file.as_uri()}#layer=1&head=2").ready()
+    value, *_ = found.cell(HEAT, 6, 2)
+    assert abs(value - float(pattern[6, 2])) <= 0.5 / 255 + 1e-3
+    assert [url for url in found.asked if not url.startswith("data:")] == [f"{file.as_uri()}#layer=1&head=2"]
+    found.accessible()
+    assert found.said == []
+    found.close()

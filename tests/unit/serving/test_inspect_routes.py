@@ -1,0 +1,134 @@
+import http.client
+import json
+
+import pytest
+import torch
+from safetensors.torch import load
+
+from serving_toy import chat_model, post, running
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    with running(chat_model(tmp_path_factory.mktemp("toy") / "model"), "float32") as found:
+        yield found
+
+
+def get(toy, path, **headers):
+    connection = http.client.HTTPConnection(toy.url.removeprefix("http://"), timeout=60)
+    connection.request("GET", path, headers=headers)
+    response = connection.getresponse()
+    found = response.status, dict(response.getheaders()), response.read()
+    connection.close()
+    return found
+
+
+def checks_of(content):
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return json.loads(header["__metadata__"]["view"])["checks"]
+
+
+def test_the_page_and_its_files_are_served(toy):
+    status, headers, page = get(toy, "/")
+    assert status == 200
+    assert headers["content-security-policy"].startswith("default-src 'self'")
+    assert headers["cache-control"] == "no-store"
+    address = page.decode().split('href="/static/style.css')[1].split('"')[0]
+    status, headers, _ = get(toy, f"/static/style.css{address}")
+    assert (status, headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
+    assert get(toy, "/static/../served.py")[0] in (400, 404)
+    assert get(toy, "/static/none.js")[0] == 404
+
+
+def test_a_text_can_be_looked_into(toy):
+    status, opened = post(toy, {"text": "the cat sat"}, "/inspect/traces")
+    assert status == 200
+    status, _, content = get(toy, f"/inspect/traces/{opened['id']}/attention?layer=1")
+    assert status == 200
+    wanted = toy.served.lm.trace("the cat sat")["blocks.1.attention.pattern"][0]
+    assert torch.equal(load(content)["pattern"], wanted.half())
+    assert post(toy, {"text": "the cat sat"}, "/inspect/traces")[1] == opened
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
+def test_a_served_answer_can_be_looked_into_by_its_id(toy, path, stream):
+    chat = path.endswith("chat/completions")
+    asked = {"messages": [{"role": "user", "content": "the cat"}], "top_logprobs": 1} if chat else {"prompt": "the cat"}
+    body = {**asked, "max_tokens": 6, "temperature": 1, "seed": 5, "logprobs": True if chat else 1, "stream": stream}
+    status, found = post(toy, body, path)
+    assert status == 200
+    id = json.loads(found.split("data: ")[1])["id"] if stream else found["id"]
+    status, opened = post(toy, {"response": id}, "/inspect/traces")
+    assert status == 200, opened
+    replayed = checks_of(get(toy, f"/inspect/traces/{opened['id']}/tokens")[2])[-1]
+    assert replayed["name"] == "replayed log probabilities are those that were served"
+    assert replayed["passed"], replayed
+
+
+def test_the_check_of_a_replay_sees_other_numbers(toy):
+    from orrery.pages.replay import replay_check
+
+    passes = toy.served.passes
+    inside = passes.open({"text": "the cat sat"})
+    written = inside.first.ids[0, -2:].tolist()
+    logits = inside.first.logits[0, -3:-1].double().log_softmax(-1)
+    served = [float(logits[n, token]) for n, token in enumerate(written)]
+    assert replay_check(inside, written, served).passed
+    assert not replay_check(inside, written, [served[0], served[1] + 1e-3]).passed
+    assert not replay_check(inside, written[::-1], served).passed
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "give one of"),
+        ({"text": "a", "source": "b"}, "give one of"),
+        ({"text": "a", "target": "b"}, "target belongs to source"),
+        ({"text": ""}, ""),
+        ({"text": 5}, "valid string"),
+        ({"txt": "a"}, "txt"),
+        ({"response": "cmpl-none"}, "not remembered"),
+        ({"text": "the " * 4000}, "context"),
+    ],
+)
+def test_what_cannot_be_looked_into_is_refused(toy, body, said):
+    status, found = post(toy, body, "/inspect/traces")
+    if not body.get("text", "x"):
+        assert status in (200, 400)  # an empty text is the beginning of one where the tokenizer has a start
+        return
+    assert status in (400, 404)
+    assert said in found["error"]["message"]
+
+
+def test_a_pass_that_is_not_open_and_a_view_that_is_none_are_refused(toy):
+    status, _, content = get(toy, "/inspect/traces/0123/attention")
+    assert status == 400
+    assert "is not open" in json.loads(content)["error"]["message"]
+    id = post(toy, {"text": "the cat"}, "/inspect/traces")[1]["id"]
+    assert "no view called" in json.loads(get(toy, f"/inspect/traces/{id}/nothing")[2])["error"]["message"]
+    assert "did you mean" in json.loads(get(toy, f"/inspect/traces/{id}/attention?layr=1")[2])["error"]["message"]
+
+
+def test_few_passes_are_held(toy, monkeypatch):
+    monkeypatch.setattr("orrery.pages.passes.MOST", 2)
+    ids = [post(toy, {"text": f"the cat {n}"}, "/inspect/traces")[1]["id"] for n in range(3)]
+    assert get(toy, f"/inspect/traces/{ids[0]}/tokens")[0] == 400
+    assert all(get(toy, f"/inspect/traces/{id}/tokens")[0] == 200 for id in ids[1:])
+
+
+def test_inspection_can_be_switched_off(tmp_path):
+    with running(chat_model(tmp_path / "model"), "float32", inspect=False) as found:
+        for status, _, content in (get(found, "/"), get(found, "/inspect/session")):
+            assert status == 403
+            assert "--inspect" in json.loads(content)["error"]["message"]
+        assert post(found, {"text": "a"}, "/inspect/traces")[0] == 403
+        assert get(found, "/health")[0] == 200
+
+
+def test_a_server_with_a_key_gives_the_page_and_nothing_of_the_model(tmp_path):
+    with running(chat_model(tmp_path / "model"), "float32", api_key="a secret of ours") as found:
+        assert get(found, "/")[0] == 200
+        assert get(found, "/inspect/session")[0] == 401
+        assert post(found, {"text": "a"}, "/inspect/traces")[0] == 401
+        assert get(found, "/inspect/session", Authorization="Bearer a secret of ours")[0] == 200

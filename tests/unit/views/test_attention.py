@@ -1,0 +1,64 @@
+import pytest
+import torch
+
+import orrery
+from orrery.views._inside import Inside
+from orrery.views._view import Subject, shown
+from tiny_models import saved
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory):
+    lm = orrery.load(saved(tmp_path_factory.mktemp("m") / "model", "llama"), "cpu", say=lambda line: None)
+    return Subject(lm, Inside(lm, {"text": "the cat sat on the mat"}))
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    lm = orrery.load(saved(tmp_path_factory.mktemp("m") / "model", "rnnsearch"), "cpu", say=lambda line: None)
+    return Subject(lm, Inside(lm, {"source": "the cat sat", "target": "the dog"}))
+
+
+def test_the_patterns_of_a_block_are_the_traces(subject):
+    for layer in (0, 1):
+        sent = shown("attention", subject, {"layer": layer}).tensors["pattern"]
+        kept = subject.seen[f"blocks.{layer}.attention.pattern"][0]
+        assert sent.dtype == torch.float16
+        assert (sent.float() - kept).abs().max() <= 2**-11
+
+
+def test_small_pictures_hold_the_largest_weight_of_each_of_their_cells(subject, monkeypatch):
+    monkeypatch.setattr("orrery.views.attention.SMALL", 4)
+    pictures = shown("attention", subject, {}).tensors["pictures"]
+    kept = subject.seen["blocks.1.attention.pattern"][0, 2]
+    size = kept.shape[0]
+    assert pictures.shape == (2, 4, 4, 4)
+    assert size > 4
+    corner = kept[: -(-size // 4), : -(-size // 4)].max().sqrt() * 255
+    assert abs(int(pictures[1, 2, 0, 0]) - float(corner)) <= 1
+
+
+def test_a_row_has_scores_weights_and_values(subject):
+    payload = shown("attention", subject, {"layer": 1, "head": 3, "query": 5})
+    score, weight, value = (payload.tensors[name] for name in ("score", "weight", "value"))
+    assert torch.equal(score, subject.seen["blocks.1.attention.scores"][0, 3, 5])
+    torch.testing.assert_close(score.softmax(-1), weight)
+    v = subject.seen["blocks.1.attention.v"][0, 1]  # the second of two key-value heads serves heads 2 and 3
+    torch.testing.assert_close(value, weight * v.norm(dim=-1))
+    assert payload.checks[0].value <= 1e-5
+
+
+def test_the_check_of_a_row_sees_wrong_weights(subject):
+    inside = Inside(subject.lm, subject.seen.given)
+    broken = dict(inside.first.values)
+    broken["blocks.1.attention.pattern"] = broken["blocks.1.attention.pattern"].roll(1, -1)
+    object.__setattr__(inside.first, "values", broken)
+    (check,) = shown("attention", Subject(subject.lm, inside), {"layer": 1, "head": 3, "query": 5}).checks
+    assert not check.passed
+
+
+def test_an_encoder_decoder_has_an_attention_over_its_source(translator):
+    (site,) = translator.seen.sites
+    assert (site.queries, site.keys) == ("tokens", "source")
+    pattern = shown("attention", translator, {"layer": site.layers[0]}).tensors["pattern"]
+    assert pattern.shape[1:] == (len(translator.seen.tokens), len(translator.seen.source_tokens))
