@@ -43,12 +43,12 @@ export function vector(values, { label, key, chosen, now = null }) {
       return h(
         "span.cell",
         { style: shade(values[i], highest), "data-place": i, class: `cell${i === now ? " chosen" : ""}` },
-        chosen ? h("button.place", { onclick: () => chosen(i), "aria-label": `${label} ${i}` }, String(i)) : h("small.place", {}, String(i)),
+        chosen ? h("button.place", { onclick: () => chosen(i), "aria-label": `${label} ${i}`.trim() }, String(i)) : h("small.place", {}, String(i)),
         from ? explained(values[i], ...from, 3) : h("span.number", {}, number(values[i], 3)),
       );
     };
     const more = values.length > SAMPLED && h("button.quiet", { onclick: () => ((whole = !whole), draw()) }, t(whole ? "vector.few" : "vector.all", { count: values.length }));
-    fill(element, h("span.soft", {}, label), h("div.cells", { role: "group", "aria-label": label }, places.sort((a, b) => a - b).map(cell)), more);
+    fill(element, label && h("span.soft", {}, label), h("div.cells", { role: "group", "aria-label": label || t("vector.cells") }, places.sort((a, b) => a - b).map(cell)), more);
   };
   draw();
   return element;

@@ -11,7 +11,7 @@ export default {
     "qkv.note.latent": "Latent attention: keys and values are made of a latent of a few numbers a token, and all heads share the turned part of the key. Open a number of k to see the latent. The matrices that could be merged into the query are not merged here.",
     "qkv.note.shared": "Several heads share these keys and values (grouped or multi-query attention).", "qkv.note.cross": "The keys and values are those of the source.",
     "qkv.note.recurrent": "This attention stands inside a recurrence: its scores are computed step by step and are not recorded, so only weights, values and their sum are shown.",
-    "qkv.unsaved": "This head and token were not saved with the page.", "vector.all": "all {count}", "vector.few": "fewer",
+    "qkv.unsaved": "This head and token were not saved with the page.",
   },
   de: {
     "view.qkv": "Anfrage, Schlüssel, Wert", "qkv.about": "Ein Kopf an einem Token, von dem, was er liest, bis zu dem, was er beiträgt. Eine Zahl führt zu ihrer Formel; die Nummer über einer Zelle wählt den Kanal, der ausgeschrieben wird.",
@@ -24,6 +24,6 @@ export default {
     "qkv.note.latent": "Latente Aufmerksamkeit: Schlüssel und Werte entstehen aus wenigen latenten Zahlen je Token, und alle Köpfe teilen den gedrehten Teil des Schlüssels. Eine Zahl von k führt zu den latenten Zahlen. Matrizen, die in die Anfrage gezogen werden könnten, sind hier nicht zusammengefasst.",
     "qkv.note.shared": "Mehrere Köpfe teilen diese Schlüssel und Werte (gruppierte oder Multi-Query-Aufmerksamkeit).", "qkv.note.cross": "Schlüssel und Werte sind die der Quelle.",
     "qkv.note.recurrent": "Diese Aufmerksamkeit steht in einer Rekurrenz: Ihre Werte vor dem Softmax entstehen Schritt für Schritt und werden nicht aufgezeichnet. Gezeigt werden Gewichte, Werte und deren Summe.",
-    "qkv.unsaved": "Dieser Kopf und dieses Token wurden nicht mit der Seite gespeichert.", "vector.all": "alle {count}", "vector.few": "weniger",
+    "qkv.unsaved": "Dieser Kopf und dieses Token wurden nicht mit der Seite gespeichert.",
   },
 };

@@ -11,6 +11,7 @@ export default {
   "keys.title": "Tasten", "keys.close": "Schließen",
   "keys.token": "voriges oder nächstes Token", "keys.layer": "Block darüber oder darunter", "keys.head": "voriger oder nächster Kopf", "keys.stop": "nächste Ansicht", "keys.search": "Token suchen", "keys.unlock": "loslassen", "keys.help": "diese Liste", "keys.diff": "Unterschied zum Lauf ohne Änderungen", "keys.go": "zu einem Kopf, etwa 5.3",
   "search": "Token suchen", "go": "Block.Kopf", "tokens": "Tokens", "model.facts": "{family}, {parameters} Parameter, {dtype} auf {device}",
+  "vector.all": "alle {count}", "vector.few": "weniger", "vector.cells": "Zahlen",
   "explain.rest": "{count} weitere", "explain.title": "Woher eine Zahl kommt", "explain.others": "und {count} weitere, zusammen {value}", "explain.check": "{value} nach der Formel, {recorded} aufgezeichnet; Abstand {off}", "explain.of": "woher {name} kommt",
   "explain.head": "Kopf", "explain.token": "Token", "explain.channel": "Kanal", "explain.vocabulary": "Vokabular", "explain.place": "Stelle",
 };
