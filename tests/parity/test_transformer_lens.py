@@ -111,7 +111,8 @@ def test_two_names_do_not_give_one_tensor(ours, theirs):
 
 
 def test_heads_write_what_they_write_there(ours, theirs):
-    result_NBLD, labels = theirs.cache.stack_head_results(layer=2, return_labels=True)
+    with torch.no_grad():
+        result_NBLD, labels = theirs.cache.stack_head_results(layer=2, return_labels=True)
     parts = ours.parts(None)
     for label, result_BLD in zip(labels, result_NBLD, strict=True):
         block, head = label.removeprefix("L").split("H")

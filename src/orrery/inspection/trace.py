@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float, Shaped
@@ -177,7 +177,7 @@ class Trace:
         *,
         against: int | None = None,
         position: int = -1,
-        measure: Literal["logit", "log_probability"] = "logit",
+        measure: str = "logit",
     ) -> "Saliency":
         """Return the length of the gradient at each token; see ``attribution/gradients.py``."""
         from orrery.inspection.attribution.gradients import saliency
@@ -190,7 +190,7 @@ class Trace:
         *,
         against: int | None = None,
         position: int = -1,
-        measure: Literal["logit", "log_probability"] = "logit",
+        measure: str = "logit",
     ) -> "Saliency":
         """Return gradient times vector at each token; see ``attribution/gradients.py``."""
         from orrery.inspection.attribution.gradients import gradient_times_input
@@ -203,7 +203,7 @@ class Trace:
         *,
         against: int | None = None,
         position: int = -1,
-        measure: Literal["logit", "log_probability"] = "logit",
+        measure: str = "logit",
         baseline: int | None = None,
         steps: int = 256,
         batch_size: int = 32,

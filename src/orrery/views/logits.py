@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from orrery.inspection.attribution.frozen import NotLinearError
 from orrery.inspection.checks import Check
 from orrery.schema.section import Section
 from orrery.views._payload import Payload
@@ -54,15 +55,13 @@ class LogitsView(View):
         mass = Check("the probabilities sum to one", abs(float(log_V.double().exp().sum()) - 1), 1e-5)
         facts: dict[str, Any] = {"position": asked.position, "entropy": float(torch.special.entr(log_V.exp()).sum())}
         tensors = {"id": best.indices.int(), "log_probability": best.values, "logit": logits_V[best.indices]}
-        found = inside.keeping("*").logit_attribution(asked.token, against=asked.against, position=asked.position)
-        token = int(found.token_BP[0, 0])
+        token = int(best.indices[0]) if asked.token is None else asked.token
         named = [*best.indices.tolist(), token, *([] if asked.against is None else [asked.against])]
-        facts |= {
-            "spelled": spelled(inside, named),
-            "token": token,
-            "against": asked.against,
-            "parts": list(found.names),
-            "notes": list(found.notes),
-            "total": float(found.logit_BP[0, 0]),
-        }
-        return Payload(facts, tensors | {"parts": found.value_NBP[:, 0, 0].float()}, [mass, found.check])
+        facts |= {"spelled": spelled(inside, named), "token": token, "against": asked.against}
+        try:
+            found = inside.keeping("*").logit_attribution(token, against=asked.against, position=asked.position)
+        except NotLinearError as error:
+            why = {"parts": [], "notes": [f"{error.message}: {error.hint}"], "total": float(logits_V[token])}
+            return Payload(facts | why, tensors | {"parts": torch.zeros(0)}, [mass])
+        sums = {"parts": list(found.names), "notes": list(found.notes), "total": float(found.logit_BP[0, 0])}
+        return Payload(facts | sums, tensors | {"parts": found.value_NBP[:, 0, 0].float()}, [mass, found.check])

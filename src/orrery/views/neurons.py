@@ -39,7 +39,7 @@ class NeuronsView(View):
     def fits(self, subject: Subject) -> bool:
         """Say whether there are feed-forwards whose channels can be told apart, and a vocabulary."""
         inside = subject.inside
-        return inside is not None and has_vocabulary(inside) and bool(layers_of(inside))
+        return inside is not None and inside.lm.model.spec.writes and has_vocabulary(inside) and bool(layers_of(inside))
 
     def saved(self, subject: Subject) -> Iterable[Section]:
         """Return each block at the last token."""

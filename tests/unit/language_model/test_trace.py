@@ -10,11 +10,12 @@ from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family
 from orrery.language_model.model import LanguageModel
 from orrery.reading.read import Stored
+from orrery.text import load_tokenizer
 from orrery.text.train import train_tokenizer
 from tiny_models import TOKENIZER, randomised, tiny
 
 LETTERS = train_tokenizer("character", ["abc "], 16)
-WORDS = train_tokenizer("wordpiece", ["the cat sat on the mat"] * 3, 80)
+BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"]
 
 
 def lm(family, tokenizer=LETTERS, **config):
@@ -37,8 +38,14 @@ def test_a_text_is_its_ids(family):
     assert (found.source_ids, found.source_tokens) == (None, ())
 
 
+@pytest.fixture
+def words(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(BERT) + "\n", encoding="utf-8")
+    return load_tokenizer(tmp_path)
+
+
 def test_two_ids_are_no_pair():
-    assert lm("gpt2").trace((5, 6)).ids.tolist() == [[5, 6]]
+    assert lm("gpt2").trace((2, 1)).ids.tolist() == [[2, 1]]
 
 
 @pytest.mark.parametrize("family", ["t5", "bart", "rnnsearch", "transformer"])
@@ -60,12 +67,12 @@ def test_a_pair_is_source_and_target(family):
         model.trace(("ab", "b"), target="a")
 
 
-def test_an_encoder_reads_between_its_special_tokens():
-    model = lm("bert", WORDS)
+def test_an_encoder_reads_between_its_special_tokens(words):
+    model = lm("bert", words)
     found = model.trace("the cat")
-    assert found.ids[0].tolist() == WORDS.around(WORDS.encode("the cat")).ids
-    assert found.tokens[0] == "[CLS]"
-    assert model.trace(found.ids[0].tolist()[1:-1]).ids.shape[1] == found.ids.shape[1] - 2
+    assert list(found.tokens) == ["[CLS]", "the", "cat", "[SEP]"]
+    assert list(model.trace(found.ids[0].tolist()[1:-1]).tokens) == ["the", "cat"]
+    assert found.lens(target=model.token_id("[MASK]")).check.passed
 
 
 def test_images_are_read_as_they_are():
@@ -95,11 +102,8 @@ def test_messages_go_through_the_template():
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ([1.5, 2], r"a trace of list \[1\.5, 2\]"),
-        (["ab", "c"], "a trace of list"),
         ([], "input_ids of shape"),
         (torch.tensor([[1, 2], [3, 4]]), "a trace of Tensor"),
-        ("", "the text is empty"),
         ([3] * 500, "500 tokens"),
     ],
 )
@@ -125,7 +129,6 @@ def test_a_token_has_one_id():
     assert "; 'cat' is one token; within a sentence" in error.value.hint
     with pytest.raises(UsageError, match="'' is 0 tokens: none"):
         model.token_id("")
-    assert lm("bert", WORDS).token_id("[MASK]") == WORDS.special("mask")
 
 
 def test_a_trace_goes_to_a_folder(tmp_path):

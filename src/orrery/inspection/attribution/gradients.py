@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from orrery.inspection.recorder import Recorder
 from orrery.inspection.trace import Trace
 from orrery.nn.attention.kernels import eager, sdpa
 
-Measure = Literal["logit", "log_probability"]
+MEASURES = ("logit", "log_probability")
 COMPLETE = 0.01
 """How far the sum of integrated gradients may be from the difference, as a share of all that they move, either way."""
 
@@ -48,7 +48,7 @@ def saliency(
     *,
     against: int | None = None,
     position: int = -1,
-    measure: Measure = "logit",
+    measure: str = "logit",
 ) -> Saliency:
     """Return ``|d score / d x_t|``: the length of the gradient at each token's vector (Simonyan et al. 2014).
 
@@ -75,7 +75,7 @@ def gradient_times_input(
     *,
     against: int | None = None,
     position: int = -1,
-    measure: Measure = "logit",
+    measure: str = "logit",
 ) -> Saliency:
     """Return ``x_t . d score / d x_t``: the first-order guess of what a token's vector adds; see ``saliency``."""
     run = _Run(trace, _Score(trace, token, against, position, measure))
@@ -89,7 +89,7 @@ def integrated_gradients(
     *,
     against: int | None = None,
     position: int = -1,
-    measure: Measure = "logit",
+    measure: str = "logit",
     baseline: int | None = None,
     steps: int = 256,
     batch_size: int = 32,
@@ -135,9 +135,9 @@ def integrated_gradients(
 class _Score:
     """The number that is explained: of a token at a position, or of a label."""
 
-    def __init__(self, trace: Trace, token: int | None, against: int | None, position: int, measure: Measure) -> None:
-        if measure not in ("logit", "log_probability"):
-            raise UsageError(f"no measure {measure!r}", "it is logit or log_probability")
+    def __init__(self, trace: Trace, token: int | None, against: int | None, position: int, measure: str) -> None:
+        if measure not in MEASURES:
+            raise UsageError(f"no measure {measure!r}", f"it is {' or '.join(MEASURES)}")
         logits = trace.logits
         if logits.dim() > 2 and not -logits.shape[1] <= position < logits.shape[1]:
             raise UsageError(f"position {position} of {logits.shape[1]}", "give one that the row has")
@@ -244,4 +244,4 @@ def _start(model: Any, key: str, x_BLD: Tensor, token: int | None) -> Tensor:
     if not isinstance(table, torch.nn.Embedding):
         return torch.zeros_like(x_BLD)
     row_D = table.weight.mean(0) if token is None else table.weight[checked(token, table.num_embeddings)]
-    return enter(row_D).expand_as(x_BLD)
+    return enter(row_D.detach()).expand_as(x_BLD)

@@ -70,11 +70,12 @@ def roles_of(trace: Trace, attention: str = "blocks.*.attention") -> HeadRoles:
         hint = 'trace with keep=["*.pattern"]; attention over a source has an alignment instead (lm.align)'
         raise UsageError(f"no pattern of {attention!r} was kept", hint)
     reader = attention.startswith("encoder.")
-    ids_BL = trace.inputs[0] if reader else trace.ids
+    ids = trace.inputs[0] if reader else trace.ids
     real_BL = trace.call.how.get("source_real" if reader else "real")
-    found = [_scores(trace[f"{key}.pattern"], _Row(ids_BL, real_BL, trace[f"{key}.pattern"].shape[2])) for key in keys]
-    heads = max(len(row["entropy"]) for row in found)
-    return HeadRoles(keys, {role: torch.stack([_padded(row[role], heads) for row in found]) for role in ROLES})
+    row = _Row(ids, real_BL, trace[f"{keys[0]}.pattern"].shape[2])
+    found = [_of_heads(trace[f"{key}.pattern"], row) for key in keys]
+    heads = max(len(scores["entropy"]) for scores in found)
+    return HeadRoles(keys, {role: torch.stack([_padded(one[role], heads) for one in found]) for role in ROLES})
 
 
 def induction_scores(
@@ -108,7 +109,7 @@ def induction_scores(
 
 
 class _Row:
-    """Where each query of the rows finds what a role asks for: masks ``[B, 1, L, L]``."""
+    """Where each query of the rows finds what a role asks for: masks ``[B, L, L]``."""
 
     def __init__(self, given: Tensor, real_BL: Bool[Tensor, "B L"] | None, length: int) -> None:
         at_L = torch.arange(length, device=given.device)
@@ -128,36 +129,37 @@ class _Row:
         self.apart_LL = (at_L - at_L[:, None]).abs()
 
 
-def _scores(pattern_BHLS: Tensor, row: _Row) -> dict[str, Tensor]:
+def _of_heads(pattern_BHLS: Tensor, row: _Row) -> dict[str, Float[Tensor, "H"]]:
+    """Return the scores of each head of one attention; what is computed of one head is in memory at a time."""
+    length = pattern_BHLS.shape[2]
     # Keys of a tuned prefix stand before those of the tokens.
-    pattern_BHLL = wide(pattern_BHLS)[..., -pattern_BHLS.shape[2] :]
+    scores = [_scores(wide(pattern_BLS[..., -length:]), row) for pattern_BLS in pattern_BHLS.unbind(1)]
+    return {role: torch.stack([one[role] for one in scores]) for role in ROLES}
+
+
+def _scores(pattern_BLL: Tensor, row: _Row) -> dict[str, Tensor]:
     places = {
         "previous_token": row.previous,
         "induction": row.induction,
         "duplicate_token": row.duplicate,
         "first_token": row.first,
     }
-    scores = {role: _on(pattern_BHLL, where_BLL, row.real_BL) for role, where_BLL in places.items()}
-    seen_BHLL = pattern_BHLL > 0
-    share_BHLL = pattern_BHLL / pattern_BHLL.sum(-1, keepdim=True)
-    counted_BHL = seen_BHLL.sum(-1)
-    entropy_BHL = torch.special.entr(share_BHLL).sum(-1) / counted_BHL.to(share_BHLL.dtype).log()
-    furthest_BHL = (seen_BHLL * row.apart_LL).amax(-1)
-    distance_BHL = (share_BHLL * row.apart_LL).sum(-1) / furthest_BHL
-    several_BHL = (counted_BHL > 1) & row.real_BL[:, None]
-    return scores | {"entropy": _mean(entropy_BHL, several_BHL), "distance": _mean(distance_BHL, several_BHL)}
+    scores = {
+        role: _mean((pattern_BLL * where_BLL).sum(-1), where_BLL.any(-1) & row.real_BL)
+        for role, where_BLL in places.items()
+    }
+    seen_BLL = pattern_BLL > 0
+    share_BLL = pattern_BLL / pattern_BLL.sum(-1, keepdim=True)
+    counted_BL = seen_BLL.sum(-1)
+    several_BL = (counted_BL > 1) & row.real_BL
+    entropy_BL = torch.special.entr(share_BLL).sum(-1) / counted_BL.to(share_BLL.dtype).log()
+    distance_BL = (share_BLL * row.apart_LL).sum(-1) / (seen_BLL * row.apart_LL).amax(-1)
+    return scores | {"entropy": _mean(entropy_BL, several_BL), "distance": _mean(distance_BL, several_BL)}
 
 
-def _on(pattern_BHLL: Tensor, where_BLL: Tensor, real_BL: Tensor) -> Tensor:
-    """Return the mean weight on the places, over the real queries that have one."""
-    weight_BHL = (pattern_BHLL * where_BLL[:, None]).sum(-1)
-    can_BL = where_BLL.any(-1) & real_BL
-    return _mean(weight_BHL, can_BL[:, None].expand_as(weight_BHL))
-
-
-def _mean(value_BHL: Tensor, counted_BHL: Tensor) -> Tensor:
+def _mean(value_BL: Tensor, counted_BL: Tensor) -> Tensor:
     """Return the mean over rows and queries that count; NaN where none does."""
-    return torch.where(counted_BHL, value_BHL, 0).sum((0, 2)) / counted_BHL.sum((0, 2))
+    return torch.where(counted_BL, value_BL, 0).sum() / counted_BL.sum()
 
 
 def _padded(score_H: Tensor, heads: int) -> Tensor:
