@@ -44,13 +44,13 @@ class SaliencyView(View):
 
     def payload(self, subject: Subject, asked: SaliencySettings) -> Payload:
         """Return one number for each token that was read."""
-        inside, where = subject.seen, {"position": asked.position}
+        inside = subject.seen
         ways = {
             "gradient": inside.first.saliency,
             "gradient_times_input": inside.first.gradient_times_input,
             "integrated": inside.first.integrated_gradients,
         }
-        found = ways[asked.method](asked.token, **where)
+        found = ways[asked.method](asked.token, position=asked.position)
         token = int(found.token_B[0])
         facts: dict[str, Any] = {"token": token, "score": float(found.score_B[0]), "spelled": spelled(inside, [token])}
         tensors: dict[str, Tensor] = {"tokens": found.value_BL[0].float()}
