@@ -13,6 +13,8 @@ from orrery.errors import DataError, MachineError, UsageError
 from orrery.settings import api_key
 
 if TYPE_CHECKING:
+    from pydantic import SecretStr
+
     from orrery.language_model.model import LanguageModel
     from orrery.serving.settings import ServerSettings
 
@@ -64,15 +66,12 @@ def serve(
         dtype: auto, stored, float32, bfloat16, float16 or float64.
         kernel: How one token after another is computed: auto (compiled where that can be), eager or compiled.
     """
-    from pydantic import SecretStr
-
     from orrery.serving.settings import Safety, ServerSettings
 
-    key = _key(api_key_file)
     settings = ServerSettings(
         host=host,
         port=port,
-        api_key=None if key is None else SecretStr(key),
+        api_key=_key(api_key_file),
         allowed_hosts=tuple(allowed_host or ()),
         cors_origin=cors_origin,
         most_rows=most_rows,
@@ -133,12 +132,14 @@ def _folders(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _key(file: Path | None) -> str | None:
+def _key(file: Path | None) -> "SecretStr | None":
     """Return the key, from the file or the environment."""
+    from pydantic import SecretStr
+
     if file is None:
-        return api_key()
+        return None if (key := api_key()) is None else SecretStr(key)
     try:
-        return file.read_text(encoding="utf-8").strip()
+        return SecretStr(file.read_text(encoding="utf-8").strip())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise DataError(f"cannot read {file}: {reason}", "give a file with the key as its one line") from error

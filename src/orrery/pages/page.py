@@ -94,4 +94,4 @@ def _packed(payload: Payload) -> str:
 
 
 def _filled(head: str, body: str) -> str:
-    return assets()["index.html"].decode().replace("<!--head-->", head).replace("<!--body-->", body)
+    return assets()["index.html"].decode().replace("<!-- head -->", head).replace("<!-- body -->", body)

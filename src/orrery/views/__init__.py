@@ -1,5 +1,14 @@
 """Views: each is what one picture of the page shows, as numbers with the checks that they satisfy."""
 
-from orrery.views._view import View, find, names, register
+from typing import TYPE_CHECKING
 
-__all__ = ["View", "find", "names", "register"]
+from orrery.schema.lazy import lazily
+
+if TYPE_CHECKING:
+    from orrery.views._payload import Payload
+    from orrery.views._view import Subject, View, find, names, register
+
+__all__ = ["Payload", "Subject", "View", "find", "names", "register"]
+
+
+__getattr__ = lazily(__name__, {"_payload": ["Payload"], "_view": ["Subject", "View", "find", "names", "register"]})

@@ -1,6 +1,7 @@
 """The channels of a feed-forward: which of them move the logit of a token, and which tokens they promote."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -76,11 +77,8 @@ def top_neurons(
     Raises:
         UsageError: no such block, experts, whose channels are not shown, or as in ``attribute_logit``.
     """
-    view, layers = View(trace, position), sublayers(trace.model.stack)
-    key = f"{trace.model.stack.path}blocks.{block}.feed_forward"
-    module = layer_with(layers, key).leaves[key]
-    if not isinstance(module, FEED_FORWARDS):
-        raise UsageError(f"{key} is a {type(module).__name__}, whose channels are not shown", "take another block")
+    view = View(trace, position)
+    key, module = _feed_forward(trace, block)
     found = towards(view, key, token, against)
     hidden_BF, towards_BD = view.stream(f"{key}.hidden")[:, 0], found.direction_BPD[:, 0]
     matrix_DF = matrix_of(module.down)
@@ -113,3 +111,12 @@ def top_neurons(
         found.target.token_BP[:, 0],
         check,
     )
+
+
+def _feed_forward(trace: Trace, block: int) -> tuple[str, Any]:
+    """Return a feed-forward whose channels are shown, with its key."""
+    key = f"{trace.model.stack.path}blocks.{block}.feed_forward"
+    module = layer_with(sublayers(trace.model.stack), key).leaves[key]
+    if not isinstance(module, FEED_FORWARDS):
+        raise UsageError(f"{key} is a {type(module).__name__}, whose channels are not shown", "take another block")
+    return key, module

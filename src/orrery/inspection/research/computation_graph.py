@@ -117,8 +117,8 @@ class ComputationGraph:
         self._call(sublayer, ids_NL, x_ND, recorder)
         made = {}
         for part, name in enumerate(_PARTS):
-            value_UBHLC = recorder.values[f"{sublayer.place}.{name}"].unflatten(0, (len(unlike), len(ids_BL)))
-            of_head = [value_UBHLC[row, :, head] for head, row in enumerate(rows[part :: len(_PARTS)])]
+            value_NBHLC = recorder.values[f"{sublayer.place}.{name}"].unflatten(0, (len(unlike), len(ids_BL)))
+            of_head = [value_NBHLC[row, :, head] for head, row in enumerate(rows[part :: len(_PARTS)])]
             made[f"{sublayer.place}.{name}"] = torch.stack(of_head, 1)
         edit = {key: (lambda value, key: made[key]) for key in made}
         recorder = Recorder(keep=[f"{sublayer.place}.mixed"], edit=edit)
