@@ -85,12 +85,8 @@ def top_neurons(
     effect_BF = hidden_BF * (towards_BD @ matrix_DF)
     bias = module.down.bias
     bias_B = effect_BF.new_zeros(len(effect_BF)) if bias is None else towards_BD @ wide(bias)
-    given_BD = frozen(module.down, hidden_BF)(hidden_BF)
-    check = Check(
-        "channels and bias sum to what the layer adds",
-        error(effect_BF.sum(-1) + bias_B, (given_BD * towards_BD).sum(-1)),
-        BOUND,
-    )
+    given_B = (frozen(module.down, hidden_BF)(hidden_BF) * towards_BD).sum(-1)
+    off = error(effect_BF.sum(-1) + bias_B, given_B)
     channel_BK = effect_BF.abs().topk(min(k, effect_BF.shape[1]), dim=-1).indices
     activation_BK = hidden_BF.gather(1, channel_BK)
     written_BKD = activation_BK[..., None] * matrix_DF.T[channel_BK]
@@ -109,7 +105,7 @@ def top_neurons(
         bias_B,
         found.target.logit_BP[:, 0],
         found.target.token_BP[:, 0],
-        check,
+        Check("channels and bias sum to what the layer adds", off, BOUND),
     )
 
 
