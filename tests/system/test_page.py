@@ -1,5 +1,6 @@
 """The page in a real browser: served and saved, by pointer and keyboard, its pictures read back as numbers."""
 
+import csv
 import json
 import math
 from urllib.parse import unquote
@@ -63,7 +64,7 @@ def test_the_pointer_shows_and_a_click_locks(seen, pattern):
     seen.page.mouse.move(*at)
     seen.page.wait_for_function("document.querySelector('[data-over]').textContent.trim() !== ''")
     told = seen.page.locator("[data-over]").inner_text()
-    assert math.isclose(float(told.split()[-1]), float(pattern[query, key]), rel_tol=2e-3)
+    assert math.isclose(float(told.split()[-1]), float(pattern[query, key]), rel_tol=3e-3)  # three digits are shown
     assert seen.page.locator(".token.over").get_attribute("data-place") == str(query)
     seen.page.mouse.click(*at)
     seen.page.wait_for_selector(f'.token.looks[data-place="{query}"]')
@@ -98,7 +99,7 @@ def test_axe_finds_nothing_serious_and_a_small_window_shows_all(browser, toy, sc
 
 
 def test_the_words_change_with_the_language(seen):
-    seen.page.select_option("select", "de")
+    seen.page.select_option("header select", "de")
     seen.page.wait_for_function("document.querySelector('.go').textContent === 'Hineinsehen'")
     assert seen.page.evaluate("document.documentElement.lang") == "de"
 
@@ -118,10 +119,8 @@ def test_what_is_shown_can_be_saved(seen, pattern, tmp_path, way):
     file = tmp_path / f"file.{way}"
     waited.value.save_as(file)
     if way == "csv":
-        rows = [line.split(",") for line in file.read_text(encoding="utf-8").splitlines() if '"' not in line]
-        row = rows[2]
-        numbers = [float(cell) for cell in row[-pattern.shape[0] :]]
-        assert abs(numbers[0] - float(pattern[1, 0])) < 1e-3
+        rows = list(csv.reader(file.read_text(encoding="utf-8").splitlines()))
+        assert abs(float(rows[2][1]) - float(pattern[1, 0])) < 1e-3
     elif way == "safetensors":
         import safetensors.torch
 
@@ -138,7 +137,7 @@ def test_a_saved_page_opens_from_the_disk(browser, toy, pattern, tmp_path):
     found = Seen(browser).open(f"{file.as_uri()}#layer=1&head=2").ready()
     value, *_ = found.cell(HEAT, 6, 2)
     assert abs(value - float(pattern[6, 2])) <= 0.5 / 255 + 1e-3
-    assert [url for url in found.asked if not url.startswith("data:")] == [f"{file.as_uri()}#layer=1&head=2"]
+    assert [url for url in found.asked if not url.startswith("data:")] == [file.as_uri()]
     found.accessible()
     assert found.said == []
     found.close()
