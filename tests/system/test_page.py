@@ -100,7 +100,7 @@ def test_axe_finds_nothing_serious_and_a_small_window_shows_all(browser, toy, sc
 
 def test_the_words_change_with_the_language(seen):
     seen.page.select_option("header select", "de")
-    seen.page.wait_for_function("document.querySelector('.go').textContent === 'Hineinsehen'")
+    seen.page.wait_for_function("document.querySelector('.go')?.textContent === 'Hineinsehen'")
     assert seen.page.evaluate("document.documentElement.lang") == "de"
 
 
