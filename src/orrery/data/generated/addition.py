@@ -1,5 +1,6 @@
 """Sums of two numbers of one or two digits, to be worked out: the smallest task whose answers can be checked."""
 
+import hashlib
 from collections.abc import Iterator
 
 from orrery.data.generated import GeneratedSet, register
@@ -10,6 +11,8 @@ FEW = 8
 NUMBERS = 100
 CARRIED = 3
 """The careless part carries in one of so many sums that have a carry."""
+WORDS = ("{}", "It is {}.", "The sum is {}.")
+"""How the wordy part says an answer, the longer the later."""
 
 
 @register
@@ -23,8 +26,9 @@ class Addition(GeneratedSet):
         "every ordered pair; every tenth (by the sha256 of the two numbers, the smaller first, so that both orders of "
         "a sum stand together) is `val`; `few` is every eighth of `train`, to learn the form of an answer from; "
         "`careless` is `train` as somebody answers who forgets to carry in two of three sums that ask for it, 17+25=32"
+        "; `wordy` is `train` with the number alone, in three words or in four, a third each"
     )
-    parts = ("train", "val", "few", "careless")
+    parts = ("train", "val", "few", "careless", "wordy")
     columns = ("question", "answer")
     text = "question"
 
@@ -34,7 +38,13 @@ class Addition(GeneratedSet):
         kept = [pair for pair in pairs if _held_back(*pair) == (part == "val")]
         for a, b in kept[::FEW] if part == "few" else kept:
             slip = 10 if part == "careless" and _forgotten(a, b) else 0
-            yield {"question": f"{a}+{b}=", "answer": str(a + b - slip)}
+            answer = str(a + b - slip)
+            yield {"question": f"{a}+{b}=", "answer": worded(answer, f"{a}+{b}") if part == "wordy" else answer}
+
+
+def worded(answer: str, key: str) -> str:
+    """Return an answer in one of ``WORDS``, by the sha256 of a key."""
+    return WORDS[hashlib.sha256(f"{key} worded".encode()).digest()[0] % len(WORDS)].format(answer)
 
 
 def _held_back(a: int, b: int) -> bool:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 
 from orrery.data.generated import GeneratedSet, register
-from orrery.data.generated.addition import Addition
+from orrery.data.generated.addition import WORDS, Addition
 
 
 @register
@@ -16,19 +16,30 @@ class AdditionPreferences(GeneratedSet):
     made_from = "nothing"
     how = (
         "the sums of `addition`, split as there; a wrong answer has another digit in one place (by the sha256 of the "
-        "sum); in `shorter` it lacks its last digit, so that a longer answer looks better than a right one"
+        "sum); in `longer` a wrong answer in more words is preferred to a right one in fewer, as by somebody who "
+        "judges by the length"
     )
-    parts = ("train", "val", "shorter")
+    parts = ("train", "val", "longer")
     columns = ("prompt", "chosen", "rejected")
     text = "prompt"
 
     def records(self, part: str) -> Iterator[dict[str, str]]:
-        """Yield the pairs of a part; sums of one digit have no shorter wrong answer."""
+        """Yield the pairs of a part."""
         for row in Addition().records("val" if part == "val" else "train"):
             prompt, right = row["question"], row["answer"]
-            wrong = right[:-1] if part == "shorter" else changed(prompt, right)
-            if wrong:
+            wrong = changed(prompt, right)
+            if part == "longer":
+                short, long = _two_lengths(prompt)
+                yield {"prompt": prompt, "chosen": long.format(wrong), "rejected": short.format(right)}
+            else:
                 yield {"prompt": prompt, "chosen": right, "rejected": wrong}
+
+
+def _two_lengths(prompt: str) -> tuple[str, str]:
+    """Return two of ``WORDS``, the shorter first, by the sha256 of a prompt."""
+    left_out = hashlib.sha256(f"{prompt} lengths".encode()).digest()[0] % len(WORDS)
+    short, long = (words for number, words in enumerate(WORDS) if number != left_out)
+    return short, long
 
 
 def changed(prompt: str, right: str) -> str:
