@@ -62,7 +62,7 @@ def test_the_pointer_shows_and_a_click_locks(seen, pattern):
     query, key = 5, 3
     at = (box["x"] + (key + 0.5) * box["width"] / size, box["y"] + (query + 0.5) * box["height"] / size)
     seen.page.mouse.move(*at)
-    seen.page.wait_for_function("document.querySelector('[data-over]').textContent.trim() !== ''")
+    seen.page.wait_for_selector('[data-over]:has-text("gives")')
     told = seen.page.locator("[data-over]").inner_text()
     assert math.isclose(float(told.split()[-1]), float(pattern[query, key]), rel_tol=3e-3)  # three digits are shown
     assert seen.page.locator(".token.over").get_attribute("data-place") == str(query)
@@ -70,7 +70,7 @@ def test_the_pointer_shows_and_a_click_locks(seen, pattern):
     seen.page.wait_for_selector(f'.token.looks[data-place="{query}"]')
     seen.page.wait_for_selector(f'.token.seen[data-place="{key}"]')
     seen.page.keyboard.press("Escape")
-    seen.page.wait_for_function("document.querySelectorAll('.token.looks').length === 0")
+    seen.page.wait_for_selector(".token.looks", state="detached")
 
 
 def test_the_keyboard_moves_and_the_address_brings_everything_back(browser, toy, seen):
@@ -84,7 +84,7 @@ def test_the_keyboard_moves_and_the_address_brings_everything_back(browser, toy,
     again.page.wait_for_selector('.grid button[data-layer="0"][data-head="3"][aria-pressed="true"]')
     again.page.wait_for_selector('.token.looks[data-place="0"]')
     same = "[...document.querySelectorAll('.view .heat canvas')].map((one) => one.toDataURL())"
-    seen.page.wait_for_function(f"({same})[0] === {json.dumps(again.page.evaluate(same)[0])}")
+    assert seen.page.evaluate(same)[0] == again.page.evaluate(same)[0]
     again.quiet()
     again.close()
 
@@ -100,7 +100,7 @@ def test_axe_finds_nothing_serious_and_a_small_window_shows_all(browser, toy, sc
 
 def test_the_words_change_with_the_language(seen):
     seen.page.select_option("header select", "de")
-    seen.page.wait_for_function("document.querySelector('.go')?.textContent === 'Hineinsehen'")
+    seen.page.wait_for_selector('.go:has-text("Hineinsehen")')
     assert seen.page.evaluate("document.documentElement.lang") == "de"
 
 
