@@ -44,13 +44,13 @@ def test_a_model_equals_itself(model, capsys):
     assert [line.split()[0] for line in lines[1:-1]] == [
         "embedded", "blocks.0.resid_post", "blocks.1.resid_post", "final", "logits",
     ]  # fmt: skip
-    assert lines[-1] == "equal: 25 tensors within 1e-05, the largest difference is 0.0e+00"
+    assert lines[-1] == "equal: 27 tensors within 1e-05, the largest difference is 0.0e+00"
 
 
 @pytest.mark.parametrize(
     ("name", "where"),
     [
-        ("transformer.wpe.weight", "embedded"),
+        ("transformer.wpe.weight", "positioned"),
         ("transformer.h.1.attn.c_attn.weight", "blocks.1.attention.q"),
         ("transformer.h.1.mlp.c_proj.bias", "blocks.1.feed_forward.added"),
         ("transformer.ln_f.bias", "final"),
@@ -64,7 +64,7 @@ def test_the_first_part_that_differs_is_named(tmp_path, model, capsys, name, whe
     assert "weights that differ: 1, " in found.out
     written = json.loads((tmp_path / "out.json").read_text())
     assert (written["equal"], written["first"], len(written["weights"])) == (False, where, 1)
-    assert next(iter(written["steps"])) == "embedded"
+    assert next(iter(written["steps"])) == "looked_up"
     assert written["steps"][where] > 1e-5
 
 
@@ -77,7 +77,7 @@ def test_a_weight_that_is_not_a_number_is_no_equality(tmp_path, model):
 def test_two_widths_are_compared_by_their_shapes(tmp_path, model, capsys):
     code, found = called(capsys, model, "--against", saved(tmp_path, "gpt2", n_embd=24))
     assert code == 1
-    assert "they part at embedded: inf, shapes [2, 16, 32] and [2, 16, 24]" in found.out
+    assert "they part at looked_up: inf, shapes [2, 16, 32] and [2, 16, 24]" in found.out
 
 
 def test_families_can_be_compared(tmp_path, model, capsys):
@@ -139,7 +139,7 @@ def test_encoders_and_encoder_decoders(tmp_path, model):
         width=part.width, context=48, reader=encoder, decoder=part.stack, head=part.head, start=3
     )
     folders = [own(tmp_path / "encoder", encoder), own(tmp_path / "both", both)]
-    for folder, first in zip(folders, ("embedded", "encoder.embedded"), strict=True):
+    for folder, first in zip(folders, ("looked_up", "encoder.looked_up"), strict=True):
         found = compare(folder, folder)
         assert (found.first, found.steps[0].key) == (None, first)
     assert run(["parity", str(folders[1]), "--against", str(model)]) == 2

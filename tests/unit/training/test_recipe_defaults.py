@@ -26,8 +26,9 @@ def sections(base=Section):
         for name in registry.names():
             registry.find(name)
     for section in base.__subclasses__():
-        # The settings of pipelines are no part of a recipe, and are there where another test has asked for one.
-        if section.__module__.startswith("orrery.") and not section.__module__.startswith("orrery.pipelines."):
+        # The settings of pipelines and views are no part of a recipe, and are there where another test has asked for one.
+        part = section.__module__.startswith("orrery.")
+        if part and not section.__module__.startswith(("orrery.pipelines.", "orrery.views.")):
             yield section
         yield from sections(section)
 
