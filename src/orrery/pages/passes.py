@@ -1,6 +1,5 @@
 """The passes that a server has open: few, bounded in memory, and each the same for the same text and edits."""
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
@@ -22,7 +21,7 @@ MOST_BYTES = 1 << 30
 class Passes:
     """The passes of one model, by their ids.
 
-    One is computed at a time, so that the memory of looking inside is bounded whoever asks.
+    For one thread: its caller computes one pass at a time, so that the memory of looking inside is bounded.
 
     Args:
         lm: the model.
@@ -31,7 +30,6 @@ class Passes:
     def __init__(self, lm: LanguageModel) -> None:
         self.lm = lm
         self._held: OrderedDict[str, Inside] = OrderedDict()
-        self._lock = threading.Lock()
 
     def open(
         self,
@@ -49,16 +47,15 @@ class Passes:
         Raises:
             UsageError: the text is empty or too long, or an edit reaches nothing.
         """
-        with self._lock:
-            named = {str(edit["source"]) for edit in edits if isinstance(edit, Mapping) and edit.get("source")}
-            found = Inside(self.lm, given, edits, {id: self._find(id) for id in named})
-            if check is not None:
-                found.checks = [*found.checks, check(found)]
-            self._held[found.id] = found
-            self._held.move_to_end(found.id)
-            while len(self._held) > MOST or (len(self._held) > 1 and self._bytes() > MOST_BYTES):
-                self._held.popitem(last=False)
-            return found
+        named = {str(edit["source"]) for edit in edits if isinstance(edit, Mapping) and edit.get("source")}
+        found = Inside(self.lm, given, edits, {id: self._find(id) for id in named})
+        if check is not None:
+            found.checks = [*found.checks, check(found)]
+        self._held[found.id] = found
+        self._held.move_to_end(found.id)
+        while len(self._held) > MOST or (len(self._held) > 1 and self._bytes() > MOST_BYTES):
+            self._held.popitem(last=False)
+        return found
 
     def show(self, id: str, view: str, asked: Mapping[str, Any]) -> Payload:
         """Return what a view shows of a pass.
@@ -66,18 +63,15 @@ class Passes:
         Raises:
             UsageError: the pass is not held any more, or the view has nothing to show.
         """
-        with self._lock:
-            return shown(view, Subject(self.lm, self._find(id)), asked)
+        return shown(view, Subject(self.lm, self._find(id)), asked)
 
     def save(self, id: str) -> str:
         """Return a pass as one HTML page; errors as in ``show``."""
-        with self._lock:
-            return Page(Subject(self.lm, self._find(id))).html()
+        return Page(Subject(self.lm, self._find(id))).html()
 
     def show_model(self, view: str, asked: Mapping[str, Any]) -> Payload:
         """Return what a view shows of the model alone; errors as in ``show``."""
-        with self._lock:
-            return shown(view, Subject(self.lm), asked)
+        return shown(view, Subject(self.lm), asked)
 
     def _find(self, id: str) -> Inside:
         if id not in self._held:
