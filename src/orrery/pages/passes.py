@@ -6,6 +6,7 @@ from typing import Any, final
 
 from orrery.errors import UsageError
 from orrery.inspection.checks import Check
+from orrery.inspection.interventions.interventions import Interventions
 from orrery.language_model.model import LanguageModel
 from orrery.pages.page import Page
 from orrery.views._inside import Inside
@@ -41,13 +42,13 @@ class Passes:
 
         Args:
             given: as ``Inside`` takes it.
-            edits: what is changed in the pass; a ``source`` among them is the id of another pass that is open.
+            edits: what is changed in the pass, as JSON; ``from`` names another pass that is open, by its id.
             check: one more check of this pass, shown with its tokens.
 
         Raises:
             UsageError: the text is empty or too long, or an edit reaches nothing.
         """
-        named = {str(edit["source"]) for edit in edits if isinstance(edit, Mapping) and edit.get("source")}
+        named = {one.source for one in Interventions.of(edits).edits if one.source is not None}
         found = Inside(self.lm, given, edits, {id: self._find(id) for id in named})
         if check is not None:
             found.checks = [*found.checks, check(found)]

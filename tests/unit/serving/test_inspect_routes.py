@@ -104,6 +104,30 @@ def test_what_cannot_be_looked_into_is_refused(toy, body, said):
     assert said in found["error"]["message"]
 
 
+def test_a_pass_can_take_from_another_one(toy):
+    """What interventions write as JSON is what the route reads: a patch, and steering by another pass."""
+    other = post(toy, {"text": "a dog ran"}, "/inspect/traces")[1]["id"]
+    stream, lm = "blocks.0.resid_post", toy.served.lm
+    edits = [
+        {"at": stream, "op": "patch", "position": 2, "from": other, "from_position": 1},
+        {"at": "blocks.1.resid_pre", "op": "add", "from": other, "from_position": 2, "scale": 1.5},
+    ]
+    status, opened = post(toy, {"text": "the cat sat", "edits": edits}, "/inspect/traces")
+    assert status == 200, opened
+    content = get(toy, f"/inspect/traces/{opened['id']}/attention?layer=1")[2]
+    clean, taken = lm.trace("the cat sat"), lm.trace("a dog ran")
+    edited = clean.edit(edits, {other: taken}).run()
+    assert edited.call.interventions.plain() == edits
+    assert torch.equal(load(content)["pattern"], edited["blocks.1.attention.pattern"][0].half())
+    assert not torch.equal(edited["blocks.1.attention.pattern"], clean["blocks.1.attention.pattern"])
+    for wrong, said in (({"from": "0123"}, "is not open"), ({"source": other}, "no field 'source'")):
+        status, found = post(
+            toy, {"text": "the cat", "edits": [{"at": stream, "op": "patch", **wrong}]}, "/inspect/traces"
+        )
+        assert status == 400
+        assert said in found["error"]["message"]
+
+
 def test_a_pass_that_is_not_open_and_a_view_that_is_none_are_refused(toy):
     status, _, content = get(toy, "/inspect/traces/0123/attention")
     assert status == 400

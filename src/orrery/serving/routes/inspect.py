@@ -37,7 +37,8 @@ class Given(BaseModel):
         target: what it has written so far, likewise.
         response: the id of a response; its prompt and answer are read.
         choice: which of its answers.
-        edits: interventions in the pass, see ``orrery.inspection.interventions``; a ``source`` is the id of a pass.
+        edits: interventions in the pass, such as ``{"at": "blocks.0.attention.mixed", "op": "zero", "head": 1}``, see
+            ``orrery.inspection.interventions``; ``from`` is the id of an open pass, ``from_position`` a place in it.
     """
 
     model_config = ConfigDict(extra="forbid")
