@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from orrery.errors import UsageError
@@ -66,6 +66,21 @@ def by_token(key: str, value: Float[Tensor, "..."], length: int) -> Float[Tensor
         message = f"{key} is {list(value.shape)}, which are no features of {length} tokens"
         raise UsageError(message, "name a stream, what a part adds, or q, k, v and mixed of an attention")
     return value if axes.head is None else value.transpose(1, 2).flatten(2)
+
+
+def held_back(texts: int, share: float, rng: torch.Generator) -> Bool[Tensor, "B"]:
+    """Return which texts are held back: whole ones, so that no token of a text is on both sides.
+
+    Raises:
+        UsageError: none would be held back, or none would be left.
+    """
+    count = round(share * texts)
+    if not 0 < count < texts:
+        message = f"{share:g} of {texts} texts holds {count} back and leaves {texts - count}"
+        raise UsageError(message, "give more texts, or another share between 0 and 1")
+    held_B = torch.zeros(texts, dtype=torch.bool)
+    held_B[torch.randperm(texts, generator=rng)[:count]] = True
+    return held_B
 
 
 def _check(model: Model, ids_BL: Tensor) -> None:

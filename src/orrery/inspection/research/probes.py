@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.inspection.research.activations import by_token, collect
+from orrery.inspection.research.activations import by_token, collect, held_back
 from orrery.inspection.research.readouts import LogisticRegression, Readout, Regression
 from orrery.inspection.research.variants import ROWS, Done
 from orrery.models.model import Model
@@ -60,7 +60,7 @@ def linear_probing(
     seed: int = 1337,
     rows: int = ROWS,
     done: Done | None = None,
-    **fields: Tensor,
+    **fields: Any,
 ) -> Probing:
     """Fit a probe on each value of a model over some texts, and score it on the others.
 
@@ -114,8 +114,10 @@ def probe_values(
         raise UsageError(message, "give one label a token, and one value at least")
     ids_BL, labels_BL, rng = ids_BL.cpu(), labels_BL.cpu(), torch.Generator().manual_seed(seed)
     asked_BL = regression.asked(labels_BL)
-    held_B = _held_out(asked_BL, held_out, rng)
+    held_B = held_back(len(ids_BL), held_out, rng)
     fitted_BL, scored_BL = asked_BL & ~held_B[:, None], asked_BL & held_B[:, None]
+    if not (bool(fitted_BL.any()) and bool(scored_BL.any())):
+        raise UsageError("no label is left on one side of the split", "give more labels or another seed")
     tasks = [labels_BL, _by_token_type(ids_BL, labels_BL, asked_BL, rng), _shuffled(labels_BL, asked_BL, rng)]
     readouts, scores = [], []
     for number, (key, value) in enumerate(values.items(), start=1):
@@ -129,20 +131,6 @@ def probe_values(
     baseline = regression.baseline(labels_BL[fitted_BL], labels_BL[scored_BL])
     score_N, control_N, shuffled_N = torch.tensor(scores, dtype=torch.float64).unbind(1)
     return Probing(list(values), regression.metric, score_N, control_N, shuffled_N, baseline, readouts, held_B)
-
-
-def _held_out(asked_BL: Tensor, share: float, rng: torch.Generator) -> Bool[Tensor, "B"]:
-    """Return which texts are held back: whole ones, so that no token of a text is on both sides."""
-    texts = len(asked_BL)
-    count = round(share * texts)
-    if not 0 < count < texts:
-        message = f"{share:g} of {texts} texts leaves {count} to score and {texts - count} to fit"
-        raise UsageError(message, "give more texts, or another share between 0 and 1")
-    held_B = torch.zeros(texts, dtype=torch.bool)
-    held_B[torch.randperm(texts, generator=rng)[:count]] = True
-    if not all(bool(asked_BL[side].any()) for side in (held_B, ~held_B)):
-        raise UsageError("no label is left on one side of the split", "give more labels or another seed")
-    return held_B
 
 
 def _by_token_type(ids_BL: Tensor, labels_BL: Tensor, asked_BL: Tensor, rng: torch.Generator) -> Tensor:

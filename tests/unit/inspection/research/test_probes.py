@@ -119,8 +119,8 @@ def test_the_token_before_comes_with_attention() -> None:
     [
         ({"keep": ["blocks.7.resid_post"]}, "nothing is called"),
         ({"keep": ["blocks.0.attention.q"], "ids_BL": IDS[:0], "labels_BL": IDS[:0]}, "no text"),
-        ({"held_out": 0.0}, "leaves 0 to score"),
-        ({"held_out": 1.0}, "0 to fit"),
+        ({"held_out": 0.0}, "holds 0 back"),
+        ({"held_out": 1.0}, "leaves 0"),
         ({"labels_BL": torch.full_like(IDS, IGNORED)}, "no label is left"),
     ],
 )
