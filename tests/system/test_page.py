@@ -141,3 +141,15 @@ def test_a_saved_page_opens_from_the_disk(browser, toy, pattern, tmp_path):
     found.accessible()
     assert found.said == []
     found.close()
+
+
+def test_every_module_that_is_sent_parses_and_loads(browser, toy):
+    found = Seen(browser).open(toy.url + "/")
+    failed = found.page.evaluate("""async () => {
+      const { imports } = JSON.parse(document.querySelector("script[type=importmap]").textContent);
+      const asked = Object.keys(imports).map((name) => import(name).then(() => null, (error) => `${name}: ${error}`));
+      return (await Promise.all(asked)).filter(Boolean);
+    }""")
+    assert failed == []
+    found.quiet()
+    found.close()

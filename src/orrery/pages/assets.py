@@ -7,12 +7,14 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
+from orrery.pages.stripping import stripped
+
 KINDS = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
 
 
 @cache
 def assets() -> dict[str, bytes]:
-    """Return every file of the page by its path, such as ``see/heat.js``."""
+    """Return every file of the page by its path, such as ``see/heat.js``; modules without what only people read."""
     return dict(_walk(files("orrery") / "web", ""))
 
 
@@ -55,5 +57,9 @@ def _walk(folder: Traversable, path: str) -> list[tuple[str, bytes]]:
         if one.is_dir():
             found += _walk(one, f"{name}/")
         elif any(one.name.endswith(kind) for kind in KINDS):
-            found.append((name, one.read_bytes()))
+            found.append((name, _sent(name, one.read_bytes())))
     return found
+
+
+def _sent(name: str, content: bytes) -> bytes:
+    return stripped(content.decode()).encode() if name.endswith(".js") else content

@@ -1,6 +1,5 @@
 """The passes that a server has open: few, bounded in memory, and each the same for the same text and edits."""
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
@@ -25,7 +24,7 @@ DIFFERENCE = "difference"
 class Passes:
     """The passes of one model, by their ids.
 
-    One is computed at a time, so that the memory of looking inside is bounded whoever asks.
+    For one thread: its caller computes one pass at a time, so that the memory of looking inside is bounded.
 
     Args:
         lm: the model.
@@ -35,7 +34,6 @@ class Passes:
         self.lm = lm
         self._held: OrderedDict[str, Inside] = OrderedDict()
         self._asked: dict[str, str] = {}
-        self._lock = threading.Lock()
 
     def open(
         self,
@@ -53,21 +51,20 @@ class Passes:
         Raises:
             UsageError: the text is empty or too long, or an edit reaches nothing.
         """
-        with self._lock:
-            named = {one.source for one in Interventions.of(edits).edits if one.source is not None}
-            asked = to_json([given, edits])
-            if check is None and self._asked.get(asked) in self._held:
-                return self._find(self._asked[asked])
-            found = Inside(self.lm, given, edits, {id: self._find(id) for id in named})
-            self._asked[asked] = found.id
-            if check is not None:
-                found.checks = [*found.checks, check(found)]
-            self._held[found.id] = found
-            self._held.move_to_end(found.id)
-            while len(self._held) > MOST or (len(self._held) > 1 and self._bytes() > MOST_BYTES):
-                self._held.popitem(last=False)
-            self._asked = {asked: id for asked, id in self._asked.items() if id in self._held}
-            return found
+        named = {one.source for one in Interventions.of(edits).edits if one.source is not None}
+        asked = to_json([given, edits])
+        if check is None and self._asked.get(asked) in self._held:
+            return self._find(self._asked[asked])
+        found = Inside(self.lm, given, edits, {id: self._find(id) for id in named})
+        self._asked[asked] = found.id
+        if check is not None:
+            found.checks = [*found.checks, check(found)]
+        self._held[found.id] = found
+        self._held.move_to_end(found.id)
+        while len(self._held) > MOST or (len(self._held) > 1 and self._bytes() > MOST_BYTES):
+            self._held.popitem(last=False)
+        self._asked = {asked: id for asked, id in self._asked.items() if id in self._held}
+        return found
 
     def show(self, id: str, view: str, asked: Mapping[str, Any]) -> Payload:
         """Return what a view shows of a pass; with ``difference``, the id of another one, less what it shows of that.
@@ -77,19 +74,16 @@ class Passes:
         """
         settings = dict(asked)
         other = settings.pop(DIFFERENCE, None)
-        with self._lock:
-            clean = None if other is None else Subject(self.lm, self._find(other))
-            return shown(view, Subject(self.lm, self._find(id)), settings, clean)
+        clean = None if other is None else Subject(self.lm, self._find(other))
+        return shown(view, Subject(self.lm, self._find(id)), settings, clean)
 
     def save(self, id: str) -> str:
         """Return a pass as one HTML page; errors as in ``show``."""
-        with self._lock:
-            return Page(Subject(self.lm, self._find(id))).html()
+        return Page(Subject(self.lm, self._find(id))).html()
 
     def show_model(self, view: str, asked: Mapping[str, Any]) -> Payload:
         """Return what a view shows of the model alone; errors as in ``show``."""
-        with self._lock:
-            return shown(view, Subject(self.lm), asked)
+        return shown(view, Subject(self.lm), asked)
 
     def _find(self, id: str) -> Inside:
         if id not in self._held:

@@ -10,10 +10,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orrery.errors import UsageError
-from orrery.inspection.checks import Check
+from orrery.inspection.checks import Check, bound
 from orrery.inspection.research.edge_effects import edge_effects
 from orrery.schema.section import Section
-from orrery.views._bounds import bound
 from orrery.views._difference import minus
 from orrery.views._inside import Inside, Site
 from orrery.views._payload import Payload

@@ -1,10 +1,13 @@
 import http.client
 import json
+import threading
+import time
 
 import pytest
 import torch
 from safetensors.torch import load
 
+from orrery.errors import UsageError
 from serving_toy import chat_model, post, running
 
 
@@ -156,3 +159,29 @@ def test_a_server_with_a_key_gives_the_page_and_nothing_of_the_model(tmp_path):
         assert get(found, "/inspect/session")[0] == 401
         assert post(found, {"text": "a"}, "/inspect/traces")[0] == 401
         assert get(found, "/inspect/session", Authorization="Bearer a secret of ours")[0] == 200
+
+
+def test_looking_keeps_no_other_request_waiting_and_its_queue_is_bounded(toy, monkeypatch):
+    monkeypatch.setattr("orrery.serving.served.LOOKING", 2)
+    blocked, release = threading.Event(), threading.Event()
+
+    def slow(*_):
+        blocked.set()
+        release.wait(30)
+        raise UsageError("enough", "")
+
+    monkeypatch.setattr(toy.served.passes, "show_model", slow)
+    found = []
+    looks = [threading.Thread(target=lambda: found.append(get(toy, "/inspect/model/parameters")[0])) for _ in range(2)]
+    looks[0].start()
+    assert blocked.wait(30)
+    looks[1].start()
+    assert post(toy, {"prompt": "the cat", "max_tokens": 2}, "/v1/completions")[0] == 200
+    while toy.served._looking < 2:
+        time.sleep(0.01)
+    status, headers, _ = get(toy, "/inspect/model/parameters")
+    assert (status, headers["retry-after"]) == (429, "1")
+    release.set()
+    for look in looks:
+        look.join(30)
+    assert found == [400, 400]

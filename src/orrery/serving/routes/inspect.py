@@ -71,27 +71,27 @@ async def session(served: Inspecting) -> Response:
 @router.post("/traces")
 async def open_trace(asked: Given, served: Inspecting) -> Response:
     """Run the model over a text and keep what is inside for a while; the same text has the same id."""
-    inside = await served.do(_opened, served, asked)
+    inside = await served.look(_opened, served, asked)
     return AsciiJson({"id": inside.id})
 
 
 @router.get("/traces/{id}/page.html")
 async def saved_page(id: str, served: Inspecting) -> Response:
     """Return a pass as one HTML file that needs nothing but a browser."""
-    content = await served.do(served.passes.save, id)
+    content = await served.look(served.passes.save, id)
     return Response(content, media_type=KIND, headers={"Content-Disposition": 'attachment; filename="inside.html"'})
 
 
 @router.get("/traces/{id}/{view}")
 async def show_pass(id: str, view: str, served: Inspecting, http: Request) -> Response:
     """Return what a view shows of a pass, as a safetensors file; the query holds the settings of the view."""
-    return _file(await served.do(served.passes.show, id, view, _asked(http)))
+    return _file(await served.look(served.passes.show, id, view, _asked(http)))
 
 
 @router.get("/model/{view}")
 async def show_model(view: str, served: Inspecting, http: Request) -> Response:
     """Return what a view shows of the model alone."""
-    return _file(await served.do(served.passes.show_model, view, _asked(http)), "no-store")
+    return _file(await served.look(served.passes.show_model, view, _asked(http)), "no-store")
 
 
 def _opened(served: Served, asked: Given) -> Inside:

@@ -1,0 +1,42 @@
+from importlib.resources import files
+
+import pytest
+
+from orrery.pages.assets import assets
+from orrery.pages.stripping import stripped
+
+CASES = [
+    ("// gone\nconst a = 1; // gone\n", "const a = 1;\n"),
+    ("/** gone\n * gone\n */\nexport const a = 1;\n\n\n  b();\n", "export const a = 1;\nb();\n"),
+    ('const a = "// stays"; const b = \'/* "stays" */\';', 'const a = "// stays"; const b = \'/* "stays" */\';\n'),
+    ('x("\\"// stays"); // gone', 'x("\\"// stays");\n'),
+    ("const a = `\n  // stays\n`;\n  b", "const a = `\n  // stays\n`;\nb\n"),
+    ("`${a /* gone */ + `  ${{ b: 1 }.b} // stays`}  // stays`", "`${a  + `  ${{ b: 1 }.b} // stays`}  // stays`\n"),
+    ('a.replace(/\\/\\*[/`"]/g, b) // gone', 'a.replace(/\\/\\*[/`"]/g, b)\n'),
+    ("const half = (a + b) / 2; // gone / gone", "const half = (a + b) / 2;\n"),
+    ("return /[`'\"]/.test(text)\n  ? 1 : 2;", "return /[`'\"]/.test(text)\n? 1 : 2;\n"),
+    ("a[0] / b / c // gone", "a[0] / b / c\n"),
+    ("return a /* gone\n */\n  b", "return a \nb\n"),
+]
+
+
+@pytest.mark.parametrize(("source", "expected"), CASES)
+def test_only_comments_indentation_and_empty_lines_go(source, expected):
+    assert stripped(source) == expected
+    assert stripped(expected) == expected
+
+
+def test_a_text_without_an_end_is_refused():
+    with pytest.raises(ValueError, match="no end"):
+        stripped("const a = `never closed")
+
+
+def test_a_module_of_the_page_keeps_every_line_of_code():
+    for path, content in assets().items():
+        if not path.endswith(".js"):
+            continue
+        source = (files("orrery") / "web" / path).read_text(encoding="utf-8")
+        lines = [line.strip() for line in source.splitlines()]
+        code = [line for line in lines if line and not line.startswith(("//", "/*", "*"))]
+        kept = [line.strip() for line in content.decode().splitlines()]
+        assert [one for one in code if "//" not in one] == [one for one in kept if "//" not in one], path
