@@ -10,12 +10,14 @@ from orrery.inspection.interventions.interventions import Interventions
 from orrery.language_model.model import LanguageModel
 from orrery.pages.page import Page
 from orrery.views._inside import Inside
-from orrery.views._payload import Payload
+from orrery.views._payload import Payload, to_json
 from orrery.views._view import Subject, shown
 
 MOST = 8
 """Passes that are held; the one that was asked last is let go of first."""
 MOST_BYTES = 1 << 30
+DIFFERENCE = "difference"
+"""The part of a query that names the pass which is subtracted."""
 
 
 @final
@@ -31,6 +33,7 @@ class Passes:
     def __init__(self, lm: LanguageModel) -> None:
         self.lm = lm
         self._held: OrderedDict[str, Inside] = OrderedDict()
+        self._asked: dict[str, str] = {}
 
     def open(
         self,
@@ -38,7 +41,7 @@ class Passes:
         edits: Sequence[Mapping[str, Any]] = (),
         check: Callable[[Inside], Check] | None = None,
     ) -> Inside:
-        """Return a pass over what is given, and hold it.
+        """Return a pass over what is given, and hold it; one that is held is not computed again.
 
         Args:
             given: as ``Inside`` takes it.
@@ -49,22 +52,30 @@ class Passes:
             UsageError: the text is empty or too long, or an edit reaches nothing.
         """
         named = {one.source for one in Interventions.of(edits).edits if one.source is not None}
+        asked = to_json([given, edits])
+        if check is None and self._asked.get(asked) in self._held:
+            return self._find(self._asked[asked])
         found = Inside(self.lm, given, edits, {id: self._find(id) for id in named})
+        self._asked[asked] = found.id
         if check is not None:
             found.checks = [*found.checks, check(found)]
         self._held[found.id] = found
         self._held.move_to_end(found.id)
         while len(self._held) > MOST or (len(self._held) > 1 and self._bytes() > MOST_BYTES):
             self._held.popitem(last=False)
+        self._asked = {asked: id for asked, id in self._asked.items() if id in self._held}
         return found
 
     def show(self, id: str, view: str, asked: Mapping[str, Any]) -> Payload:
-        """Return what a view shows of a pass.
+        """Return what a view shows of a pass; with ``difference``, the id of another one, less what it shows of that.
 
         Raises:
-            UsageError: the pass is not held any more, or the view has nothing to show.
+            UsageError: a pass is not held any more, or the view has nothing to show.
         """
-        return shown(view, Subject(self.lm, self._find(id)), asked)
+        settings = dict(asked)
+        other = settings.pop(DIFFERENCE, None)
+        clean = None if other is None else Subject(self.lm, self._find(other))
+        return shown(view, Subject(self.lm, self._find(id)), settings, clean)
 
     def save(self, id: str) -> str:
         """Return a pass as one HTML page; errors as in ``show``."""
