@@ -3,11 +3,13 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, final
 
 from orrery.errors import UsageError
 from orrery.inspection.checks import Check
 from orrery.language_model.model import LanguageModel
+from orrery.pages.models import CheckpointModels
 from orrery.pages.page import Page
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload
@@ -26,11 +28,13 @@ class Passes:
 
     Args:
         lm: the model.
+        laws: a file of ``orrery verify --json``, which is shown beside.
     """
 
-    def __init__(self, lm: LanguageModel) -> None:
-        self.lm = lm
+    def __init__(self, lm: LanguageModel, laws: Path | None = None) -> None:
+        self.lm, self.laws = lm, laws
         self._held: OrderedDict[str, Inside] = OrderedDict()
+        self._models = CheckpointModels(lm, self._forget)
         self._lock = threading.Lock()
 
     def open(
@@ -38,6 +42,7 @@ class Passes:
         given: Mapping[str, Any],
         edits: Sequence[Mapping[str, Any]] = (),
         check: Callable[[Inside], Check] | None = None,
+        checkpoint: int | None = None,
     ) -> Inside:
         """Return a pass over what is given, and hold it.
 
@@ -45,13 +50,15 @@ class Passes:
             given: as ``Inside`` takes it.
             edits: what is changed in the pass; a ``source`` among them is the id of another pass that is open.
             check: one more check of this pass, shown with its tokens.
+            checkpoint: the step of the run at which the model is taken; by default the model that is served.
 
         Raises:
-            UsageError: the text is empty or too long, or an edit reaches nothing.
+            UsageError: the text is empty or too long, an edit reaches nothing, or there is no such checkpoint.
         """
         with self._lock:
             named = {str(edit["source"]) for edit in edits if isinstance(edit, Mapping) and edit.get("source")}
-            found = Inside(self.lm, given, edits, {id: self._find(id) for id in named})
+            lm = self._models.at(checkpoint)
+            found = Inside(lm, given, edits, {id: self._find(id) for id in named})
             if check is not None:
                 found.checks = [*found.checks, check(found)]
             self._held[found.id] = found
@@ -67,17 +74,26 @@ class Passes:
             UsageError: the pass is not held any more, or the view has nothing to show.
         """
         with self._lock:
-            return shown(view, Subject(self.lm, self._find(id)), asked)
+            return shown(view, self._subject(id), asked)
 
     def save(self, id: str) -> str:
         """Return a pass as one HTML page; errors as in ``show``."""
         with self._lock:
-            return Page(Subject(self.lm, self._find(id))).html()
+            return Page(self._subject(id)).html()
 
     def show_model(self, view: str, asked: Mapping[str, Any]) -> Payload:
         """Return what a view shows of the model alone; errors as in ``show``."""
         with self._lock:
-            return shown(view, Subject(self.lm), asked)
+            return shown(view, Subject(self.lm, laws=self.laws), asked)
+
+    def _subject(self, id: str) -> Subject:
+        inside = self._find(id)
+        return Subject(inside.lm, inside, self.laws)
+
+    def _forget(self, lm: LanguageModel) -> None:
+        """Close the passes of a model that is let go of: they would keep it."""
+        for id in [id for id, inside in self._held.items() if inside.lm is lm]:
+            del self._held[id]
 
     def _find(self, id: str) -> Inside:
         if id not in self._held:

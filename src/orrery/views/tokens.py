@@ -34,6 +34,7 @@ def session(subject: Subject) -> dict[str, Any]:
     views = [{"kind": view.kind, "screen": view.screen, "order": view.order} for view in _view.fitting(subject)]
     return {
         "model": lm._stored.name,
+        "run": None if subject.run is None else subject.run.name,
         "family": lm.family,
         "parameters": sum(parameter.numel() for parameter in lm.model.parameters()),
         "dtype": str(weight.dtype).removeprefix("torch."),
