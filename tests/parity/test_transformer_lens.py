@@ -3,68 +3,35 @@
 Nothing is downloaded: a random tiny gpt2 is written into a folder, which both read.
 """
 
-from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 import torch
-from tokenizers import Tokenizer as Engine
-from tokenizers import models
 
-from orrery.inspection.attribution.names import SAME, TURNED, legacy_names
+from orrery.inspection.attribution.names import ROTATED, SAME, TURNED, legacy_names
 from orrery.inspection.trace import trace
 from orrery.reading.read import read
 from tests.parity import oracle
+from tests.parity.bridge import EXACT, VOCABULARY, broken, looked_at, transformer_lens, written
 from tests.parity.helper import error
 
-VOCABULARY = 61
 IDS = torch.randint(0, VOCABULARY, (2, 9), generator=torch.Generator().manual_seed(0))
-CONFIG = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 48, "vocab_size": VOCABULARY}
-# What it computes is transformers' own forward, whose kernels round otherwise than ours.
-EXACT = 1e-12
 # It divides by scales that it rounded to float32 where it folds them into weights.
 FOLDED = 1e-6
 
 
 @pytest.fixture(scope="module")
-def lens() -> Iterator[Any]:
-    """Give the library, and take back what importing it does to the validation of configurations everywhere."""
-    from huggingface_hub import dataclasses
-
-    validate = dataclasses._validate_simple_type
-    library = pytest.importorskip("transformer_lens")
-    yield library
-    dataclasses._validate_simple_type = validate
+def lens():
+    with transformer_lens() as library:
+        yield library
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Any:
-    """Write the model and a tokenizer, without which TransformerLens reads nothing."""
-    from transformers import PreTrainedTokenizerFast
-
-    place = tmp_path_factory.mktemp("gpt2")
-    model = oracle.reference("gpt2", 0, torch.float64, **CONFIG)
-    model.save_pretrained(place)
-    words = {f"w{n}": n for n in range(VOCABULARY)}
-    engine = Engine(models.WordLevel(words, unk_token="w0"))
-    roles = dict.fromkeys(("unk_token", "pad_token", "bos_token", "eos_token"), "w0")
-    PreTrainedTokenizerFast(tokenizer_object=engine, **roles).save_pretrained(place)
-    return place
-
-
-def looked_at(library, folder, **folding):
-    """Return the library's cache of a run, its weights as they are unless something is to be folded."""
-    bridge = library.TransformerBridge.boot_transformers(str(folder), device="cpu", dtype=torch.float64)
-    bridge.enable_compatibility_mode(no_processing=not folding, **folding)
-    with torch.no_grad():
-        logits, cache = bridge.run_with_cache(IDS)
-    return SimpleNamespace(logits=logits, cache=cache)
+def folder(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("gpt2"))
 
 
 @pytest.fixture(scope="module")
 def theirs(lens, folder):
-    return looked_at(lens, folder)
+    return looked_at(lens, folder, IDS)
 
 
 @pytest.fixture(scope="module")
@@ -72,14 +39,22 @@ def ours(folder):
     return trace(read(folder).model.double().eval(), IDS)
 
 
+@pytest.fixture(scope="module")
+def rotary(lens, tmp_path_factory):
+    """Return both libraries' looks into a llama, theirs with float64 in the place of its casts to float32."""
+    from transformer_lens.model_bridge.generalized_components import position_embeddings_attention
+
+    place = tmp_path_factory.mktemp("llama")
+    with oracle.widened(oracle.modelling("llama"), position_embeddings_attention):
+        theirs = looked_at(lens, written(place, "llama"), IDS)
+    return trace(read(place).model.double().eval(), IDS), theirs
+
+
 def test_the_logits_are_equal(ours, theirs):
     assert error(ours.logits, theirs.logits) < EXACT
 
 
-def test_every_name_of_the_tables_is_its_tensor(ours, theirs):
-    names = legacy_names(ours)
-    tables = len([name for name in SAME | TURNED if "N" in name]), len([name for name in SAME if "N" not in name])
-    assert len(names) == 2 * tables[0] + tables[1]
+def assert_same_tensors(ours, theirs, names):
     for name in names:
         a, b = ours[name], theirs.cache[name]
         assert a.shape == b.shape, name
@@ -88,20 +63,29 @@ def test_every_name_of_the_tables_is_its_tensor(ours, theirs):
         assert error(a.masked_fill(hidden, 0), b.masked_fill(hidden, 0)) < EXACT, name
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "hook_pos_embed",
-        *(f"blocks.{n}.mlp.hook_pre" for n in range(2)),
-        *(f"blocks.1.ln{n}.hook_{what}" for n in (1, 2) for what in ("scale", "normalized")),
-        "ln_final.hook_scale",
-        "ln_final.hook_normalized",
-    ],
-)
-def test_what_is_computed_from_kept_values_is_its_tensor(ours, theirs, name):
-    a, b = ours[name], theirs.cache[name]
-    assert a.shape == b.shape
-    assert error(a, b) < EXACT
+@pytest.mark.parametrize("turned", [TURNED, ROTATED], ids=["gpt2", "llama"])
+def test_every_name_of_the_tables_is_its_tensor(request, turned):
+    ours, theirs = (
+        request.getfixturevalue("rotary") if turned is ROTATED else map(request.getfixturevalue, ("ours", "theirs"))
+    )
+    names = legacy_names(ours)
+    tables = len([name for name in SAME | turned if "N" in name]), len([name for name in SAME if "N" not in name])
+    assert len(names) == 2 * tables[0] + tables[1]
+    assert_same_tensors(ours, theirs, names)
+    assert error(ours.logits, theirs.logits) < EXACT
+
+
+COMPUTED = [
+    *(f"blocks.{n}.mlp.hook_pre" for n in range(2)),
+    *(f"blocks.{m}.ln{n}.hook_{what}" for m in range(2) for n in (1, 2) for what in ("scale", "normalized")),
+    "ln_final.hook_scale",
+    "ln_final.hook_normalized",
+]
+
+
+def test_what_is_computed_from_kept_values_is_its_tensor(ours, theirs, rotary):
+    assert_same_tensors(ours, theirs, [*COMPUTED, "hook_pos_embed"])
+    assert_same_tensors(*rotary, [*COMPUTED, *(f"blocks.{n}.mlp.hook_pre_linear" for n in range(2))])
 
 
 def test_two_names_do_not_give_one_tensor(ours, theirs):
@@ -120,6 +104,7 @@ def test_heads_write_what_they_write_there(ours, theirs):
         assert error(ours[f"blocks.{block}.attn.hook_result"][:, :, int(head)], result_BLD) < EXACT
 
 
+@torch.no_grad()
 def attributed(seen, token, against=None):
     """Return the library's attribution of a logit at the last position, under our names of the parts."""
     stack, labels = seen.cache.get_full_resid_decomposition(expand_neurons=False, return_labels=True, pos_slice=-1)
@@ -138,7 +123,7 @@ def attributed(seen, token, against=None):
 @pytest.mark.parametrize("against", [None, 5])
 def test_logits_are_attributed_alike(lens, folder, ours, against):
     seen = looked_at(
-        lens, folder, fold_ln=True, center_writing_weights=False, center_unembed=False, fold_value_biases=False
+        lens, folder, IDS, fold_ln=True, center_writing_weights=False, center_unembed=False, fold_value_biases=False
     )
     assert error(seen.logits, ours.logits) < FOLDED
     found = ours.logit_attribution(7, against=against)
@@ -153,18 +138,82 @@ def test_logits_are_attributed_alike(lens, folder, ours, against):
         assert value_B.abs().max() > 1e-4
 
 
-def test_without_folding_they_are_equal_where_the_gain_is_one(lens, tmp_path_factory, folder):
+def test_without_folding_they_are_equal_where_the_gain_is_one(lens, tmp_path_factory):
     """As it comes, the library leaves the gain of the final norm out; with a gain of one nothing is left out."""
-    place = tmp_path_factory.mktemp("plain")
-    model = oracle.reference("gpt2", 0, torch.float64, **CONFIG)
-    with torch.no_grad():
-        model.transformer.ln_f.weight.fill_(1)
-    model.save_pretrained(place)
-    for file in folder.glob("*token*"):
-        (place / file.name).write_bytes(file.read_bytes())
+    place = written(tmp_path_factory.mktemp("plain"), **{"transformer.ln_f.weight": 1.0})
     found = trace(read(place).model.double().eval(), IDS).logit_attribution(7, against=5)
     values = dict(zip(found.names, found.value_NBP[:, :, 0], strict=True))
-    expected = attributed(looked_at(lens, place), 7, 5)
+    expected = attributed(looked_at(lens, place, IDS), 7, 5)
     for name in set(values) & set(expected):
         assert error(values[name], expected[name]) < EXACT, name
     assert len(set(values) & set(expected)) == 2 + 2 * 4 + 2
+
+
+def test_the_stream_accumulates_alike(ours, theirs):
+    streams_NBLD, labels = theirs.cache.accumulated_resid(incl_mid=True, return_labels=True)
+    places = {"pre": "resid_pre", "mid": "attention.resid"}
+    for label, stream_BLD in zip(labels, streams_NBLD, strict=True):
+        block, place = label.split("_")
+        key = "blocks.1.resid_post" if block == "final" else f"blocks.{block}.{places[place]}"
+        assert error(ours[key], stream_BLD) < EXACT, label
+
+
+def test_the_stream_is_decomposed_alike(ours, theirs):
+    parts_NBLD, labels = theirs.cache.decompose_resid(return_labels=True)
+    found = ours.parts(None)
+    known = {"embed": ["embedded.token"], "pos_embed": ["embedded.position"]}
+    for n in range(2):
+        known[f"{n}_attn_out"] = [name for name in found.names if name.startswith(f"blocks.{n}.attention.")]
+        known[f"{n}_mlp_out"] = [f"blocks.{n}.feed_forward.added"]
+    assert sorted(labels) == sorted(known)
+    assert sorted(name for names in known.values() for name in names) == sorted(found.names)
+    for label, part_BLD in zip(labels, parts_NBLD, strict=True):
+        assert error(sum(found[name] for name in known[label]), part_BLD) < EXACT, label
+
+
+@torch.no_grad()
+def lens_of(theirs):
+    """Return the library's logits after each block: its norm and its head on the stream that it gathered."""
+    streams_NBLD = theirs.cache.accumulated_resid(apply_ln=True)
+    return torch.stack([theirs.model.unembed(stream_BLD) for stream_BLD in streams_NBLD])
+
+
+def assert_one_lens(found, logits_NBLV):
+    log_NBLV = logits_NBLV.log_softmax(-1)
+    best = log_NBLV.topk(5, dim=-1)
+    assert torch.equal(found.id_NBLK, best.indices)
+    assert error(found.log_probability_NBLK, best.values) < EXACT
+    own_NBL1 = log_NBLV[:, :, :-1].gather(-1, IDS[None, :, 1:, None].expand(len(log_NBLV), -1, -1, 1))
+    assert error(found.target_log_probability_NBL[:, :, :-1], own_NBL1[..., 0]) < EXACT
+    assert torch.equal(found.target_rank_NBL[:, :, :-1], (log_NBLV[:, :, :-1] > own_NBL1).sum(-1))
+    assert error(found.entropy_NBL, torch.distributions.Categorical(logits=log_NBLV).entropy()) < EXACT
+
+
+def test_the_lens_says_the_same_after_each_block(ours, theirs):
+    logits_NBLV = lens_of(theirs)
+    assert error(logits_NBLV[-1], theirs.logits) < EXACT
+    assert_one_lens(ours.lens(k=5), logits_NBLV)
+    own = theirs.cache.logit_lens(positions=None, return_type="log_probs")
+    assert error(own.values, logits_NBLV.log_softmax(-1)) < 1e-5  # it answers in float32
+
+
+BROKEN = {
+    "embed.token.weight": "hook_embed",
+    "stack.positions.learned.table.weight": "hook_pos_embed",
+    "stack.blocks.0.attention.branch.q.weight": "blocks.0.attn.hook_q",
+    "stack.blocks.1.attention.branch.out.weight": "blocks.1.hook_attn_out",
+    "stack.blocks.1.feed_forward.branch.down.bias": "blocks.1.hook_mlp_out",
+    "stack.final.weight": "ln_final.hook_out",
+}
+"""A parameter of ours, and the first tensor that shows that a number of it is another."""
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_comparisons_see_a_broken_model(folder, theirs, name):
+    row = int(IDS[0, 0]) if "token" in name else 0
+    found = trace(broken(read(folder).model.double().eval(), name, row), IDS)
+    assert error(found[BROKEN[name]], theirs.cache[BROKEN[name]]) > 1e-3
+    with pytest.raises(AssertionError):
+        assert_one_lens(found.lens(k=5), lens_of(theirs))
+    with pytest.raises(AssertionError):
+        assert_same_tensors(found, theirs, legacy_names(found))

@@ -142,8 +142,10 @@ def test_the_slider_opens_the_pass_at_a_checkpoint(seen, served, run):
 
 def test_a_click_into_a_curve_goes_to_the_nearest_checkpoint(seen):
     seen.look(TEXT)
-    box = seen.page.locator(f"{LOSS} svg.chart").bounding_box()
-    seen.page.mouse.click(box["x"] + box["width"] * (64 + 484 * 0.62) / 560, box["y"] + box["height"] / 2)
+    curve = seen.page.locator(f"{LOSS} svg.chart")
+    curve.scroll_into_view_if_needed()
+    box = curve.bounding_box()
+    curve.click(position={"x": box["width"] * (64 + 484 * 0.62) / 560, "y": box["height"] / 2})
     seen.page.wait_for_selector('[data-checkpoint]:has-text("step 100")')
     seen.page.wait_for_selector('#said:has-text("step 100")', state="attached")
 

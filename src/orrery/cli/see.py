@@ -1,8 +1,10 @@
 """``orrery see``: the inside of a model over a text, as a page in the browser or as one file."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlencode
 
 from cyclopts import Parameter
@@ -41,37 +43,34 @@ def see(
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
     from orrery.checkpoints.outputs import OutputFile
-
-    file = None if output is None else OutputFile(output, inputs=[model], overwrite=overwrite)
     from orrery.language_model.load import load
 
-    lm = load(model, device, dtype)
-    given: dict[str, Any] = {"text": text}
-    if lm.model.spec.reads_source:
-        given = {"source": text, "target": target or ""}
-    elif target is not None:
-        from orrery.errors import UsageError
+    loaded = partial(load, model, device, dtype)
+    if output is None:
+        return _serve(loaded, text, target, port)
+    file = OutputFile(output, inputs=[model], overwrite=overwrite)
+    from orrery.pages.see import see as page_of
 
-        raise UsageError("this model reads and writes one text", "leave --target out; give all of it as TEXT")
-    if file is None:
-        return _serve(lm, given, port)
-    from orrery.pages.see import page_of
-
-    file.write(page_of(lm, given).html())
+    file.write(page_of(loaded(), text, target).html())
     print(f"wrote {output}")
     return 0
 
 
-def _serve(lm: "LanguageModel", given: dict[str, Any], port: int) -> int:
+def _serve(loaded: Callable[[], "LanguageModel"], text: str, target: str | None, port: int) -> int:
     """Serve the page until a signal."""
     from orrery.cli.serve import check_packages
 
     check_packages()
     from orrery.serving.run import address_of, listen, run
-    from orrery.serving.served import Served
     from orrery.serving.settings import ServerSettings
 
     settings = ServerSettings(port=port)
-    with listen(settings) as listener:
+    with listen(settings) as listener:  # before the model is read: a port that is taken is told at once
+        from orrery.pages.see import given_of
+        from orrery.serving.served import Served
+
+        served = Served(loaded(), settings)
+        given = given_of(served.lm, text, target)
+        served.passes.open(given)  # a text that cannot be read is told here, not in the page
         place = f"{address_of(listener)}/#{urlencode({'screen': json.dumps('inside'), 'given': json.dumps(given)})}"
-        return run(Served(lm, settings), listener, lambda line: print(f"open {place}", flush=True))
+        return run(served, listener, lambda line: print(f"open {place}", flush=True))

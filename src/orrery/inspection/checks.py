@@ -72,7 +72,7 @@ class Mixing:
 
     def checks(self) -> list[Check]:
         """Return the verdict."""
-        return [Check("patterns times values are the kernel's output", self.worst, _bound(self.dtype))]
+        return [Check("patterns times values are the kernel's output", self.worst, bound(self.dtype))]
 
 
 class Gates:
@@ -94,7 +94,7 @@ class Gates:
         """Return the verdict, where there are recurrences."""
         if self.worst is None:
             return []
-        return [Check("gates step by step give the engine's states", self.worst, _bound(torch.float32))]
+        return [Check("gates step by step give the engine's states", self.worst, bound(torch.float32))]
 
 
 class Stream:
@@ -121,7 +121,7 @@ class Stream:
 
     def checks(self) -> list[Check]:
         """Return the verdict."""
-        return [Check("embeddings and additions sum to the stream", self.error, _bound(self.dtype))]
+        return [Check("embeddings and additions sum to the stream", self.error, bound(self.dtype))]
 
 
 def why_no_sum(stack: Stack, edit: Iterable[str], keys: Iterable[str]) -> str | None:
@@ -149,8 +149,8 @@ def _worse(a: float, b: float) -> float:
     return b if not b <= a else a
 
 
-def _bound(dtype: torch.dtype) -> float:
-    """Return 1e-5, or four units in the last place where a 16-bit format is coarser than that.
+def bound(dtype: torch.dtype) -> float:
+    """Return how far two ways to one number may be apart: 1e-5, or four units in the last place of a 16-bit format.
 
     Measured on random gpt2 and llama of 2 to 12 blocks in bfloat16: at most two units.
     """

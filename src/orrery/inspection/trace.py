@@ -146,11 +146,13 @@ class Trace:
         position: int = -1,
         k: int = 10,
         promoted: int = 5,
+        channels: Sequence[int] | None = None,
     ) -> "Neurons":
         """Return the channels of a feed-forward that move a token's logit most; see ``attribution/neurons.py``."""
         from orrery.inspection.attribution.neurons import top_neurons
 
-        return top_neurons(self, block, token, against=against, position=position, k=k, promoted=promoted)
+        told: dict[str, Any] = {"against": against, "position": position, "k": k, "promoted": promoted}
+        return top_neurons(self, block, token, channels=channels, **told)
 
     def weighted_pattern(self, attention: str) -> Float[Tensor, "B H L S"]:
         """Return the length of what each key writes for each query; see ``attribution/edges.py``."""

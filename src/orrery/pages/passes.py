@@ -1,6 +1,5 @@
 """The passes that a server has open: few, bounded in memory, and each the same for the same text and edits."""
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -8,23 +7,26 @@ from typing import Any, final
 
 from orrery.errors import UsageError
 from orrery.inspection.checks import Check
+from orrery.inspection.interventions.interventions import Interventions
 from orrery.language_model.model import LanguageModel
 from orrery.pages.models import CheckpointModels
 from orrery.pages.page import Page
 from orrery.views._inside import Inside
-from orrery.views._payload import Payload
+from orrery.views._payload import Payload, to_json
 from orrery.views._view import Subject, shown
 
 MOST = 8
 """Passes that are held; the one that was asked last is let go of first."""
 MOST_BYTES = 1 << 30
+DIFFERENCE = "difference"
+"""The part of a query that names the pass which is subtracted."""
 
 
 @final
 class Passes:
     """The passes of one model, by their ids.
 
-    One is computed at a time, so that the memory of looking inside is bounded whoever asks.
+    For one thread: its caller computes one pass at a time, so that the memory of looking inside is bounded.
 
     Args:
         lm: the model.
@@ -35,7 +37,7 @@ class Passes:
         self.lm, self.laws = lm, laws
         self._held: OrderedDict[str, Inside] = OrderedDict()
         self._models = CheckpointModels(lm, self._forget)
-        self._lock = threading.Lock()
+        self._asked: dict[str, str] = {}
 
     def open(
         self,
@@ -44,47 +46,51 @@ class Passes:
         check: Callable[[Inside], Check] | None = None,
         checkpoint: int | None = None,
     ) -> Inside:
-        """Return a pass over what is given, and hold it.
+        """Return a pass over what is given, and hold it; one that is held is not computed again.
 
         Args:
             given: as ``Inside`` takes it.
-            edits: what is changed in the pass; a ``source`` among them is the id of another pass that is open.
+            edits: what is changed in the pass, as JSON; ``from`` names another pass that is open, by its id.
             check: one more check of this pass, shown with its tokens.
             checkpoint: the step of the run at which the model is taken; by default the model that is served.
 
         Raises:
             UsageError: the text is empty or too long, an edit reaches nothing, or there is no such checkpoint.
         """
-        with self._lock:
-            named = {str(edit["source"]) for edit in edits if isinstance(edit, Mapping) and edit.get("source")}
-            lm = self._models.at(checkpoint)
-            found = Inside(lm, given, edits, {id: self._find(id) for id in named})
-            if check is not None:
-                found.checks = [*found.checks, check(found)]
-            self._held[found.id] = found
-            self._held.move_to_end(found.id)
-            while len(self._held) > MOST or (len(self._held) > 1 and self._bytes() > MOST_BYTES):
-                self._held.popitem(last=False)
-            return found
+        named = {one.source for one in Interventions.of(edits).edits if one.source is not None}
+        asked = to_json([given, edits, checkpoint])
+        if check is None and self._asked.get(asked) in self._held:
+            return self._find(self._asked[asked])
+        lm = self._models.at(checkpoint)  # before the passes are found: one that is let go of takes its own along
+        found = Inside(lm, given, edits, {id: self._find(id) for id in named})
+        self._asked[asked] = found.id
+        if check is not None:
+            found.checks = [*found.checks, check(found)]
+        self._held[found.id] = found
+        self._held.move_to_end(found.id)
+        while len(self._held) > MOST or (len(self._held) > 1 and self._bytes() > MOST_BYTES):
+            self._held.popitem(last=False)
+        self._asked = {asked: id for asked, id in self._asked.items() if id in self._held}
+        return found
 
     def show(self, id: str, view: str, asked: Mapping[str, Any]) -> Payload:
-        """Return what a view shows of a pass.
+        """Return what a view shows of a pass; with ``difference``, the id of another one, less what it shows of that.
 
         Raises:
-            UsageError: the pass is not held any more, or the view has nothing to show.
+            UsageError: a pass is not held any more, or the view has nothing to show.
         """
-        with self._lock:
-            return shown(view, self._subject(id), asked)
+        settings = dict(asked)
+        other = settings.pop(DIFFERENCE, None)
+        clean = None if other is None else self._subject(other)
+        return shown(view, self._subject(id), settings, clean)
 
     def save(self, id: str) -> str:
         """Return a pass as one HTML page; errors as in ``show``."""
-        with self._lock:
-            return Page(self._subject(id)).html()
+        return Page(self._subject(id)).html()
 
     def show_model(self, view: str, asked: Mapping[str, Any]) -> Payload:
         """Return what a view shows of the model alone; errors as in ``show``."""
-        with self._lock:
-            return shown(view, Subject(self.lm, laws=self.laws), asked)
+        return shown(view, Subject(self.lm, laws=self.laws), asked)
 
     def _subject(self, id: str) -> Subject:
         inside = self._find(id)

@@ -1,8 +1,8 @@
 """``orrery.see``: what a model does with a text, as a page for a notebook or a file."""
 
-from collections.abc import Mapping
 from typing import Any
 
+from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
 from orrery.pages.page import Page
 from orrery.views._inside import Inside
@@ -18,12 +18,15 @@ def see(lm: LanguageModel, text: str, target: str | None = None) -> Page:
         target: what an encoder-decoder has written so far.
 
     Raises:
-        UsageError: the text is empty or too long.
+        UsageError: the text is empty or too long, or a target is given to a model that reads one text.
     """
-    given = {"source": text, "target": target or ""} if lm.model.spec.reads_source else {"text": text}
-    return page_of(lm, given)
+    return Page(Subject(lm, Inside(lm, given_of(lm, text, target))))
 
 
-def page_of(lm: LanguageModel, given: Mapping[str, Any]) -> Page:
-    """Return the page of what is given, as ``Inside`` takes it; errors as in ``see``."""
-    return Page(Subject(lm, Inside(lm, given)))
+def given_of(lm: LanguageModel, text: str, target: str | None = None) -> dict[str, Any]:
+    """Return a text as ``Inside`` takes it; arguments and errors as in ``see``."""
+    if lm.model.spec.reads_source:
+        return {"source": text, "target": target or ""}
+    if target is not None:
+        raise UsageError("this model reads and writes one text", "leave the target out; give all of it as the text")
+    return {"text": text}

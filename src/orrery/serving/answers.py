@@ -1,6 +1,7 @@
 """The answers to one request: its rows in the engine, what they tell while they grow, and how they end."""
 
 import asyncio
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
@@ -86,7 +87,7 @@ class Answers:
         stream: whether each token is told of, or the end alone.
 
     Attributes:
-        given: what each answer that has ended needs to be computed again.
+        id: what names the response; its answers are remembered under it, so that their insides can be looked at.
     """
 
     def __init__(self, served: Served, place: Place, requests: Sequence[Request], *, stream: bool = False) -> None:
@@ -100,7 +101,8 @@ class Answers:
         self._news: dict[int, Piece] = {}
         self._event = asyncio.Event()
         self._gone = False
-        self.given: dict[int, Given] = {}
+        self.id = secrets.token_hex(12)
+        served.responses.begin(self.id)
 
     async def all(self, receive: Receive) -> list[Answering]:
         """Return the answers once all have ended.
@@ -187,7 +189,7 @@ class Answers:
     def _end(self, index: int, answering: Answering) -> None:
         self._going.pop(index, None)
         if answering.error is None:
-            self.given[index] = Given.of(answering)
+            self._served.responses.add(self.id, index, Given.of(answering))
         self._news.setdefault(index, Piece(index, answering)).ended = True
         self._event.set()
 

@@ -1,7 +1,7 @@
 """The answers that were given last, so that their insides can be looked at afterwards."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -9,7 +9,9 @@ from orrery.generation.requests import Answering
 from orrery.serving.errors import ApiError
 
 MOST = 256
-"""Responses that are remembered; their ids alone, a few kilobytes each."""
+"""Responses that are remembered: the ids of their tokens alone."""
+MOST_TOKENS = 1 << 20
+"""Tokens of all of them together, prompts and answers: some tens of megabytes."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,11 @@ class Given:
     log_probabilities: Sequence[float]
     adapter: str | None
 
+    @property
+    def tokens(self) -> int:
+        """How many tokens are remembered."""
+        return len(self.prompt) + len(self.written)
+
     @classmethod
     def of(cls, answering: Answering) -> "Given":
         """Return what is remembered of an answer that has ended."""
@@ -42,24 +49,33 @@ class Responses:
     """The last responses by their ids; each holds its answers by number, as they end."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[str, Mapping[int, Given]] = OrderedDict()
+        self._held: OrderedDict[str, dict[int, Given]] = OrderedDict()
+        self._tokens = 0
 
-    def add(self, id: str, answers: Mapping[int, Given]) -> None:
-        """Remember a response; its answers may come later."""
-        self._held[id] = answers
-        while len(self._held) > MOST:
-            self._held.popitem(last=False)
+    def begin(self, id: str) -> None:
+        """Make room for a response, whose answers come as they end."""
+        self._held[id] = {}
+        self._let_go()
+
+    def add(self, id: str, index: int, answer: Given) -> None:
+        """Remember an answer, unless so many responses have begun since that its own is forgotten."""
+        if id in self._held:
+            self._held[id][index] = answer
+            self._tokens += answer.tokens
+            self._let_go()
 
     def find(self, id: str, index: int = 0) -> Given:
-        """Return one answer of a response.
+        """Return one answer of a response, whose id may stand behind its kind: ``chatcmpl-...``.
 
         Raises:
             ApiError: it is not remembered, not at its end, or an adapter's.
         """
-        if id not in self._held:
-            message = f"the response {id[:60]!r} is not remembered; the last {MOST} are"
+        answers = self._held.get(id.rpartition("-")[2])
+        if answers is None:
+            message = (
+                f"the response {id[:60]!r} is not remembered; of the last {MOST} those with {MOST_TOKENS} tokens are"
+            )
             raise ApiError(404, message, param="response", code="response_not_found")
-        answers = self._held[id]
         if index not in answers:
             message = f"the response {id!r} has no answer {index} that has come to its end"
             raise ApiError(400, message, param="choice")
@@ -67,3 +83,9 @@ class Responses:
             message = f"the adapter {answers[index].adapter!r} wrote this answer, and the model alone is looked into"
             raise ApiError(400, message, param="response")
         return answers[index]
+
+    def _let_go(self) -> None:
+        """Forget the oldest responses beyond the bounds; the newest stays, however long."""
+        while len(self._held) > MOST or (self._tokens > MOST_TOKENS and len(self._held) > 1):
+            _, answers = self._held.popitem(last=False)
+            self._tokens -= sum(answer.tokens for answer in answers.values())

@@ -86,8 +86,12 @@ def listen(settings: ServerSettings) -> socket.socket:
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         found = socket.socket(family, kind, protocol)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(address)
+        try:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(address)
+        except OSError:
+            found.close()
+            raise
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
         raise MachineError(f"cannot listen on {where}: {error.strerror}", "choose another --port, or --host") from error

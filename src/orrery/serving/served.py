@@ -35,6 +35,8 @@ Result = TypeVar("Result")
 
 PREPARING = 4
 """Threads that tokenise and render, so that the loop of events never waits for a long text."""
+LOOKING = 32
+"""Requests that may look inside or wait for it; one is computed at a time, and more are refused."""
 
 
 @final
@@ -109,6 +111,7 @@ class Served:
         self.routes = abilities(lm)
         self.computing = asyncio.Lock()
         self._pool = ThreadPoolExecutor(PREPARING, "orrery-preparing")
+        self._looks, self._looking = ThreadPoolExecutor(1, "orrery-looking"), 0
         if self.engine is not None:
             _ = self.tokens.longest  # spelt out now: the first request that asks would keep all others waiting
         self._inside, self._most, self._usual = 0, settings.most_rows + settings.queue, 1.0
@@ -215,6 +218,22 @@ class Served:
         """Return what work returns that takes long, done by another thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(*args, **kwargs))
 
+    async def look(
+        self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        """Return what work returns that looks inside the model, done by the one thread for it.
+
+        Raises:
+            ApiError: 429 where too many wait.
+        """
+        if self._looking >= LOOKING:
+            raise busy(1, f"{self._looking} requests look inside or wait for it")
+        self._looking += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._looks, lambda: work(*args, **kwargs))
+        finally:
+            self._looking -= 1
+
     def gauges(self) -> Mapping[str, float]:
         """Return what is so at this moment, for Prometheus."""
         found = {"orrery_requests_inside": float(self._inside), "orrery_requests_inside_most": float(self._most)}
@@ -233,6 +252,7 @@ class Served:
         self.draining = True
         whole = self.worker is None or self.worker.close(grace)
         self._pool.shutdown(wait=False)
+        self._looks.shutdown(wait=False, cancel_futures=True)
         return whole
 
     def _wait(self) -> int:

@@ -76,8 +76,7 @@ class Inside:
     ) -> None:
         self.lm, self.given = lm, dict(given)
         call = call_of(lm._stored, *_read(given))
-        others = {name: inside.first for name, inside in (sources or {}).items()}
-        self.edits = Interventions(call=call).more(edits, others)
+        self.edits = Interventions(call=call).more(edits, sources)
         source, length = call.inputs[0].shape[1], call.inputs[-1].shape[1]
         self.cost = trace_bytes(call.model, length, source_length=source)
         self.first: Trace = self.edits.run(_within(BUDGET, self.cost))

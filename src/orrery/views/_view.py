@@ -12,6 +12,7 @@ from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
 from orrery.schema.registry import Registry
 from orrery.schema.section import Section
+from orrery.views._difference import by_name, less
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload
 from orrery.views._run import run_of
@@ -58,12 +59,18 @@ class View(ABC):
         screen: the screen where it stands: ``inside``, ``decode``, ``model``, ``train`` or ``trust``.
         order: its place among the views of that screen, which follow the order of computation.
         Settings: what the page can ask of it; the parts of the query of its URL.
+        compares: whether what it shows of an edited pass less what it shows of a clean one means something.
+        apart: tensors that a difference gives of both passes, because subtracting them means nothing.
+        named_rows: tensors whose rows have names, with the fact that lists them; a pass may lack some.
     """
 
     kind: ClassVar[str]
     screen: ClassVar[str] = "inside"
     order: ClassVar[int] = 0
     Settings: ClassVar[type[Section]] = Section
+    compares: ClassVar[bool] = False
+    apart: ClassVar[tuple[str, ...]] = ()
+    named_rows: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def payload(self, subject: Subject, asked: Any) -> Payload:
@@ -80,6 +87,20 @@ class View(ABC):
     def saved(self, subject: Subject) -> Iterable[Section]:
         """Return what a page that is saved as one file can ask; by default what the view gives without settings."""
         return [self.Settings()]
+
+    def aligned(self, edited: Subject, clean: Subject, asked: Any) -> Any:
+        """Return settings with which both passes show the same things, where what is shown depends on the pass."""
+        return asked
+
+    def difference(self, edited: Subject, clean: Subject, asked: Any) -> Payload:
+        """Return what the view shows of the edited pass less what it shows of the clean one.
+
+        Raises:
+            UsageError: the passes are of other lengths.
+        """
+        same = self.aligned(edited, clean, asked)
+        one, other = by_name([self.payload(subject, same) for subject in (edited, clean)], self.named_rows)
+        return less(one, other, self.apart)
 
 
 def register(view: type[View]) -> type[View]:
@@ -101,27 +122,38 @@ def names() -> list[str]:
     return _REGISTRY.names()
 
 
-def shown(name: str, subject: Subject, asked: Mapping[str, Any]) -> Payload:
+def shown(name: str, subject: Subject, asked: Mapping[str, Any], clean: Subject | None = None) -> Payload:
     """Return what a view of this name shows of a subject.
 
     Args:
         name: the view.
         subject: a model, or a pass of it.
         asked: the settings of the view, as values or as the texts of a URL's query.
+        clean: another pass; what the view shows of it is subtracted.
 
     Raises:
-        UsageError: no such view, a setting that it lacks or a value that it cannot have, or nothing to show.
+        UsageError: no such view, a setting that it lacks or a value that it cannot have, nothing to show, or a view
+            that has no difference.
     """
     view = find(name)
-    try:
-        settings = view.Settings.model_validate(dict(asked))
-    except ValidationError as error:
-        faults = [f"{'.'.join(map(str, fault['loc'])) or name}: {fault['msg']}" for fault in error.errors()]
-        known = ", ".join(view.Settings.model_fields) or "none"
-        raise UsageError(f"the view {name}: {'; '.join(faults[:3])}", f"its settings: {known}") from None
+    settings = _settings(view, asked)
     if not view.fits(subject):
         raise UsageError(f"the view {name} has nothing to show here", "the views that fit are listed in the session")
-    return view.payload(subject, settings)
+    if clean is None:
+        return view.payload(subject, settings)
+    if not view.compares:
+        able = ", ".join(one for one in names() if find(one).compares)
+        raise UsageError(f"the view {name} has no difference", f"these have: {able}")
+    return view.difference(subject, clean, settings)
+
+
+def _settings(view: View, asked: Mapping[str, Any]) -> Section:
+    try:
+        return view.Settings.model_validate(dict(asked))
+    except ValidationError as error:
+        faults = [f"{'.'.join(map(str, fault['loc'])) or view.kind}: {fault['msg']}" for fault in error.errors()]
+        known = ", ".join(view.Settings.model_fields) or "none"
+        raise UsageError(f"the view {view.kind}: {'; '.join(faults[:3])}", f"its settings: {known}") from None
 
 
 def fitting(subject: Subject) -> list[View]:

@@ -1,6 +1,7 @@
 """Attention: every head small, the patterns of one block, and the numbers behind one row of one head."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -9,9 +10,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orrery.errors import UsageError
-from orrery.inspection.checks import Check
+from orrery.inspection.checks import Check, bound
+from orrery.inspection.research.edge_effects import edge_effects
 from orrery.schema.section import Section
-from orrery.views._bounds import bound
+from orrery.views._difference import minus
 from orrery.views._inside import Inside, Site
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
@@ -28,12 +30,14 @@ class AttentionSettings(Section):
         layer: a block: the patterns of all of its heads; left out, every head of every block, small.
         head: with a query: the numbers behind one row.
         query: the token that looks.
+        causal: of such a row also what cutting each of its heaviest edges does to the next token.
     """
 
     site: int = 0
     layer: int | None = None
     head: int | None = None
     query: int | None = None
+    causal: bool | None = None
 
 
 @register
@@ -42,6 +46,7 @@ class Attention(View):
 
     kind: ClassVar[str] = "attention"
     order: ClassVar[int] = 40
+    compares: ClassVar[bool] = True
     Settings: ClassVar[type[Section]] = AttentionSettings
 
     def fits(self, subject: Subject) -> bool:
@@ -66,6 +71,19 @@ class Attention(View):
             tensors = {"pattern": pattern_HLS.half(), "lengths": lengths(inside, site, asked.layer)}
             return Payload(facts, tensors, _checks(pattern_HLS))
         return _row(inside, site, asked, pattern_HLS)
+
+    def difference(self, edited: Subject, clean: Subject, asked: AttentionSettings) -> Payload:
+        """Return patterns edited less clean; of the small pictures the greatest change of each cell."""
+        asked = asked.model_copy(update={"causal": None})
+        found = super().difference(edited, clean, asked)
+        site = site_of(edited.seen, asked.site)
+        if asked.layer is None:
+            changes = torch.stack([_changed(_pattern_change(edited, clean, site, layer)) for layer in site.layers])
+            return replace(found, tensors={"pictures": changes.half()})
+        if "pattern" in found.tensors:
+            pattern_HLS = _pattern_change(edited, clean, site, asked.layer)
+            return replace(found, tensors={**found.tensors, "pattern": pattern_HLS.half()})
+        return found
 
 
 def values_of(inside: Inside, site: Site, layer: int) -> Float[Tensor, "H S E"]:
@@ -117,6 +135,21 @@ def _picture(pattern_HLS: Float[Tensor, "H L S"]) -> Tensor:
     return (pattern_HLS.float().sqrt() * 255).round().to(torch.uint8)
 
 
+def _pattern_change(edited: Subject, clean: Subject, site: Site, layer: int) -> Float[Tensor, "H L S"]:
+    key = site.key(layer, "pattern")
+    return minus(edited.seen[key][0], clean.seen[key][0])
+
+
+def _changed(change_HLS: Float[Tensor, "H L S"]) -> Float[Tensor, "H L S"]:
+    """Return changes of at most ``SMALL`` rows and columns: of each cell the one of greatest size, with its sign."""
+    L, S = change_HLS.shape[1:]
+    if max(L, S) <= SMALL:
+        return change_HLS
+    size = (min(L, SMALL), min(S, SMALL))
+    up, down = F.adaptive_max_pool2d(change_HLS, size), -F.adaptive_max_pool2d(-change_HLS, size)
+    return torch.where(up >= -down, up, down)
+
+
 def _off_one(pattern_HLS: Float[Tensor, "H L S"]) -> Tensor:
     return (pattern_HLS.double().sum(-1) - 1).abs().max()
 
@@ -141,5 +174,7 @@ def _row(inside: Inside, site: Site, asked: AttentionSettings, pattern_HLS: Floa
     scores = site.key(asked.layer, "scores")
     if scores in inside:  # an attention inside a recurrence shows no scores
         tensors["score"] = inside[scores][0, asked.head, asked.query].float()
+    if asked.causal:
+        tensors["effect"] = edge_effects(inside.edits, scores, asked.head, asked.query, weight_S)
     check = Check("weights times values are the kernel's output", off, bound(pattern_HLS.dtype))
     return Payload({"head": asked.head, "query": asked.query, "layer": asked.layer}, tensors, [check])

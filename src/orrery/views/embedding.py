@@ -8,10 +8,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.inspection.checks import Check
+from orrery.inspection.checks import Check, bound
 from orrery.inspection.explain.entry import Row
 from orrery.schema.section import Section
-from orrery.views._bounds import bound
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register

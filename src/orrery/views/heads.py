@@ -25,6 +25,7 @@ class Heads(View):
 
     kind: ClassVar[str] = "heads"
     order: ClassVar[int] = 45
+    compares: ClassVar[bool] = True
     Settings: ClassVar[type[Section]] = HeadsSettings
 
     def fits(self, subject: Subject) -> bool:

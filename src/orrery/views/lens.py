@@ -27,6 +27,8 @@ class LensView(View):
 
     kind: ClassVar[str] = "lens"
     order: ClassVar[int] = 70
+    compares: ClassVar[bool] = True
+    apart: ClassVar[tuple[str, ...]] = ("log_probability",)
     Settings: ClassVar[type[Section]] = LensSettings
 
     def fits(self, subject: Subject) -> bool:
@@ -42,6 +44,7 @@ class LensView(View):
         tensors = {
             "id": ids.int(),
             "log_probability": found.log_probability_NBLK[:, 0].float(),
+            "best": found.log_probability_NBLK[:, 0, :, 0].float(),
             "target": found.target_log_probability_NBL[:, 0].float(),
             "rank": found.target_rank_NBL[:, 0].int(),
             "entropy": found.entropy_NBL[:, 0].float(),
@@ -56,6 +59,11 @@ def has_vocabulary(inside: Inside) -> bool:
     except UsageError:
         return False
     return True
+
+
+def likeliest(inside: Inside, position: int) -> int:
+    """Return the likeliest token behind a position."""
+    return int(inside.first.logits[0, position].argmax())
 
 
 def spelled(inside: Inside, ids: Tensor | Sequence[int]) -> dict[str, str]:

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from orrery.schema.section import Section
+from orrery.views._difference import numbers, union
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
-from orrery.views.lens import has_vocabulary, spelled
+from orrery.views.lens import has_vocabulary, likeliest, spelled
 
 MOST = 20
 _LAYER = re.compile(r"blocks\.(\d+)\.feed_forward\.hidden")
@@ -21,11 +22,13 @@ class NeuronsSettings(Section):
         layer: the block.
         position: the token at which the channels are looked at; the last by default.
         token: the token whose logit they move; the likeliest by default.
+        channels: which of them, with commas; those that move it most by default.
     """
 
     layer: int = 0
     position: int = -1
     token: int | None = None
+    channels: str | None = None
 
 
 @register
@@ -34,6 +37,7 @@ class NeuronsView(View):
 
     kind: ClassVar[str] = "neurons"
     order: ClassVar[int] = 50
+    compares: ClassVar[bool] = True
     Settings: ClassVar[type[Section]] = NeuronsSettings
 
     def fits(self, subject: Subject) -> bool:
@@ -45,11 +49,21 @@ class NeuronsView(View):
         """Return each block at the last token."""
         yield from (NeuronsSettings(layer=layer) for layer in layers_of(subject.seen))
 
+    def aligned(self, edited: Subject, clean: Subject, asked: NeuronsSettings) -> NeuronsSettings:
+        """Return settings that name the token, and the channels that move it most in either pass."""
+        token = likeliest(clean.seen, asked.position) if asked.token is None else asked.token
+        asked = asked.model_copy(update={"token": token})
+        if asked.channels is not None:
+            return asked
+        both = [self.payload(subject, asked).tensors["channel"] for subject in (edited, clean)]
+        return asked.model_copy(update={"channels": union(*both)})
+
     def payload(self, subject: Subject, asked: NeuronsSettings) -> Payload:
         """Return the channels that move the logit most."""
         inside = subject.seen
         kept = inside.keeping("*")
-        found = kept.neurons(asked.layer, asked.token, position=asked.position, k=MOST)
+        channels = None if asked.channels is None else numbers(asked.channels)
+        found = kept.neurons(asked.layer, asked.token, position=asked.position, k=MOST, channels=channels)
         promoted_KN = found.promoted_BKN[0]
         facts = {
             "layers": layers_of(inside),

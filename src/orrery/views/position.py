@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.inspection.checks import Check
+from orrery.inspection.checks import Check, bound
 from orrery.inspection.explain.attention import Heads, LatentKeys, Scores
 from orrery.inspection.explain.node import Numbers
 from orrery.models.model import Model
@@ -24,7 +24,6 @@ from orrery.nn.positions.scheme import Added, Call, PositionScheme
 from orrery.nn.positions.sinusoidal import SinusoidalPositions, rates
 from orrery.nn.positions.sinusoidal_table import SinusoidalTable
 from orrery.schema.section import Section
-from orrery.views._bounds import bound
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register

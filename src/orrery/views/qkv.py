@@ -9,12 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import UsageError
-from orrery.inspection.checks import Check
+from orrery.inspection.checks import Check, bound
 from orrery.inspection.explain.attention import Heads, LatentKeys, Scores
 from orrery.inspection.explain.node import Node, Numbers, Same
 from orrery.inspection.explain.sums import Joined, affine
 from orrery.schema.section import Section
-from orrery.views._bounds import bound
 from orrery.views._inside import Inside, Site
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register

@@ -22,6 +22,7 @@ class Residual(View):
 
     kind: ClassVar[str] = "residual"
     order: ClassVar[int] = 60
+    compares: ClassVar[bool] = True
     Settings: ClassVar[type[Section]] = ResidualSettings
 
     def fits(self, subject: Subject) -> bool:

@@ -8,7 +8,7 @@ from torch import Tensor
 from orrery.schema.section import Section
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
-from orrery.views.lens import has_vocabulary, spelled
+from orrery.views.lens import has_vocabulary, likeliest, spelled
 
 
 class SaliencySettings(Section):
@@ -31,6 +31,7 @@ class SaliencyView(View):
 
     kind: ClassVar[str] = "saliency"
     order: ClassVar[int] = 90
+    compares: ClassVar[bool] = True
     Settings: ClassVar[type[Section]] = SaliencySettings
 
     def fits(self, subject: Subject) -> bool:
@@ -41,6 +42,11 @@ class SaliencyView(View):
         """Return the gradients at the last token."""
         yield SaliencySettings()
         yield SaliencySettings(method="gradient_times_input")
+
+    def aligned(self, edited: Subject, clean: Subject, asked: SaliencySettings) -> SaliencySettings:
+        """Return settings that name the token: where nothing is said, the likeliest of the clean pass."""
+        token = likeliest(clean.seen, asked.position) if asked.token is None else asked.token
+        return asked.model_copy(update={"token": token})
 
     def payload(self, subject: Subject, asked: SaliencySettings) -> Payload:
         """Return one number for each token that was read."""

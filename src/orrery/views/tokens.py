@@ -31,7 +31,10 @@ def session(subject: Subject) -> dict[str, Any]:
     """Return what is known without a pass: the model, and the views that show something of the subject."""
     lm = subject.lm
     weight = next(lm.model.parameters())
-    views = [{"kind": view.kind, "screen": view.screen, "order": view.order} for view in _view.fitting(subject)]
+    views = [
+        {"kind": view.kind, "screen": view.screen, "order": view.order, "compares": view.compares}
+        for view in _view.fitting(subject)
+    ]
     return {
         "model": lm._stored.name,
         "run": None if subject.run is None else subject.run.name,

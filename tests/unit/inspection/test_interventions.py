@@ -96,6 +96,9 @@ def test_what_each_operation_makes(inside, other):
     assert torch.equal(of(STREAM, op="mean", **{"from": "other"}), y_BLD.mean(1, keepdim=True).expand_as(x_BLD))
     assert torch.equal(of(STREAM, op="add", vector=vector, scale=2), x_BLD + 2 * vector)
     assert torch.equal(of(STREAM, op="add", vector="v"), x_BLD + vector)
+    steering = {"op": "add", "from": "other", "scale": -0.5}
+    assert torch.equal(of(STREAM, **steering, from_position=-2), x_BLD - 0.5 * other[STREAM][:, -2:-1])
+    assert torch.equal(of(STREAM, **steering), x_BLD - 0.5 * other[STREAM])
     steered = of(STREAM, op="add", vector=vector.tolist(), position=[1])
     assert torch.equal(steered, expected(x_BLD, (0, 1), x_BLD[0, 1] + vector))
     assert torch.equal(of(STREAM, op="patch", position=2, **{"from": "other"}), expected(x_BLD, (0, 2), y_BLD[0, 2]))
@@ -184,6 +187,9 @@ WRONG = [
     ({"at": STREAM, "op": "zero", "position": []}, "names no places", ""),
     ({"at": STREAM, "op": "zero", "head": "all"}, "names no places", ""),
     ({"at": STREAM, "op": "add", "vector": []}, "one list of numbers", ""),
+    ({"at": STREAM, "op": "add"}, "neither a vector nor another trace", "from_position"),
+    ({"at": STREAM, "op": "add", "vector": [1.0], "from": "B"}, "a vector and another trace", "one of them"),
+    ({"at": STREAM, "op": "add", "from": "B", "from_position": [1, 2]}, "takes one from_position", ""),
     ({"at": STREAM, "op": "add", "vector": [1.0, float("inf")]}, "no finite number", ""),
     ({"at": MIXED, "op": "zero", "head": 1, "channel": 1}, "heads and channels", ""),
     ({"at": "ids", "op": "replace", "position": 1, "token": -1}, "no id", ""),
@@ -220,6 +226,7 @@ MISFITS = [
     ({"at": STREAM, "op": "add", "vector": [1.0] * 31}, "a vector of 31 numbers .* 32 channels", ""),
     ({"at": STREAM, "op": "add", "vector": "w"}, "takes from 'w', which is not given", "there is: B"),
     ({"at": STREAM, "op": "add", "vector": "B"}, "'B' is no vector", ""),
+    ({"at": STREAM, "op": "add", "from": "D", "from_position": 99}, "position 99 .* is added from 'D'", "0 to"),
     ({"at": STREAM, "op": "patch", "from": "A"}, "takes from 'A', which is not given", ""),
     ({"at": STREAM, "op": "patch", "from": "v"}, "'v' is a tensor", ""),
     ({"at": STREAM, "op": "patch", "from": "B"}, "'B' has not kept", "keep="),

@@ -1,10 +1,13 @@
 import http.client
 import json
+import threading
+import time
 
 import pytest
 import torch
 from safetensors.torch import load
 
+from orrery.errors import UsageError
 from serving_toy import chat_model, post, running
 
 
@@ -101,6 +104,30 @@ def test_what_cannot_be_looked_into_is_refused(toy, body, said):
     assert said in found["error"]["message"]
 
 
+def test_a_pass_can_take_from_another_one(toy):
+    """What interventions write as JSON is what the route reads: a patch, and steering by another pass."""
+    other = post(toy, {"text": "a dog ran"}, "/inspect/traces")[1]["id"]
+    stream, lm = "blocks.0.resid_post", toy.served.lm
+    edits = [
+        {"at": stream, "op": "patch", "position": 2, "from": other, "from_position": 1},
+        {"at": "blocks.1.resid_pre", "op": "add", "from": other, "from_position": 2, "scale": 1.5},
+    ]
+    status, opened = post(toy, {"text": "the cat sat", "edits": edits}, "/inspect/traces")
+    assert status == 200, opened
+    content = get(toy, f"/inspect/traces/{opened['id']}/attention?layer=1")[2]
+    clean, taken = lm.trace("the cat sat"), lm.trace("a dog ran")
+    edited = clean.edit(edits, {other: taken}).run()
+    assert edited.call.interventions.plain() == edits
+    assert torch.equal(load(content)["pattern"], edited["blocks.1.attention.pattern"][0].half())
+    assert not torch.equal(edited["blocks.1.attention.pattern"], clean["blocks.1.attention.pattern"])
+    for wrong, said in (({"from": "0123"}, "is not open"), ({"source": other}, "no field 'source'")):
+        status, found = post(
+            toy, {"text": "the cat", "edits": [{"at": stream, "op": "patch", **wrong}]}, "/inspect/traces"
+        )
+        assert status == 400
+        assert said in found["error"]["message"]
+
+
 def test_a_pass_that_is_not_open_and_a_view_that_is_none_are_refused(toy):
     status, _, content = get(toy, "/inspect/traces/0123/attention")
     assert status == 400
@@ -132,3 +159,29 @@ def test_a_server_with_a_key_gives_the_page_and_nothing_of_the_model(tmp_path):
         assert get(found, "/inspect/session")[0] == 401
         assert post(found, {"text": "a"}, "/inspect/traces")[0] == 401
         assert get(found, "/inspect/session", Authorization="Bearer a secret of ours")[0] == 200
+
+
+def test_looking_keeps_no_other_request_waiting_and_its_queue_is_bounded(toy, monkeypatch):
+    monkeypatch.setattr("orrery.serving.served.LOOKING", 2)
+    blocked, release = threading.Event(), threading.Event()
+
+    def slow(*_):
+        blocked.set()
+        release.wait(30)
+        raise UsageError("enough", "")
+
+    monkeypatch.setattr(toy.served.passes, "show_model", slow)
+    found = []
+    looks = [threading.Thread(target=lambda: found.append(get(toy, "/inspect/model/parameters")[0])) for _ in range(2)]
+    looks[0].start()
+    assert blocked.wait(30)
+    looks[1].start()
+    assert post(toy, {"prompt": "the cat", "max_tokens": 2}, "/v1/completions")[0] == 200
+    while toy.served._looking < 2:
+        time.sleep(0.01)
+    status, headers, _ = get(toy, "/inspect/model/parameters")
+    assert (status, headers["retry-after"]) == (429, "1")
+    release.set()
+    for look in looks:
+        look.join(30)
+    assert found == [400, 400]

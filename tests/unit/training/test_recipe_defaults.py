@@ -26,7 +26,7 @@ def sections(base=Section):
         for name in registry.names():
             registry.find(name)
     for section in base.__subclasses__():
-        # The settings of pipelines and views are no part of a recipe, and are there where another test has asked for one.
+        # The settings of pipelines and views are no part of a recipe; they are there where another test asked for one.
         part = section.__module__.startswith("orrery.")
         if part and not section.__module__.startswith(("orrery.pipelines.", "orrery.views.")):
             yield section

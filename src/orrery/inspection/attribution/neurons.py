@@ -1,8 +1,10 @@
 """The channels of a feed-forward: which of them move the logit of a token, and which tokens they promote."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -58,6 +60,7 @@ def top_neurons(
     position: int = -1,
     k: int = 10,
     promoted: int = 5,
+    channels: Sequence[int] | None = None,
 ) -> Neurons:
     """Return the channels of a feed-forward with the greatest direct effect on a token's logit.
 
@@ -73,9 +76,10 @@ def top_neurons(
         position: a negative one from the right.
         k: how many channels.
         promoted: how many tokens for each.
+        channels: which, instead of those with the greatest effect.
 
     Raises:
-        UsageError: no such block, experts, whose channels are not shown, or as in ``attribute_logit``.
+        UsageError: no such block or channel, experts, whose channels are not shown, or as in ``attribute_logit``.
     """
     view = View(trace, position)
     key, module = _feed_forward(trace, block)
@@ -87,7 +91,7 @@ def top_neurons(
     bias_B = effect_BF.new_zeros(len(effect_BF)) if bias is None else towards_BD @ wide(bias)
     given_B = (frozen(module.down, hidden_BF)(hidden_BF) * towards_BD).sum(-1)
     off = error(effect_BF.sum(-1) + bias_B, given_B)
-    channel_BK = effect_BF.abs().topk(min(k, effect_BF.shape[1]), dim=-1).indices
+    channel_BK = _chosen(key, effect_BF, k, channels)
     activation_BK = hidden_BF.gather(1, channel_BK)
     written_BKD = activation_BK[..., None] * matrix_DF.T[channel_BK]
     # One position has one map, which the channels share.
@@ -107,6 +111,16 @@ def top_neurons(
         found.target.token_BP[:, 0],
         Check("channels and bias sum to what the layer adds", off, BOUND),
     )
+
+
+def _chosen(key: str, effect_BF: Tensor, k: int, channels: Sequence[int] | None) -> Int[Tensor, "B K"]:
+    count = effect_BF.shape[1]
+    if channels is None:
+        return effect_BF.abs().topk(min(k, count), dim=-1).indices
+    wrong = [channel for channel in channels if not 0 <= channel < count]
+    if wrong:
+        raise UsageError(f"{key} has no channel {wrong[0]}", f"they are 0 to {count - 1}")
+    return torch.tensor(channels, device=effect_BF.device).expand(len(effect_BF), -1)
 
 
 def _feed_forward(trace: Trace, block: int) -> tuple[str, Any]:

@@ -32,7 +32,11 @@ OPERATIONS: Mapping[str, Operation] = {
     "zero": Operation((), _PLACES, "puts zero in"),
     "mean": Operation((), ("position", "head", "channel", "source"), "puts the mean over positions in"),
     "scale": Operation(("scale",), _PLACES, "multiplies by the number scale"),
-    "add": Operation(("vector",), ("position", "head", "channel", "scale"), "adds a vector, times the number scale"),
+    "add": Operation(
+        (),
+        ("position", "head", "channel", "scale", "vector", "source", "source_position"),
+        "adds a vector, or what stands in the trace named by from, times the number scale",
+    ),
     "set": Operation(("value",), _PLACES, "puts the number value in"),
     "patch": Operation(("source",), (*_PLACES, "source_position"), "puts in what stands in the trace named by from"),
     "mask": Operation(("key",), ("position", "head"), "hides keys from the queries at the positions"),
@@ -58,8 +62,9 @@ class Intervention:
         scale: what ``scale`` multiplies by; what ``add`` multiplies its vector by, else 1.
         value: what ``set`` puts in.
         vector: what ``add`` adds: numbers, or the name of a tensor among the sources.
-        source: the trace that ``patch`` or ``mean`` take from, by its name among the sources.
-        source_position: the positions of the other trace, where they are others.
+        source: the trace that ``patch``, ``mean`` or ``add`` take from, by its name among the sources.
+        source_position: the positions of the other trace, where they are others; of ``add`` the one that is added
+            everywhere.
         token: the id that ``replace`` puts in.
     """
 
@@ -103,10 +108,22 @@ class Intervention:
                 f"the edit of {self.at} names heads and channels",
                 "name one of them: a tensor by head is changed by whole heads",
             )
+        if self.op == "add":
+            return self._check_added()
         if self.source_position is not None and _count(self.source_position) != _count(self.position):
             raise UsageError(
                 f"{_count(self.source_position)} positions of the source of {self.at} for {_count(self.position)} here",
                 "name as many positions as from_position",
+            )
+
+    def _check_added(self) -> None:
+        if (self.vector is None) == (self.source is None):
+            both = "neither a vector nor another trace" if self.vector is None else "a vector and another trace"
+            message = f"add at {self.at} takes from {both}"
+            raise UsageError(message, "give one of them: vector, or from and from_position")
+        if isinstance(self.source_position, tuple) or (self.source is None and self.source_position is not None):
+            raise UsageError(
+                f"add at {self.at} takes one from_position, of another trace", "name one number, or leave it out"
             )
 
     def given(self) -> dict[str, Any]:

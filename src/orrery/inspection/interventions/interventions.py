@@ -120,10 +120,16 @@ class Interventions:
         return self._and(at=at, op="scale", scale=scale, **places)
 
     def add(
-        self, at: str, vector: Tensor | Sequence[float] | str, *, scale: float | None = None, **places: Any
+        self,
+        at: str,
+        vector: Tensor | Sequence[float] | str | None = None,
+        *,
+        scale: float | None = None,
+        source: str | None = None,
+        **places: Any,
     ) -> "Interventions":
-        """Add ``scale`` times a vector to a part: steering."""
-        return self._and(at=at, op="add", vector=vector, scale=scale, **places)
+        """Add ``scale`` times a vector to a part, or what it is in another trace (``source_position``): steering."""
+        return self._and(at=at, op="add", vector=vector, scale=scale, source=source, **places)
 
     def set(self, at: str, value: float, **places: Any) -> "Interventions":
         """Set a part to a number."""

@@ -73,22 +73,44 @@ def _set(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Sour
 
 
 def _add(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: Window) -> Tensor:
-    axis, vector = axes_of(key, value).channel, edit.vector
-    if axis is None:
+    axes = axes_of(key, value)
+    if axes.channel is None:
         raise UsageError(f"{key} has no channels that a vector could be added to", "edit what is mixed by its pattern")
-    if isinstance(vector, str):
-        found = _source(edit.at, vector, sources)
-        if not isinstance(found, Tensor) or found.dim() != 1:
-            raise UsageError(f"{vector!r} is no vector", "give a tensor of one dimension under this name")
-        vector_C = found.detach().to(value)
-    else:
-        vector_C = torch.tensor(vector, dtype=torch.float64).to(value)
-    if len(vector_C) != value.shape[axis]:
+    times = 1.0 if edit.scale is None else edit.scale
+    if edit.source is not None:
+        return value + times * _standing(edit, key, value, sources)
+    vector_C = _vector(edit, key, value, sources)
+    if len(vector_C) != value.shape[axes.channel]:
         raise UsageError(
-            f"a vector of {len(vector_C)} numbers is added to {key}, which has {value.shape[axis]} channels",
+            f"a vector of {len(vector_C)} numbers is added to {key}, which has {value.shape[axes.channel]} channels",
             "give one number for each channel",
         )
-    return value + (1.0 if edit.scale is None else edit.scale) * vector_C
+    return value + times * vector_C
+
+
+def _vector(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source]) -> Tensor:
+    vector = edit.vector
+    if not isinstance(vector, str):
+        return torch.tensor(vector, dtype=torch.float64).to(value)
+    found = _source(edit.at, vector, sources)
+    if not isinstance(found, Tensor) or found.dim() != 1:
+        raise UsageError(f"{vector!r} is no vector", "give a tensor of one dimension under this name")
+    return found.detach().to(value)
+
+
+def _standing(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source]) -> Tensor:
+    """Return what stands in the other run: at one position, for all of this one; else position by position."""
+    other, axis, there = _tensor(edit, key, value, sources), axes_of(key, value).position, edit.source_position
+    if axis is None or there is None:
+        _check_fits(edit, key, value, other)
+        return other
+    assert isinstance(there, int)
+    length = other.shape[axis]
+    if not -length <= there < length:
+        message = f"position {there} of {key} is added from {edit.source!r}, which has {length} positions"
+        raise UsageError(message, f"they are 0 to {length - 1}")
+    _check_fits(edit, key, value, other, skip=axis)
+    return other.narrow(axis, there % length, 1)
 
 
 def _patch(edit: Intervention, key: str, value: Tensor, sources: Mapping[str, Source], window: Window) -> Tensor:

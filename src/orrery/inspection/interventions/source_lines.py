@@ -25,7 +25,7 @@ def _line(edit: Intervention) -> str:
     assert edit.op in OPERATIONS
     told = edit.given()
     first = [] if edit.op == "replace" else [repr(edit.at)]
-    first += [_literal(told.pop(name)) for name in _POSITIONAL.get(edit.op, ())]
+    first += [_literal(told.pop(name)) for name in _POSITIONAL.get(edit.op, ()) if name in told]
     if edit.op == "replace" and edit.at != "ids":
         told["at"] = edit.at
     return f".{edit.op}({', '.join([*first, *(f'{name}={_literal(value)}' for name, value in told.items())])})"

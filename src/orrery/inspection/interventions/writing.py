@@ -46,9 +46,10 @@ class EditedWriter:
             if edit.op == "mean" and edit.source is None:
                 message = f"the mean of {edit.at} over positions changes with every token"
                 raise UsageError(message, "take the mean of another trace: source")
-            if edit.op == "patch" and edit.position == "all":
-                message = f"{edit.at} is patched at every position, and the text grows beyond the other trace"
-                raise UsageError(message, "name the positions")
+            every = edit.position == "all" if edit.op == "patch" else edit.op == "add" and edit.source is not None
+            if every and edit.source_position is None:
+                message = f"{edit.at} takes every position of another trace, and the text grows beyond the other trace"
+                raise UsageError(message, "name the positions, of add the one from_position")
         self.model: Any = model
         self.edits = edits
 

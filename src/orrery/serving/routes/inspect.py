@@ -38,7 +38,8 @@ class Given(BaseModel):
         response: the id of a response; its prompt and answer are read.
         choice: which of its answers.
         checkpoint: the step of the run at which the model is taken; by default the model that is served.
-        edits: interventions in the pass, see ``orrery.inspection.interventions``; a ``source`` is the id of a pass.
+        edits: interventions in the pass, such as ``{"at": "blocks.0.attention.mixed", "op": "zero", "head": 1}``, see
+            ``orrery.inspection.interventions``; ``from`` is the id of an open pass, ``from_position`` a place in it.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -74,27 +75,27 @@ async def session(served: Inspecting) -> Response:
 @router.post("/traces")
 async def open_trace(asked: Given, served: Inspecting) -> Response:
     """Run the model over a text and keep what is inside for a while; the same text has the same id."""
-    inside = await served.do(_opened, served, asked)
+    inside = await served.look(_opened, served, asked)
     return AsciiJson({"id": inside.id})
 
 
 @router.get("/traces/{id}/page.html")
 async def saved_page(id: str, served: Inspecting) -> Response:
     """Return a pass as one HTML file that needs nothing but a browser."""
-    content = await served.do(served.passes.save, id)
+    content = await served.look(served.passes.save, id)
     return Response(content, media_type=KIND, headers={"Content-Disposition": 'attachment; filename="inside.html"'})
 
 
 @router.get("/traces/{id}/{view}")
 async def show_pass(id: str, view: str, served: Inspecting, http: Request) -> Response:
     """Return what a view shows of a pass, as a safetensors file; the query holds the settings of the view."""
-    return _file(await served.do(served.passes.show, id, view, _asked(http)))
+    return _file(await served.look(served.passes.show, id, view, _asked(http)))
 
 
 @router.get("/model/{view}")
 async def show_model(view: str, served: Inspecting, http: Request) -> Response:
     """Return what a view shows of the model alone."""
-    return _file(await served.do(served.passes.show_model, view, _asked(http)), "no-store")
+    return _file(await served.look(served.passes.show_model, view, _asked(http)), "no-store")
 
 
 def _opened(served: Served, asked: Given) -> Inside:

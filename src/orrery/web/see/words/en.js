@@ -12,6 +12,6 @@ export default {
   "keys.token": "previous or next token", "keys.layer": "block above or below", "keys.head": "previous or next head", "keys.stop": "next view", "keys.search": "find a token", "keys.unlock": "let go", "keys.help": "this list", "keys.diff": "difference from the run without edits", "keys.go": "go to a head, such as 5.3",
   "search": "Find a token", "go": "Block.head", "tokens": "Tokens", "model.facts": "{family}, {parameters} parameters, {dtype} on {device}",
   "vector.all": "all {count}", "vector.few": "fewer", "vector.cells": "numbers",
-  "explain.rest": "{count} others", "explain.title": "Where a number comes from", "explain.others": "and {count} others, together {value}", "explain.check": "{value} by the formula, {recorded} recorded; apart by {off}", "explain.of": "where {name} comes from",
+  "explain.rest": "{count} more", "explain.title": "Where a number comes from", "explain.others": "and {count} more, together {value}", "explain.check": "{value} by the formula, {recorded} recorded; apart by {off}", "explain.of": "where {name} comes from",
   "explain.head": "head", "explain.token": "token", "explain.channel": "channel", "explain.vocabulary": "vocabulary", "explain.place": "place",
 };

@@ -1,0 +1,74 @@
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from orrery.cli.program import run
+from serving_toy import chat_model
+from tiny_models import saved
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return chat_model(tmp_path_factory.mktemp("toy") / "model")
+
+
+def refused(capsys, *words):
+    code = run(["see", *map(str, words)])
+    return code, capsys.readouterr().err
+
+
+def test_one_file_holds_the_page(model, tmp_path, capsys):
+    assert run(["see", str(model), "the cat", "-o", str(tmp_path / "inside.html")]) == 0
+    page = (tmp_path / "inside.html").read_text()
+    assert "connect-src 'none'" in page or "default-src 'none'" in page
+    assert not re.search(r"(src|href)=\"https?:", page)
+    assert "wrote" in capsys.readouterr().out
+
+
+def test_a_target_is_refused_where_a_model_reads_one_text(model, tmp_path, capsys):
+    code, said = refused(capsys, model, "the cat", "--target", "sat", "-o", tmp_path / "x.html")
+    assert code == 2
+    assert "this model reads and writes one text" in said
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_a_text_that_is_too_long_is_refused_before_anything_is_served(model, capsys):
+    code, said = refused(capsys, model, "the " * 4000)
+    assert code == 2
+    assert "context" in said
+
+
+def test_a_model_without_a_tokenizer_is_refused(tmp_path, capsys):
+    folder = saved(tmp_path / "bare", "gpt2")
+    (folder / "tokenizer.json").unlink()
+    code, said = refused(capsys, folder, "the cat", "-o", tmp_path / "x.html")
+    assert code in (2, 4)
+    assert "tokenizer" in said
+
+
+def test_a_port_that_is_taken_is_told_before_the_model_is_read(capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        code, said = refused(capsys, "no-such-model", "the cat", "--port", taken.getsockname()[1])
+    assert code == 5
+    assert "port" in said
+
+
+def test_the_page_is_served_until_a_signal(model):
+    command = [sys.executable, "-m", "orrery", "see", str(model), "the cat"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        place = process.stdout.readline().removeprefix("open ").strip()
+        fragment = parse_qs(urlsplit(place).fragment)
+        assert json.loads(fragment["given"][0]) == {"text": "the cat"}
+        with urllib.request.urlopen(place.partition("#")[0], timeout=30) as page:
+            assert b"<html" in page.read()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) in (0, 143)
