@@ -91,7 +91,7 @@ class Patching:
 def activation_patching(
     model: Model,
     clean_BL: Int[Tensor, "B L"],
-    corrupted_BL: Int[Tensor, "B L"],
+    corrupted_BL: Int[Tensor, "B S"],
     answer: int | Sequence[int],
     against: int | Sequence[int] | None = None,
     *,
