@@ -92,6 +92,10 @@ class Inside:
         wanted = [key for key in self.shapes if any(fnmatchcase(key, pattern) for pattern in patterns)]
         return self.first if all(key in self.first for key in wanted) else self.edits.run(wanted)
 
+    def keeping_all_but_patterns(self) -> Trace:
+        """Return a trace without scores and patterns, which grow with the square of the text."""
+        return self.keeping(*(key for key in self.shapes if not key.endswith((".scores", ".pattern"))))
+
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """The shapes of all that can be asked for, by key, in the order of computation."""
