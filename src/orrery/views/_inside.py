@@ -53,8 +53,8 @@ class Inside:
 
     Args:
         lm: the model.
-        given: what it read: ``{"text": ...}``, ``{"ids": ...}``, ``{"messages": ...}``, or ``{"source": ..., "target":
-            ...}``.
+        given: what it read: ``{"text": ...}``, ``{"ids": ...}``, ``{"messages": ...}``, ``{"source": ..., "target":
+            ...}``, or ``{"image": ...}``, with ``target`` where text is written about it.
         edits: interventions as JSON holds them.
         sources: other passes, by the names that edits call them.
 
@@ -146,8 +146,9 @@ class Inside:
 
 def _read(given: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return what is read, and the target of an encoder-decoder."""
-    if "source" in given:
-        return given["source"], given.get("target", "")
+    for name in ("source", "image"):
+        if name in given and (name == "source" or "target" in given):
+            return given[name], given.get("target", "")
     (read,) = given.values()
     return read, None
 
