@@ -24,7 +24,8 @@ from orrery.reading.read import Stored
 Picture: TypeAlias = Tensor | np.ndarray | Path | str
 """An array, or the path of a PNG file, or its content as ``data:image/png;base64,...``.
 
-Floats ``[channels, rows, columns]`` are what the model reads, as they are; bytes ``[rows, columns, channels]`` are pixels.
+Floats ``[channels, rows, columns]`` are what the model reads, as they are; bytes ``[rows, columns, channels]`` are
+pixels.
 """
 DATA = "data:image/png;base64,"
 SETTINGS = "preprocessor_config.json"
@@ -42,18 +43,20 @@ WAYS = {0: "nearest-exact", 2: "bilinear", 3: "bicubic"}
 """How an image is resized, by the number in the file, which is Pillow's."""
 
 
-def images_of(stored: Stored, given: Picture) -> Float[Tensor, "B channels rows columns"]:
+def images_of(stored: Stored, given: object) -> Float[Tensor, "B channels rows columns"]:
     """Return images as the model reads them, on its device and in its dtype.
 
     Raises:
-        UsageError: the model reads no images, or the array is none.
+        UsageError: the model reads no images, or what is given is none: see ``Picture``.
         DataError: the file cannot be read.
         ModelFileError: the model's settings for images ask for something that is not done here.
     """
     read = next(iter(stored.model.spec.inputs.values()))
     if not isinstance(read, Images):
         raise UsageError("this model reads tokens, not images", "give it a text")
-    value = given if isinstance(given, str | Path) else torch.as_tensor(given)
+    if not isinstance(given, Tensor | np.ndarray | Path | str):
+        raise UsageError(f"an image of {type(given).__name__}", "give an array, or the path of a PNG file")
+    value = torch.from_numpy(given) if isinstance(given, np.ndarray) else given
     if isinstance(value, Tensor) and value.is_floating_point():
         images = value if value.dim() == 4 else value[None]
     else:

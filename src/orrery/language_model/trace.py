@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 from torch import Tensor
 
 from orrery.errors import UsageError
@@ -89,8 +90,6 @@ def _pair(given: Given, target: Row | None) -> tuple[Row | Sequence[Message], Ro
 def _read(stored: Stored, given: Row | Sequence[Message]) -> Tensor:
     """Return what the model reads, as it learned to read it."""
     if isinstance(next(iter(stored.model.spec.inputs.values())), Images):
-        if isinstance(given, Sequence) and not isinstance(given, str):
-            _refused(given)
         return images_of(stored, given)
     return inputs(stored, [_ids(stored, given)], None)[0]
 
@@ -101,7 +100,10 @@ def _ids(stored: Stored, given: Row | Sequence[Message]) -> list[int]:
         # An encoder learned its rows between the special tokens of its family.
         return ids if stored.model.spec.writes else source(stored, ids, None)
     if isinstance(given, Tensor):
-        return given.flatten().tolist() if given.dim() == 1 or len(given) == 1 else _refused(given)
+        whole = not given.is_floating_point() and (given.dim() == 1 or len(given) == 1)
+        return given.flatten().tolist() if whole else _refused(given)
+    if isinstance(given, Path | np.ndarray):
+        return _refused(given)
     if given and all(isinstance(part, Mapping) for part in given):
         if reads_apart(stored):
             raise UsageError("this model has no chats: it writes beside a source", "give (source, target)")
@@ -116,7 +118,8 @@ def _ids(stored: Stored, given: Row | Sequence[Message]) -> list[int]:
 def _refused(given: object) -> list[int]:
     raise UsageError(
         f"a trace of {type(given).__name__} {str(given)[:40]}",
-        "give a text, ids (one list of numbers), messages (a list of role and content), or (source, target)",
+        "give a text, ids (one list of numbers), messages (a list of role and content), (source, target), or an image "
+        "to a model that reads images",
     )
 
 
