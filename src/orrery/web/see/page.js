@@ -40,12 +40,17 @@ export class Page {
    * @param {{told?: boolean}} [more] whether the address may tell what is looked into
    */
   async look(given, edits = this.focus.get("edits", []), { told = true } = {}) {
-    const clean = await this.open({ ...given });
-    const edited = edits.length ? await this.open({ ...given, edits }) : null;
+    // An answer was written by the model that is served: it is not looked into at a checkpoint.
+    const checkpoint = given.response ? null : this.focus.get("checkpoint");
+    const asked = checkpoint === null ? given : { ...given, checkpoint };
+    const turn = (this.turn = (this.turn ?? 0) + 1);
+    const clean = await this.open({ ...asked });
+    const edited = edits.length ? await this.open({ ...asked, edits }) : null;
+    if (turn !== this.turn) return; // another text was asked for meanwhile
     this.clean = edited ? clean.source : null;
     ({ pass: this.pass, source: this.source } = edited ?? clean);
     this.untold = new Set(told ? [] : ["given"]);
-    this.focus.set({ given, edits });
+    this.focus.set({ given, edits, checkpoint });
     this.tell();
   }
 
