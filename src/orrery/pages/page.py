@@ -69,7 +69,7 @@ class Page:
             for asked in view.saved(self.subject):
                 given = asked.model_dump(exclude_none=True)
                 payloads[address(view.kind, given)] = _packed(shown(view.kind, self.subject, given))
-        screens = sorted({view.screen for view in fitting(self.subject)})
+        screens = {view.screen for view in fitting(self.subject)} | {"trust"}
         told = shown("tokens", self.subject, {}).facts
         return {
             "session": {**session(self.subject), "screens": [name for name in SCREENS if name in screens]},
