@@ -1,5 +1,6 @@
 """``orrery.see``: what a model does with a text, as a page for a notebook or a file."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orrery.errors import UsageError
@@ -9,18 +10,25 @@ from orrery.views._inside import Inside
 from orrery.views._view import Subject
 
 
-def see(lm: LanguageModel, text: str, target: str | None = None) -> Page:
+def see(
+    lm: LanguageModel,
+    text: str,
+    target: str | None = None,
+    edits: Sequence[Sequence[Mapping[str, Any]]] = (),
+) -> Page:
     """Return the inside of a model over a text as a page: a notebook shows it, ``.save(path)`` writes it.
 
     Args:
         lm: the model.
         text: what it reads; of an encoder-decoder the source.
         target: what an encoder-decoder has written so far.
+        edits: lists of edits as JSON holds them; the page can show the pass with each of these lists.
 
     Raises:
-        UsageError: the text is empty or too long, or a target is given to a model that reads one text.
+        UsageError: the text is empty or too long, an edit cannot be carried out, or a target is given to a
+            model that reads one text.
     """
-    return Page(Subject(lm, Inside(lm, given_of(lm, text, target))))
+    return Page(Subject(lm, Inside(lm, given_of(lm, text, target))), edits)
 
 
 def given_of(lm: LanguageModel, text: str, target: str | None = None) -> dict[str, Any]:

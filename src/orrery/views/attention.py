@@ -37,7 +37,7 @@ class AttentionSettings(Section):
     layer: int | None = None
     head: int | None = None
     query: int | None = None
-    causal: bool = False
+    causal: bool | None = None
 
 
 @register
@@ -74,7 +74,7 @@ class Attention(View):
 
     def difference(self, edited: Subject, clean: Subject, asked: AttentionSettings) -> Payload:
         """Return patterns edited less clean; of the small pictures the greatest change of each cell."""
-        asked = asked.model_copy(update={"causal": False})
+        asked = asked.model_copy(update={"causal": None})
         found = super().difference(edited, clean, asked)
         site = site_of(edited.seen, asked.site)
         if asked.layer is None:

@@ -1,7 +1,9 @@
 """The text as tokens, and what the page must know of the pass: its size, its attentions, its checks."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from orrery.language_model.model import LanguageModel
 from orrery.schema.section import Section
 from orrery.views import _view
 from orrery.views._inside import Inside
@@ -37,6 +39,7 @@ def session(subject: Subject) -> dict[str, Any]:
     ]
     return {
         "model": lm._stored.name,
+        "load": load_line(lm),
         "family": lm.family,
         "parameters": sum(parameter.numel() for parameter in lm.model.parameters()),
         "dtype": str(weight.dtype).removeprefix("torch."),
@@ -58,6 +61,8 @@ def _pass(inside: Inside) -> dict[str, Any]:
         "id": inside.id,
         "given": inside.given,
         "edits": inside.edits.plain(),
+        "python": trace_line(inside.given),
+        "sources": {name: trace_line(one.given) for name, one in inside.sources.items()},
         "kept_bytes": inside.cost.total,
         "tokens": _spelt(first.ids[0].tolist(), inside.tokens),
         "source": [] if first.source_ids is None else _spelt(first.source_ids[0].tolist(), inside.source_tokens),
@@ -66,6 +71,21 @@ def _pass(inside: Inside) -> dict[str, Any]:
         "shapes": {key: list(shape) for key, shape in inside.shapes.items()},
         "notes": list(first.notes),
     }
+
+
+def load_line(lm: LanguageModel) -> str:
+    """Return the Python that loads the model as it is here."""
+    weight = next(lm.model.parameters())
+    told = str(lm.folder), str(weight.device), str(weight.dtype).removeprefix("torch.")
+    return f"orrery.load({', '.join(map(repr, told))})"
+
+
+def trace_line(given: Mapping[str, Any]) -> str:
+    """Return the Python that makes a trace of what a pass reads."""
+    if "source" in given:
+        return f"lm.trace(({given['source']!r}, {given.get('target', '')!r}))"
+    (read,) = given.values()
+    return f"lm.trace({read!r})"
 
 
 def _spelt(ids: list[int], texts: Any) -> list[dict[str, Any]]:
