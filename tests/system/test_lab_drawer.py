@@ -1,4 +1,4 @@
-"""The drawer of edits in a browser: gestures, differences, undo, the address, Python that gives the same numbers, files."""
+"""The drawer of edits in a browser: gestures, differences, undo, the address, files, and Python of the same numbers."""
 
 import json
 from urllib.parse import unquote

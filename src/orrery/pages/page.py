@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, final
 
 from orrery.checkpoints.disk import write_text
+from orrery.language_model.model import LanguageModel
 from orrery.pages.assets import asset_url, assets, inlined_modules, policy_hash, served_modules
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload, to_json
@@ -77,9 +78,12 @@ class Page:
         lists = [*([seen.edits.plain()] if seen.edits.edits else []), *self.edits]
         edited = [replace(self.subject, inside=Inside(lm, seen.given, list(edits), seen.sources)) for edits in lists]
         screens = {view.screen for view in fitting(self.subject)}
-        told = {**session(self.subject), "load": f"orrery.load({lm._stored.name!r})"}
         return {
-            "session": {**told, "screens": [name for name in SCREENS if name in screens]},
+            "session": {
+                **session(self.subject),
+                **_named(lm),
+                "screens": [name for name in SCREENS if name in screens],
+            },
             "begin": seen.edits.plain(),
             "model": _payloads(replace(self.subject, inside=None)),
             "runs": [_run(clean), *(_run(one, clean) for one in edited)],
@@ -94,8 +98,13 @@ def _run(subject: Subject, clean: Subject | None = None) -> Mapping[str, Any]:
             given = asked.model_dump(exclude_none=True)
             found = shown(view.kind, subject, given, clean)
             payloads[address(view.kind, {**given, DIFFERENCE: clean.seen.id if clean else ""})] = _packed(found)
-    told = shown("tokens", subject, {}).facts
+    told = {**shown("tokens", subject, {}).facts, **_named(subject.lm)}
     return {"edits": told["edits"], "pass": told, "payloads": payloads}
+
+
+def _named(lm: LanguageModel) -> Mapping[str, str]:
+    """Return how a file says to load the model: by its name, since it may be read on another machine."""
+    return {"load": f"orrery.load({lm._stored.name!r})"}
 
 
 def _payloads(subject: Subject) -> dict[str, str]:

@@ -2,12 +2,14 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, final
 
 from orrery.errors import UsageError
 from orrery.inspection.checks import Check
 from orrery.inspection.interventions.interventions import Interventions
 from orrery.language_model.model import LanguageModel
+from orrery.pages.models import CheckpointModels
 from orrery.pages.page import DIFFERENCE, Page
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload, to_json
@@ -26,11 +28,13 @@ class Passes:
 
     Args:
         lm: the model.
+        laws: a file of ``orrery verify --json``, which is shown beside.
     """
 
-    def __init__(self, lm: LanguageModel) -> None:
-        self.lm = lm
+    def __init__(self, lm: LanguageModel, laws: Path | None = None) -> None:
+        self.lm, self.laws = lm, laws
         self._held: OrderedDict[str, Inside] = OrderedDict()
+        self._models = CheckpointModels(lm, self._forget)
         self._asked: dict[str, str] = {}
 
     def open(
@@ -38,6 +42,7 @@ class Passes:
         given: Mapping[str, Any],
         edits: Sequence[Mapping[str, Any]] = (),
         check: Callable[[Inside], Check] | None = None,
+        checkpoint: int | None = None,
     ) -> Inside:
         """Return a pass over what is given, and hold it; one that is held is not computed again.
 
@@ -45,15 +50,17 @@ class Passes:
             given: as ``Inside`` takes it.
             edits: what is changed in the pass, as JSON; ``from`` names another pass that is open, by its id.
             check: one more check of this pass, shown with its tokens.
+            checkpoint: the step of the run at which the model is taken; by default the model that is served.
 
         Raises:
-            UsageError: the text is empty or too long, or an edit reaches nothing.
+            UsageError: the text is empty or too long, an edit reaches nothing, or there is no such checkpoint.
         """
         named = {one.source for one in Interventions.of(edits).edits if one.source is not None}
-        asked = to_json([given, edits])
+        asked = to_json([given, edits, checkpoint])
         if check is None and self._asked.get(asked) in self._held:
             return self._find(self._asked[asked])
-        found = Inside(self.lm, given, edits, {id: self._find(id) for id in named})
+        lm = self._models.at(checkpoint)  # before the passes are found: one that is let go of takes its own along
+        found = Inside(lm, given, edits, {id: self._find(id) for id in named})
         self._asked[asked] = found.id
         if check is not None:
             found.checks = [*found.checks, check(found)]
@@ -72,16 +79,25 @@ class Passes:
         """
         settings = dict(asked)
         other = settings.pop(DIFFERENCE, None)
-        clean = None if other is None else Subject(self.lm, self._find(other))
-        return shown(view, Subject(self.lm, self._find(id)), settings, clean)
+        clean = None if other is None else self._subject(other)
+        return shown(view, self._subject(id), settings, clean)
 
     def save(self, id: str) -> str:
         """Return a pass as one HTML page; errors as in ``show``."""
-        return Page(Subject(self.lm, self._find(id))).html()
+        return Page(self._subject(id)).html()
 
     def show_model(self, view: str, asked: Mapping[str, Any]) -> Payload:
         """Return what a view shows of the model alone; errors as in ``show``."""
-        return shown(view, Subject(self.lm), asked)
+        return shown(view, Subject(self.lm, laws=self.laws), asked)
+
+    def _subject(self, id: str) -> Subject:
+        inside = self._find(id)
+        return Subject(inside.lm, inside, self.laws)
+
+    def _forget(self, lm: LanguageModel) -> None:
+        """Close the passes of a model that is let go of: they would keep it."""
+        for id in [id for id, inside in self._held.items() if inside.lm is lm]:
+            del self._held[id]
 
     def _find(self, id: str) -> Inside:
         if id not in self._held:

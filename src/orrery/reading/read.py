@@ -197,7 +197,7 @@ def _read_checkpoint(folder: Path) -> Stored:
     check_fit(model, weights.empty())
     fill(model, weights)
     run = folder.parent if folder.name == FINAL else folder.parent.parent
-    recipe = _recipe(run).get("model") or {}
+    recipe = recipe_of(run).get("model") or {}
     # A recipe may leave the vocabulary and the start of targets to the tokenizer; the model knows what they were.
     known = {"vocab_size": size} if (size := model.spec.vocabulary) else {}
     known |= {} if model.first_token is None else {"decoder_start_token_id": model.first_token}
@@ -231,7 +231,7 @@ def _tokenizer(*folders: Path) -> Tokenizer | None:
     return None
 
 
-def _recipe(run: Path) -> dict[str, Any]:
+def recipe_of(run: Path) -> dict[str, Any]:
     """Return the resolved recipe of a run; a checkpoint may have left its run."""
     path = run / RECIPE
     if not path.is_file():

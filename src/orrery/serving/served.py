@@ -83,6 +83,7 @@ class Served:
         worker: the engine's thread; none for a model that writes nothing.
         draining: no more requests are taken.
         routes: those that the model can answer.
+        followers: pages that follow the run.
         computing: held by the one request whose rows are read as a whole, not written by the engine.
     """
 
@@ -106,7 +107,7 @@ class Served:
         self.engine = _engine_of(lm, settings, adapters)
         # Requests are counted below, before they cost anything; the worker holds the rows of those that are let in.
         self.worker = None if self.engine is None else Worker(self.engine, 1 << 40)
-        self.draining = False
+        self.draining, self.followers = False, 0
         self.routes = abilities(lm)
         self.computing = asyncio.Lock()
         self._pool = ThreadPoolExecutor(PREPARING, "orrery-preparing")
@@ -128,7 +129,7 @@ class Served:
     @cached_property
     def passes(self) -> Passes:
         """What was looked into."""
-        return Passes(self.lm)
+        return Passes(self.lm, self.settings.laws)
 
     @cached_property
     def tokens(self) -> TokenTexts:

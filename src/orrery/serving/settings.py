@@ -1,6 +1,7 @@
 """What the server is told: where it listens, whom it lets in, and how much it takes on at once."""
 
 import ipaddress
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
@@ -55,6 +56,7 @@ class ServerSettings(BaseModel):
         queue: requests that may wait for a row; more are refused with 429.
         grace: seconds that answers under way have once the server is told to stop.
         inspect: clients may look inside the model, and the page is served; by default where this machine alone can.
+        laws: a file of ``orrery verify --json`` that the page shows; by default the one of the run.
         deterministic: each row is computed as it is alone, so that no last bit of an answer depends on who asks beside.
         safety: what one request or connection may take.
     """
@@ -71,6 +73,7 @@ class ServerSettings(BaseModel):
     queue: Annotated[int, Field(ge=0, le=100_000)] = 64
     grace: Annotated[float, Field(ge=0, le=86_400)] = 10.0
     inspect: bool | None = None
+    laws: Path | None = None
     deterministic: bool = False
     safety: Safety = Safety()
 

@@ -21,8 +21,9 @@ from orrery.checkpoints.names import is_ours
 from orrery.checkpoints.outputs import is_path
 from orrery.errors import ModelFileError, UsageError
 
-METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, PROGRESS = (
+METRICS, SAMPLES, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, PROGRESS = (
     "metrics.jsonl",
+    "samples.jsonl",
     "log.txt",
     "config.yaml",
     "run.json",
@@ -31,9 +32,11 @@ METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, PROGRESS = (
     "progress.html",
 )
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "additional_chat_templates")
-LEFTOVER = re.compile(r"(|report\.(json|html)|progress\.html|metrics\.jsonl|config\.yaml|run\.json|final)\.tmp-\d+")
+LEFTOVER = re.compile(
+    r"(|report\.(json|html)|progress\.html|metrics\.jsonl|samples\.jsonl|config\.yaml|run\.json|final)\.tmp-\d+"
+)
 """What a killed process leaves of the files of a run."""
-OURS = (METRICS, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, PROGRESS, *TOKENIZER)
+OURS = (METRICS, SAMPLES, LOG, CONFIG, RUN, CHECKPOINTS, FINAL, PROGRESS, *TOKENIZER)
 
 
 class RunFolder:
@@ -70,6 +73,10 @@ class RunFolder:
         """Append one record to ``metrics.jsonl``: one line, which a kill can only cut short."""
         self._append(METRICS, json.dumps(values, allow_nan=False))
 
+    def keep_sample(self, step: int, text: str) -> None:
+        """Append what the model wrote at a step to ``samples.jsonl``."""
+        self._append(SAMPLES, json.dumps({"step": step, "text": text}))
+
     def _append(self, name: str, line: str) -> None:
         with (
             machine_errors(self.path / name, len(line)),
@@ -89,7 +96,10 @@ class RunFolder:
         Raises:
             ModelFileError: it holds anything else than records of a run.
         """
-        path = self.path / METRICS
+        return self._lines(METRICS)
+
+    def _lines(self, name: str) -> list[dict[str, Any]]:
+        path = self.path / name
         if not path.exists():
             return []
         try:
@@ -103,9 +113,10 @@ class RunFolder:
 
     def rewind(self, step: int, pending: bool) -> None:
         """Drop the records after ``step``, and that of ``step`` itself if pending: they will come again."""
-        kept = [record for record in self.records() if record["step"] < step + (not pending)]
-        if (self.path / METRICS).exists():
-            write_text(self.path / METRICS, "".join(json.dumps(record) + "\n" for record in kept))
+        for name in (METRICS, SAMPLES):
+            kept = [record for record in self._lines(name) if record["step"] < step + (not pending)]
+            if (self.path / name).exists():
+                write_text(self.path / name, "".join(json.dumps(record) + "\n" for record in kept))
 
     def describe(self, config: str, facts: dict[str, Any]) -> None:
         """Write ``config.yaml`` (the resolved recipe) and ``run.json`` (command line, versions, machine)."""

@@ -305,7 +305,9 @@ class Trainer:
         started = time.perf_counter()
         found = evaluate(self.model, self.parts.validation, self.precision, self.ranks, stopped)
         if found is not None and self.parts.sample is not None and self.ranks.rank == 0:
-            self._say(self.parts.sample(self.model))
+            text = self.parts.sample(self.model)
+            self._say(text)
+            self.folder.keep_sample(self.progress.step, text)
         self.clock += time.perf_counter() - started
         return found
 

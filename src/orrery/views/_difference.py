@@ -47,7 +47,7 @@ def minus(edited: Tensor, clean: Tensor) -> Tensor:
 
 
 def with_rows(payload: Payload, tensor: str, fact: str, names: Sequence[str]) -> Payload:
-    """Return a payload in which a tensor has the rows of these names, of which a fact lists its own; others are zero."""
+    """Return a payload whose tensor has the rows of these names, of which a fact lists its own; others are zero."""
     own = dict(zip(payload.facts[fact], payload.tensors[tensor], strict=True))
     value = payload.tensors[tensor]
     rows = value.new_zeros(len(names), *value.shape[1:])

@@ -15,6 +15,7 @@ from orrery.schema.section import Section
 from orrery.views._difference import by_name, less
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload
+from orrery.views._run import run_of
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,17 @@ class Subject:
     Attributes:
         lm: the model.
         inside: one pass of it over a text; none where the model alone is shown.
-        run: the folder of the run that the model belongs to, where there is one.
+        laws: a file of ``orrery verify --json``; by default that of the run.
     """
 
     lm: LanguageModel
     inside: Inside | None = None
-    run: Path | None = None
+    laws: Path | None = None
+
+    @property
+    def run(self) -> Path | None:
+        """The folder of the run that the model belongs to; none where it stands alone."""
+        return run_of(self.lm.folder)
 
     @property
     def seen(self) -> Inside:

@@ -40,6 +40,7 @@ def session(subject: Subject) -> dict[str, Any]:
     return {
         "model": lm._stored.name,
         "load": load_line(lm),
+        "run": None if subject.run is None else subject.run.name,
         "family": lm.family,
         "parameters": sum(parameter.numel() for parameter in lm.model.parameters()),
         "dtype": str(weight.dtype).removeprefix("torch."),

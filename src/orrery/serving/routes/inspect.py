@@ -37,6 +37,7 @@ class Given(BaseModel):
         target: what it has written so far, likewise.
         response: the id of a response; its prompt and answer are read.
         choice: which of its answers.
+        checkpoint: the step of the run at which the model is taken; by default the model that is served.
         edits: interventions in the pass, such as ``{"at": "blocks.0.attention.mixed", "op": "zero", "head": 1}``, see
             ``orrery.inspection.interventions``; ``from`` is the id of an open pass, ``from_position`` a place in it.
     """
@@ -50,6 +51,7 @@ class Given(BaseModel):
     target: str | list[int] | None = None
     response: str | None = None
     choice: int = Field(default=0, ge=0)
+    checkpoint: int | None = Field(default=None, ge=0)
     edits: list[dict[str, Any]] = Field(default_factory=list, max_length=MOST)
 
     @model_validator(mode="after")
@@ -57,13 +59,15 @@ class Given(BaseModel):
         given = [name for name in ("text", "ids", "messages", "source", "response") if getattr(self, name) is not None]
         if len(given) != 1 or (self.target is not None and self.source is None):
             raise ValueError("give one of text, ids, messages, source and response; target belongs to source")
+        if self.response is not None and self.checkpoint is not None:
+            raise ValueError("an answer was written by the model that is served, by no checkpoint; leave one away")
         return self
 
 
 @router.get("/session")
 async def session(served: Inspecting) -> Response:
     """Return what is known of the model, and which screens and views there are."""
-    told = session_of(Subject(served.lm))
+    told = session_of(Subject(served.lm, laws=served.settings.laws))
     more = {"reads_source": served.lm.model.spec.reads_source, "routes": served.routes}
     return AsciiJson({**told, **more, "screens": _screens(told, served.routes)})
 
@@ -96,8 +100,8 @@ async def show_model(view: str, served: Inspecting, http: Request) -> Response:
 
 def _opened(served: Served, asked: Given) -> Inside:
     if asked.response is None:
-        given = asked.model_dump(exclude_none=True, exclude={"choice", "edits"})
-        return served.passes.open(given, asked.edits)
+        given = asked.model_dump(exclude_none=True, exclude={"choice", "edits", "checkpoint"})
+        return served.passes.open(given, asked.edits, checkpoint=asked.checkpoint)
     answer = served.responses.find(asked.response, asked.choice)
     given = {"ids": [*answer.prompt, *answer.written]}
     if served.lm.model.spec.reads_source:

@@ -29,7 +29,6 @@ export class Page {
     this.pass = null;
     this.source = null;
     this.clean = null;
-    this.edited = null;
     this.sources = {};
     this.live = held === null;
     this.listeners = new Set();
@@ -45,13 +44,18 @@ export class Page {
    * @param {{told?: boolean}} [more] whether the address may tell what is looked into
    */
   async look(given, edits = this.focus.get("edits", this.held?.begin ?? []), { told = true } = {}) {
-    const clean = await this.open(given, []);
+    // An answer was written by the model that is served: it is not looked into at a checkpoint.
+    const checkpoint = given?.response ? null : this.focus.get("checkpoint");
+    const asked = checkpoint === null ? given : { ...given, checkpoint };
+    const turn = (this.turn = (this.turn ?? 0) + 1);
+    const clean = await this.open(asked, []);
     const on = applied(edits);
-    this.edited = on.length ? await this.open(given, await this.named(on)) : null;
-    this.clean = this.edited ? clean : null;
-    this.now = this.edited ?? clean;
+    const edited = on.length ? await this.open(asked, await this.named(on, checkpoint)) : null;
+    if (turn !== this.turn) return; // another text was asked for meanwhile
+    this.clean = edited ? clean : null;
+    this.now = edited ?? clean;
     this.untold = new Set(told ? [] : ["given", "sources"]);
-    this.focus.set({ given, edits });
+    this.focus.set({ given, edits, checkpoint });
     this.choose();
   }
 
@@ -67,11 +71,11 @@ export class Page {
   }
 
   /** Edits as the server takes them: another pass, which the address holds as a text, by its id. */
-  async named(edits) {
+  async named(edits, checkpoint) {
     const texts = this.live ? this.focus.get("sources", {}) : {};
     const ids = {};
     for (const name of new Set(edits.map(({ from }) => from).filter((one) => one in texts))) {
-      const { pass } = await this.open(texts[name], []);
+      const { pass } = await this.open(checkpoint === null ? texts[name] : { ...texts[name], checkpoint }, []);
       ids[name] = pass.id;
       this.sources[name] = pass.python;
     }
@@ -98,7 +102,7 @@ export class Page {
 
   /** The program that gives the same numbers. */
   python(edits) {
-    return python({ load: this.session.load, trace: this.pass.python, sources: { ...this.pass.sources, ...this.sources }, compare: this.comparing }, edits);
+    return python({ load: this.pass.load, trace: this.pass.python, sources: { ...this.pass.sources, ...this.sources }, compare: this.comparing }, edits);
   }
 
   /** Be told when another pass is open. */

@@ -1,4 +1,5 @@
 // One text, seen from its first byte to its last number: a rail of views in the order of computation.
+import { slider } from "#see/checkpoints.js";
 import { badge } from "#see/checks.js";
 import { fill, h } from "#see/dom.js";
 import { explainWith } from "#see/explain.js";
@@ -15,12 +16,13 @@ export async function draw(element, page, { screen = "inside", reads = true } = 
   const rail = h("nav.rail", { "aria-label": t(`screen.${screen}`) });
   const lamp = h("div");
   const view = h("section.view", { "aria-live": "off" });
-  fill(element, form, tokens, rail, lamp, view);
+  const at = form && page.session.run ? slider(page) : {};
+  fill(element, form, at.element, tokens, rail, lamp, view);
   const shown = reads ? strip(tokens, page) : {};
   const stage = new Stage(page, screen, rail, view, lamp);
   const ends = [page.listen(() => stage.again()), page.focus.listen((changed) => stage.follow(changed))];
   await stage.again();
-  return { destroy: () => [...ends, shown.destroy, () => stage.clear()].forEach((end) => end?.()) };
+  return { destroy: () => [...ends, shown.destroy, at.destroy, () => stage.clear()].forEach((end) => end?.()) };
 }
 
 /** A rail and the one view that stands on it now; other screens use it as well. */

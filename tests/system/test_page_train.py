@@ -1,0 +1,176 @@
+"""The screen of a run in a real browser, while the run learns: curves that grow, checkpoints that are looked into."""
+
+import contextlib
+import json
+import subprocess
+import time
+from functools import partial
+
+import pytest
+import torch
+
+from browser import Seen, chromium
+from live_run import command, learning
+from orrery.checkpoints.store import CheckpointStore
+from orrery.language_model.load import load
+from orrery.serving.background import serving
+
+Error = pytest.importorskip("playwright.sync_api").Error
+pytestmark = pytest.mark.slow
+TEXT = "The ring: abc"
+LOSS = '[data-chart="train/loss"]'
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    subprocess.run(command(folder, steps=150), cwd=folder, check=True, capture_output=True)
+    return folder / "run"
+
+
+def opened(run):
+    return serving(load(run, "cpu", "float32", say=lambda line: None), grace=5)
+
+
+@pytest.fixture(scope="module")
+def served(run):
+    with opened(run) as found:
+        yield found
+
+
+@pytest.fixture
+def seen(browser, served):
+    found = Seen(browser).open(f"{served.url}/#screen=%22train%22", "train")
+    yield found
+    found.quiet()
+    found.close()
+
+
+def records(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+HEAT = ".view[data-view=attention] .heat canvas"
+CELLS = ((5, 2), (9, 4), (12, 12), (7, 1))
+
+
+def shows(seen, pattern):
+    found = [seen.cell(HEAT, *cell)[0] for cell in CELLS]
+    return all(abs(value - float(pattern[cell])) <= 0.5 / 255 + 1e-3 for value, cell in zip(found, CELLS, strict=True))
+
+
+def eventually(holds, what):
+    end = time.monotonic() + 10
+    while True:
+        with contextlib.suppress(Error):  # what was read is being drawn anew
+            if holds():
+                return
+        assert time.monotonic() < end, what
+        time.sleep(0.1)
+
+
+def points(seen):
+    return int(seen.page.locator(LOSS).get_attribute("data-points"))
+
+
+def test_curves_grow_while_a_run_learns(browser, tmp_path):
+    with learning(tmp_path, steps=4000) as run, opened(run) as found:
+        seen = Seen(browser).open(f"{found.url}/#screen=%22train%22", "train")
+        seen.page.wait_for_selector('[data-live]:has-text("live")')
+        before, began = points(seen), len(records(run))
+        end = time.monotonic() + 60
+        while points(seen) < before + 20:
+            assert time.monotonic() < end, f"{before} points, then {points(seen)}"
+            seen.page.wait_for_timeout(100)
+        assert len(records(run)) > began
+        marks = seen.page.locator("input[name=checkpoint]")
+        most = int(marks.get_attribute("max"))
+        seen.page.wait_for_selector(f'input[name=checkpoint]:not([max="{most}"])', timeout=60_000)
+        assert int(marks.get_attribute("max")) > most
+        seen.quiet()
+        seen.close()
+        assert found.served.followers in (0, 1)  # it notices within a moment that the page is closed
+
+
+def test_what_is_drawn_is_what_the_run_wrote(seen, run):
+    path = seen.page.locator(f'{LOSS} path[data-series="train/loss"]').get_attribute("d")
+    drawn = [tuple(map(float, pair.split())) for pair in path[1:].split("L")]
+    losses = [(record["step"], record["train/loss"]) for record in records(run)]
+    assert len(drawn) == len(losses)
+    steps, values = zip(*losses, strict=True)
+    every = [*values, *(record["val/loss"] for record in records(run) if "val/loss" in record)]
+    low, high = min(every), max(every)
+    for (x, y), (step, value) in zip(drawn, losses, strict=True):
+        assert x == pytest.approx(64 + (step - steps[0]) / (steps[-1] - steps[0]) * 484, abs=0.06)
+        assert y == pytest.approx(10 + (high - value) / (high - low) * 156, abs=0.06)
+    assert "150 of 150" in seen.page.locator("[data-progress]").inner_text()
+    assert "The ring:" in seen.page.locator('[aria-label="What it wrote meanwhile"]').inner_text()
+
+
+def test_the_slider_opens_the_pass_at_a_checkpoint(seen, served, run):
+    seen.look(TEXT)
+    store = CheckpointStore(run / "checkpoints")
+    steps = sorted(store.steps())
+    assert {50, 100, 150} <= set(steps)
+    pictures = {}
+    for place, step in enumerate(steps):
+        slider = seen.page.locator("input[name=checkpoint]")
+        slider.focus()
+        seen.page.keyboard.press("Home")
+        for _ in range(place):
+            seen.page.keyboard.press("ArrowRight")
+        seen.page.wait_for_selector(f'#said:has-text("step {step}")', state="attached")
+        seen.page.wait_for_selector(".view[data-view=attention][data-ready]")
+        pattern = load(store.path(step), "cpu", "float32", say=lambda line: None).trace(TEXT)[
+            "blocks.0.attention.pattern"
+        ][0, 0]
+        eventually(partial(shows, seen, pattern), f"step {step}")
+        pictures[step] = pattern
+    assert not torch.equal(pictures[50], pictures[150])
+    address = seen.page.evaluate("location.href")
+    assert "checkpoint=150" in address
+    assert seen.page.locator(f"{LOSS} .now").count() == 1  # the curves mark the step that is looked at
+    models = served.served.passes._models
+    assert len(models._held) <= 2
+
+
+def test_a_click_into_a_curve_goes_to_the_nearest_checkpoint(seen):
+    seen.look(TEXT)
+    curve = seen.page.locator(f"{LOSS} svg.chart")
+    curve.scroll_into_view_if_needed()
+    box = curve.bounding_box()
+    curve.click(position={"x": box["width"] * (64 + 484 * 0.62) / 560, "y": box["height"] / 2})
+    seen.page.wait_for_selector('[data-checkpoint]:has-text("step 100")')
+    seen.page.wait_for_selector('#said:has-text("step 100")', state="attached")
+
+
+def test_checkpoints_are_played_one_after_the_other(seen):
+    seen.look(TEXT)
+    seen.page.click("[data-do=play]")
+    for step in (50, 100, 150):
+        seen.page.wait_for_selector(f'[data-checkpoint]:has-text("step {step}")')
+    seen.page.wait_for_selector('[data-checkpoint]:has-text("as it is served")')
+
+
+def test_the_slider_stands_on_the_screen_inside_too(browser, served):
+    found = Seen(browser).open(f"{served.url}/#screen=%22inside%22&checkpoint=50").look(TEXT)
+    found.page.wait_for_selector('[data-checkpoint]:has-text("step 50")')
+    assert found.page.evaluate("window.orrery.pass.model").endswith("step-000050")
+    found.quiet()
+    found.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_and_a_small_window_shows_all(browser, served, scheme):
+    found = Seen(browser, width=390, scheme=scheme).open(f"{served.url}/#screen=%22train%22", "train").look(TEXT)
+    found.page.click("details summary:has-text('What else')")
+    found.accessible()
+    found.narrow()
+    found.quiet()
+    found.close()
