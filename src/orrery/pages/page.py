@@ -77,7 +77,7 @@ class Page:
         clean = self.subject if not seen.edits.edits else replace(self.subject, inside=Inside(lm, seen.given))
         lists = [*([seen.edits.plain()] if seen.edits.edits else []), *self.edits]
         edited = [replace(self.subject, inside=Inside(lm, seen.given, list(edits), seen.sources)) for edits in lists]
-        screens = {view.screen for view in fitting(self.subject)}
+        screens = {view.screen for view in fitting(self.subject)} | {"trust"}
         return {
             "session": {
                 **session(self.subject),

@@ -53,8 +53,8 @@ class Inside:
 
     Args:
         lm: the model.
-        given: what it read: ``{"text": ...}``, ``{"ids": ...}``, ``{"messages": ...}``, or ``{"source": ..., "target":
-            ...}``.
+        given: what it read: ``{"text": ...}``, ``{"ids": ...}``, ``{"messages": ...}``, ``{"source": ..., "target":
+            ...}``, or ``{"image": ...}``, with ``target`` where text is written about it.
         edits: interventions as JSON holds them.
         sources: other passes, by the names that edits call them.
 
@@ -92,6 +92,10 @@ class Inside:
         """Return a trace that has kept all keys of these patterns: the first pass where it has, else another."""
         wanted = [key for key in self.shapes if any(fnmatchcase(key, pattern) for pattern in patterns)]
         return self.first if all(key in self.first for key in wanted) else self.edits.run(wanted)
+
+    def keeping_all_but_patterns(self) -> Trace:
+        """Return a trace without scores and patterns, which grow with the square of the text."""
+        return self.keeping(*(key for key in self.shapes if not key.endswith((".scores", ".pattern"))))
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
@@ -143,8 +147,9 @@ class Inside:
 
 def _read(given: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return what is read, and the target of an encoder-decoder."""
-    if "source" in given:
-        return given["source"], given.get("target", "")
+    for name in ("source", "image"):
+        if name in given and (name == "source" or "target" in given):
+            return given[name], given.get("target", "")
     (read,) = given.values()
     return read, None
 

@@ -1,7 +1,9 @@
 """The text as tokens, and what the page must know of the pass: its size, its attentions, its checks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
+
+from torch import Tensor
 
 from orrery.language_model.model import LanguageModel
 from orrery.schema.section import Section
@@ -60,13 +62,13 @@ def _pass(inside: Inside) -> dict[str, Any]:
     blocks = {key.split(".")[1] for key in inside.shapes if key.startswith("blocks.")}
     return {
         "id": inside.id,
-        "given": inside.given,
+        "given": {name: value if _is_plain(value) else "…" for name, value in inside.given.items()},
         "edits": inside.edits.plain(),
         "python": trace_line(inside.given),
         "sources": {name: trace_line(one.given) for name, one in inside.sources.items()},
         "kept_bytes": inside.cost.total,
-        "tokens": _spelt(first.ids[0].tolist(), inside.tokens),
-        "source": [] if first.source_ids is None else _spelt(first.source_ids[0].tolist(), inside.source_tokens),
+        "tokens": _spelt(first.ids, inside.tokens),
+        "source": [] if first.source_ids is None else _spelt(first.source_ids, inside.source_tokens),
         "sites": sites,
         "blocks": len(blocks),
         "shapes": {key: list(shape) for key, shape in inside.shapes.items()},
@@ -82,12 +84,19 @@ def load_line(lm: LanguageModel) -> str:
 
 
 def trace_line(given: Mapping[str, Any]) -> str:
-    """Return the Python that makes a trace of what a pass reads."""
-    if "source" in given:
-        return f"lm.trace(({given['source']!r}, {given.get('target', '')!r}))"
-    (read,) = given.values()
-    return f"lm.trace({read!r})"
+    """Return the Python that makes a trace of what a pass reads; an array is called ``image``."""
+    told = [repr(value) if _is_plain(value) else name for name, value in given.items()]
+    if "source" in given or "target" in given:
+        return f"lm.trace(({', '.join(told if 'target' in given else [*told, repr('')])}))"
+    return f"lm.trace({told[0]})"
 
 
-def _spelt(ids: list[int], texts: Any) -> list[dict[str, Any]]:
+def _spelt(read: Tensor, texts: Sequence[str]) -> list[dict[str, Any]]:
+    """Return each token with its id; a patch of an image has its place instead."""
+    ids = range(len(texts)) if read.is_floating_point() else read[0].tolist()
     return [{"id": id, "text": text} for id, text in zip(ids, texts or [f"[{id}]" for id in ids], strict=True)]
+
+
+def _is_plain(value: Any) -> bool:
+    """Say whether JSON can hold what was read: an array of an image is left out."""
+    return isinstance(value, str | list | tuple)

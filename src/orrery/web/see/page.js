@@ -34,6 +34,7 @@ export class Page {
     this.listeners = new Set();
     this.untold = new Set();
     this.focus.listen((changed) => changed.has("difference") && this.pass && this.choose());
+    this.badges = new Map();
     this.focus.listen(() => history.replaceState(null, "", toAddress(this.focus.values, this.untold)));
   }
 
@@ -113,6 +114,14 @@ export class Page {
 
   tell() {
     for (const listener of [...this.listeners]) listener();
+  }
+
+  /** Keep what a view said of its numbers: one screen collects it, the last hundred. */
+  note(kind, checks) {
+    const name = `${kind} ${this.pass?.id ?? ""}`;
+    this.badges.delete(name);
+    if (checks?.length) this.badges.set(name, { kind, checks, given: this.pass?.given ?? null, checkpoint: this.focus.get("checkpoint") });
+    if (this.badges.size > 100) this.badges.delete(this.badges.keys().next().value);
   }
 
   /** Say something to those who do not see the page as well. */
