@@ -57,7 +57,7 @@ def see(
     file = OutputFile(output, inputs=[model], overwrite=overwrite)
     from orrery.pages.see import see as page_of
 
-    file.write(page_of(loaded(), text, target, laws).html())
+    file.write(page_of(loaded(), text, target, laws=laws).html())
     print(f"wrote {output}")
     return 0
 

@@ -17,8 +17,8 @@ def see(
     lm: LanguageModel,
     text: str | Picture,
     target: str | None = None,
-    laws: Path | None = None,
     edits: Sequence[Sequence[Mapping[str, Any]]] = (),
+    laws: Path | None = None,
 ) -> Page:
     """Return the inside of a model over a text as a page: a notebook shows it, ``.save(path)`` writes it.
 
@@ -26,8 +26,8 @@ def see(
         lm: the model.
         text: what it reads; of an encoder-decoder the source; of a model of images the path of a PNG file, or an array.
         target: what an encoder-decoder has written so far.
-        laws: a file of ``orrery verify --json``, shown on the screen Trust; by default ``laws.json`` of the run.
         edits: lists of edits as JSON holds them; the page can show the pass with each of these lists.
+        laws: a file of ``orrery verify --json``, shown on the screen Trust; by default ``laws.json`` of the run.
 
     Raises:
         DataError: the file holds no evidence.

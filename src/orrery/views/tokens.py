@@ -84,11 +84,12 @@ def load_line(lm: LanguageModel) -> str:
 
 
 def trace_line(given: Mapping[str, Any]) -> str:
-    """Return the Python that makes a trace of what a pass reads; an array is called ``image``."""
-    told = [repr(value) if _is_plain(value) else name for name, value in given.items()]
-    if "source" in given or "target" in given:
-        return f"lm.trace(({', '.join(told if 'target' in given else [*told, repr('')])}))"
-    return f"lm.trace({told[0]})"
+    """Return the Python that makes a trace of what a pass reads; an array of an image is named, not written out."""
+    said = {name: repr(value) if _is_plain(value) else name for name, value in given.items()}
+    if "source" in said or "target" in said:
+        return f"lm.trace(({said.get('source', said.get('image'))}, {said.get('target', repr(''))}))"
+    (read,) = said.values()
+    return f"lm.trace({read})"
 
 
 def _spelt(read: Tensor, texts: Sequence[str]) -> list[dict[str, Any]]:

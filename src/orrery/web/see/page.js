@@ -33,8 +33,8 @@ export class Page {
     this.live = held === null;
     this.listeners = new Set();
     this.untold = new Set();
-    this.focus.listen((changed) => changed.has("difference") && this.pass && this.choose());
     this.badges = new Map();
+    this.focus.listen((changed) => changed.has("difference") && this.pass && this.choose());
     this.focus.listen(() => history.replaceState(null, "", toAddress(this.focus.values, this.untold)));
   }
 
