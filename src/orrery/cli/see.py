@@ -35,7 +35,7 @@ def see(
 
     Args:
         model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
-        text: What the model reads; of an encoder-decoder the source.
+        text: What the model reads; of an encoder-decoder the source; of a model of images a PNG file.
         target: What an encoder-decoder has written so far.
         output: The HTML file.
         overwrite: Replace the file.
@@ -57,7 +57,7 @@ def see(
     file = OutputFile(output, inputs=[model], overwrite=overwrite)
     from orrery.pages.see import see as page_of
 
-    file.write(page_of(loaded(), text, target, laws).html())
+    file.write(page_of(loaded(), text, target, laws=laws).html())
     print(f"wrote {output}")
     return 0
 
@@ -77,6 +77,8 @@ def _serve(loaded: Callable[[], "LanguageModel"], text: str, target: str | None,
 
         served = Served(loaded(), settings)
         given = given_of(served.lm, text, target)
+        if "image" in given:
+            given["image"] = served.passes.keep_image(Path(text))
         served.passes.open(given)  # a text that cannot be read is told here, not in the page
         place = f"{address_of(listener)}/#{urlencode({'screen': json.dumps('inside'), 'given': json.dumps(given)})}"
         return run(served, listener, lambda line: print(f"open {place}", flush=True))

@@ -4,13 +4,14 @@ import difflib
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.inspection.attribution.asked import Asked
 from orrery.inspection.call import Call
 from orrery.inspection.checks import Check, Gates, Mixing, Stream, check_sight, sums_up, why_no_sum
 from orrery.inspection.definition import Beside
@@ -173,56 +174,32 @@ class Trace:
 
         return edge_shares(self, attention, token, against=against, position=position)
 
-    def saliency(
-        self,
-        token: int | None = None,
-        *,
-        against: int | None = None,
-        position: int = -1,
-        measure: str = "logit",
-    ) -> "Saliency":
+    def saliency(self, token: int | None = None, **asked: Unpack[Asked]) -> "Saliency":
         """Return the length of the gradient at each token; see ``attribution/gradients.py``."""
         from orrery.inspection.attribution.gradients import saliency
 
-        return saliency(self, token, against=against, position=position, measure=measure)
+        return saliency(self, token, **asked)
 
-    def gradient_times_input(
-        self,
-        token: int | None = None,
-        *,
-        against: int | None = None,
-        position: int = -1,
-        measure: str = "logit",
-    ) -> "Saliency":
+    def gradient_times_input(self, token: int | None = None, **asked: Unpack[Asked]) -> "Saliency":
         """Return gradient times vector at each token; see ``attribution/gradients.py``."""
         from orrery.inspection.attribution.gradients import gradient_times_input
 
-        return gradient_times_input(self, token, against=against, position=position, measure=measure)
+        return gradient_times_input(self, token, **asked)
 
     def integrated_gradients(
         self,
         token: int | None = None,
         *,
-        against: int | None = None,
-        position: int = -1,
-        measure: str = "logit",
         baseline: int | None = None,
         steps: int = 256,
         batch_size: int = 32,
+        **asked: Unpack[Asked],
     ) -> "Saliency":
         """Return integrated gradients at each token; see ``attribution/gradients.py``."""
         from orrery.inspection.attribution.gradients import integrated_gradients
 
-        return integrated_gradients(
-            self,
-            token,
-            against=against,
-            position=position,
-            measure=measure,
-            baseline=baseline,
-            steps=steps,
-            batch_size=batch_size,
-        )
+        how: dict[str, Any] = {"baseline": baseline, "steps": steps, "batch_size": batch_size}
+        return integrated_gradients(self, token, **how, **asked)
 
 
 @torch.no_grad()

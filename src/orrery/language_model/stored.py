@@ -78,7 +78,7 @@ def vocabulary(stored: Stored) -> int:
     """
     size = stored.model.spec.vocabulary
     if size is None:
-        raise UsageError("this model reads images, not tokens", "call its .model with [B, channels, rows, columns]")
+        raise UsageError("this model reads images, not tokens", "give it an image: a PNG file, or an array")
     return size
 
 

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 from torch import Tensor
 
 from orrery.errors import UsageError
@@ -14,13 +15,15 @@ from orrery.inspection.trace import Trace
 from orrery.inspection.trace import trace as trace_model
 from orrery.language_model.chat import chat_template
 from orrery.language_model.outputs import inputs, targets
-from orrery.language_model.stored import check_one_vocabulary, device_of, reads_apart, target_vocabulary, tokenizer_of
+from orrery.language_model.pictures import Picture, images_of, patch_names
+from orrery.language_model.stored import check_one_vocabulary, reads_apart, target_vocabulary, tokenizer_of
 from orrery.language_model.texts import encode, prompt, source, spell
+from orrery.nn.inputs import Images
 from orrery.reading.read import Stored
 from orrery.text.chat.messages import Message
 
-Row: TypeAlias = str | Sequence[int] | Tensor
-"""A text, or the ids of one row as they are; or images ``[B, channels, rows, columns]``."""
+Row: TypeAlias = str | Sequence[int] | Picture
+"""A text, or the ids of one row as they are; of a model of images an image."""
 Given: TypeAlias = Row | Sequence[Message] | tuple[Row, Row]
 
 
@@ -46,7 +49,7 @@ def call_of(stored: Stored, given: Given, target: Row | None = None) -> Call:
     """
     read, target = _pair(given, target)
     row = _read(stored, read)
-    spelled = _spelled(stored, row)
+    spelled = patch_names(stored) if row.is_floating_point() else _spelled(stored, row)
     known = partial(spell, stored) if stored.tokenizer is not None else None
     if reads_apart(stored):
         written_BL = targets(stored, [_written(stored, target)])
@@ -86,8 +89,8 @@ def _pair(given: Given, target: Row | None) -> tuple[Row | Sequence[Message], Ro
 
 def _read(stored: Stored, given: Row | Sequence[Message]) -> Tensor:
     """Return what the model reads, as it learned to read it."""
-    if isinstance(given, Tensor) and given.is_floating_point():
-        return given.to(device_of(stored), next(stored.model.parameters()).dtype)
+    if isinstance(next(iter(stored.model.spec.inputs.values())), Images):
+        return images_of(stored, given)
     return inputs(stored, [_ids(stored, given)], None)[0]
 
 
@@ -97,7 +100,10 @@ def _ids(stored: Stored, given: Row | Sequence[Message]) -> list[int]:
         # An encoder learned its rows between the special tokens of its family.
         return ids if stored.model.spec.writes else source(stored, ids, None)
     if isinstance(given, Tensor):
-        return given.flatten().tolist() if given.dim() == 1 or len(given) == 1 else _refused(given)
+        whole = not given.is_floating_point() and (given.dim() == 1 or len(given) == 1)
+        return given.flatten().tolist() if whole else _refused(given)
+    if isinstance(given, Path | np.ndarray):
+        return _refused(given)
     if given and all(isinstance(part, Mapping) for part in given):
         if reads_apart(stored):
             raise UsageError("this model has no chats: it writes beside a source", "give (source, target)")
@@ -112,7 +118,8 @@ def _ids(stored: Stored, given: Row | Sequence[Message]) -> list[int]:
 def _refused(given: object) -> list[int]:
     raise UsageError(
         f"a trace of {type(given).__name__} {str(given)[:40]}",
-        "give a text, ids (one list of numbers), messages (a list of role and content), or (source, target)",
+        "give a text, ids (one list of numbers), messages (a list of role and content), (source, target), or an image "
+        "to a model that reads images",
     )
 
 
@@ -128,7 +135,7 @@ def _written(stored: Stored, target: Row | None) -> list[int]:
 
 def _spelled(stored: Stored, ids_BL: Tensor, *, written: bool = False) -> list[str]:
     """Return how the ids read, where the tokenizer knows them."""
-    if stored.tokenizer is None or ids_BL.is_floating_point():
+    if stored.tokenizer is None:
         return []
     sizes = stored.model.spec.vocabulary, stored.model.spec.target_vocabulary
     if written and None not in sizes and sizes[0] != sizes[1]:

@@ -1,16 +1,18 @@
 """The passes that a server has open: few, bounded in memory, and each the same for the same text and edits."""
 
+import base64
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from orrery.errors import UsageError
+from orrery.errors import DataError, UsageError
 from orrery.inspection.checks import Check
 from orrery.inspection.interventions.interventions import Interventions
 from orrery.language_model.model import LanguageModel
+from orrery.language_model.pictures import DATA
 from orrery.pages.models import CheckpointModels
-from orrery.pages.page import Page
+from orrery.pages.page import DIFFERENCE, Page
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload, to_json
 from orrery.views._view import Subject, shown
@@ -18,8 +20,6 @@ from orrery.views._view import Subject, shown
 MOST = 8
 """Passes that are held; the one that was asked last is let go of first."""
 MOST_BYTES = 1 << 30
-DIFFERENCE = "difference"
-"""The part of a query that names the pass which is subtracted."""
 
 
 @final
@@ -38,6 +38,19 @@ class Passes:
         self._held: OrderedDict[str, Inside] = OrderedDict()
         self._models = CheckpointModels(lm, self._forget)
         self._asked: dict[str, str] = {}
+        self._images: dict[str, str] = {}
+
+    def keep_image(self, path: Path) -> str:
+        """Let clients look into an image of this machine by the name of its file, which is returned.
+
+        Raises:
+            DataError: it cannot be read.
+        """
+        try:
+            self._images[path.name] = DATA + base64.b64encode(path.read_bytes()).decode()
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {error.strerror}", "check the path") from error
+        return path.name
 
     def open(
         self,
@@ -49,14 +62,17 @@ class Passes:
         """Return a pass over what is given, and hold it; one that is held is not computed again.
 
         Args:
-            given: as ``Inside`` takes it.
+            given: as ``Inside`` takes it; an image is its content, or the name of one that is kept: no path of this
+                machine.
             edits: what is changed in the pass, as JSON; ``from`` names another pass that is open, by its id.
             check: one more check of this pass, shown with its tokens.
             checkpoint: the step of the run at which the model is taken; by default the model that is served.
 
         Raises:
             UsageError: the text is empty or too long, an edit reaches nothing, or there is no such checkpoint.
+            DataError: an image cannot be read.
         """
+        given = self._with_content(given)
         named = {one.source for one in Interventions.of(edits).edits if one.source is not None}
         asked = to_json([given, edits, checkpoint])
         if check is None and self._asked.get(asked) in self._held:
@@ -100,6 +116,15 @@ class Passes:
         """Close the passes of a model that is let go of: they would keep it."""
         for id in [id for id, inside in self._held.items() if inside.lm is lm]:
             del self._held[id]
+
+    def _with_content(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        image = given.get("image")
+        if image is None or image.startswith(DATA):
+            return given
+        if image not in self._images:
+            known = ", ".join(self._images) or "none that this program was started with"
+            raise UsageError(f"there is no image {image[:60]!r}", f"send its content ({DATA}...); there is {known}")
+        return {**given, "image": self._images[image]}
 
     def _find(self, id: str) -> Inside:
         if id not in self._held:

@@ -53,12 +53,13 @@ class Inside:
 
     Args:
         lm: the model.
-        given: what it read: ``{"text": ...}``, ``{"ids": ...}``, ``{"messages": ...}``, or ``{"source": ..., "target":
-            ...}``.
+        given: what it read: ``{"text": ...}``, ``{"ids": ...}``, ``{"messages": ...}``, ``{"source": ..., "target":
+            ...}``, or ``{"image": ...}``, with ``target`` where text is written about it.
         edits: interventions as JSON holds them.
         sources: other passes, by the names that edits call them.
 
     Attributes:
+        sources: those passes.
         cost: the bytes and the shapes of all that can be asked for.
         first: the trace of the first pass, with what fits into ``BUDGET``.
         checks: of the pass as a whole.
@@ -74,9 +75,9 @@ class Inside:
         edits: Sequence[Mapping[str, Any]] = (),
         sources: Mapping[str, "Inside"] | None = None,
     ) -> None:
-        self.lm, self.given = lm, dict(given)
+        self.lm, self.given, self.sources = lm, dict(given), dict(sources or {})
         call = call_of(lm._stored, *_read(given))
-        self.edits = Interventions(call=call).more(edits, sources)
+        self.edits = Interventions(call=call).more(edits, self.sources)
         source, length = call.inputs[0].shape[1], call.inputs[-1].shape[1]
         self.cost = trace_bytes(call.model, length, source_length=source)
         self.first: Trace = self.edits.run(_within(BUDGET, self.cost))
@@ -91,6 +92,10 @@ class Inside:
         """Return a trace that has kept all keys of these patterns: the first pass where it has, else another."""
         wanted = [key for key in self.shapes if any(fnmatchcase(key, pattern) for pattern in patterns)]
         return self.first if all(key in self.first for key in wanted) else self.edits.run(wanted)
+
+    def keeping_all_but_patterns(self) -> Trace:
+        """Return a trace without scores and patterns, which grow with the square of the text."""
+        return self.keeping(*(key for key in self.shapes if not key.endswith((".scores", ".pattern"))))
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
@@ -142,8 +147,9 @@ class Inside:
 
 def _read(given: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return what is read, and the target of an encoder-decoder."""
-    if "source" in given:
-        return given["source"], given.get("target", "")
+    for name in ("source", "image"):
+        if name in given and (name == "source" or "target" in given):
+            return given[name], given.get("target", "")
     (read,) = given.values()
     return read, None
 

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from orrery.errors import UsageError
 from orrery.inspection.checks import Check, bound
 from orrery.inspection.research.edge_effects import edge_effects
+from orrery.inspection.row_sums import check_rows
 from orrery.schema.section import Section
 from orrery.views._difference import minus
 from orrery.views._inside import Inside, Site
@@ -69,7 +70,7 @@ class Attention(View):
         pattern_HLS = inside[site.key(asked.layer, "pattern")][0]
         if asked.head is None or asked.query is None:
             tensors = {"pattern": pattern_HLS.half(), "lengths": lengths(inside, site, asked.layer)}
-            return Payload(facts, tensors, _checks(pattern_HLS))
+            return Payload(facts, tensors, [rows_of(inside, site, asked.layer)])
         return _row(inside, site, asked, pattern_HLS)
 
     def difference(self, edited: Subject, clean: Subject, asked: AttentionSettings) -> Payload:
@@ -110,6 +111,11 @@ def site_of(inside: Inside, number: int) -> Site:
     return inside.sites[number]
 
 
+def rows_of(inside: Inside, site: Site, *layers: int) -> Check:
+    """Return the check that the rows of these blocks' patterns sum to one."""
+    return check_rows(inside.lm.model, inside, *(site.path.replace("*", str(layer)) for layer in layers))
+
+
 def check_layer(site: Site, layer: int) -> None:
     """Refuse a block that lacks this attention.
 
@@ -123,8 +129,7 @@ def check_layer(site: Site, layer: int) -> None:
 def _small(inside: Inside, site: Site, facts: dict[str, Any]) -> Payload:
     patterns = [inside[site.key(layer, "pattern")][0] for layer in site.layers]
     pictures = torch.stack([_picture(pattern_HLS) for pattern_HLS in patterns])
-    worst = max(patterns, key=lambda pattern_HLS: _off_one(pattern_HLS).item())
-    return Payload({**facts, "layers": site.layers}, {"pictures": pictures}, _checks(worst))
+    return Payload({**facts, "layers": site.layers}, {"pictures": pictures}, [rows_of(inside, site, *site.layers)])
 
 
 def _picture(pattern_HLS: Float[Tensor, "H L S"]) -> Tensor:
@@ -148,17 +153,6 @@ def _changed(change_HLS: Float[Tensor, "H L S"]) -> Float[Tensor, "H L S"]:
     size = (min(L, SMALL), min(S, SMALL))
     up, down = F.adaptive_max_pool2d(change_HLS, size), -F.adaptive_max_pool2d(-change_HLS, size)
     return torch.where(up >= -down, up, down)
-
-
-def _off_one(pattern_HLS: Float[Tensor, "H L S"]) -> Tensor:
-    return (pattern_HLS.double().sum(-1) - 1).abs().max()
-
-
-def _checks(pattern_HLS: Float[Tensor, "H L S"]) -> list[Check]:
-    sums_HL = pattern_HLS.double().sum(-1)
-    seen = sums_HL > 0.5  # a token that sees nothing, as padding does, has a row of zeros
-    off = float((sums_HL[seen] - 1).abs().max()) if seen.any() else 0.0
-    return [Check("each row sums to one", off, 1e-5 if pattern_HLS.dtype in (torch.float32, torch.float64) else 2e-2)]
 
 
 def _row(inside: Inside, site: Site, asked: AttentionSettings, pattern_HLS: Float[Tensor, "H L S"]) -> Payload:

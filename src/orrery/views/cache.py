@@ -10,6 +10,7 @@ from orrery.nn.cache.rows import RowCache
 from orrery.nn.cache.sliding import SlidingStore
 from orrery.nn.cache.slots import SlotStore
 from orrery.nn.cache.store import Store
+from orrery.nn.inputs import Images
 from orrery.schema.section import Section
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
@@ -78,5 +79,10 @@ def _bytes(subject: Subject, tokens: int) -> int:
         for name, mask in masks.items()
     }
     cache = RowCache(1, tokens, stores, device)
-    _, session = model.start(torch.ones(1, 1, dtype=torch.long, device=device), tokens, cache=cache)  # type: ignore[operator]
+    read = next(iter(model.spec.inputs.values()))
+    if isinstance(read, Images):
+        source = torch.zeros(1, *read.shape, dtype=next(model.parameters()).dtype, device=device)
+    else:
+        source = torch.ones(1, 1, dtype=torch.long, device=device)
+    _, session = model.start(source, tokens, cache=cache)  # type: ignore[operator]
     return int(session.bytes())

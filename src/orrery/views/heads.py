@@ -6,7 +6,7 @@ from typing import ClassVar
 from orrery.schema.section import Section
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
-from orrery.views.attention import site_of
+from orrery.views.attention import rows_of, site_of
 
 
 class HeadsSettings(Section):
@@ -43,4 +43,8 @@ class Heads(View):
         site = site_of(inside, asked.site)
         found = inside.keeping("*.pattern").head_roles(site.path)
         tensors = {role: score_NH.float() for role, score_NH in found.score_NH.items()}
-        return Payload({"site": asked.site, "layers": site.layers, "roles": list(tensors)}, tensors)
+        return Payload(
+            {"site": asked.site, "layers": site.layers, "roles": list(tensors)},
+            tensors,
+            [rows_of(inside, site, *site.layers)],
+        )

@@ -84,7 +84,9 @@ class LogitsView(View):
         named = [*best_K.tolist(), token, *([] if asked.against is None else [asked.against])]
         facts |= {"spelled": spelled(inside, named), "token": token, "against": asked.against}
         try:
-            found = inside.keeping("*").logit_attribution(token, against=asked.against, position=asked.position)
+            found = inside.keeping_all_but_patterns().logit_attribution(
+                token, against=asked.against, position=asked.position
+            )
         except UsageError as error:  # a head that is no linear map, or an edit that replaced the stream
             why = {"parts": [], "notes": [f"{error.message}: {error.hint}"], "total": float(logits_V[token])}
             return Payload(facts | why, tensors | {"parts": torch.zeros(0)}, [mass])

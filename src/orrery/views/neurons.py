@@ -61,7 +61,7 @@ class NeuronsView(View):
     def payload(self, subject: Subject, asked: NeuronsSettings) -> Payload:
         """Return the channels that move the logit most."""
         inside = subject.seen
-        kept = inside.keeping("*")
+        kept = inside.keeping_all_but_patterns()
         channels = None if asked.channels is None else numbers(asked.channels)
         found = kept.neurons(asked.layer, asked.token, position=asked.position, k=MOST, channels=channels)
         promoted_KN = found.promoted_BKN[0]

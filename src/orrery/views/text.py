@@ -40,7 +40,10 @@ class Text(View):
 
     def fits(self, subject: Subject) -> bool:
         """Say whether there is a text with a tokenizer."""
-        return subject.inside is not None and subject.lm._stored.tokenizer is not None and bool(subject.inside.tokens)
+        inside = subject.inside
+        if inside is None or subject.lm._stored.tokenizer is None or inside.first.ids.is_floating_point():
+            return False
+        return bool(inside.tokens)
 
     def payload(self, subject: Subject, asked: Any) -> Payload:
         """Return the stages of every text that was read."""
@@ -56,6 +59,8 @@ class Text(View):
 def texts_of(inside: Inside, tokenizer: Tokenizer) -> list[tuple[str, str, Sequence[int]]]:
     """Return each text that was read: its stream, the text, and the ids that it became."""
     given, ids = inside.given, inside.first.ids[0].tolist()
+    if "image" in given:  # and what was written about it
+        return [("tokens", str(given.get("target") or ""), ids)]
     if "source" in given:
         read = inside.first.source_ids
         source = ("source", str(given["source"]), [] if read is None else read[0].tolist())

@@ -224,8 +224,8 @@ class Interventions:
 
 def _spelled(call: Call, words: Sequence[str], before_BL: Tensor, read_BL: Tensor) -> list[str]:
     """Return how the tokens of the first row read, those anew that an edit has replaced."""
-    if not words:
-        return []
+    if not words or read_BL.is_floating_point():  # of an image no token is replaced
+        return list(words)
     spell, pairs = call.spell or "#{}".format, zip(words, before_BL[0].tolist(), read_BL[0].tolist(), strict=True)
     return [word if old == new else spell(new) for word, old, new in pairs]
 

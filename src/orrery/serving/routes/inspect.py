@@ -27,14 +27,16 @@ KIND = "application/octet-stream"
 
 
 class Given(BaseModel):
-    """What a pass reads: a text, ids, a conversation, a source with what was written, or an answer that was served.
+    """What a pass reads: a text, ids, a conversation, an image, a source and what was written, or a served answer.
 
     Attributes:
         text: a text.
         ids: tokens.
         messages: a conversation, in the model's template.
         source: what an encoder-decoder reads, as text or as tokens.
-        target: what it has written so far, likewise.
+        image: what a model of images reads: a PNG file as ``data:image/png;base64,...``, or the name of an image that
+            the server was started with.
+        target: what an encoder-decoder has written so far, likewise.
         response: the id of a response; its prompt and answer are read.
         choice: which of its answers.
         checkpoint: the step of the run at which the model is taken; by default the model that is served.
@@ -48,6 +50,7 @@ class Given(BaseModel):
     ids: list[int] | None = Field(default=None, min_length=1)
     messages: list[dict[str, Any]] | None = Field(default=None, min_length=1)
     source: str | list[int] | None = None
+    image: str | None = None
     target: str | list[int] | None = None
     response: str | None = None
     choice: int = Field(default=0, ge=0)
@@ -56,9 +59,10 @@ class Given(BaseModel):
 
     @model_validator(mode="after")
     def _one(self) -> "Given":
-        given = [name for name in ("text", "ids", "messages", "source", "response") if getattr(self, name) is not None]
-        if len(given) != 1 or (self.target is not None and self.source is None):
-            raise ValueError("give one of text, ids, messages, source and response; target belongs to source")
+        names = ("text", "ids", "messages", "source", "image", "response")
+        given = [name for name in names if getattr(self, name) is not None]
+        if len(given) != 1 or (self.target is not None and given[0] not in ("source", "image")):
+            raise ValueError(f"give one of {', '.join(names)}; target belongs to source and image")
         if self.response is not None and self.checkpoint is not None:
             raise ValueError("an answer was written by the model that is served, by no checkpoint; leave one away")
         return self
@@ -68,7 +72,8 @@ class Given(BaseModel):
 async def session(served: Inspecting) -> Response:
     """Return what is known of the model, and which screens and views there are."""
     told = session_of(Subject(served.lm, laws=served.settings.laws))
-    more = {"reads_source": served.lm.model.spec.reads_source, "routes": served.routes}
+    spec = served.lm.model.spec
+    more = {"reads_source": spec.reads_source, "reads_image": spec.vocabulary is None, "routes": served.routes}
     return AsciiJson({**told, **more, "screens": _screens(told, served.routes)})
 
 

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from orrery.errors import UsageError
+from orrery.families import names
+from orrery.inspection.attribution.rerun import Rerun
 from orrery.inspection.trace import trace
 from tiny_models import inputs_for, randomised, smallest
 
@@ -65,7 +67,6 @@ def test_saliency_is_the_length_of_the_gradient():
         if ids.count(id) == 1 and not found.model.spec.head.tied:
             assert float(saliency.value_BL[0, token]) == pytest.approx(float(rows[id].norm()), rel=1e-9)
     assert saliency.source_BS is None
-    assert saliency.check is None
     difference = found.saliency(3, against=5).score_B
     torch.testing.assert_close(difference, found.logits[:, -1, 3] - found.logits[:, -1, 5])
     assert x.grad is None
@@ -87,6 +88,16 @@ def test_integrated_gradients_are_complete(family):
     assert attribution.check.bound == 0.01
     assert attribution.check.value < (0.01 if family in ("t5", "rnnsearch") else 1e-6)  # relu and maxout have kinks
     assert attribution.check.passed
+
+
+@pytest.mark.parametrize("family", names())
+@pytest.mark.parametrize("way", ["saliency", "gradient_times_input"])
+def test_the_score_moves_as_the_gradient_says(family, way):
+    """In float32 too, where a short step is rounded away."""
+    for dtype in (torch.float64, torch.float32):
+        attribution = getattr(looked(family, dtype), way)()
+        assert attribution.check.bound == 0.05  # ReLU has kinks
+        assert attribution.check.passed, (dtype, attribution.check)
 
 
 def test_the_size_of_the_batch_does_not_matter():
@@ -124,11 +135,12 @@ def test_the_edits_of_the_run_are_made_again():
 
 
 def test_a_broken_integral_is_seen(monkeypatch):
-    from orrery.inspection.attribution import gradients as module
-
-    right = module._Run.gradients
-    monkeypatch.setattr(module._Run, "gradients", lambda run, at: tuple(2 * one for one in right(run, at)))
-    assert not looked("gpt2").integrated_gradients(3).check.passed
+    right = Rerun.gradients
+    monkeypatch.setattr(Rerun, "gradients", lambda run, at: tuple(1.5 * one for one in right(run, at)))
+    found = looked("gpt2")
+    assert not found.integrated_gradients(3).check.passed
+    assert not found.gradient_times_input(3).check.passed
+    assert not found.saliency(3).check.passed
 
 
 def test_a_router_that_changes_its_mind_is_seen():

@@ -98,11 +98,12 @@ export async function module(kind) {
   return MODULES.get(kind);
 }
 
-/** What is looked into: a text, or a source with what was written. */
+/** What is looked into: a text or an image, or a source with what was written. */
 function ask(page) {
   const given = page.focus.get("given") ?? {};
   const two = page.session.reads_source;
-  const text = h("textarea", { name: "text", rows: 2, required: true, value: given.text ?? given.source ?? page.session.example ?? "" });
+  const image = page.session.reads_image && h("input", { type: "file", name: "image", accept: "image/png" });
+  const text = !image && h("textarea", { name: "text", rows: 2, required: true, value: given.text ?? given.source ?? page.session.example ?? "" });
   const target = h("textarea", { name: "target", rows: 2, value: given.target ?? "" });
   const button = h("button.go", { type: "submit" }, t("look"));
   const told = h("p.failure", { role: "alert", hidden: true });
@@ -112,7 +113,8 @@ function ask(page) {
     told.hidden = true;
     page.say(t("looking"));
     try {
-      await page.look(two ? { source: text.value, target: target.value } : { text: text.value });
+      const read = image ? { image: (await content(image.files[0])) ?? given.image } : { [two ? "source" : "text"]: text.value };
+      await page.look(two ? { ...read, target: target.value } : read);
       page.say("");
     } catch (error) {
       told.hidden = false;
@@ -120,5 +122,14 @@ function ask(page) {
     }
     button.disabled = false;
   };
-  return h("form.ask", { onsubmit: look }, h("label", {}, t(two ? "source" : "text"), text), two && h("label", {}, t("target"), target), button, told);
+  return h("form.ask", { onsubmit: look }, h("label", {}, t(image ? "image" : two ? "source" : "text"), image || text), two && h("label", {}, t("target"), target), button, told);
+}
+
+/** A file as text that JSON can hold; null where none was chosen. */
+function content(file) {
+  if (!file) return null;
+  return new Promise((resolve, reject) => {
+    const reader = Object.assign(new FileReader(), { onload: () => resolve(reader.result), onerror: () => reject(reader.error) });
+    reader.readAsDataURL(file);
+  });
 }

@@ -5,7 +5,6 @@ does not matter.
 """
 
 import re
-from fnmatch import fnmatchcase
 
 import pytest
 import torch
@@ -16,11 +15,8 @@ from orrery.inspection.recorder import Recorder
 from orrery.inspection.trace import trace
 from orrery.nn.attention.kernels import eager
 from orrery.nn.context import Context
+from tests.parity.shown import only_shown
 from tiny_models import inputs_for, smallest
-
-SHOWN = {"*.load": "router_logits", "*.stepwise": "gates", "blocks.*.cross.v": "gates"}
-"""What is shown and takes no edit, with what to edit instead; ``v`` in recurrent decoders alone."""
-RECURRENT_DECODERS = {"luong", "rnnenc", "rnnsearch"}
 
 
 @pytest.fixture(params=[*names(), "decaying"])
@@ -45,13 +41,6 @@ def moved(value, key):
 
 def edited(found, key):
     return trace(found.model, *found.inputs, keep=[key], edit={key: moved})
-
-
-def only_shown(family, key):
-    """Return what to edit in the place of a name that is only shown; nothing for any other name."""
-    of_memory = family in RECURRENT_DECODERS
-    patterns = {name: other for name, other in SHOWN.items() if of_memory or not name.endswith(".cross.v")}
-    return next((other for name, other in patterns.items() if fnmatchcase(key, name)), None)
 
 
 def faults(found, family):

@@ -1,0 +1,260 @@
+"""The identities that the numbers of a trace satisfy, in every family: each is computed here anew.
+
+Random in every parameter; float64 where two ways to one number are compared, float32 where the bound is of float32.
+"""
+
+from functools import cache
+
+import pytest
+import torch
+
+from orrery.errors import UsageError
+from orrery.families import names
+from orrery.inspection.attribution.frozen import NotLinearError
+from orrery.inspection.attribution.sublayers import ATTENTIONS
+from orrery.inspection.pruning import without_heads
+from orrery.inspection.trace import trace
+from orrery.nn.attention.kernels import eager
+from tests.parity.shown import only_shown
+from tiny_models import inputs_for, smallest
+
+FLOAT64, KERNEL, COMPONENTS = 1e-12, 1e-5, 1e-4
+SINKS = {"gpt_oss"}
+"""Families whose rows leave some weight to a sink, which is no key."""
+NO_VOCABULARY = {"vit"}
+NOT_LINEAR = {
+    "albert",
+    "bert",
+    "deberta",
+    "deberta_v2",
+    "distilbert",
+    "electra",
+    "modernbert",
+    "roberta",
+    "xlm_roberta",
+    "vit",
+}
+"""Families without logits that are a sum of parts: an activation stands before their vocabulary, or they have none."""
+IN_THE_WEIGHTS = set(names()) - {
+    *("albert", "deberta", "deberta_v2", "deepseek_v2", "deepseek_v3"),  # blocks at several depths, other attentions
+    *("bloom", "mpt", "mt5", "t5"),  # positions with numbers for each head
+    *("cohere", "olmo", "olmo2", "olmoe", "stablelm"),  # norms over all heads together
+}
+"""Families in which a head can be taken out of the weights."""
+ONE_BY_ONE = {"gru", "lstm"}
+"""Families whose engine computes all steps at once; under an edit it goes step by step, which rounds otherwise."""
+
+
+@cache
+def inside(family, dtype=torch.float64):
+    model = smallest(family, dtype)
+    return trace(model, *inputs_for(model))
+
+
+def patterns(found):
+    return [key for key in found if key.endswith(".pattern")]
+
+
+def error(a, b):
+    return float((a - b).abs().max() / b.abs().max().clamp(min=1))
+
+
+every_family = pytest.mark.parametrize("family", names())
+with_patterns = pytest.mark.parametrize("family", [name for name in names() if patterns(inside(name))])
+
+
+@with_patterns
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, FLOAT64), (torch.float32, KERNEL)], ids=str)
+def test_the_rows_of_a_pattern_sum_to_one(family, dtype, bound):
+    found = inside(family, dtype)
+    for key in patterns(found):
+        assert found[key].min() >= 0
+        row_BHL = found[key].sum(-1)
+        if family in SINKS:
+            assert 0 < row_BHL.min() < row_BHL.max() < 1
+        else:
+            assert (row_BHL - 1).abs().max() < bound, key
+
+
+@with_patterns
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, FLOAT64), (torch.float32, KERNEL)], ids=str)
+def test_a_pattern_times_values_is_what_the_kernel_gave(family, dtype, bound):
+    assert_mixed(inside(family, dtype), bound)
+
+
+def assert_mixed(found, bound):
+    for key in patterns(found):
+        v_BKSC, mixed_BHLC = (found[key.removesuffix("pattern") + name] for name in ("v", "mixed"))
+        for head in range(mixed_BHLC.shape[1]):
+            values_BSC = v_BKSC[:, head * v_BKSC.shape[1] // mixed_BHLC.shape[1]]
+            assert error(found[key][:, head] @ values_BSC, mixed_BHLC[:, head]) < bound, key
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "t5"])
+def test_a_kernel_that_is_off_by_a_thousandth_is_seen(family, monkeypatch):
+    from orrery.inspection import trace as module
+
+    right = module.sdpa
+    monkeypatch.setattr(module, "sdpa", lambda *args, **kwargs: right(*args, **kwargs) * 1.001)
+    with pytest.raises(AssertionError):
+        assert_mixed(inside.__wrapped__(family), KERNEL)
+
+
+@with_patterns
+def test_hidden_keys_have_no_weight(family):
+    """The future of a decoder, and padding behind a text."""
+    model, inputs = inside(family).model, inside(family).inputs
+    keys = [key for key in patterns(inside(family)) if not key.startswith("encoder.") and ".cross" not in key]
+    for key in keys if model.spec.writes else []:
+        assert inside(family)[key].triu(1).abs().max() == 0, key
+    if "ids" not in model.spec.inputs or len(inputs) > 1:
+        return
+    real = torch.arange(7) < torch.tensor([[7], [4]])
+    padded = trace(model, *inputs, real=real)
+    assert all(padded[key][1, :, :, 4:].abs().max() == 0 for key in keys)
+    assert all(torch.isfinite(padded[key]).all() for key in keys)
+
+
+@every_family
+def test_the_parts_sum_to_the_stream_and_to_the_logits(family):
+    """Every part, at every position, in float32: the direct attribution of each row's likeliest token."""
+    found = inside(family, torch.float32)
+    parts = found.parts(None)
+    last = found[f"{found.model.stack.path}blocks.{len(found.model.stack.order) - 1}.resid_post"]
+    assert error(sum(parts[name].double() for name in parts.names), last.double()) < COMPONENTS
+    if family in NOT_LINEAR:
+        with pytest.raises((NotLinearError, UsageError)) as refused:
+            found.logit_attribution(position=None)
+        assert refused.value.hint
+        return
+    attributed = found.logit_attribution(position=None)
+    logit_BL = found.logits.max(-1).values
+    cap = getattr(found.model.head.cap, "cap", None)
+    if cap is not None:  # the parts sum to what stands before the bend
+        logit_BL = cap * torch.atanh(logit_BL / cap)
+    assert error(attributed.value_NBP.double().sum(0), logit_BL.double()) < COMPONENTS
+    assert torch.equal(attributed.token_BP, found.logits.argmax(-1))
+
+
+@every_family
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+def test_the_last_row_of_the_lens_is_the_output_bit_for_bit(family, dtype):
+    found = inside(family, dtype)
+    if family in NO_VOCABULARY:
+        with pytest.raises(UsageError, match="scores no vocabulary"):
+            found.lens()
+        return
+    lens = found.lens(k=3)
+    assert lens.check.passed
+    assert lens.check.bound == 0
+    best = found.logits.to(torch.promote_types(dtype, torch.float32)).log_softmax(-1).topk(3, dim=-1)
+    assert torch.equal(lens.id_NBLK[-1], best.indices)
+    assert torch.equal(lens.log_probability_NBLK[-1], best.values)
+
+
+@every_family
+def test_a_run_patched_with_itself_is_itself(family):
+    """Bit for bit what the same computation gives without the patch."""
+    found = inside(family)
+    for key in found:
+        if only_shown(family, key):
+            continue
+        patched = found.edit(sources={"itself": found}).patch(key, "itself").run([key])
+        same = trace(found.model, *found.inputs, keep=[key], edit={key: lambda value, key: value})
+        assert torch.equal(patched.logits, same.logits), key
+        assert torch.equal(patched[key], same[key]), key
+        if key.endswith((".scores", ".pattern")) or family in ONE_BY_ONE:
+            assert error(patched.logits, found.logits) < FLOAT64, key
+        else:
+            assert torch.equal(patched.logits, found.logits), key
+
+
+@every_family
+def test_nothing_added_is_nothing_changed(family):
+    """Steering with strength zero."""
+    found = inside(family)
+    key = f"{found.model.stack.path}blocks.0.resid_pre"
+    steered = found.edit().add(key, [1.0] * found[key].shape[-1], scale=0.0)
+    assert torch.equal(steered.run([key]).logits, found.logits)
+
+
+@every_family
+def test_the_stream_of_another_run_gives_its_logits(family):
+    found = inside(family)
+    other = trace(found.model, *inputs_for(found.model, seed=9))
+    key = f"{found.model.stack.path}blocks.{len(found.model.stack.order) - 1}.resid_post"
+    patched = found.edit(sources={"other": other}).patch(key, "other").run([key])
+    assert torch.equal(patched.logits, other.logits)
+    assert not torch.equal(found.logits, other.logits)
+
+
+def attentions(found):
+    """Return each attention of the stack that answers with the keys of its taps: one for each depth that it serves."""
+    stack = found.model.stack
+    modules = [
+        (number, module)
+        for number, block in enumerate(stack.blocks)
+        for module in block.modules()
+        if isinstance(module, ATTENTIONS)
+    ]
+    return [
+        (module, [f"{stack.path}blocks.{depth}.{module.role}" for depth, n in enumerate(stack.order) if n == number])
+        for number, module in modules
+    ]
+
+
+with_heads = pytest.mark.parametrize("family", [name for name in names() if attentions(inside(name))])
+
+
+def without(found, keys, heads):
+    """Return the logits with heads set to zero."""
+    edits = found.edit()
+    for key in keys:
+        edits = edits.zero(f"{key}.mixed", head=heads)
+    logits = edits.run(["logits"]).logits
+    assert error(logits, found.logits) > 1e-6
+    return logits
+
+
+@with_heads
+@torch.no_grad()
+def test_a_head_set_to_zero_is_a_head_whose_columns_are_zero(family):
+    found = inside(family)
+    for module, keys in attentions(found):
+        weight, width = module.out.weight, found[f"{keys[0]}.mixed"].shape[-1]
+        before = weight.clone()
+        weight[:, width : 2 * width] = 0
+        logits = found.model.logits(*found.inputs)
+        weight.copy_(before)
+        assert error(without(found, keys, 1), logits) < FLOAT64, keys
+
+
+@with_heads
+@torch.no_grad()
+def test_a_head_set_to_zero_is_a_head_that_is_removed(family):
+    """Heads that share keys and values are removed together, where others share theirs."""
+    found = inside(family)
+    for _, (key, *more) in attentions(found):
+        heads, groups = found[f"{key}.mixed"].shape[1], found[f"{key}.k"].shape[1]
+        removed = list(range(heads // groups)) if groups > 1 else [0]
+        if family not in IN_THE_WEIGHTS:
+            with pytest.raises(UsageError) as refused:
+                without_heads(found.model, {key: removed})
+            assert refused.value.hint
+            continue
+        smaller = without_heads(found.model, {key: removed})
+        assert not more
+        assert error(smaller.logits(*found.inputs), without(found, [key], removed)) < FLOAT64, key
+
+
+@every_family
+def test_what_a_decoder_wrote_before_does_not_know_the_last_token(family):
+    found = inside(family)
+    if not found.model.spec.writes:
+        return
+    ids = found.ids.clone()
+    ids[:, -1] = (ids[:, -1] + 1) % found.logits.shape[-1]
+    with torch.no_grad():
+        after = found.model.logits(*found.inputs[:-1], ids, kernel=eager)
+    assert error(after[:, :-1], found.logits[:, :-1]) < FLOAT64
+    assert error(after[:, -1], found.logits[:, -1]) > 1e-6

@@ -1,0 +1,59 @@
+"""Every view carries a check, and a check of a view sees a fault in the numbers that it speaks of."""
+
+import pytest
+import torch
+
+from orrery.inspection.attribution.rerun import Rerun
+from orrery.inspection.interventions.interventions import Interventions
+from orrery.views._inside import Inside
+from orrery.views._view import Subject, shown
+from views_toy import subject_of
+
+WAYS = ("gradient", "gradient_times_input", "integrated")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_gradients_are_checked_against_the_score_itself(way, monkeypatch):
+    subject = subject_of("gpt2")
+    (check,) = shown("saliency", subject, {"method": way}).checks
+    assert check.passed
+    right = Rerun.gradients
+    monkeypatch.setattr(Rerun, "gradients", lambda run, at: tuple(1.5 * one for one in right(run, at)))
+    (check,) = shown("saliency", subject, {"method": way}).checks
+    assert not check.passed
+
+
+def test_scores_of_16_bits_have_no_slope():
+    subject = subject_of("gpt2", dtype=torch.bfloat16)
+    assert [len(shown("saliency", subject, {"method": way}).checks) for way in WAYS] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gpt_oss", "t5", "deepseek_v3"])
+@pytest.mark.parametrize("view", ["heads", "attention"])
+def test_roles_and_pictures_are_those_of_rows_that_sum_to_one(family, view):
+    subject = subject_of(family)
+    (check,) = shown(view, subject, {"site": 0}).checks
+    assert check.passed
+    inside = Inside(subject.lm, subject.seen.given)
+    broken = dict(inside.first.values)
+    key = next(key for key in reversed(broken) if key.endswith(".attention.pattern") and _of_first_site(inside, key))
+    broken[key] = broken[key] * 1.001
+    object.__setattr__(inside.first, "values", broken)
+    (check,) = shown(view, Subject(subject.lm, inside), {"site": 0}).checks
+    assert not check.passed
+
+
+def _of_first_site(inside, key):
+    return any(inside.sites[0].key(layer, "pattern") == key for layer in inside.sites[0].layers)
+
+
+@pytest.mark.parametrize("view", ["logits", "neurons"])
+def test_parts_of_a_long_text_need_no_patterns(view, monkeypatch):
+    whole = subject_of("gpt2")
+    monkeypatch.setattr("orrery.views._inside.BUDGET", 1)
+    small, asked, right = Inside(whole.lm, whole.seen.given), [], Interventions.run
+    monkeypatch.setattr(Interventions, "run", lambda self, keep=("*",): asked.append(list(keep)) or right(self, keep))
+    found = shown(view, Subject(whole.lm, small), {})
+    assert asked
+    assert not [key for keep in asked for key in keep if key.endswith((".scores", ".pattern")) or key == "*"]
+    assert found.to_bytes() == shown(view, whole, {}).to_bytes()
