@@ -1,4 +1,4 @@
-"""JavaScript without its comments and leading blanks: what a browser needs of a source that people read."""
+"""JavaScript without its comments and needless blanks: what a browser needs of a source that people read."""
 
 import re
 from collections.abc import Iterator
@@ -23,8 +23,14 @@ _BEFORE_REGEX = frozenset("(,=:[!&|?{};+-*%<>~^")
 _WORDS = frozenset(["return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "do", "else", "await"])
 
 
+_APART = frozenset("(){}[],;:=?<>&|*%")
+"""Beside one of these signs a blank says nothing; two of the others could become another sign, such as ``++``."""
+_TOGETHER = frozenset("+-/.!")
+"""Signs that keep the blank before them."""
+
+
 def stripped(source: str) -> str:
-    """Return a module without comments, indentation and empty lines; strings, templates and expressions stay whole.
+    """Return a module without comments, needless blanks and empty lines; strings, templates and expressions stay whole.
 
     Lines stay lines, since the end of one may end a statement. After a bracket ``)`` a slash is taken for a division.
 
@@ -52,12 +58,17 @@ def _kept(source: str) -> Iterator[str]:
         place += len(text)
         if kind == "line" or (kind == "comment" and "\n" in text):
             text, bare = ("" if bare else "\n"), True
-        elif kind == "comment" or (kind == "blank" and bare):
+        elif kind == "comment" or (kind == "blank" and (bare or _needless(before, source[place : place + 1]))):
             text = ""
         else:
             bare = False
         before = before if kind in ("line", "blank", "comment") else text
         yield text
+
+
+def _needless(before: str, after: str) -> bool:
+    """Say whether a blank between these two only serves the eye; it stays before a sign that could join another."""
+    return after not in _TOGETHER and (before[-1:] in _APART or after in _APART)
 
 
 def _whole(pattern: re.Pattern[str], source: str, place: int) -> str:
