@@ -105,6 +105,9 @@ VERBS = {
     "neighbours-map": Writing("neighbours vectors.bin cat dog --n 3 --map OUT", inputs=["vectors.bin"]),
     "parity": Writing("parity llama --against llama --json OUT", inputs=["llama/config.json"]),
     "see": Writing("see llama cat --output OUT", inputs=["llama/config.json", "llama/model.safetensors"]),
+    "patch": Writing(
+        "patch llama cat dog --answer t --output OUT", inputs=["llama/config.json", "llama/model.safetensors"]
+    ),
     "lab": Writing("lab bottleneck --quick --seeds 0 --output OUT", folder=True, slow=True),
     "verify": Writing("verify --family elman_rnn --json OUT", slow=True),
     "compare": Writing(

@@ -10,7 +10,7 @@ import torch
 from orrery.errors import UsageError
 from orrery.labs import _lab as lab
 from orrery.labs import _pairs as pairs
-from orrery.labs import alignment, bottleneck, contextual, gradients, length, recall, retrieval, scores
+from orrery.labs import alignment, bottleneck, contextual, gradients, induction, length, recall, retrieval, scores
 from orrery.nn.recurrent.attention_decoder import EncodedSource
 
 
@@ -288,3 +288,35 @@ def test_what_scores_keep_is_counted_by_hand() -> None:
         model = scores.build(family, 0, {**pairs.translator(family, 13, scores.WIDTH), **config})
         scoring = scores.scoring_of(model)
         assert scores.kept(scoring, model.spec.reader.out_width(scores.WIDTH)) == kept
+
+
+# -- induction
+
+
+@pytest.mark.slow
+def test_the_induction_circuit_is_found_needed_and_enough() -> None:
+    assert failed("induction") == []
+
+
+def test_the_induction_lab_fails_where_there_is_one_layer_or_the_wrong_edges(monkeypatch) -> None:
+    monkeypatch.setattr(induction, "QUICK_STEPS", 40)
+    monkeypatch.setitem(induction.CONFIG, "n_layer", 1)
+    claims = list(induction.margins(induction.run(0, quick=True)).values())
+    assert claims[0] < 0  # one layer cannot look a token up by what stood before it
+    assert claims[3] < 0
+
+
+def test_the_rows_of_the_induction_lab_repeat_what_they_say() -> None:
+    task, rng = induction.Repeated(), torch.Generator().manual_seed(0)
+    batch = task(rng)
+    other = task.corrupted(batch, rng)
+    for row, targets, corrupted in zip(batch["ids"].tolist(), batch["targets"].tolist(), other.tolist(), strict=True):
+        new, again = row[:20], row[20:]
+        assert len(set(new)) == 20
+        begin = new.index(again[0])
+        assert again == new[begin : begin + 12]
+        assert targets[20:-1] == again[1:]
+        assert {*targets[:20], targets[-1]} == {-100}
+        assert corrupted[20:] == again
+        assert corrupted[:20] != new
+    assert len({tuple(row[:20]).index(row[20]) for row in batch["ids"].tolist()}) > 5  # the distance differs

@@ -38,6 +38,7 @@ VERBS = {
     "generate": Verb("orrery.cli.generate:generate", "Continue a prompt with a model."),
     "tree": Verb("orrery.cli.tree:tree", "Show the ways that decoding follows behind a text, and those it drops."),
     "see": Verb("orrery.cli.see:see", "Look inside a model while it reads a text: a page, or one HTML file."),
+    "patch": Verb("orrery.cli.patch:patch", "Show which parts of a run tell two texts apart: activation patching."),
     "serve": Verb("orrery.cli.serve:serve", "Answer requests over HTTP, as OpenAI's clients make them."),
     "chat": Verb("orrery.cli.chat:chat", "Talk with a model, one line a turn, in the terminal or from a pipe."),
     "score": Verb("orrery.cli.score:score", "Show the log probability of each token of a text."),

@@ -23,6 +23,7 @@ def see(
     target: str | None = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     overwrite: bool = False,
+    laws: Path | None = None,
     port: Annotated[int, COUNT_OR_NONE] = 0,
     device: str = "auto",
     dtype: str = "auto",
@@ -38,6 +39,7 @@ def see(
         target: What an encoder-decoder has written so far.
         output: The HTML file.
         overwrite: Replace the file.
+        laws: What orrery verify --json wrote, for the screen Trust; by default laws.json of the run.
         port: Where the page is served; 0 takes a free port.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
@@ -45,18 +47,22 @@ def see(
     from orrery.checkpoints.outputs import OutputFile
     from orrery.language_model.load import load
 
+    if laws is not None:
+        from orrery.views._laws import read_report
+
+        read_report(laws)  # before the model is read: a file that is none is told at once
     loaded = partial(load, model, device, dtype)
     if output is None:
-        return _serve(loaded, text, target, port)
+        return _serve(loaded, text, target, port, laws)
     file = OutputFile(output, inputs=[model], overwrite=overwrite)
     from orrery.pages.see import see as page_of
 
-    file.write(page_of(loaded(), text, target).html())
+    file.write(page_of(loaded(), text, target, laws=laws).html())
     print(f"wrote {output}")
     return 0
 
 
-def _serve(loaded: Callable[[], "LanguageModel"], text: str, target: str | None, port: int) -> int:
+def _serve(loaded: Callable[[], "LanguageModel"], text: str, target: str | None, port: int, laws: Path | None) -> int:
     """Serve the page until a signal."""
     from orrery.cli.serve import check_packages
 
@@ -64,7 +70,7 @@ def _serve(loaded: Callable[[], "LanguageModel"], text: str, target: str | None,
     from orrery.serving.run import address_of, listen, run
     from orrery.serving.settings import ServerSettings
 
-    settings = ServerSettings(port=port)
+    settings = ServerSettings(port=port, laws=laws)
     with listen(settings) as listener:  # before the model is read: a port that is taken is told at once
         from orrery.pages.see import given_of
         from orrery.serving.served import Served

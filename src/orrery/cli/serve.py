@@ -36,6 +36,7 @@ def serve(
     max_body: Annotated[int, COUNT] = 2 << 20,
     grace: Annotated[int, COUNT_OR_NONE] = 10,
     inspect: bool | None = None,
+    laws: Path | None = None,
     deterministic: Annotated[bool, Parameter(negative=())] = False,
     device: str = "auto",
     dtype: str = "auto",
@@ -61,6 +62,7 @@ def serve(
         max_body: Bytes of a request.
         grace: Seconds that answers under way have after SIGTERM.
         inspect: Serve the page, and let clients look inside; by default where only this machine can reach the server.
+        laws: What orrery verify --json wrote, for the page's screen Trust; by default laws.json of the run.
         deterministic: Compute each row as it is alone, so that no last bit of an answer depends on who asks beside.
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
@@ -79,10 +81,15 @@ def serve(
         queue=queue,
         grace=grace,
         inspect=inspect,
+        laws=laws,
         deterministic=deterministic,
         safety=Safety(max_body=max_body),
     )
     settings.check()
+    if laws is not None:
+        from orrery.views._laws import read_report
+
+        read_report(laws)
     return _serve(partial(_load, model, device, dtype, kernel), settings, name, _folders(adapter or ()))
 
 

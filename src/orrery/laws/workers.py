@@ -34,7 +34,7 @@ def spread(jobs: Sequence[Callable[[], Answer]], workers: int, done: Callable[[i
         MachineError: a process was killed.
     """
     context = multiprocessing.get_context("spawn")  # a copy of this process would inherit its locks and threads
-    with ProcessPoolExecutor(min(workers, len(jobs)), context, initializer=_begin) as pool:
+    with ProcessPoolExecutor(min(workers, len(jobs)), context, initializer=begin) as pool:
         try:
             waiting = {pool.submit(job): number for number, job in enumerate(jobs)}
             for future in as_completed(waiting):
@@ -50,7 +50,7 @@ def spread(jobs: Sequence[Callable[[], Answer]], workers: int, done: Callable[[i
             raise
 
 
-def _begin() -> None:
+def begin() -> None:
     """Leave Ctrl-C to the process that waits, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

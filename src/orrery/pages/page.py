@@ -3,13 +3,15 @@
 import base64
 import gzip
 import html
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
 from orrery.checkpoints.disk import write_text
+from orrery.language_model.model import LanguageModel
 from orrery.pages.assets import asset_url, assets, inlined_modules, policy_hash, served_modules
+from orrery.views._inside import Inside
 from orrery.views._payload import Payload, to_json
 from orrery.views._view import Subject, fitting, shown
 from orrery.views.tokens import session
@@ -32,9 +34,15 @@ def served_page() -> tuple[str, str]:
 @final
 @dataclass(frozen=True)
 class Page:
-    """One pass of a model as a page: shown by a notebook, or saved."""
+    """One pass of a model as a page: shown by a notebook, or saved.
+
+    Attributes:
+        subject: the pass; where it has edits, the page holds it without them too.
+        edits: more lists of edits, whose passes the page holds.
+    """
 
     subject: Subject
+    edits: Sequence[Sequence[Mapping[str, Any]]] = ()
 
     def html(self) -> str:
         """Return the page; the numbers of all views are in it, compressed."""
@@ -64,20 +72,56 @@ class Page:
         )
 
     def _held(self) -> Mapping[str, Any]:
-        payloads: dict[str, str] = {}
-        for view in fitting(self.subject):
-            for asked in view.saved(self.subject):
-                given = asked.model_dump(exclude_none=True)
-                payloads[address(view.kind, given)] = _packed(shown(view.kind, self.subject, given))
-        screens = sorted({view.screen for view in fitting(self.subject)})
-        told = shown("tokens", self.subject, {}).facts
+        """Return what the page needs: its model, and the pass without and with its edits, and their differences."""
+        lm, seen = self.subject.lm, self.subject.seen
+        clean = self.subject if not seen.edits.edits else replace(self.subject, inside=Inside(lm, seen.given))
+        lists = [*([seen.edits.plain()] if seen.edits.edits else []), *self.edits]
+        edited = [replace(self.subject, inside=Inside(lm, seen.given, list(edits), seen.sources)) for edits in lists]
+        screens = {view.screen for view in fitting(self.subject)} | {"trust"}
         return {
-            "session": {**session(self.subject), "screens": [name for name in SCREENS if name in screens]},
-            "pass": told,
-            "payloads": {"pass": payloads, "model": payloads},
+            "session": {
+                **session(self.subject),
+                **_named(lm),
+                "screens": [name for name in SCREENS if name in screens],
+            },
+            "begin": seen.edits.plain(),
+            "model": _payloads(replace(self.subject, inside=None)),
+            "runs": [_run(clean), *(_run(one, clean) for one in edited)],
         }
 
 
+def _run(subject: Subject, clean: Subject | None = None) -> Mapping[str, Any]:
+    """Return a pass with what its views show, and how that differs from what they show of the clean one."""
+    payloads = _payloads(subject)
+    for view in fitting(subject) if clean is not None else []:
+        for asked in view.saved(subject) if view.compares else []:
+            given = asked.model_dump(exclude_none=True)
+            found = shown(view.kind, subject, given, clean)
+            payloads[address(view.kind, {**given, DIFFERENCE: clean.seen.id if clean else ""})] = _packed(found)
+    told = {**shown("tokens", subject, {}).facts, **_named(subject.lm)}
+    return {"edits": told["edits"], "pass": told, "payloads": payloads}
+
+
+def _named(lm: LanguageModel) -> Mapping[str, str]:
+    """Return how a file says to load the model: by its name, since it may be read on another machine."""
+    return {"load": f"orrery.load({lm._stored.name!r})"}
+
+
+def _payloads(subject: Subject) -> dict[str, str]:
+    """Return what the views of a pass show, or those of the model alone where there is none."""
+    alone = replace(subject, inside=None)
+    payloads: dict[str, str] = {}
+    for view in fitting(subject):
+        if subject.inside is not None and view.fits(alone):
+            continue  # the page asks the model for it
+        for asked in view.saved(subject):
+            given = asked.model_dump(exclude_none=True)
+            payloads[address(view.kind, given)] = _packed(shown(view.kind, subject, given))
+    return payloads
+
+
+DIFFERENCE = "difference"
+"""What names, among the settings of a view, the pass that is subtracted."""
 SCREENS = ("chat", "inside", "decode", "model", "train", "trust")
 
 

@@ -12,7 +12,7 @@ from orrery.inspection.interventions.interventions import Interventions
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.pictures import DATA
 from orrery.pages.models import CheckpointModels
-from orrery.pages.page import Page
+from orrery.pages.page import DIFFERENCE, Page
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload, to_json
 from orrery.views._view import Subject, shown
@@ -20,8 +20,6 @@ from orrery.views._view import Subject, shown
 MOST = 8
 """Passes that are held; the one that was asked last is let go of first."""
 MOST_BYTES = 1 << 30
-DIFFERENCE = "difference"
-"""The part of a query that names the pass which is subtracted."""
 
 
 @final

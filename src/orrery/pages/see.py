@@ -1,5 +1,7 @@
 """``orrery.see``: what a model does with a text, as a page for a notebook or a file."""
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from orrery.errors import UsageError
@@ -7,21 +9,34 @@ from orrery.language_model.model import LanguageModel
 from orrery.language_model.pictures import Picture
 from orrery.pages.page import Page
 from orrery.views._inside import Inside
+from orrery.views._laws import read_report
 from orrery.views._view import Subject
 
 
-def see(lm: LanguageModel, text: str | Picture, target: str | None = None) -> Page:
+def see(
+    lm: LanguageModel,
+    text: str | Picture,
+    target: str | None = None,
+    edits: Sequence[Sequence[Mapping[str, Any]]] = (),
+    laws: Path | None = None,
+) -> Page:
     """Return the inside of a model over a text as a page: a notebook shows it, ``.save(path)`` writes it.
 
     Args:
         lm: the model.
         text: what it reads; of an encoder-decoder the source; of a model of images the path of a PNG file, or an array.
         target: what an encoder-decoder has written so far.
+        edits: lists of edits as JSON holds them; the page can show the pass with each of these lists.
+        laws: a file of ``orrery verify --json``, shown on the screen Trust; by default ``laws.json`` of the run.
 
     Raises:
-        UsageError: the text is empty or too long, or a target is given to a model that reads one text.
+        DataError: the file holds no evidence.
+        UsageError: the text is empty or too long, an edit cannot be carried out, or a target is given to a
+            model that reads one text.
     """
-    return Page(Subject(lm, Inside(lm, given_of(lm, text, target))))
+    if laws is not None:
+        read_report(laws)
+    return Page(Subject(lm, Inside(lm, given_of(lm, text, target)), laws), edits)
 
 
 def given_of(lm: LanguageModel, text: str | Picture, target: str | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Figures as SVG text: line charts, bar charts, heat maps and labelled points, by the standard library alone.
+"""Figures as SVG text: line charts, bar charts, heat and signed maps, labelled points, by the standard library alone.
 
 They take the colour of the surrounding text and follow its light or dark scheme, keep their text selectable, and are
 the same bytes for the same input. Everything from outside is escaped.
@@ -111,13 +111,56 @@ def heat_map(
     Raises:
         UsageError: labels that do not fit, or a number that is negative or not finite.
     """
-    if len(matrix) != len(rows) or any(len(row) != len(columns) for row in matrix) or not matrix or not columns:
-        shape = f"{len(matrix)} rows for {len(rows)} labels, {len(columns)} column labels"
-        raise UsageError(f"a heat map's labels do not fit its matrix: {shape}", "give a label for each")
+    _check_labels(matrix, rows, columns)
     numbers = [value for row in matrix for value in row]
     if not all(math.isfinite(value) and value >= 0 for value in numbers):
         raise UsageError("a heat map shows numbers of at least zero", "take the absolute value, or leave them out")
-    top = highest or max(numbers) or 1.0
+    return _cells(matrix, highest or max(numbers) or 1.0, rows, columns, title, [])
+
+
+def signed_map(
+    matrix: Sequence[Sequence[Number]],
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str,
+    largest: Number | None = None,
+) -> str:
+    """Return a matrix of signed numbers as shades of two hues around zero, blue above and orange below it.
+
+    Args:
+        matrix: finite numbers.
+        rows: a label for each row.
+        columns: a label for each column.
+        title: above the figure.
+        largest: what the full shades mean; by default the greatest absolute value.
+
+    Raises:
+        UsageError: labels that do not fit, or a number that is not finite.
+    """
+    _check_labels(matrix, rows, columns)
+    numbers = [value for row in matrix for value in row]
+    if not all(map(math.isfinite, numbers)):
+        raise UsageError("a signed map shows finite numbers", "leave out what has no number")
+    top = largest or max(map(abs, numbers)) or 1.0
+    return _cells(matrix, top, rows, columns, title, [-top, -top / 2, 0.0, top / 2, top])
+
+
+def _check_labels(matrix: Sequence[Sequence[Number]], rows: Sequence[str], columns: Sequence[str]) -> None:
+    if len(matrix) != len(rows) or any(len(row) != len(columns) for row in matrix) or not matrix or not columns:
+        shape = f"{len(matrix)} rows for {len(rows)} labels, {len(columns)} column labels"
+        raise UsageError(f"a heat map's labels do not fit its matrix: {shape}", "give a label for each")
+
+
+def _cells(
+    matrix: Sequence[Sequence[Number]],
+    top: Number,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str,
+    scale: Sequence[Number],
+) -> str:
+    """Return shaded cells with their labels, and below them what the shades of ``scale`` mean."""
     cell = max(8, min(24, 560 // max(len(rows), len(columns))))
     left, above = 12 + 7 * _longest(rows), _TOP + 8 + 7 * _longest(columns)
     parts = [_shades(row, top, left, above + cell * i, cell) for i, row in enumerate(matrix)]
@@ -125,7 +168,13 @@ def heat_map(
     parts += [_upright(left + cell * (j + 0.5) + 4, above - 6, short(name, 14)) for j, name in enumerate(columns)]
     width, height = cell * len(columns), cell * len(rows)
     parts.append(f'<rect class="a" fill="none" x="{left}" y="{above}" width="{width}" height="{height}"/>')
-    return svg(max(left + width + 16, 24 + 8 * len(title)), above + height + 16, title, parts)
+    below = above + height + 14
+    for place, value in enumerate(scale):
+        parts.append(_shades([value], top, left + 56 * place, below, 12))
+        parts.append(f'<rect class="g" fill="none" x="{left + 56 * place}" y="{below}" width="12" height="12"/>')
+        parts.append(_text(left + 56 * place + 16, below + 10, f"{value:.2g}"))
+    wide = max(left + width + 16, 24 + 8 * len(title), left + 56 * len(scale) + 16)
+    return svg(wide, above + height + (40 if scale else 16), title, parts)
 
 
 def scatter(
@@ -267,15 +316,16 @@ def _label(text: str, x: Number, y: Number, boxes: list[tuple[Number, Number, Nu
 
 
 def _shades(row: Sequence[Number], top: Number, left: int, y: int, cell: int) -> str:
-    """Return one row, equal neighbours as one rectangle and white ones not at all."""
-    levels = [round(min(value / top, 1.0) * 50) for value in row]
+    """Return one row, equal neighbours as one rectangle and zeros not at all; what is below zero in another hue."""
+    levels = [round(max(-1.0, min(value / top, 1.0)) * 50) for value in row]
     parts, start = [], 0
     for column in range(1, len(levels) + 1):
         if column == len(levels) or levels[column] != levels[start]:
             if levels[start]:
-                shade, x, width = f"{levels[start] / 50:g}", left + cell * start, cell * (column - start)
+                shade, x, width = f"{abs(levels[start]) / 50:g}", left + cell * start, cell * (column - start)
+                hue = "f0" if levels[start] > 0 else "f1"
                 size = f'width="{width}" height="{cell}" fill-opacity="{shade}"'
-                parts.append(f'<rect class="f0" x="{x}" y="{y}" {size}/>')
+                parts.append(f'<rect class="{hue}" x="{x}" y="{y}" {size}/>')
             start = column
     return "".join(parts)
 

@@ -17,6 +17,7 @@ from orrery.generation.requests import Request
 from orrery.generation.row import Limits
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.stored import writer
+from orrery.pages.law_run import LawRun
 from orrery.pages.passes import Passes
 from orrery.reading.read import Stored
 from orrery.serving.abilities import COMPLETIONS, abilities, missing
@@ -130,6 +131,11 @@ class Served:
     def passes(self) -> Passes:
         """What was looked into."""
         return Passes(self.lm, self.settings.laws)
+
+    @cached_property
+    def laws(self) -> LawRun:
+        """The run of the laws beside the server."""
+        return LawRun()
 
     @cached_property
     def tokens(self) -> TokenTexts:
@@ -250,6 +256,7 @@ class Served:
     def close(self, grace: float) -> bool:
         """Take no more requests and wait for those under way; return whether every answer came to its own end."""
         self.draining = True
+        self.laws.stop()
         whole = self.worker is None or self.worker.close(grace)
         self._pool.shutdown(wait=False)
         self._looks.shutdown(wait=False, cancel_futures=True)

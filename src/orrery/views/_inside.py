@@ -59,6 +59,7 @@ class Inside:
         sources: other passes, by the names that edits call them.
 
     Attributes:
+        sources: those passes.
         cost: the bytes and the shapes of all that can be asked for.
         first: the trace of the first pass, with what fits into ``BUDGET``.
         checks: of the pass as a whole.
@@ -74,9 +75,9 @@ class Inside:
         edits: Sequence[Mapping[str, Any]] = (),
         sources: Mapping[str, "Inside"] | None = None,
     ) -> None:
-        self.lm, self.given = lm, dict(given)
+        self.lm, self.given, self.sources = lm, dict(given), dict(sources or {})
         call = call_of(lm._stored, *_read(given))
-        self.edits = Interventions(call=call).more(edits, sources)
+        self.edits = Interventions(call=call).more(edits, self.sources)
         source, length = call.inputs[0].shape[1], call.inputs[-1].shape[1]
         self.cost = trace_bytes(call.model, length, source_length=source)
         self.first: Trace = self.edits.run(_within(BUDGET, self.cost))

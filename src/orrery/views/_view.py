@@ -14,6 +14,7 @@ from orrery.schema.registry import Registry
 from orrery.schema.section import Section
 from orrery.views._difference import by_name, less
 from orrery.views._inside import Inside
+from orrery.views._laws import laws_of
 from orrery.views._payload import Payload
 from orrery.views._run import run_of
 
@@ -36,6 +37,11 @@ class Subject:
     def run(self) -> Path | None:
         """The folder of the run that the model belongs to; none where it stands alone."""
         return run_of(self.lm.folder)
+
+    @property
+    def evidence(self) -> Path | None:
+        """The file of evidence that the laws are kept; none where nothing is known."""
+        return laws_of(self.run, self.laws)
 
     @property
     def seen(self) -> Inside:

@@ -1,10 +1,11 @@
 """The text as tokens, and what the page must know of the pass: its size, its attentions, its checks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from torch import Tensor
 
+from orrery.language_model.model import LanguageModel
 from orrery.schema.section import Section
 from orrery.views import _view
 from orrery.views._inside import Inside
@@ -40,6 +41,7 @@ def session(subject: Subject) -> dict[str, Any]:
     ]
     return {
         "model": lm._stored.name,
+        "load": load_line(lm),
         "run": None if subject.run is None else subject.run.name,
         "family": lm.family,
         "parameters": sum(parameter.numel() for parameter in lm.model.parameters()),
@@ -62,6 +64,8 @@ def _pass(inside: Inside) -> dict[str, Any]:
         "id": inside.id,
         "given": {name: value if _is_plain(value) else "…" for name, value in inside.given.items()},
         "edits": inside.edits.plain(),
+        "python": trace_line(inside.given),
+        "sources": {name: trace_line(one.given) for name, one in inside.sources.items()},
         "kept_bytes": inside.cost.total,
         "tokens": _spelt(first.ids, inside.tokens),
         "source": [] if first.source_ids is None else _spelt(first.source_ids, inside.source_tokens),
@@ -70,6 +74,22 @@ def _pass(inside: Inside) -> dict[str, Any]:
         "shapes": {key: list(shape) for key, shape in inside.shapes.items()},
         "notes": list(first.notes),
     }
+
+
+def load_line(lm: LanguageModel) -> str:
+    """Return the Python that loads the model as it is here."""
+    weight = next(lm.model.parameters())
+    told = str(lm.folder), str(weight.device), str(weight.dtype).removeprefix("torch.")
+    return f"orrery.load({', '.join(map(repr, told))})"
+
+
+def trace_line(given: Mapping[str, Any]) -> str:
+    """Return the Python that makes a trace of what a pass reads; an array of an image is named, not written out."""
+    said = {name: repr(value) if _is_plain(value) else name for name, value in given.items()}
+    if "source" in said or "target" in said:
+        return f"lm.trace(({said.get('source', said.get('image'))}, {said.get('target', repr(''))}))"
+    (read,) = said.values()
+    return f"lm.trace({read})"
 
 
 def _spelt(read: Tensor, texts: Sequence[str]) -> list[dict[str, Any]]:

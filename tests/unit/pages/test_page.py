@@ -52,7 +52,10 @@ def test_the_policy_of_a_served_page_allows_its_own_scripts_alone():
 def test_a_saved_page_holds_what_its_views_ask_for(lm):
     page = orrery.see(lm, "the cat </script><script>alert(1)</script>").html()
     held = json.loads(re.search(r'id="held">(.*?)</script>', page, re.DOTALL)[1])
-    payloads = held["payloads"]["pass"]
+    (run,) = held["runs"]
+    payloads = run["payloads"]
+    assert "parameters" in held["model"]
+    assert "parameters" not in payloads
     assert "tokens" in payloads
     assert address("attention", {"site": 0, "layer": 1}) in payloads
     gzip.decompress(base64.b64decode(payloads["tokens"]))

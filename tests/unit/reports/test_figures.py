@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -5,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from orrery.errors import UsageError
-from orrery.reports.figures import bar_chart, heat_map, line_chart, scatter
+from orrery.reports.figures import bar_chart, heat_map, line_chart, scatter, signed_map
 
 NASTY = "</text><script>alert('&\"')</script>\x1b\x00"
 
@@ -101,3 +102,23 @@ def test_a_scatter_names_every_point_and_keeps_names_apart():
         scatter({"one": {"a": (0, float("nan"))}}, title="t", x_label="x", y_label="y")
     with pytest.raises(UsageError, match="finite"):
         scatter({}, title="t", x_label="x", y_label="y")
+
+
+def test_a_signed_map_tells_below_from_above_and_says_what_the_shades_mean():
+    svg = signed_map([[1.0, 1.0, 0.0], [-2.0, 0.5, -2.0]], rows=["a", "b"], columns=list("xyz"), title="t")
+    shades = re.findall(
+        r'<rect class="(f\d)" x="(\d+)" y="(\d+)" width="(\d+)" height="\d+" fill-opacity="([\d.]+)"', svg
+    )
+    matrix = [(hue, int(width), float(shade)) for hue, _, _, width, shade in shades[:4]]
+    assert matrix == [("f0", 48, 0.5), ("f1", 24, 1.0), ("f0", 24, 0.24), ("f1", 24, 1.0)]
+    scale = [(hue, float(shade)) for hue, _, _, _, shade in shades[4:]]
+    assert scale == [("f1", 1.0), ("f1", 0.5), ("f0", 0.5), ("f0", 1.0)]  # zero has no shade
+    assert [text for text in texts(svg) if text in ("-2", "-1", "0", "1", "2")] == ["-2", "-1", "0", "1", "2"]
+    assert signed_map([[5.0]], rows=["a"], columns=["x"], title="t", largest=10.0).count('fill-opacity="0.5"') == 3
+
+
+def test_a_signed_map_refuses_what_it_cannot_show():
+    with pytest.raises(UsageError, match="labels"):
+        signed_map([[1.0]], rows=["a"], columns=["x", "y"], title="t")
+    with pytest.raises(UsageError, match="finite"):
+        signed_map([[float("nan")]], rows=["a"], columns=["x"], title="t")

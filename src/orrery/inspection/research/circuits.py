@@ -44,7 +44,7 @@ class Circuit:
 def find_circuit(
     model: Any,
     clean_BL: Int[Tensor, "B L"],
-    corrupted_BL: Int[Tensor, "B L"],
+    corrupted_BL: Int[Tensor, "B S"],
     score: Score,
     threshold: float,
     *,

@@ -69,7 +69,7 @@ class ComputationGraph:
     """
 
     @torch.no_grad()
-    def __init__(self, model: Any, clean_BL: Int[Tensor, "B L"], corrupted_BL: Int[Tensor, "B L"]) -> None:
+    def __init__(self, model: Any, clean_BL: Int[Tensor, "B L"], corrupted_BL: Int[Tensor, "B S"]) -> None:
         check_reader(model, clean_BL, corrupted_BL)
         self.model, self.clean_BL = model, clean_BL
         self.sublayers = list(_sublayers(model))

@@ -14,6 +14,7 @@ from orrery.inspection.research.measures import Measure, measure_of
 from orrery.inspection.research.variants import ROWS, Done, check_reader, last_logits, put, run_variants
 from orrery.models.model import Model
 from orrery.nn.attention.kernels import eager
+from orrery.reports.figures import signed_map
 
 
 class Site(NamedTuple):
@@ -59,12 +60,38 @@ class Patching:
     corrupted: float
     blocks: Sequence[int]
 
+    def table(self, tokens: Sequence[str]) -> tuple[list[str], list[str], Float[Tensor, "rows columns"]]:
+        """Return the grid flat: the names of its rows, those of its columns, and the numbers.
+
+        Rows are blocks, or heads where there are positions beside them; columns are tokens, or heads.
+        """
+        site, blocks = SITES[self.at], [f"block {number}" for number in self.blocks]
+        if not site.by_position:
+            return blocks, [f"head {head}" for head in range(self.grid.shape[1])], self.grid
+        if not site.by_head:
+            return blocks, list(tokens), self.grid
+        heads = [f"{number}.{head}" for number in self.blocks for head in range(self.grid.shape[1])]
+        return heads, list(tokens), self.grid.flatten(0, 1)
+
+    def top(self, tokens: Sequence[str], k: int = 10) -> list[tuple[str, str, float]]:
+        """Return the row, the column and the number of the places that restore most."""
+        rows, columns, grid = self.table(tokens)
+        order = grid.flatten().argsort(descending=True, stable=True)[:k].tolist()
+        places = [divmod(place, len(columns)) for place in order]
+        return [(rows[row], columns[column], float(grid[row, column])) for row, column in places]
+
+    def figure(self, tokens: Sequence[str], title: str = "") -> str:
+        """Return the grid as an SVG element: blue restores the clean answer, orange leads further from it."""
+        rows, columns, grid = self.table(tokens)
+        title = title or f"Activation patching by {self.at.replace('_', ' ')}"
+        return signed_map(grid.tolist(), rows=rows, columns=columns, title=title)
+
 
 @torch.no_grad()
 def activation_patching(
     model: Model,
     clean_BL: Int[Tensor, "B L"],
-    corrupted_BL: Int[Tensor, "B L"],
+    corrupted_BL: Int[Tensor, "B S"],
     answer: int | Sequence[int],
     against: int | Sequence[int] | None = None,
     *,

@@ -94,7 +94,7 @@ def last_logits(model: Model, ids_RL: Int[Tensor, "R L"], position: int, **call:
     return found
 
 
-def check_reader(model: Model, *texts: Int[Tensor, "B L"], position: int = -1) -> None:
+def check_reader(model: Model, *texts: Int[Tensor, "_ _"], position: int = -1) -> None:
     """Refuse what cannot be patched: a model that reads no one text, or texts of several lengths.
 
     Raises:

@@ -18,7 +18,7 @@ export function h(tag, attributes = {}, ...children) {
 function set(element, key, value) {
   if (value === null || value === undefined || value === false) return;
   if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
-  else if (key === "style") Object.entries(value).forEach(([name, one]) => element.style.setProperty(name, one));
+  else if (key === "style") Object.entries(value).forEach(([name, one]) => one !== null && element.style.setProperty(name, one));
   else if (key === "value" || key === "checked") element[key] = value;
   else element.setAttribute(key, value === true ? "" : value);
 }

@@ -5,7 +5,8 @@ import { t } from "#see/words.js";
 const MOVES = {
   ArrowLeft: ["query", -1], ArrowRight: ["query", 1], ArrowUp: ["layer", -1], ArrowDown: ["layer", 1], "[": ["head", -1], "]": ["head", 1],
 };
-const LIST = [["← →", "keys.token"], ["↑ ↓", "keys.layer"], ["[ ]", "keys.head"], [".", "keys.stop"], ["g", "keys.go"], ["/", "keys.search"], ["d", "keys.diff"], ["Esc", "keys.unlock"], ["?", "keys.help"]];
+const MEASURES = { a: null, v: "value", c: "causal" };
+const LIST = [["← →", "keys.token"], ["↑ ↓", "keys.layer"], ["[ ]", "keys.head"], [".", "keys.stop"], ["g", "keys.go"], ["/", "keys.search"], ["a v c", "keys.measure"], ["x", "keys.ablate"], ["m", "keys.mask"], ["z", "keys.undo"], ["d", "keys.diff"], ["Esc", "keys.unlock"], ["?", "keys.help"]];
 
 /** Listen to the keyboard, except where somebody types. */
 export function keyboard(page) {
@@ -15,6 +16,7 @@ export function keyboard(page) {
     if (move && page.pass) step(page, ...move);
     else if (event.key === "Escape") page.focus.set({ query: null, key: null, head: null });
     else if (event.key === ".") next(page);
+    else if (event.key in MEASURES && page.pass) page.focus.set({ view: "attention", measure: MEASURES[event.key] });
     else if (event.key === "d" && page.clean) page.focus.set({ difference: !page.focus.get("difference", false) });
     else if (event.key === "g" && page.pass) prompt(page, "go", goTo);
     else if (event.key === "/" && page.pass) prompt(page, "search", search);

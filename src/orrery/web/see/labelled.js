@@ -1,6 +1,6 @@
 // A heat map with a text at each row and column: all of them where there is room, else every n-th and the marked one.
-import { fill, h } from "#see/dom.js";
-import { heatMap } from "#see/heat.js";
+import { fill, h, number } from "#see/dom.js";
+import { heatMap, paint } from "#see/heat.js";
 
 const LINE = 13;
 
@@ -18,13 +18,31 @@ export function labelled(data, texts, habits, { cell = 26, widest = 576 } = {}) 
   Object.assign(map.element.style, { width: `${width}px`, height: `${height}px` });
   const rows = axis("rows", texts.rows, height);
   const columns = axis("columns", texts.columns, width);
-  const element = h("div.labelled", {}, h("span"), columns.element, rows.element, map.element);
+  const colours = legend();
+  colours.show(map.canvas.dataset);
+  const element = h("div.labelled", {}, h("span"), columns.element, rows.element, map.element, colours.element);
   const mark = (row, column) => {
     map.mark(row, column);
     rows.mark(row);
     columns.mark(column);
   };
-  return { ...map, element, mark };
+  const update = (changes) => {
+    map.update(changes);
+    colours.show(map.canvas.dataset);
+  };
+  return { ...map, element, mark, update };
+}
+
+/** Which colour is which number: the palette between its ends. */
+function legend() {
+  const canvas = h("canvas");
+  const element = h("div.scale");
+  const show = ({ colours, lowest, highest }) => {
+    paint(canvas, { values: Float32Array.from({ length: 256 }, (_, i) => i), rows: 1, columns: 256, colours, lowest: 0, highest: 255 });
+    canvas.setAttribute("aria-hidden", "true");
+    fill(element, number(Number(lowest), 3), canvas, number(Number(highest), 3));
+  };
+  return { element, show };
 }
 
 function axis(kind, texts, length) {

@@ -3,6 +3,7 @@ import { caller } from "#see/source.js";
 import { fill, h } from "#see/dom.js";
 import { header } from "#see/header.js";
 import { keyboard } from "#see/keys.js";
+import { lab } from "#see/lab/lab.js";
 import { Page } from "#see/page.js";
 import { t, useLanguage } from "#see/words.js";
 
@@ -38,14 +39,15 @@ async function start() {
     if (changed.has("screen") || changed.has("language")) show();
   });
   keyboard(page);
+  lab(document.getElementById("lab"), page);
   const given = page.focus.get("given");
-  if (page.live && given) await page.look(given).catch((error) => page.say(error.message));
+  if (given || !page.live) await page.look(given).catch((error) => page.lab.tell(error.message));
   await show();
   window.orrery = page;
 }
 
-function saved({ session, pass, payloads }) {
-  return new Page({ session, call: null, held: payloads, pass });
+function saved({ session, ...held }) {
+  return new Page({ session, call: null, held });
 }
 
 async function served() {

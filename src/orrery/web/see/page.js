@@ -1,6 +1,7 @@
 // What all views share: where numbers come from, what is looked at, and the pass that is open.
 import { Focus, fromAddress, toAddress } from "#see/focus.js";
-import { FileSource, ServerSource } from "#see/source.js";
+import { applied, called, python } from "#see/lab/edits.js";
+import { FileSource, Less, ServerSource } from "#see/source.js";
 import { t } from "#see/words.js";
 
 /**
@@ -17,19 +18,23 @@ export class Page {
    * @param {object} start
    * @param {any} start.session what is known of the model
    * @param {Function|null} start.call asks the server; null in a saved page
-   * @param {any} [start.held] payloads of a saved page
+   * @param {any} [start.held] what a saved page holds: payloads of the model, and runs with their edits
    */
-  constructor({ session, call, held = null, pass = null }) {
+  constructor({ session, call, held = null }) {
     this.session = session;
     this.call = call;
     this.focus = new Focus(fromAddress(location.hash));
     this.model = held ? new FileSource(held.model) : new ServerSource(call, null);
-    this.pass = pass;
-    this.source = held ? new FileSource(held.pass) : null;
+    this.held = held;
+    this.pass = null;
+    this.source = null;
     this.clean = null;
+    this.sources = {};
     this.live = held === null;
     this.listeners = new Set();
     this.untold = new Set();
+    this.badges = new Map();
+    this.focus.listen((changed) => changed.has("difference") && this.pass && this.choose());
     this.focus.listen(() => history.replaceState(null, "", toAddress(this.focus.values, this.untold)));
   }
 
@@ -39,25 +44,66 @@ export class Page {
    * @param {Array} [edits]
    * @param {{told?: boolean}} [more] whether the address may tell what is looked into
    */
-  async look(given, edits = this.focus.get("edits", []), { told = true } = {}) {
+  async look(given, edits = this.focus.get("edits", this.held?.begin ?? []), { told = true } = {}) {
     // An answer was written by the model that is served: it is not looked into at a checkpoint.
-    const checkpoint = given.response ? null : this.focus.get("checkpoint");
+    const checkpoint = given?.response ? null : this.focus.get("checkpoint");
     const asked = checkpoint === null ? given : { ...given, checkpoint };
     const turn = (this.turn = (this.turn ?? 0) + 1);
-    const clean = await this.open({ ...asked });
-    const edited = edits.length ? await this.open({ ...asked, edits }) : null;
+    const clean = await this.open(asked, []);
+    const on = applied(edits);
+    const edited = on.length ? await this.open(asked, await this.named(on, checkpoint)) : null;
     if (turn !== this.turn) return; // another text was asked for meanwhile
-    this.clean = edited ? clean.source : null;
-    ({ pass: this.pass, source: this.source } = edited ?? clean);
-    this.untold = new Set(told ? [] : ["given"]);
+    this.clean = edited ? clean : null;
+    this.now = edited ?? clean;
+    this.untold = new Set(told ? [] : ["given", "sources"]);
     this.focus.set({ given, edits, checkpoint });
+    this.choose();
+  }
+
+  async open(given, edits) {
+    if (!this.live) {
+      const found = this.held.runs.find((run) => called(run.edits) === called(edits));
+      if (!found) throw new Error(t("offline"));
+      return { pass: found.pass, source: (found.source ??= new FileSource(found.payloads)) };
+    }
+    const { id } = await (await this.call("/inspect/traces", edits.length ? { ...given, edits } : given)).json();
+    const source = new ServerSource(this.call, id);
+    return { source, pass: (await source.get("tokens")).facts };
+  }
+
+  /** Edits as the server takes them: another pass, which the address holds as a text, by its id. */
+  async named(edits, checkpoint) {
+    const texts = this.live ? this.focus.get("sources", {}) : {};
+    const ids = {};
+    for (const name of new Set(edits.map(({ from }) => from).filter((one) => one in texts))) {
+      const { pass } = await this.open(checkpoint === null ? texts[name] : { ...texts[name], checkpoint }, []);
+      ids[name] = pass.id;
+      this.sources[name] = pass.python;
+    }
+    return edits.map((edit) => (edit.from in ids ? { ...edit, from: ids[edit.from] } : edit));
+  }
+
+  /** Whether a list of edits can be run here: a saved page has only those that were saved with it. */
+  holds(edits) {
+    return this.live || this.held.runs.some((run) => called(run.edits) === called(edits));
+  }
+
+  /** Whether the views show the edited pass less the clean one. */
+  get comparing() {
+    return Boolean(this.clean) && this.focus.get("difference") === true;
+  }
+
+  /** Let the views ask the pass, or its difference from the clean one. */
+  choose() {
+    const { pass, source } = this.now;
+    this.pass = pass;
+    this.source = this.comparing ? new Less(source, this.clean.pass.id, pass.views) : source;
     this.tell();
   }
 
-  async open(asked) {
-    const { id } = await (await this.call("/inspect/traces", asked)).json();
-    const source = new ServerSource(this.call, id);
-    return { source, pass: (await source.get("tokens")).facts };
+  /** The program that gives the same numbers. */
+  python(edits) {
+    return python({ load: this.pass.load, trace: this.pass.python, sources: { ...this.pass.sources, ...this.sources }, compare: this.comparing }, edits);
   }
 
   /** Be told when another pass is open. */
@@ -68,6 +114,14 @@ export class Page {
 
   tell() {
     for (const listener of [...this.listeners]) listener();
+  }
+
+  /** Keep what a view said of its numbers: one screen collects it, the last hundred. */
+  note(kind, checks) {
+    const name = `${kind} ${this.pass?.id ?? ""}`;
+    this.badges.delete(name);
+    if (checks?.length) this.badges.set(name, { kind, checks, given: this.pass?.given ?? null, checkpoint: this.focus.get("checkpoint") });
+    if (this.badges.size > 100) this.badges.delete(this.badges.keys().next().value);
   }
 
   /** Say something to those who do not see the page as well. */

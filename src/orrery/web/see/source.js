@@ -68,6 +68,26 @@ export class FileSource extends Remembering {
   }
 }
 
+/** A pass as it differs from another: the views that can be compared are asked for the difference. */
+export class Less {
+  constructor(source, clean, views) {
+    Object.assign(this, { source, clean, live: source.live });
+    this.kinds = new Set(views.filter(({ compares }) => compares).map(({ kind }) => kind));
+  }
+
+  asked(view, asked) {
+    return this.kinds.has(view) ? { ...asked, difference: this.clean } : asked;
+  }
+
+  has(view, asked) {
+    return this.source.has(view, this.asked(view, asked));
+  }
+
+  get(view, asked) {
+    return this.source.get(view, this.asked(view, asked));
+  }
+}
+
 /** Asks a server, with the key where it needs one; a refusal becomes an error with the server's words. */
 export function caller() {
   let key = null;

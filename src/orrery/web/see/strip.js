@@ -18,6 +18,8 @@ export function strip(element, page) {
       button.classList.toggle("seen", button.dataset.stream === page.focus.get("keys", "tokens") && place === page.focus.get("key"));
       button.classList.toggle("over", button.dataset.stream === "tokens" && place === page.focus.get("overQuery"));
       button.classList.toggle("over-key", button.dataset.stream === page.focus.get("keys", "tokens") && place === page.focus.get("overKey"));
+      const hidden = page.pass?.edits.some(({ op, key, at }) => op === "mask" && key === place && at.includes("*"));
+      button.classList.toggle("hidden", button.dataset.stream === page.focus.get("keys", "tokens") && Boolean(hidden));
     }
   };
   const ends = [page.listen(draw), page.focus.listen(mark)];
@@ -39,6 +41,7 @@ function row(page, stream, named) {
           "data-place": place,
           title: `${place} · ${id}`,
           onclick: (event) => choose(page, stream, place, event.shiftKey),
+          ondblclick: () => page.lab?.mask(stream, place),
         },
         visible(text),
       ),

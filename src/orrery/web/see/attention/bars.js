@@ -6,15 +6,16 @@ import { h, number } from "#see/dom.js";
  * @param {{over: (key: number|null) => void, chosen: (key: number) => void}} habits
  */
 export function bars({ shares, keys, label, head }, { over, chosen }) {
-  const most = Math.max(1e-9, ...Array.from(shares).filter((share) => share > 0));
+  const most = Math.max(1e-9, ...Array.from(shares, Math.abs).filter((share) => share > 0));
+  const signed = Array.from(shares).some((share) => share < 0);
   const row = (key) => {
     const share = shares[key];
-    const width = share > 0 ? (100 * share) / most : 0;
+    const width = (100 * Math.abs(share || 0)) / most;
     return h(
       "tr",
       { "data-key": key, onpointerenter: () => over(key), onpointerleave: () => over(null), onclick: () => chosen(key) },
       h("th", { scope: "row" }, keys[key]),
-      h("td.bar", {}, h("span", { style: { width: `${width}%` } })),
+      h("td.bar", {}, h("span", { style: { width: `${width}%`, background: signed && share > 0 ? "var(--look)" : null } })),
       h("td.right", {}, number(share, 3)),
     );
   };

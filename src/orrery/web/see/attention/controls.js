@@ -7,17 +7,20 @@ export function choices(page, site) {
   const { focus } = page;
   const drawing = focus.get("drawing");
   const mass = focus.get("mass");
+  const measure = focus.get("measure");
+  if (page.comparing) return { drawing: drawing === "bars" ? "bars" : "map", colours: "signed", measure: "weight", valued: false, mean: focus.get("mean") === true, withoutFirst: false, mass: 1 };
   return {
     drawing: ["map", "lines", "bars"].includes(drawing) ? drawing : "map",
+    measure: ["value", "causal"].includes(measure) ? measure : "weight",
     colours: ["weight", "grey"].includes(focus.get("colours")) ? focus.get("colours") : site.queries === site.keys ? "weight" : "grey",
-    valued: focus.get("valued") === true,
+    valued: measure === "value",
     mean: focus.get("mean") === true,
     withoutFirst: focus.get("withoutFirst") === true,
     mass: mass > 0 && mass <= 1 ? mass : 0.9,
   };
 }
 
-export const NAMES = new Set(["drawing", "colours", "valued", "mean", "withoutFirst"]);
+export const NAMES = new Set(["drawing", "colours", "measure", "mean", "withoutFirst"]);
 
 /** The row of choices. */
 export function controls(page, site) {
@@ -29,10 +32,10 @@ export function controls(page, site) {
   const tick = (label, name) => h("label", {}, h("input", { type: "checkbox", "data-choice": name, checked: now[name], onchange: (event) => set(name, event.target.checked) }), t(label));
   return [
     sites.length > 1 && choose("attention.site", "site", sites.map(({ path }, i) => [String(i), path, i === site.number]), (value) => set("site", Number(value))),
-    choose("attention.drawing", "drawing", ["map", "lines", "bars"].map((name) => [name, t(`attention.${name}`), name === now.drawing]), (value) => set("drawing", value)),
-    choose("attention.measure", "valued", [["", t("attention.weights"), !now.valued], ["valued", t("attention.valued"), now.valued]], (value) => set("valued", value !== "")),
-    now.drawing === "map" && choose("attention.colours", "colours", [["weight", t("attention.blue"), now.colours === "weight"], ["grey", t("attention.grey"), now.colours === "grey"]], (value) => set("colours", value)),
+    choose("attention.drawing", "drawing", (page.comparing ? ["map", "bars"] : ["map", "lines", "bars"]).map((name) => [name, t(`attention.${name}`), name === now.drawing]), (value) => set("drawing", value)),
+    !page.comparing && choose("attention.measure", "measure", ["weight", "value", ...(page.live ? ["causal"] : [])].map((name) => [name, t(`attention.as.${name}`), name === now.measure]), (value) => set("measure", value)),
+    now.drawing === "map" && !page.comparing && choose("attention.colours", "colours", [["weight", t("attention.blue"), now.colours === "weight"], ["grey", t("attention.grey"), now.colours === "grey"]], (value) => set("colours", value)),
     now.drawing !== "lines" && site.heads > 1 && tick("attention.all", "mean"),
-    tick("attention.hide", "withoutFirst"),
+    !page.comparing && tick("attention.hide", "withoutFirst"),
   ];
 }

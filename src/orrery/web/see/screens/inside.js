@@ -52,13 +52,19 @@ export class Stage {
     this.element.dataset.view = chosen.kind;
     this.element.setAttribute("aria-label", t(`view.${chosen.kind}`));
     try {
-      const drawn = await chosen.module.draw(this.element, { page: this.page, check: (checks) => turn === this.turn && badge(this.lamp, checks) });
+      const drawn = await chosen.module.draw(this.element, { page: this.page, check: (checks) => turn === this.turn && this.told(checks) });
       if (turn === this.turn) this.drawn = drawn;
       else drawn?.destroy?.();
     } catch (error) {
       if (turn === this.turn) fill(this.element, h("p.failure", { role: "alert" }, t("failed", { why: error.message })));
     }
     if (turn === this.turn) this.element.dataset.ready = "true";
+  }
+
+  /** Show what a view says of its numbers, and keep it for the screen that collects it. */
+  told(checks) {
+    badge(this.lamp, checks);
+    this.page.note(this.kind, checks);
   }
 
   follow(changed) {

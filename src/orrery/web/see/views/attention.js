@@ -47,7 +47,11 @@ class Heads {
     const { tensors, checks, facts } = await this.page.source.get("attention", { site: site.number });
     if (turn !== this.turn) return;
     this.check(checks);
-    this.press = grid(this.parts.grid, tensors.pictures, facts.layers, (layer, head) => this.page.focus.set({ layer, head }));
+    const how = this.page.comparing ? { colours: "signed", highest: greatest(tensors.pictures.data) } : { highest: 255 };
+    this.press = grid(this.parts.grid, tensors.pictures, facts.layers, how, {
+      chosen: (layer, head) => this.page.focus.set({ layer, head }),
+      twice: (layer, head) => this.page.lab.toggle({ at: `${site.path.replace("*", layer)}.mixed`, op: "zero", head }),
+    });
     this.page.focus.set({ keys: site.keys });
     await this.one();
   }
@@ -69,9 +73,10 @@ class Heads {
     const { site, chosen: { layer, head } } = this;
     const now = choices(this.page, site);
     fill(this.parts.controls, controls(this.page, site));
-    this.parts.about.textContent = t(site.queries === site.keys ? "attention.about" : "attention.align");
+    this.parts.about.textContent = this.page.comparing ? t("attention.difference") : t(site.queries === site.keys ? "attention.about" : "attention.align");
     const mean = now.mean && now.drawing !== "lines" && site.heads > 1;
     this.share = shares(this.pattern, this.lengths, { head: mean ? null : head, ...now });
+    this.how = { colours: now.colours, highest: this.page.comparing ? greatest(this.share.values) : 1 };
     this.title = t(mean ? "attention.mean" : "attention.of", { layer, head });
     const said = (this.said = h("p.number", { "data-over": "" }));
     const note = now.withoutFirst && h("p", { "data-note": "first" }, t("attention.hidden"));
@@ -84,8 +89,8 @@ class Heads {
     return { over: (query, key) => focus.set({ overQuery: query, overKey: key }), chosen: (query, key) => focus.set({ ...(query !== null && { query }), ...(key !== null && { key }) }) };
   }
 
-  map({ colours }) {
-    this.drawn = labelled({ ...this.share, highest: 1, colours, label: this.title }, { rows: this.queries, columns: this.keys }, this.habits);
+  map() {
+    this.drawn = labelled({ ...this.share, ...this.how, label: this.title }, { rows: this.queries, columns: this.keys }, this.habits);
     return this.drawn.element;
   }
 
@@ -137,7 +142,7 @@ class Heads {
   ways(layer, head) {
     const name = `attention-${layer}-${head}`;
     const { queries, keys, title, share: { values, rows, columns } } = this;
-    const canvas = () => labelled({ values, rows, columns, highest: 1, colours: choices(this.page, this.site).colours, label: title }, { rows: queries, columns: keys }, {}).canvas;
+    const canvas = () => labelled({ values, rows, columns, ...this.how, label: title }, { rows: queries, columns: keys }, {}).canvas;
     return {
       png: () => savePng(`${name}.png`, canvas()),
       svg: () => download(`${name}.svg`, heatSvg(canvas(), queries, keys, title), "image/svg+xml"),
@@ -149,13 +154,14 @@ class Heads {
   /** The numbers behind the locked row. */
   async numbers() {
     const query = this.page.focus.get("query");
+    const causal = choices(this.page, this.site).measure === "causal";
     if (query === null || query >= this.queries.length || !this.page.live) return fill(this.parts.row);
     const { turn, site: { number: site }, chosen: { layer, head } } = this;
-    const { tensors } = await this.page.source.get("attention", { site, layer, head, query });
+    const { tensors } = await this.page.source.get("attention", { site, layer, head, query, causal: causal || null });
     if (turn !== this.turn || query !== this.page.focus.get("query")) return;
-    const shown = ["score", "weight", "value"].filter((name) => name in tensors);
-    const weight = tensors.weight.data;
-    const order = [...weight.keys()].sort((a, b) => weight[b] - weight[a]).slice(0, 40);
+    const shown = ["score", "weight", "value", "effect"].filter((name) => name in tensors);
+    const size = (key) => Math.abs((tensors.effect ?? tensors.weight).data[key]) || 0;
+    const order = [...tensors.weight.data.keys()].sort((a, b) => size(b) - size(a)).slice(0, 40);
     const row = (key) => h("tr", { onpointerenter: () => this.page.focus.set({ overKey: key }) }, h("td", {}, this.keys[key]), shown.map((name) => h("td.right", {}, number(tensors[name].data[key]))));
     const heads = ["key", ...shown.map((name) => `attention.${name}`)].map((name, i) => h(i ? "th.right" : "th", { scope: "col" }, t(name)));
     fill(this.parts.row, h("h3", {}, this.queries[query]), h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, order.map(row))));
@@ -168,7 +174,7 @@ class Heads {
     const bars = choices(this.page, this.site).drawing === "bars" && (changed.has("query") || changed.has("overQuery"));
     if (bars || changed.has("theme") || changed.has("mass") || [...changed].some((name) => NAMES.has(name))) this.picture();
     else this.mark();
-    if (changed.has("query")) await this.numbers();
+    if (changed.has("query") || changed.has("measure")) await this.numbers();
   }
 
   destroy() {
@@ -176,5 +182,7 @@ class Heads {
     this.page.focus.set({ overQuery: null, overKey: null });
   }
 }
+
+const greatest = (values) => values.reduce((most, value) => (Math.abs(value) > most ? Math.abs(value) : most), 0) || 1;
 
 export default { words, draw };

@@ -5,8 +5,8 @@ import { t } from "#see/words.js";
 
 const MOST = 40;
 const words = {
-  en: { "view.logits": "Logits", "logits.about": "Behind the chosen token the model says this. Right: the logit of a token as a sum of what each part of the model adds to it directly, at the scale that the final norm had.", "logits.next": "Behind “{token}”", "logits.parts": "The logit of “{token}”", "logits.against": "“{token}” against “{other}”", "logits.part": "part", "logits.adds": "adds", "logits.sum": "sum of all {count} parts", "logits.token": "token", "logits.other": "the other {count} parts" },
-  de: { "view.logits": "Logits", "logits.about": "Hinter dem gewählten Token sagt das Modell dies. Rechts: das Logit eines Tokens als Summe dessen, was jeder Teil des Modells unmittelbar beiträgt, bei der Skala, die die letzte Norm hatte.", "logits.next": "Hinter „{token}“", "logits.parts": "Das Logit von „{token}“", "logits.against": "„{token}“ gegen „{other}“", "logits.part": "Teil", "logits.adds": "trägt bei", "logits.sum": "Summe aller {count} Teile", "logits.token": "Token", "logits.other": "die anderen {count} Teile" },
+  en: { "view.logits": "Logits", "logits.about": "Behind the chosen token the model says this. Right: the logit of a token as a sum of what each part of the model adds to it directly, at the scale that the final norm had.", "logits.next": "Behind “{token}”", "logits.parts": "The logit of “{token}”", "logits.against": "“{token}” against “{other}”", "logits.part": "part", "logits.adds": "adds", "logits.sum": "sum of all {count} parts", "logits.token": "token", "logits.before": "p clean", "logits.after": "p edited", "logits.change": "logit", "logits.kl": "KL(clean ‖ edited) is {kl} nats", "logits.other": "the other {count} parts" },
+  de: { "view.logits": "Logits", "logits.about": "Hinter dem gewählten Token sagt das Modell dies. Rechts: das Logit eines Tokens als Summe dessen, was jeder Teil des Modells unmittelbar beiträgt, bei der Skala, die die letzte Norm hatte.", "logits.next": "Hinter „{token}“", "logits.parts": "Das Logit von „{token}“", "logits.against": "„{token}“ gegen „{other}“", "logits.part": "Teil", "logits.adds": "trägt bei", "logits.sum": "Summe aller {count} Teile", "logits.token": "Token", "logits.before": "p ohne", "logits.after": "p mit", "logits.change": "Logit", "logits.kl": "KL(ohne ‖ mit) ist {kl} nats", "logits.other": "die anderen {count} Teile" },
 };
 
 async function draw(element, { page, check }) {
@@ -32,15 +32,19 @@ async function draw(element, { page, check }) {
 }
 
 /** The likeliest tokens; a click takes the logit of one apart, with shift it is subtracted. */
-function likeliest(page, facts, tensors, before, spell) {
+function likeliest(page, facts, tensors, behind, spell) {
+  const before = facts.difference && tensors["clean.log_probability"].data;
   const row = (_, n) => {
     const id = tensors.id.data[n];
     const p = Math.exp(tensors.log_probability.data[n]);
     const choose = (event) => page.live && page.focus.set(event.shiftKey ? { against: id } : { token: id, against: null });
-    return h("tr", { "aria-current": id === facts.token ? "true" : null }, h("td", {}, h("button.token", { onclick: choose, disabled: !page.live }, spell(id))), h("td.bar", {}, h("div", { style: { width: `${100 * p}%` } })), h("td.right", {}, number(p, 3)), h("td.right", {}, number(tensors.logit.data[n], 4)));
+    const was = before ? Math.exp(before[n]) : null;
+    const bar = (share) => h("div", { style: { width: `${100 * share}%` } });
+    return h("tr", { "aria-current": id === facts.token ? "true" : null, "data-id": id }, h("td", {}, h("button.token", { onclick: choose, disabled: !page.live }, spell(id))), h(before ? "td.bar.two" : "td.bar", {}, before && bar(was), bar(p)), before && h("td.right", {}, number(was, 3)), h("td.right", {}, number(p, 3)), h("td.right", {}, number(tensors.logit.data[n] - (before ? tensors["clean.logit"].data[n] : 0), 4)));
   };
-  const heads = [t("logits.token"), "", "p", "logit"].map((text, i) => h(i > 1 ? "th.right" : "th", { scope: "col" }, text));
-  return [h("h3", {}, t("logits.next", { token: before })), h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, [...tensors.id.data].map(row)))];
+  const heads = [t("logits.token"), "", ...(before ? [t("logits.before"), t("logits.after"), t("logits.change")] : ["p", "logit"])].map((text, i) => h(i > 1 ? "th.right" : "th", { scope: "col" }, text));
+  const moved = before && h("p.number", { "data-kl": facts.kl }, t("logits.kl", { kl: number(facts.kl, 4) }));
+  return [h("h3", {}, t("logits.next", { token: behind })), moved, h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, [...tensors.id.data].map(row)))];
 }
 
 /** The parts of a logit, the largest first. */
@@ -56,7 +60,7 @@ function shares(facts, tensors, spell) {
     csv: () => download("logit-parts.csv", csv([["part", "value"], ...order.map((n) => [facts.parts[n], values[n]])]), "text/csv"),
     safetensors: () => download("logit-parts.safetensors", safetensors({ parts: tensors.parts }), "application/octet-stream"),
   };
-  const rows = [...order.slice(0, MOST).map((n) => row(facts.parts[n], values[n])), order.length > MOST && row(t("logits.other", { count: order.length - MOST }), rest), h("tr", {}, h("th", { scope: "row" }, t("logits.sum", { count: order.length })), h("td"), h("td.right", {}, number(facts.total, 5)))];
+  const rows = [...order.slice(0, MOST).map((n) => row(facts.parts[n], values[n])), order.length > MOST && row(t("logits.other", { count: order.length - MOST }), rest), h("tr", {}, h("th", { scope: "row" }, t("logits.sum", { count: order.length })), h("td"), h("td.right", {}, number(facts.total - (facts.clean?.total ?? 0), 5)))];
   const heads = [t("logits.part"), "", t("logits.adds")].map((text, i) => h(i > 1 ? "th.right" : "th", { scope: "col" }, text));
   return [h("h3", {}, title), facts.notes.map((note) => h("p", {}, note)), h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)), exports(ways)];
 }

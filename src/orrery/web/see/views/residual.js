@@ -14,10 +14,11 @@ async function draw(element, { page, check }) {
   check(checks);
   const tokens = page.pass.tokens.map(({ text }) => visible(text));
   const short = (key) => key.replace("blocks.", "").replace(".resid_post", "").replace(".added", "").replace("feed_forward", "feed-forward");
+  const signed = page.comparing && { colours: "signed" };
   const panels = [
-    ["stream", facts.streams.map(short), { colours: "weight", lowest: 0 }],
-    ["added", facts.added.map(short), { colours: "weight", lowest: 0 }],
-    ["cosine", facts.streams.slice(1).map(short), { colours: "signed", lowest: -1, highest: 1 }],
+    ["stream", facts.streams.map(short), signed || { colours: "weight", lowest: 0 }],
+    ["added", facts.added.map(short), signed || { colours: "weight", lowest: 0 }],
+    ["cosine", facts.streams.slice(1).map(short), signed || { colours: "signed", lowest: -1, highest: 1 }],
   ].filter(([name]) => tensors[name].shape[0]);
   const drawn = panels.map(([name, rows, how]) => {
     const { shape, data } = tensors[name];

@@ -1,0 +1,19 @@
+// The words of the drawer of edits.
+export default {
+  en: {
+    "lab": "Lab", "lab.none": "no edits", "lab.count": "{count} of {all} edits act", "lab.about": "What is changed inside the pass, in this order. Double-click a head to ablate it, a token to hide it from the others.", "lab.undo": "Undo", "lab.redo": "Redo", "lab.difference": "Difference from the clean pass", "lab.copy": "Copy as Python", "lab.copied": "The Python is copied.", "lab.remove": "Remove", "lab.look": "Look inside a text first.",
+    "lab.add": "Add", "lab.more": "Another edit", "lab.op": "Does", "lab.at": "Tensor", "lab.from": "Another text", "lab.from_position": "Its position", "lab.position": "Positions", "lab.head": "Heads", "lab.channel": "Channels", "lab.key": "Keys", "lab.scale": "Times", "lab.value": "Number", "lab.vector": "Vector", "lab.token": "Token",
+    "lab.zero": "set to zero", "lab.mean": "set to the mean", "lab.scale.op": "scale", "lab.add.op": "steer: add", "lab.set": "set to", "lab.patch": "patch from another pass", "lab.mask": "mask", "lab.replace": "replace a token",
+    "lab.do.head": "Ablate head {layer}.{head}", "lab.do.isolate": "Isolate head {layer}.{head}", "lab.do.attention": "Ablate attention of block {layer}", "lab.do.feed_forward": "Ablate feed-forward of block {layer}", "lab.do.edge": "Cut the edge {query} → {key}", "lab.do.token": "Hide token {place}",
+    "lab.kl": "Next token behind the last one: KL {kl} nats; the likeliest token changes at {turned} of {all} places.", "lab.unsaved": "This file was saved without these edits. In Python:", "lab.alone": "Nothing else sees token {place}.",
+    "keys.ablate": "ablate the chosen head", "keys.mask": "hide the looking token", "keys.undo": "undo, with shift redo an edit", "keys.measure": "attention as weight, weighted by value, causal",
+  },
+  de: {
+    "lab": "Labor", "lab.none": "keine Eingriffe", "lab.count": "{count} von {all} Eingriffen wirken", "lab.about": "Was im Lauf verändert wird, in dieser Reihenfolge. Ein Doppelklick auf einen Kopf schaltet ihn aus, auf ein Token verbirgt es vor den anderen.", "lab.undo": "Zurück", "lab.redo": "Wieder", "lab.difference": "Unterschied zum Lauf ohne Eingriffe", "lab.copy": "Als Python kopieren", "lab.copied": "Das Python ist kopiert.", "lab.remove": "Entfernen", "lab.look": "Zuerst in einen Text hineinsehen.",
+    "lab.add": "Hinzufügen", "lab.more": "Anderer Eingriff", "lab.op": "Tut", "lab.at": "Tensor", "lab.from": "Anderer Text", "lab.from_position": "Dessen Position", "lab.position": "Positionen", "lab.head": "Köpfe", "lab.channel": "Kanäle", "lab.key": "Angesehene", "lab.scale": "Mal", "lab.value": "Zahl", "lab.vector": "Vektor", "lab.token": "Token",
+    "lab.zero": "auf null setzen", "lab.mean": "auf das Mittel setzen", "lab.scale.op": "skalieren", "lab.add.op": "steuern: addieren", "lab.set": "setzen auf", "lab.patch": "aus einem anderen Lauf einsetzen", "lab.mask": "verbergen", "lab.replace": "ein Token ersetzen",
+    "lab.do.head": "Kopf {layer}.{head} ausschalten", "lab.do.isolate": "Nur Kopf {layer}.{head}", "lab.do.attention": "Aufmerksamkeit von Block {layer} ausschalten", "lab.do.feed_forward": "Feed-forward von Block {layer} ausschalten", "lab.do.edge": "Kante {query} → {key} kappen", "lab.do.token": "Token {place} verbergen",
+    "lab.kl": "Nächstes Token hinter dem letzten: KL {kl} nats; das wahrscheinlichste Token ist an {turned} von {all} Stellen ein anderes.", "lab.unsaved": "Diese Datei wurde ohne diese Eingriffe gespeichert. In Python:", "lab.alone": "Nichts anderes sieht Token {place}.",
+    "keys.ablate": "den gewählten Kopf ausschalten", "keys.mask": "das blickende Token verbergen", "keys.undo": "zurück, mit Umschalttaste wieder", "keys.measure": "Aufmerksamkeit als Gewicht, mit Werten gewichtet, ursächlich",
+  },
+};
