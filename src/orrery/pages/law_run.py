@@ -1,17 +1,21 @@
 """The laws, checked beside a server that goes on answering: in another process, one run at a time."""
 
-import multiprocessing
+import json
+import os
+import subprocess
+import sys
 import threading
-from contextlib import suppress
-from multiprocessing.connection import Connection
+from collections.abc import Iterable
 from typing import Any, final
 
 from orrery.errors import OrreryError, UsageError
 from orrery.laws.registry import verify
-from orrery.laws.workers import MOST, begin, cores
+from orrery.laws.workers import MOST, cores
 
 GRACE = 5.0
 """Seconds in which a process that is told to end has to end."""
+# A program of its own: a fork would inherit locks, and a spawned process would import the user's script again.
+_CHECK = [sys.executable, "-c", "from orrery.pages.law_run import check; check()"]
 
 
 @final
@@ -32,7 +36,7 @@ class LawRun:
         self.report: dict[str, Any] | None = None
         self.of, self.runs = "", 0
         self._lock = threading.Lock()
-        self._process: Any = None
+        self._process: subprocess.Popen[str] | None = None
 
     def start(self, family: str | None) -> None:
         """Begin to check the laws of a family, or the default subset of all families.
@@ -43,33 +47,29 @@ class LawRun:
         with self._lock:
             if self.said is not None:
                 raise UsageError("the laws are being checked already", "wait for the end of this run, or stop it")
-            context = multiprocessing.get_context("spawn")  # a copy of this process would inherit its locks
-            ours, theirs = context.Pipe(duplex=False)
             self.said, self.failure = "", None
-            self._process = context.Process(target=_check, args=(theirs, family), name="orrery-laws")
-            self._process.start()
-            theirs.close()
-            threading.Thread(target=self._listen, args=(ours, family or ""), daemon=True).start()
+            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            path = os.pathsep.join(filter(None, sys.path))
+            command = [*_CHECK, *([] if family is None else [family])]
+            self._process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, **pipes)
+            threading.Thread(target=self._listen, args=(self._process, family or ""), daemon=True).start()
 
     def stop(self) -> None:
         """End the run that is under way, if there is one."""
         with self._lock:
-            if self._process is not None and self._process.is_alive():
+            if self._process is not None and self._process.poll() is None:
                 self.failure = "stopped"
-                self._process.terminate()
-                self._process.join(GRACE)
+                self._process.kill()  # the processes that it has begun end with it
+                self._process.wait(GRACE)
 
-    def _listen(self, pipe: Connection, family: str) -> None:
+    def _listen(self, process: "subprocess.Popen[str]", family: str) -> None:
         """Take up what the process says until it ends."""
         found: dict[str, Any] = {}
-        with suppress(EOFError, OSError):
-            while True:
-                said = pipe.recv()
-                if isinstance(said, str):
-                    self.said = said
-                else:
-                    found = said
-        self._process.join()
+        with process:
+            for line in process.stdout or ():
+                said = json.loads(line)
+                self.said = said.get("said", self.said)
+                found |= said
         if "report" in found:
             self.report, self.of, self.runs = found["report"], family, self.runs + 1
         else:
@@ -77,11 +77,23 @@ class LawRun:
         self.said = None
 
 
-def _check(pipe: Connection, family: str | None) -> None:
-    """Check in this process, and say so."""
-    begin()
+def check(words: Iterable[str] | None = None) -> None:
+    """Check in this process the laws of the family that is named, or of all; a line of JSON tells each step.
+
+    The process ends where its standard input does, and so with whoever has started it.
+    """
+    family = next(iter(sys.argv[1:] if words is None else words), None)
+    threading.Thread(target=_end_with_input, daemon=True).start()
     try:
-        report = verify(family, workers=min(MOST, cores()), say=pipe.send)
-        pipe.send({"report": report.as_json()})
+        _tell(report=verify(family, workers=min(MOST, cores()), say=lambda said: _tell(said=said)).as_json())
     except OrreryError as error:
-        pipe.send({"failure": f"{error.message}: {error.hint}"})
+        _tell(failure=f"{error.message}: {error.hint}")
+
+
+def _tell(**said: Any) -> None:
+    print(json.dumps(said), flush=True)
+
+
+def _end_with_input() -> None:
+    os.read(0, 1)  # the buffer of sys.stdin would be locked when the process ends
+    os._exit(1)

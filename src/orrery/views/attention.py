@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orrery.errors import UsageError
-from orrery.inspection.checks import Check, bound
+from orrery.inspection.checks import Check, bound, error
 from orrery.inspection.research.edge_effects import edge_effects
 from orrery.inspection.row_sums import check_rows
 from orrery.schema.section import Section
@@ -70,7 +71,8 @@ class Attention(View):
         pattern_HLS = inside[site.key(asked.layer, "pattern")][0]
         if asked.head is None or asked.query is None:
             tensors = {"pattern": pattern_HLS.half(), "lengths": lengths(inside, site, asked.layer)}
-            return Payload(facts, tensors, [rows_of(inside, site, asked.layer)])
+            checks = [rows_of(inside, site, asked.layer), *_mixing(inside, site, asked.layer, pattern_HLS)]
+            return Payload(facts, tensors, checks)
         return _row(inside, site, asked, pattern_HLS)
 
     def difference(self, edited: Subject, clean: Subject, asked: AttentionSettings) -> Payload:
@@ -162,13 +164,24 @@ def _row(inside: Inside, site: Site, asked: AttentionSettings, pattern_HLS: Floa
         raise UsageError(f"there is no head {asked.head} with a query {asked.query}", f"{H} heads, {L} queries")
     weight_S = pattern_HLS[asked.head, asked.query].float()
     v_SE = values_of(inside, site, asked.layer)[asked.head]
-    mixed_E = inside[site.key(asked.layer, "mixed")][0, asked.head, asked.query].float()
-    off = float((weight_S @ v_SE - mixed_E).abs().max() / mixed_E.abs().max().clamp(min=1))
     tensors = {"weight": weight_S, "value": weight_S * v_SE.norm(dim=-1)}
     scores = site.key(asked.layer, "scores")
     if scores in inside:  # an attention inside a recurrence shows no scores
         tensors["score"] = inside[scores][0, asked.head, asked.query].float()
     if asked.causal:
         tensors["effect"] = edge_effects(inside.edits, scores, asked.head, asked.query, weight_S)
-    check = Check("weights times values are the kernel's output", off, bound(pattern_HLS.dtype))
-    return Payload({"head": asked.head, "query": asked.query, "layer": asked.layer}, tensors, [check])
+    checks = _mixing(inside, site, asked.layer, pattern_HLS[:, asked.query, None], asked.query)
+    return Payload({"head": asked.head, "query": asked.query, "layer": asked.layer}, tensors, checks)
+
+
+def _mixing(
+    inside: Inside, site: Site, layer: int, pattern_HLS: Float[Tensor, "H L S"], query: int | None = None
+) -> list[Check]:
+    """Return the check that weights times values are what the kernel gave; none where an edit took its place."""
+    key = site.key(layer, "mixed")
+    if any(fnmatchcase(key, edit.at) for edit in inside.edits.edits):
+        return []
+    mixed_HLE = inside[key][0].float()
+    mixed_HLE = mixed_HLE if query is None else mixed_HLE[:, query, None]
+    off = error(pattern_HLS.float() @ values_of(inside, site, layer), mixed_HLE)
+    return [Check("weights times values are the kernel's output", off, bound(pattern_HLS.dtype))]

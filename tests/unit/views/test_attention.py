@@ -57,6 +57,14 @@ def test_the_check_of_a_row_sees_wrong_weights(subject):
     assert not check.passed
 
 
+def test_an_edit_of_what_a_head_puts_out_leaves_no_false_check(subject):
+    edits = [{"at": "blocks.1.attention.mixed", "op": "zero", "head": 3}]
+    edited = Subject(subject.lm, Inside(subject.lm, subject.seen.given, edits))
+    for asked in ({"layer": 1}, {"layer": 1, "head": 3, "query": 5}):
+        assert all(check.passed for check in shown("attention", edited, asked).checks)
+    assert len(shown("attention", edited, {"layer": 0}).checks) == 2
+
+
 def test_an_encoder_decoder_has_an_attention_over_its_source(translator):
     (site,) = translator.seen.sites
     assert (site.queries, site.keys) == ("tokens", "source")
