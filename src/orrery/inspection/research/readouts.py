@@ -89,7 +89,7 @@ class LogisticRegression:
 
     penalty: float = 1.0
     steps: int = 2000
-    tolerance: float = 1e-6
+    tolerance: float = 1e-4
     metric: str = "accuracy"
 
     def asked(self, labels: Shaped[Tensor, "..."]) -> Bool[Tensor, "..."]:
@@ -115,7 +115,7 @@ class LogisticRegression:
         solver = torch.optim.LBFGS(
             [weight_CF, bias_C],
             max_iter=self.steps,
-            tolerance_grad=self.tolerance / 10,
+            tolerance_grad=self.tolerance,
             tolerance_change=0.0,
             history_size=20,
             line_search_fn="strong_wolfe",
