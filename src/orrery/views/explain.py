@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from orrery.errors import UsageError
-from orrery.inspection.explain.explain import Explanation
+from orrery.inspection.explain.explain import NAMED, Explanation
 from orrery.inspection.explain.formula import Index, Operand
 from orrery.schema.section import Section
 from orrery.views._inside import Inside
@@ -31,12 +31,13 @@ class ExplainSettings(Section):
     Attributes:
         key: of a tensor, such as ``blocks.0.attention.q``; left out, the logit of the likeliest token after the last.
         index: its place without the axis of rows, as ``head,token,channel``.
-        most: how many terms of a sum are named.
+        most: how many terms of a sum are named; by default ``NAMED``. Left out of the address where nothing is said, so
+            that a saved page finds what a reader asks for without it.
     """
 
     key: str | None = None
     index: str | None = None
-    most: int = 12
+    most: int | None = None
 
 
 @register
@@ -66,7 +67,8 @@ class Explain(View):
         """Return the formula of one number."""
         inside = subject.seen
         key, index = first_number(inside) if asked.key is None else (asked.key, places_of(asked.index or ""))
-        found = inside.explainer.explain(key, index, max(1, min(asked.most, 10_000)))
+        most = NAMED if asked.most is None else max(1, min(asked.most, 10_000))
+        found = inside.explainer.explain(key, index, most)
         return Payload({**_told(found), "axes": axes(inside, key, index)}, checks=[found.check])
 
 
