@@ -79,7 +79,7 @@ class Seen:
 
     def quiet(self) -> None:
         """Say that the page wrote nothing into the console and asked no other machine."""
-        assert self.said == []
+        assert self.said == [], self.said
         away = [url for url in self.asked if urlparse(url).scheme in ("http", "https") and _host(url) not in LOCAL]
         assert away == []
 

@@ -201,15 +201,13 @@ def test_keys_choose_the_measure_and_cutting_edges_is_measured(seen, runs):
     seen.page.wait_for_selector('.view th:has-text("KL when cut")')
     edits = runs[0].edit().mask("blocks.1.attention.scores", head=2, position=5, key=0)
     wanted = float(difference(runs[0], edits.run()).kl_BL[0, 5])
-    cell = seen.page.locator('.view .side > div:last-child tr:has(td:first-child:text-is("the")) td').last
     seen.page.wait_for_selector(".view .side > div:last-child tbody tr")
     values = [
-        float(text.replace("−", "-").replace("–", "nan"))
+        float(text.replace("\u2212", "-").replace("\u2013", "nan"))
         for text in seen.page.locator(".view .side > div:last-child tbody tr td:last-child").all_inner_texts()
     ]
     assert any(value == pytest.approx(wanted, rel=2e-3) for value in values), (wanted, values)
     assert values[0] == max(value for value in values if value == value)
-    del cell
     seen.page.keyboard.press("v")
     seen.page.wait_for_selector('[data-choice="measure"]')
     assert seen.page.locator('[data-choice="measure"]').input_value() == "value"

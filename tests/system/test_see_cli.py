@@ -8,10 +8,15 @@ import urllib.request
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import torch
 
 from orrery.cli.program import run
+from orrery.data.png import write_png
+from orrery.families import load_family
+from orrery.saving.save import save_model
 from serving_toy import chat_model
-from tiny_models import saved
+from tiny_models import saved, smallest
+from views_toy import PIXELS
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +35,22 @@ def test_one_file_holds_the_page(model, tmp_path, capsys):
     assert "connect-src 'none'" in page or "default-src 'none'" in page
     assert not re.search(r"(src|href)=\"https?:", page)
     assert "wrote" in capsys.readouterr().out
+
+
+def test_an_image_is_looked_into(tmp_path, capsys):
+    file = tmp_path / "cat.png"
+    file.write_bytes(write_png(PIXELS.permute(2, 0, 1)))
+    rules = load_family("vit")
+    save_model(tmp_path / "vit", smallest("vit", torch.float32), "vit", dict(rules.TINY))
+    assert run(["see", str(tmp_path / "vit"), str(file), "-o", str(tmp_path / "inside.html")]) == 0
+    held = json.loads((tmp_path / "inside.html").read_text().split('id="held">')[1].split("</script>")[0])
+    assert [token["text"] for token in held["pass"]["tokens"]][:2] == ["class", "1·1"]
+    capsys.readouterr()
+    code, said = refused(capsys, tmp_path / "vit", tmp_path / "dog.png", "-o", tmp_path / "x.html")
+    assert code == 3
+    assert "dog.png cannot be read" in said
+    code, said = refused(capsys, tmp_path / "vit", tmp_path / "dog.png")
+    assert code == 3
 
 
 def test_a_target_is_refused_where_a_model_reads_one_text(model, tmp_path, capsys):

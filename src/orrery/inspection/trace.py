@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from orrery.inspection.attribution.logit_attribution import LogitAttribution
     from orrery.inspection.attribution.neurons import Neurons
     from orrery.inspection.attribution.parts import Parts
+    from orrery.inspection.explain.explain import Explainer, Explanation
     from orrery.inspection.interventions.intervention import Intervention
     from orrery.inspection.interventions.interventions import Interventions
     from orrery.inspection.interventions.operations import Source
@@ -117,6 +119,28 @@ class Trace:
         from orrery.inspection.attribution.lens import logit_lens
 
         return logit_lens(self, k, target)
+
+    @cached_property
+    def explainer(self) -> "Explainer":
+        """What explains the numbers of the first row, also those that follow from the kept ones."""
+        from orrery.inspection.explain.explain import Explainer
+
+        return Explainer(self.model, self, self.ids, self.source_ids)
+
+    def explain(self, key: str, index: Sequence[int], most: int = 12) -> "Explanation":
+        """Return one number of the first row as its formula with the real operands; see ``explain/explain.py``.
+
+        Each operand with a key can be explained in turn, down to weights and the row of a token's table.
+
+        Args:
+            key: of a tensor of the pass, kept or derived from kept ones.
+            index: its place, after the axis of rows; a negative number counts from the end.
+            most: how many terms of a sum are named.
+
+        Raises:
+            UsageError: there is no such tensor or place, or what it follows from was not kept.
+        """
+        return self.explainer.explain(key, tuple(index), most)
 
     def parts(self, position: int | None = -1) -> "Parts":
         """Return the parts that sum to the stream after the last block; see ``attribution/parts.py``."""

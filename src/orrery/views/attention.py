@@ -145,7 +145,7 @@ def _pattern_change(edited: Subject, clean: Subject, site: Site, layer: int) -> 
     return minus(edited.seen[key][0], clean.seen[key][0])
 
 
-def _changed(change_HLS: Float[Tensor, "H L S"]) -> Float[Tensor, "H L S"]:
+def _changed(change_HLS: Float[Tensor, "H L S"]) -> Float[Tensor, "H rows columns"]:
     """Return changes of at most ``SMALL`` rows and columns: of each cell the one of greatest size, with its sign."""
     L, S = change_HLS.shape[1:]
     if max(L, S) <= SMALL:

@@ -9,13 +9,15 @@ import torch
 from orrery.errors import UsageError
 from orrery.inspection.explain.explain import Explainer
 from orrery.inspection.explain.formula import Operand, sum_of, term
+from orrery.inspection.explain.node import Given
 from orrery.inspection.trace import trace
 from orrery.tuning.lora import LoRA
 from tiny_models import smallest
 
-FAST = ("gpt2", "llama", "bert", "t5", "bart", "deepseek_v3", "gemma2", "gpt_neox", "rnnsearch")
+FAST = ("gpt2", "llama", "bert", "t5", "bart", "deepseek_v3", "gemma2", "gpt_neox")
+RECURRENT = ("elman_rnn", "lstm", "gru", "rnnsearch", "luong", "rnnenc", "sutskever")
 """Biases and LayerNorm, rotation and GQA, post-norm, relative biases, cross-attention, latents, caps, parallel."""
-OTHERS = ("bloom", "cohere", "falcon", "gpt_oss", "qwen3", "stablelm", "deberta_v2", "albert", "lstm", "sutskever")
+OTHERS = ("bloom", "cohere", "falcon", "gpt_oss", "qwen3", "stablelm", "deberta_v2", "albert")
 
 
 def ids(length, seed=0):
@@ -49,6 +51,16 @@ def every_number_follows(family, count):
 @pytest.mark.parametrize("family", FAST)
 def test_every_number_follows_from_its_formula(family):
     every_number_follows(family, 3)
+
+
+@pytest.mark.parametrize("family", RECURRENT)
+def test_every_number_of_a_recurrence_follows_from_its_formula(family):
+    """Gates, cells, states, scores of the source: each from the input, the step before, weights and biases."""
+    explainer = every_number_follows(family, 6)
+    given_keys = [key for key, node in explainer.numbers.nodes.items() if isinstance(node, Given)]
+    assert set(given_keys) <= {"encoder.memory"}
+    first = explainer.explain(next(key for key in explainer.numbers.nodes if ".before" in key), (0, 1))
+    assert first.check.passed
 
 
 @pytest.mark.slow
@@ -148,10 +160,40 @@ def test_a_long_sum_names_its_largest_terms_and_counts_the_others():
         ("blocks.0.attention.qq", (0,), "nothing is called 'blocks.0.attention.qq'"),
         ("blocks.0.attention.q", (0, 7, 0), r"no number at \[0, 7, 0\]"),
         ("blocks.0.attention.q", (0, 1), r"no number at \[0, 1\]"),
-        ("final", (-1, 0), r"no number at \[-1, 0\]"),
+        ("final", (-8, 0), r"no number at \[-8, 0\]"),
     ],
 )
 def test_what_is_not_there_is_refused(key, index, says):
     explainer, _ = looked_into("gpt2")
     with pytest.raises(UsageError, match=says):
         explainer.explain(key, index)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "lstm", "luong"])
+def test_a_trace_explains_its_numbers_down_to_weights_and_tokens(family):
+    """Recursively: every operand with a key is a number of the pass, and the leaves are weights and the token's row."""
+    model = smallest(family)
+    rows = [ids(7), ids(5, 1)] if model.spec.reads_source else [ids(7)]
+    found = trace(model, *rows)
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    seen, weights = set(), set()
+    waiting = [("logits", (-1, 3))]
+    while waiting and len(seen) < 300:
+        key, index = waiting.pop()
+        explained = found.explain(key, index, most=2)
+        assert explained.check.value <= 1e-12, explained
+        seen.add((explained.key, explained.index))
+        for factor in (factor for one in explained.formula.terms for factor in one.factors):
+            if factor.parameter:
+                weights.add(factor.parameter)
+                assert float(parameters[factor.parameter].detach()[factor.index]) == factor.value
+            elif factor.key and (factor.key, factor.index) not in seen:
+                waiting.append((factor.key, factor.index))
+    assert any("embed" in path or "target" in path for path in weights), weights
+    assert any("blocks.0" in path for path in weights), weights
+
+
+def test_a_number_whose_operands_were_not_kept_is_refused_by_name():
+    found = trace(smallest("gpt2"), ids(7), keep=["logits"])
+    with pytest.raises(UsageError, match=r"nothing is called .blocks.0.attention.pattern"):
+        found.explain("blocks.0.attention.mixed", (0, 0, 0))

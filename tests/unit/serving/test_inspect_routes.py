@@ -1,3 +1,4 @@
+import base64
 import http.client
 import json
 import threading
@@ -7,8 +8,12 @@ import pytest
 import torch
 from safetensors.torch import load
 
+from orrery.data.png import write_png
 from orrery.errors import UsageError
+from orrery.language_model.pictures import DATA
+from orrery.serving.background import serving
 from serving_toy import chat_model, post, running
+from views_toy import PIXELS, language_model_of
 
 
 @pytest.fixture(scope="module")
@@ -185,3 +190,24 @@ def test_looking_keeps_no_other_request_waiting_and_its_queue_is_bounded(toy, mo
     for look in looks:
         look.join(30)
     assert found == [400, 400]
+
+
+def test_an_image_can_be_looked_into_by_its_content_or_by_the_name_that_it_was_given(tmp_path):
+    content, file = write_png(PIXELS.permute(2, 0, 1)), tmp_path / "cat.png"
+    file.write_bytes(content)
+    with serving(language_model_of("vit"), "toy") as toy:
+        sent = DATA + base64.b64encode(content).decode()
+        status, opened = post(toy, {"image": sent}, "/inspect/traces")
+        assert status == 200
+        pattern = load(get(toy, f"/inspect/traces/{opened['id']}/attention?layer=1")[2])["pattern"]
+        assert torch.equal(pattern, toy.served.lm.trace(PIXELS)["blocks.1.attention.pattern"][0].half())
+        # No path of the server's machine is read for a client.
+        for path in (str(file), "cat.png"):
+            status, refused = post(toy, {"image": path}, "/inspect/traces")
+            assert status == 400
+            assert "there is no image" in refused["error"]["message"]
+        assert toy.served.passes.keep_image(file) == "cat.png"
+        assert post(toy, {"image": "cat.png"}, "/inspect/traces") == (200, opened)
+        assert post(toy, {"image": sent, "text": "the cat"}, "/inspect/traces")[0] == 400
+        assert post(toy, {"text": "the cat"}, "/inspect/traces")[0] == 400
+        assert json.loads(get(toy, "/inspect/session")[2])["reads_image"] is True

@@ -72,20 +72,22 @@ class Explainer:
         Raises:
             UsageError: there is no such tensor or place.
         """
-        self._check(key, index)
+        index = self._checked(key, index)
         recorded = self.numbers.at(key, index)
         node = self.numbers.nodes.get(key) or Given(key, "no formula is known for this kind of number")
         formula = node.explain(self.numbers, index, most)
         return Explanation(key, index, recorded, formula, self._compare(recorded, formula, key))
 
-    def _check(self, key: str, index: Index) -> None:
+    def _checked(self, key: str, index: Index) -> Index:
+        """Return a place with all of its numbers counted from the beginning."""
         if key not in self.numbers.nodes and key not in self.numbers.recorded:
             raise UsageError(f"nothing is called {key!r} in this pass", "a trace lists its keys")
         if key.endswith(_WITHOUT_ROWS):
             raise UsageError(f"{key} has no formula here", "what a mixture adds to the stream can be explained: .added")
         shape = tuple(self.numbers[key].shape[1:])
-        if len(index) != len(shape) or not all(0 <= place < size for place, size in zip(index, shape, strict=True)):
+        if len(index) != len(shape) or not all(-size <= n < size for n, size in zip(index, shape, strict=True)):
             raise UsageError(f"{key} has no number at {list(index)}", f"its shape after the rows is {list(shape)}")
+        return tuple(n % size for n, size in zip(index, shape, strict=True))
 
     def _compare(self, recorded: float, formula: Formula, key: str) -> Check:
         name = "the formula gives the recorded number"

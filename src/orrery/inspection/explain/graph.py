@@ -9,10 +9,12 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from orrery.inspection.explain.attention import Heads, LatentKeys, Mixed, Pattern, Products, Scores
+from orrery.inspection.explain.attention_decoder import bahdanau, input_feeding, lstm_decoder
 from orrery.inspection.explain.entry import embedding, entered
 from orrery.inspection.explain.feedforward import Experts, clamped, gated, mlp
 from orrery.inspection.explain.node import Given, Same
-from orrery.inspection.explain.slots import Nodes, chain
+from orrery.inspection.explain.recurrent import Affine, Before, engine_parts, gru_nodes, lstm_nodes
+from orrery.inspection.explain.slots import Nodes, Pointwise, chain
 from orrery.inspection.explain.sums import Added, Joined, Linear, Switched
 from orrery.models.model import Model
 from orrery.models.places import placed
@@ -30,6 +32,11 @@ from orrery.nn.feedforward.moe import MoE
 from orrery.nn.heads import LanguageModelHead, TokenHead
 from orrery.nn.positions.scheme import BoundPosition
 from orrery.nn.recurrent.attention_decoder import AttentionDecoder
+from orrery.nn.recurrent.bahdanau import BahdanauDecoder
+from orrery.nn.recurrent.gru import GRU
+from orrery.nn.recurrent.lstm import LSTM
+from orrery.nn.recurrent.luong import InputFeedingLSTM, LSTMDecoder
+from orrery.nn.recurrent.rnn import ElmanRNN
 from orrery.nn.residual import Gated, Identity, Normed, NoSkip, Residual, Scale, Sum
 from orrery.nn.stack import Stack
 
@@ -254,15 +261,43 @@ def _disentangled(leaf: Leaf, module: DisentangledAttention) -> str:
 
 
 def _attention_decoder(leaf: Leaf, module: AttentionDecoder) -> str:
-    """Add what can be shown of a recurrence that attends: its steps are not taken apart."""
-    nodes, path = leaf.nodes, leaf.path
-    nodes[f"{path}.state"] = Given(f"{path}.state", f"a step of {type(module).__name__}")
-    if "scoring" not in dict(module.named_children()):
-        return f"{path}.state"
-    nodes[f"{path}.pattern"] = Given(f"{path}.pattern", "the softmax of the scores of this step, which are not shown")
-    nodes[f"{path}.v"] = Given(f"{path}.v", "what the reader has left of the source")
-    nodes[f"{path}.mixed"] = Mixed(f"{path}.pattern", f"{path}.v")
-    return f"{path}.state"
+    """Add the steps of a recurrence that attends, or what it gives where its kind is not known."""
+    for kind, build in DECODERS.items():
+        if isinstance(module, kind) and leaf.side.memory is not None:
+            return build(leaf.nodes, leaf.path, leaf.source, leaf.side.memory, module)
+    leaf.nodes[f"{leaf.path}.state"] = Given(f"{leaf.path}.state", f"a step of {type(module).__name__}")
+    return f"{leaf.path}.state"
+
+
+def _elman(leaf: Leaf, module: ElmanRNN) -> str:
+    before, state = f"{leaf.path}.before", f"{leaf.path}.state"
+    leaf.nodes[before] = Before(state)
+    parts = engine_parts(module.engine, leaf.source, before)
+    leaf.nodes[f"{leaf.path}.state_in"] = Affine(parts, module.engine.hidden_size)
+    leaf.nodes[state] = Pointwise(f"{leaf.path}.state_in", torch.tanh, "tanh(x)")
+    return _stepwise(leaf)
+
+
+def _lstm(leaf: Leaf, module: LSTM) -> str:
+    path, before = leaf.path, f"{leaf.path}.before"
+    leaf.nodes[before] = Before(f"{path}.state")
+    cell = (f"{path}.cell_before", Before(f"{path}.cell"))
+    h = lstm_nodes(leaf.nodes, path, engine_parts(module.engine, leaf.source, before), cell)
+    leaf.nodes[f"{path}.state"] = Same(f"{path}.state", h)
+    return _stepwise(leaf)
+
+
+def _gru(leaf: Leaf, module: GRU) -> str:
+    path, before = leaf.path, f"{leaf.path}.before"
+    new, old = engine_parts(module.engine, leaf.source, before)
+    gru_nodes(leaf.nodes, path, (new,), (old,), before, Before(f"{path}.state"), f"{path}.state")
+    return _stepwise(leaf)
+
+
+def _stepwise(leaf: Leaf) -> str:
+    """Add the states as the steps give them, beside those of the engine."""
+    leaf.nodes[f"{leaf.path}.stepwise"] = Same(f"{leaf.path}.stepwise", f"{leaf.path}.state")
+    return f"{leaf.path}.state"
 
 
 def _mixture(leaf: Leaf, module: MoE) -> str:
@@ -275,11 +310,20 @@ def _mixture(leaf: Leaf, module: MoE) -> str:
     return f"{leaf.path}.answer"
 
 
+DECODERS: dict[type[nn.Module], Callable[..., str]] = {
+    BahdanauDecoder: bahdanau,
+    LSTMDecoder: lstm_decoder,
+    InputFeedingLSTM: input_feeding,
+}
+"""By the class of a recurrent decoder, what adds the nodes of its steps."""
 BUILDERS: dict[type[nn.Module], Callable[[Leaf, Any], str]] = {
     MultiHeadAttention: _multihead,
     LatentAttention: _latent,
     DisentangledAttention: _disentangled,
     AttentionDecoder: _attention_decoder,
+    ElmanRNN: _elman,
+    LSTM: _lstm,
+    GRU: _gru,
     MLP: lambda leaf, module: mlp(leaf.nodes, leaf.path, leaf.source, module),
     GatedMLP: lambda leaf, module: gated(leaf.nodes, leaf.path, leaf.source, module),
     ClampedGatedMLP: lambda leaf, module: clamped(leaf.nodes, leaf.path, leaf.source, module),

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from orrery.errors import UsageError
 from orrery.inspection.explain.formula import Formula, Index, Operand, Vector, given
 
 
@@ -35,6 +36,8 @@ class Numbers:
     def __getitem__(self, key: str) -> Tensor:
         if key in self.recorded:
             return self.recorded[key]
+        if isinstance(self.nodes.get(key), Given) or key not in self.nodes:
+            raise UsageError(f"the pass has not kept {key}, from which others follow", "keep everything: keep=['*']")
         if key not in self._computed:
             with torch.no_grad():
                 self._computed[key] = self.nodes[key].compute(self)

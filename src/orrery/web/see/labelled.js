@@ -10,7 +10,7 @@ const LINE = 13;
  * @param {object} habits as `heat.js` takes them
  * @param {{cell?: number, widest?: number}} [size] pixels of a cell and of the whole map, at most
  */
-export function labelled(data, texts, habits, { cell = 26, widest = 576 } = {}) {
+export function labelled(data, texts, habits, { cell = 36, widest = 576 } = {}) {
   const map = heatMap(data, habits);
   const room = Math.max(120, Math.min(widest, document.documentElement.clientWidth - 130));
   const scale = Math.min(cell, room / Math.max(data.columns, data.rows));
@@ -18,6 +18,7 @@ export function labelled(data, texts, habits, { cell = 26, widest = 576 } = {}) 
   Object.assign(map.element.style, { width: `${width}px`, height: `${height}px` });
   const rows = axis("rows", texts.rows, height);
   const columns = axis("columns", texts.columns, width);
+  columns.element.style.width = `${width}px`; // the legend below may be wider
   const colours = legend();
   colours.show(map.canvas.dataset);
   const element = h("div.labelled", {}, h("span"), columns.element, rows.element, map.element, colours.element);

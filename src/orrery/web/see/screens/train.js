@@ -17,5 +17,10 @@ export async function draw(element, page) {
   const drawn = await drawCurves(curves, { page, check: (checks) => badge(lamp, checks) });
   const end = page.focus.listen((changed) => drawn.focus(changed));
   const stage = page.live ? await inside(below, page) : null;
-  return { destroy: () => [end, drawn.destroy, stage?.destroy].forEach((one) => one?.()) };
+  const destroy = () => {
+    end();
+    drawn.destroy();
+    stage?.destroy?.();
+  };
+  return { destroy };
 }
