@@ -71,6 +71,7 @@ MANY = {
     "language_model/stored.py": ["generate", "chat", "score", "translate", "evaluate perplexity"],
     "language_model/texts.py": ["generate", "chat", "score", "translate", "evaluate perplexity"],
     "laws/workers.py": ["verify"],
+    "views/_laws.py": ["verify"],
     "pipelines/_rows.py": ["classify", "tag", "summarise", "embed"],
     "tasks/perplexity.py": ["evaluate perplexity"],
     "text/chat/render.py": ["tokenizer chat", "chat"],

@@ -153,3 +153,24 @@ def test_every_module_that_is_sent_parses_and_loads(browser, toy):
     assert failed == []
     found.quiet()
     found.close()
+
+
+def test_two_heads_of_any_blocks_stand_side_by_side(browser, toy):
+    found = Seen(browser).open(f"{toy.url}/#screen=%22inside%22&layer=1&head=2&drawing=%22lines%22").look(TEXT)
+    found.page.select_option("[data-choice=beside]", "0.3")
+    found.page.wait_for_selector('[data-beside="0.3"]')
+    query = 6
+    found.page.click(f'.token[data-place="{query}"]')
+    found.page.wait_for_selector(".most li")
+    trace = toy.served.lm.trace(TEXT)
+    for layer, head in ((1, 2), (0, 3)):
+        row = trace[f"blocks.{layer}.attention.pattern"][0, head, query]
+        told = found.page.locator(f'.most [data-head="{layer}.{head}"]').inner_text()
+        weights = [float(part.split()[-1]) for part in told.split(", ")]
+        assert weights == pytest.approx(row.sort(descending=True).values[: len(weights)].tolist(), abs=6e-3)
+    again = Seen(browser).open(found.page.evaluate("location.href")).ready()
+    again.page.wait_for_selector('[data-beside="0.3"]')
+    for one in (found, again):
+        one.accessible()
+        one.quiet()
+        one.close()

@@ -85,11 +85,6 @@ def serve(
         deterministic=deterministic,
         safety=Safety(max_body=max_body),
     )
-    settings.check()
-    if laws is not None:
-        from orrery.views._laws import read_report
-
-        read_report(laws)
     return _serve(partial(_load, model, device, dtype, kernel), settings, name, _folders(adapter or ()))
 
 
@@ -97,6 +92,11 @@ def _serve(
     loaded: Callable[[], "LanguageModel"], settings: "ServerSettings", name: str | None, adapters: dict[str, str]
 ) -> int:
     """Listen, load, serve."""
+    settings.check()
+    if settings.laws is not None:
+        from orrery.views._laws import read_report
+
+        read_report(settings.laws)
     check_packages()
     from orrery.serving.run import listen, run
 

@@ -20,7 +20,7 @@ export function choices(page, site) {
   };
 }
 
-export const NAMES = new Set(["drawing", "colours", "measure", "mean", "withoutFirst"]);
+export const NAMES = new Set(["drawing", "colours", "measure", "mean", "withoutFirst", "also"]);
 
 /** The row of choices. */
 export function controls(page, site) {

@@ -9,7 +9,7 @@ export default {
     "attention.measure": "Shown", "attention.as.weight": "weights", "attention.as.value": "weights × |values|, as shares", "attention.as.causal": "weights and effects", "attention.effect": "KL when cut, nats", "attention.difference": "Edited less clean: blue is less, orange is more. Rows sum to zero.",
     "attention.colours": "Colours", "attention.blue": "blue", "attention.grey": "grey", "attention.all": "mean of the heads", "attention.hide": "hide the first token",
     "attention.hidden": "The first token is hidden. What the others have is shown as shares of the rest, so that each row sums to one again.",
-    "attention.mass": "Lines that hold {mass} of each row", "attention.count": "{count} lines", "attention.capped": "the {count} heaviest lines", "attention.heads": "Heads that are drawn",
+    "attention.mass": "Lines that hold {mass} of each row", "attention.count": "{count} lines", "attention.capped": "the {count} heaviest lines", "attention.heads": "Heads that are drawn", "attention.beside": "Beside it", "attention.alone": "no other head", "attention.where": "Whom {from} looks at most",
     "attention.row": "Where {from} looks", "attention.share": "share", "attention.bar": "bar",
   },
   de: {
@@ -21,7 +21,7 @@ export default {
     "attention.measure": "Gezeigt", "attention.as.weight": "Gewichte", "attention.as.value": "Gewichte × |Werte|, als Anteile", "attention.as.causal": "Gewichte und Wirkung", "attention.effect": "KL ohne die Kante, nats", "attention.difference": "Mit Eingriffen minus ohne: Blau ist weniger, Orange ist mehr. Zeilen ergeben null.",
     "attention.colours": "Farben", "attention.blue": "blau", "attention.grey": "grau", "attention.all": "Mittel der Köpfe", "attention.hide": "erstes Token ausblenden",
     "attention.hidden": "Das erste Token ist ausgeblendet. Die übrigen sind als Anteile des Rests gezeigt, so dass jede Zeile wieder eins ergibt.",
-    "attention.mass": "Linien, die {mass} jeder Zeile halten", "attention.count": "{count} Linien", "attention.capped": "die {count} stärksten Linien", "attention.heads": "Gezeichnete Köpfe",
+    "attention.mass": "Linien, die {mass} jeder Zeile halten", "attention.count": "{count} Linien", "attention.capped": "die {count} stärksten Linien", "attention.heads": "Gezeichnete Köpfe", "attention.beside": "Daneben", "attention.alone": "kein anderer Kopf", "attention.where": "Wohin {from} am meisten blickt",
     "attention.row": "Wohin {from} blickt", "attention.share": "Anteil", "attention.bar": "Balken",
   },
 };

@@ -4,6 +4,7 @@ import { choices, controls, NAMES } from "#see/attention/controls.js";
 import { grid } from "#see/attention/grid.js";
 import { headChips, lines } from "#see/attention/lines.js";
 import { edges, shares } from "#see/attention/measure.js";
+import { chooser, most, second } from "#see/attention/pair.js";
 import words from "#see/attention/words.js";
 import { fill, h, number, visible } from "#see/dom.js";
 import { csv, download, exports, heatSvg, safetensors, savePng } from "#see/export.js";
@@ -23,7 +24,7 @@ async function draw(element, { page, check }) {
 
 class Heads {
   constructor(page, parts, check) {
-    Object.assign(this, { page, parts, check, turn: 0, drawn: null, also: [] });
+    Object.assign(this, { page, parts, check, turn: 0, drawn: null, other: null });
   }
 
   get site() {
@@ -64,6 +65,10 @@ class Heads {
     const { tensors, checks } = await this.page.source.get("attention", { site: site.number, layer });
     if (turn !== this.turn) return;
     this.check(checks);
+    const beside = second(this.page, site);
+    const other = beside && (await this.page.source.get("attention", { site: site.number, layer: beside.layer })).tensors;
+    if (turn !== this.turn) return;
+    this.other = other && { ...beside, ...other };
     Object.assign(this, { pattern: tensors.pattern, lengths: tensors.lengths, queries: this.texts(site.queries), keys: this.texts(site.keys) });
     this.picture();
     await this.numbers();
@@ -95,22 +100,31 @@ class Heads {
   }
 
   lines(now) {
-    const { site, chosen: { head } } = this;
-    const heads = [head, ...this.also.filter((one) => one !== head && one < site.heads)];
+    const { site, chosen: { layer, head } } = this;
+    const also = this.page.focus.get("also", []);
+    const heads = [head, ...also.filter((one) => one !== head && one < site.heads)];
     const each = Math.floor(MOST / heads.length);
-    const drawn = heads.map((one) => ({ head: one, edges: edges(one === head ? this.share : shares(this.pattern, this.lengths, { ...now, head: one }), now.mass, each) }));
-    this.drawn = lines({ heads: drawn, queries: this.queries, keys: this.keys, label: this.title }, this.habits);
+    const drawn = heads.map((one) => ({ head: one, name: `${layer}.${one}`, share: one === head ? this.share : shares(this.pattern, this.lengths, { ...now, head: one }) }));
+    const beside = this.other && { head: this.other.head, name: `${this.other.layer}.${this.other.head}`, share: shares(this.other.pattern, this.other.lengths, { ...now, head: this.other.head }) };
+    const panel = (ones, label) => lines({ heads: ones.map((one) => ((one.edges = edges(one.share, now.mass, each)), one)), queries: this.queries, keys: this.keys, label }, this.habits);
+    const panels = [panel(drawn, this.title), ...(beside ? [panel([beside], t("attention.of", this.other))] : [])];
+    const where = h("div");
+    const mark = (query, key) => {
+      for (const one of panels) one.mark(query, key);
+      fill(where, query !== null && [h("p.soft", {}, t("attention.where", { from: this.queries[query] })), most([...drawn, ...(beside ? [beside] : [])], query, this.keys)]);
+    };
+    this.drawn = { element: panels[0].element, mark, count: panels[0].count };
     const toggle = (one) => {
-      this.also = heads.includes(one) ? heads.filter((other) => other !== one) : [...heads, one];
-      if (one === head && this.also.length) this.page.focus.set({ head: this.also[0] });
-      else this.picture();
+      const left = heads.includes(one) ? heads.filter((other) => other !== one) : [...heads, one];
+      this.page.focus.set({ also: left, ...(one === head && left.length && { head: left[0] }) });
     };
     const capped = drawn.some((one) => one.edges.length === each);
     const slider = h("input", { type: "range", min: 0.05, max: 1, step: 0.05, value: now.mass, "data-choice": "mass", onchange: (event) => this.page.focus.set({ mass: Number(event.target.value) }) });
     return [
       h("div.controls", {}, h("label", {}, t("attention.mass", { mass: number(now.mass, 2) }), slider), h("span.soft", {}, t(capped ? "attention.capped" : "attention.count", { count: number(this.drawn.count) }))),
-      site.heads > 1 && headChips(site.heads, heads, toggle, t("attention.heads")),
-      h("div.scroll", {}, this.drawn.element),
+      h("div.controls", {}, site.heads > 1 && headChips(site.heads, heads, toggle, t("attention.heads")), chooser(this.page, site)),
+      h("div.scroll.side", {}, h("figure", {}, beside && h("figcaption.soft", {}, this.title), panels[0].element), beside && h("figure", { "data-beside": beside.name }, h("figcaption.soft", {}, t("attention.of", this.other)), panels[1].element)),
+      where,
     ];
   }
 
@@ -169,7 +183,7 @@ class Heads {
 
   async focus(changed) {
     if (changed.has("site")) return this.all();
-    if (changed.has("layer") || changed.has("head")) return this.one();
+    if (changed.has("layer") || changed.has("head") || changed.has("beside")) return this.one();
     if (!this.pattern) return;
     const bars = choices(this.page, this.site).drawing === "bars" && (changed.has("query") || changed.has("overQuery"));
     if (bars || changed.has("theme") || changed.has("mass") || [...changed].some((name) => NAMES.has(name))) this.picture();
