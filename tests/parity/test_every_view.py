@@ -31,6 +31,10 @@ OF_A_RUN = {"train", "trust"}
 """Screens of a run and of a file of laws, which no pass has."""
 
 
+UNCHECKED = {"compare", "planner", "decode", "position"}
+"""Views of which some payloads have no check: lists, plans, distributions behind a node, tables without a formula."""
+
+
 @pytest.mark.parametrize("family", names())
 def test_every_view_opens(family):
     subject = subject_of(family)
@@ -43,6 +47,7 @@ def test_every_view_opens(family):
             payload = shown(view.kind, subject, given)
             assert [check for check in payload.checks if not check.passed] == [], (view.kind, given)
             json.loads(to_json(payload.facts))
+            assert payload.checks or view.kind in UNCHECKED, (view.kind, given)
             assert payload.facts or payload.tensors
             for name, value in payload.tensors.items():
                 # A score that a mask hides is minus infinity, and NaN stands where a text has nothing to measure.

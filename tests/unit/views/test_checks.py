@@ -57,3 +57,23 @@ def test_parts_of_a_long_text_need_no_patterns(view, monkeypatch):
     assert asked
     assert not [key for keep in asked for key in keep if key.endswith((".scores", ".pattern")) or key == "*"]
     assert found.to_bytes() == shown(view, whole, {}).to_bytes()
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bert", "transformer", "rnnsearch", "lstm", "granite", "gptj", "albert"])
+def test_each_stream_follows_from_the_one_before(family):
+    subject = subject_of(family)
+    checks = shown("residual", subject, {}).checks
+    assert all(check.passed for check in checks)
+    assert "each stream is the one before and what was added, through the norm" in {check.name for check in checks}
+    inside = Inside(subject.lm, subject.seen.given)
+    broken = dict(inside.first.values)
+    key = next(key for key in reversed(broken) if key.startswith("blocks.") and key.endswith(".added"))
+    broken[key] = broken[key] + 0.01 * torch.eye(broken[key].shape[-1])[0]  # a norm takes away what all channels share
+    object.__setattr__(inside.first, "values", broken)
+    assert not shown("residual", Subject(subject.lm, inside), {}).checks[-1].passed
+
+
+def test_a_stream_that_an_edit_replaced_follows_from_nothing():
+    subject = subject_of("bert")
+    edited = Inside(subject.lm, subject.seen.given, [{"at": "blocks.0.resid_post", "op": "scale", "scale": 2.0}])
+    assert shown("residual", Subject(subject.lm, edited), {}).checks == []
