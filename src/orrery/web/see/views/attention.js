@@ -5,6 +5,7 @@ import { grid } from "#see/attention/grid.js";
 import { headChips, lines } from "#see/attention/lines.js";
 import { edges, shares } from "#see/attention/measure.js";
 import { chooser, most, second } from "#see/attention/pair.js";
+import { tiles } from "#see/attention/tiles.js";
 import words from "#see/attention/words.js";
 import { fill, h, number, visible } from "#see/dom.js";
 import { csv, download, exports, heatSvg, safetensors, savePng } from "#see/export.js";
@@ -13,6 +14,8 @@ import { t } from "#see/words.js";
 
 /** So many lines are drawn at most, of all heads together. */
 const MOST = 4000;
+/** Tokens of a text whose patterns are drawn whole, as the server has it. */
+const LONG = 2048;
 
 async function draw(element, { page, check }) {
   const parts = { about: h("p"), controls: h("div.controls"), grid: h("div.scroll"), head: h("div"), row: h("div.scroll") };
@@ -36,6 +39,10 @@ class Heads {
     const { layers, heads } = this.site;
     const layer = this.page.focus.get("layer");
     return { layer: layers.includes(layer) ? layer : layers[0], head: Math.min(this.page.focus.get("head", 0), heads - 1) };
+  }
+
+  queriesOf(site) {
+    return this.page.pass[site.queries].length;
   }
 
   texts(stream) {
@@ -62,9 +69,12 @@ class Heads {
     const turn = ++this.turn;
     const { site, chosen: { layer, head } } = this;
     this.press(layer, head);
-    const { tensors, checks } = await this.page.source.get("attention", { site: site.number, layer });
+    const [row, column] = ["row", "column"].map((name) => this.page.focus.get(name));
+    const long = this.queriesOf(site) * this.page.pass[site.keys].length > LONG ** 2;
+    const { facts, tensors, checks } = await this.page.source.get("attention", long ? { site: site.number, layer, head, row, column } : { site: site.number, layer });
     if (turn !== this.turn) return;
     this.check(checks);
+    if (long) return tiles(this, facts, tensors);
     const beside = second(this.page, site);
     const other = beside && (await this.page.source.get("attention", { site: site.number, layer: beside.layer })).tensors;
     if (turn !== this.turn) return;
