@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from orrery.errors import UsageError
+from orrery.inspection.call import Call
 from orrery.inspection.explain.explain import Explainer
 from orrery.inspection.interventions.interventions import Interventions
 from orrery.inspection.memory import PassCost, TraceCost, pass_bytes, readable, trace_bytes
@@ -87,11 +88,7 @@ class Inside:
         self.lm, self.given, self.sources = lm, dict(given), dict(sources or {})
         call = call_of(lm._stored, *_read(given))
         self.edits = Interventions(call=call).more(edits, self.sources)
-        source, length = call.inputs[0].shape[1], call.inputs[-1].shape[1]
-        self.cost = trace_bytes(call.model, length, source_length=source)
-        kept = _within(BUDGET, self.cost)
-        self.memory = pass_bytes(self.cost, kept)
-        _refuse(length, self.memory)
+        self.cost, kept, self.memory = _planned(call)
         self.thumbnails, self.overviews = Thumbnails(), dict[tuple[str, int], Tensor]()
         self._lately: dict[str, Tensor] = {}  # the pattern that was asked for last
         self.first: Trace = self.edits.run(kept, reducers=[self.thumbnails], defer=True)
@@ -190,13 +187,27 @@ def _read(given: Mapping[str, Any]) -> tuple[Any, Any]:
     return read, None
 
 
-def _refuse(length: int, memory: PassCost) -> None:
-    """Refuse a pass that needs too much, before it runs."""
+def memory_of(lm: LanguageModel, given: Mapping[str, Any]) -> PassCost:
+    """Return the memory that a pass will need, before it runs.
+
+    Raises:
+        UsageError: nothing to read, or too much, or it needs more than ``MOST``.
+    """
+    return _planned(call_of(lm._stored, *_read(given)))[2]
+
+
+def _planned(call: Call) -> tuple[TraceCost, list[str], PassCost]:
+    """Return what can be asked for, which keys are kept, and the memory of the pass; refuse what needs too much."""
+    source, length = call.inputs[0].shape[1], call.inputs[-1].shape[1]
+    cost = trace_bytes(call.model, length, source_length=source)
+    kept = _within(BUDGET, cost)
+    memory = pass_bytes(cost, kept)
     if memory.total > MOST:
         raise UsageError(
             f"to look into {length:,} tokens takes {readable(memory.total)}, and at most {readable(MOST)} are taken",
             "shorten the text, or keep less in Python: lm.trace(text, keep=[...], folder=PATH)",
         )
+    return cost, kept, memory
 
 
 def _within(budget: int, cost: TraceCost) -> list[str]:

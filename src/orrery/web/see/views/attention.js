@@ -41,8 +41,8 @@ class Heads {
     return { layer: layers.includes(layer) ? layer : layers[0], head: Math.min(this.page.focus.get("head", 0), heads - 1) };
   }
 
-  queriesOf(site) {
-    return this.page.pass[site.queries].length;
+  isLong({ queries, keys }) {
+    return this.page.pass[queries].length * this.page.pass[keys].length > LONG ** 2;
   }
 
   texts(stream) {
@@ -52,7 +52,9 @@ class Heads {
   async all() {
     const turn = ++this.turn;
     const { site } = this;
-    const { tensors, checks, facts } = await this.page.source.get("attention", { site: site.number });
+    const small = this.page.source.get("attention", { site: site.number });
+    if (!this.isLong(site)) this.page.source.get("attention", { site: site.number, layer: this.chosen.layer }).catch(() => null); // on its way meanwhile
+    const { tensors, checks, facts } = await small;
     if (turn !== this.turn) return;
     this.check(checks);
     const how = this.page.comparing ? { colours: "signed", highest: greatest(tensors.pictures.data) } : { highest: 255 };
@@ -69,8 +71,8 @@ class Heads {
     const turn = ++this.turn;
     const { site, chosen: { layer, head } } = this;
     this.press(layer, head);
-    const [row, column] = ["row", "column"].map((name) => this.page.focus.get(name));
-    const long = this.queriesOf(site) * this.page.pass[site.keys].length > LONG ** 2;
+    const [row, column] = this.page.focus.get("tile", [null, null]);
+    const long = this.isLong(site);
     const { facts, tensors, checks } = await this.page.source.get("attention", long ? { site: site.number, layer, head, row, column } : { site: site.number, layer });
     if (turn !== this.turn) return;
     this.check(checks);
@@ -193,7 +195,7 @@ class Heads {
 
   async focus(changed) {
     if (changed.has("site")) return this.all();
-    if (changed.has("layer") || changed.has("head") || changed.has("beside")) return this.one();
+    if (changed.has("layer") || changed.has("head") || changed.has("beside") || changed.has("tile")) return this.one();
     if (!this.pattern) return;
     const bars = choices(this.page, this.site).drawing === "bars" && (changed.has("query") || changed.has("overQuery"));
     if (bars || changed.has("theme") || changed.has("mass") || [...changed].some((name) => NAMES.has(name))) this.picture();

@@ -1,6 +1,6 @@
 """The page over 512 tokens of 12 layers with 12 heads: time to the first picture, time of a hover, bytes that are sent.
 
-    python benchmarks/page.py --json benchmarks/page.json
+    python benchmarks/page_speed.py --json benchmarks/page_speed.json
 
 A model of GPT-2 small's shape with random weights is served in this process, and a headless Chromium looks into 512
 tokens. The first picture counts from the answer that the pass is open until the view of attention is drawn, with every
