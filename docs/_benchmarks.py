@@ -100,6 +100,19 @@ def trace_memory(found: dict[str, Any]) -> str:
     return f"{what}; kept: `{', '.join(found['keep'])}`.\n\n" + table(("", "peak memory", "seconds"), rows)
 
 
+def page_speed(found: dict[str, Any]) -> str:
+    """Return how fast the page is at its size, and what it sends."""
+    what = f"{found['tokens']} tokens, {found['layers']} layers, {found['heads']} heads, width {found['width']}"
+    rows = [
+        ("first picture after the pass", f"{found['first_picture_s']:.2f} s", "1 s"),
+        ("hover, 95th percentile", f"{found['hover_ms']:.1f} ms", "16 ms"),
+        ("code of the page", f"{found['code_bytes']:,} bytes", "300,000 bytes"),
+        ("largest JSON of a response", f"{found['json_bytes']:,} bytes", "200,000 bytes"),
+    ]
+    load = f"The machine's load was {found['machine']['load']} on {found['machine']['cores']} cores."
+    return f"{what}. {load}\n\n" + table(("", "measured", "at most"), rows)
+
+
 def packed_rows(found: dict[str, Any]) -> str:
     """Return a row for each family: the bytes held, forward and backward, for so many tokens."""
     lengths = sorted({row["tokens"] for row in found["rows"]})
@@ -252,6 +265,9 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         memory,
         sentencepiece_speed,
         trace_memory,
+        page_speed,
+        long_text,
+        looking_cost,
         packed_rows,
         engine,
         finetuning,

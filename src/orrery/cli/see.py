@@ -1,10 +1,10 @@
 """``orrery see``: the inside of a model over a text, as a page in the browser or as one file."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlencode
 
 from cyclopts import Parameter
@@ -55,9 +55,12 @@ def see(
     if output is None:
         return _serve(loaded, text, target, port, laws)
     file = OutputFile(output, inputs=[model], overwrite=overwrite)
+    from orrery.pages.see import given_of
     from orrery.pages.see import see as page_of
 
-    file.write(page_of(loaded(), text, target, laws=laws).html())
+    lm = loaded()
+    _say_memory(lm, given_of(lm, text, target))
+    file.write(page_of(lm, text, target, laws=laws).html())
     print(f"wrote {output}")
     return 0
 
@@ -77,8 +80,17 @@ def _serve(loaded: Callable[[], "LanguageModel"], text: str, target: str | None,
 
         served = Served(loaded(), settings)
         given = given_of(served.lm, text, target)
+        _say_memory(served.lm, given)
         if "image" in given:
             given["image"] = served.passes.keep_image(Path(text))
         served.passes.open(given)  # a text that cannot be read is told here, not in the page
         place = f"{address_of(listener)}/#{urlencode({'screen': json.dumps('inside'), 'given': json.dumps(given)})}"
         return run(served, listener, lambda line: print(f"open {place}", flush=True))
+
+
+def _say_memory(lm: "LanguageModel", given: Mapping[str, Any]) -> None:
+    """Say what looking into a text takes, before it runs."""
+    from orrery.inspection.memory import readable
+    from orrery.views._inside import memory_of
+
+    print(f"looking inside takes up to {readable(memory_of(lm, given).total)} beside the weights", flush=True)

@@ -1,6 +1,7 @@
 """The definition beside a fused kernel: scores and patterns, a piece at a time, compared with what it put out."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
@@ -19,6 +20,54 @@ LARGEST = 2**20
 """The most scores that are in memory at once; the definition holds about five tensors of this size."""
 
 
+@dataclass(frozen=True)
+class Definition:
+    """One attention of a pass, whose scores and patterns are computed when they are asked for, a part at a time.
+
+    Attributes:
+        q_BHLC: its queries, and ``kv`` its keys and values.
+        operands: mask, bias, scale, sinks and cap.
+        shape: of its scores.
+    """
+
+    q_BHLC: Float[Tensor, "B H L C"]
+    kv: KeysValues
+    operands: Operands
+    shape: Shape
+
+    @torch.no_grad()
+    def part(self, name: str, place: Place) -> Float[Tensor, "B h l S"]:
+        """Return ``scores`` or ``pattern`` of some heads and queries, ``(rows, heads, queries)``."""
+        seen: dict[str, Tensor] = {}
+
+        def keep(name: str, value: Tensor) -> Tensor:
+            seen[name] = value
+            return value
+
+        _defined(place, self.shape, self.q_BHLC, self.kv, self.operands._replace(tap=keep))
+        return seen[name]
+
+    def whole(self, name: str) -> Float[Tensor, "B H L S"]:
+        """Return all of it, the same bits as a trace keeps: the pieces are the same."""
+        found: Tensor | None = None
+        for place in pieces(self.shape):
+            value = self.part(name, place)
+            found = value.new_empty(self.shape) if found is None else found
+            found[place] = value
+        assert found is not None
+        return found
+
+    def rows(self, name: str, head: int, rows: slice) -> Float[Tensor, "l S"]:
+        """Return some queries of one head, computed in pieces that fit."""
+        step = max(1, LARGEST // self.shape[3])
+        starts = range(rows.start, rows.stop, step)
+        parts = [
+            self.part(name, (slice(0, 1), slice(head, head + 1), slice(start, min(start + step, rows.stop))))[0, 0]
+            for start in starts
+        ]
+        return torch.cat(parts)
+
+
 class Beside:
     """A kernel with the eager definition beside it, which shows scores and patterns and decides nothing.
 
@@ -28,11 +77,13 @@ class Beside:
 
     Attributes:
         replaced: whether the definition has run in place of the kernel.
+        definitions: by the key of an attention, what computes its scores and patterns again, where ``defer`` is said.
     """
 
-    def __init__(self, kernel: Kernel, recorder: Recorder, mixing: Mixing) -> None:
-        self.kernel, self.recorder, self.mixing = kernel, recorder, mixing
+    def __init__(self, kernel: Kernel, recorder: Recorder, mixing: Mixing, *, defer: bool = False) -> None:
+        self.kernel, self.recorder, self.mixing, self.defer = kernel, recorder, mixing, defer
         self.replaced = False
+        self.definitions: dict[str, Definition] = {}
 
     def __call__(
         self,
@@ -48,6 +99,9 @@ class Beside:
         mixed_BHLE = self.kernel(q_BHLC, kv, operands._replace(tap=unseen))
         furthest: Tensor | None = None
         shape = (*q_BHLC.shape[:3], kv.k_BKSC.shape[2])
+        if self.defer:
+            key = self.recorder.key(operands.tap, "pattern").rpartition(".")[0]
+            self.definitions[key] = Definition(q_BHLC, kv, operands, shape)
         for place in pieces(shape):
             with self.recorder.part(place, shape[:3]):
                 defined_BHLE = _defined(place, shape, q_BHLC, kv, operands)

@@ -1,7 +1,7 @@
 """The memory of a trace: how many bytes its kept values take, known before it runs."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orrery.errors import MachineError, UsageError
 from orrery.inspection.checks import Mixing
-from orrery.inspection.definition import Beside
+from orrery.inspection.definition import LARGEST, Beside
 from orrery.inspection.kept_on_disk import layer_of
 from orrery.inspection.recorder import Recorder
 from orrery.models.model import Model
@@ -22,6 +22,8 @@ SMALL = 2**16
 """Tokens of a row times those that they look at: a call of no more is not measured before it runs."""
 SHORT, LONGER = 2, 3
 """The lengths from which the sides of all tensors follow."""
+PIECES = 64
+"""Bytes that the definition holds for each score of a piece: about five tensors, some of them in float64."""
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
 
 
@@ -96,6 +98,42 @@ def trace_bytes(
     return TraceCost(sizes, {key: tuple(along) for key, along in sides.items()})
 
 
+@dataclass(frozen=True)
+class PassCost:
+    """What a pass needs that keeps no scores and patterns, and computes their parts when they are asked for.
+
+    Attributes:
+        held: bytes of what it keeps.
+        working: bytes that it needs beside, while it runs: one layer, pieces of scores, the logits of the check.
+    """
+
+    held: int
+    working: int
+
+    @property
+    def total(self) -> int:
+        """The most bytes at once, beside the weights."""
+        return self.held + self.working
+
+
+def pass_bytes(cost: TraceCost, held: Collection[str]) -> PassCost:
+    """Return the memory of a pass, stated before it runs.
+
+    Args:
+        cost: of all tensors of the pass.
+        held: the keys that are kept.
+    """
+    linear = {key: size for key, size in cost.bytes_of.items() if not key.endswith((".scores", ".pattern"))}
+    layers: dict[str, int] = {}
+    for key, size in linear.items():
+        layers[layer_of(key)] = layers.get(layer_of(key), 0) + size
+    logits = cost.bytes_of.get("logits", 0)
+    # A layer's tensors with their temporaries, the logits with and without the recorder and where they differ, and
+    # what the definition holds of a piece, in float32 and float64.
+    working = 2 * max(layers.values(), default=0) + 3 * logits + PIECES * LARGEST
+    return PassCost(sum(cost.bytes_of[key] for key in held) + logits, working)
+
+
 def refuse_too_large(model: Model, inputs: Sequence[Tensor], keep: Sequence[str], *, to_disk: bool) -> None:
     """Refuse a trace whose kept values do not fit into the memory that is free.
 
@@ -111,8 +149,8 @@ def refuse_too_large(model: Model, inputs: Sequence[Tensor], keep: Sequence[str]
         return
     largest = max(cost.bytes_of, key=cost.bytes_of.__getitem__)
     raise MachineError(
-        f"this trace would keep {_size(needed)} at once, and {_size(free)} of memory are free",
-        f"keep fewer values (keep=[...]; {largest} alone takes {_size(cost.bytes_of[largest])})"
+        f"this trace would keep {readable(needed)} at once, and {readable(free)} of memory are free",
+        f"keep fewer values (keep=[...]; {largest} alone takes {readable(cost.bytes_of[largest])})"
         + ("" if to_disk else ", or stream them to the disk (folder=PATH)"),
     )
 
@@ -148,5 +186,6 @@ def _zeros(read: Input, rows: int, length: int, dtype: torch.dtype) -> Tensor:
     return torch.zeros(rows, *read.shape, dtype=dtype)
 
 
-def _size(count: int) -> str:
+def readable(count: int) -> str:
+    """Return a number of bytes as people read it."""
     return f"{count / 2**30:,.1f} GiB" if count >= 2**30 else f"{count / 2**20:,.0f} MiB"

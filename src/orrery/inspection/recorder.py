@@ -31,13 +31,23 @@ class Watcher(Protocol):
         ...
 
 
+@runtime_checkable
+class Reducer(Protocol):
+    """What keeps less of a tensor than all of it, as it passes: a thumbnail, a head, a sum."""
+
+    def __call__(self, key: str, value: Tensor, place: Place | None, shape: tuple[int, ...]) -> None:
+        """Take a tensor, or its part at ``place`` of a tensor ``[*shape, S]``."""
+        ...
+
+
 class Recorder:
     """Keeps the tapped tensors of one call whose keys match, after replacing those that an edit names.
 
     ``keep`` and the keys of ``edit`` are patterns such as ``blocks.*.attention.q``; ``*`` stands for any characters.
     What no pattern names is never stored. Tensors are kept as they are, so that their gradients can be reached; a view
     without a gradient is copied, because a cache writes later tokens into the memory of the keys that it shows.
-    Use one recorder for one call. ``values`` is where they are kept: memory, or a folder (``KeptOnDisk``).
+    Use one recorder for one call. ``values`` is where they are kept: memory, or a folder (``KeptOnDisk``). ``reducers``
+    are shown everything, parts as parts, and keep what they make of it.
 
     Attributes:
         values: the kept tensors by key, in the order of computation.
@@ -50,8 +60,10 @@ class Recorder:
         edit: Mapping[str, Edit] | None = None,
         *,
         watchers: Sequence[Watcher] = (),
+        reducers: Sequence[Reducer] = (),
         values: MutableMapping[str, Tensor] | None = None,
     ) -> None:
+        self.reducers = tuple(reducers)
         self.keep, self.edit, self.watchers = tuple(keep), checked_edits(edit), tuple(watchers)
         self.values: MutableMapping[str, Tensor] = {} if values is None else values
         self.keys: dict[str, None] = {}  # a set in the order of computation
@@ -78,6 +90,8 @@ class Recorder:
             self.values[key] = used.clone() if _borrowed(used) else used
         for watch in self.watchers:
             watch(key, shown, used)
+        for reduce in self.reducers:
+            reduce(key, used, None, tuple(used.shape[:-1]))
         return used
 
     @contextmanager
@@ -101,7 +115,7 @@ class Recorder:
 
     def edits(self, tap: Callable[[str, Tensor], Tensor], *names: str) -> bool:
         """Say whether an edit reaches one of these names of a module that shows its tensors to ``tap``."""
-        return any(fnmatchcase(self._key(tap, name), pattern) for pattern in self.edit for name in names)
+        return any(fnmatchcase(self.key(tap, name), pattern) for pattern in self.edit for name in names)
 
     def check_used(self) -> None:
         """Refuse a pattern that met no tensor, once the call is over.
@@ -119,7 +133,7 @@ class Recorder:
             raise UsageError(f"the key {key!r} comes twice in one recording", "make a new Recorder for each call")
         self.keys[key] = None
 
-    def _key(self, tap: Callable[[str, Tensor], Tensor], name: str) -> str:
+    def key(self, tap: Callable[[str, Tensor], Tensor], name: str) -> str:
         """Return the key under which a module shows a name, by letting it show nothing."""
         tap(name, _NOTHING)
         return self._asked
@@ -133,6 +147,8 @@ class Recorder:
         kept = self.values.get(key)
         if kept is not None and kept is not value:
             kept[place] = value
+        for reduce in self.reducers:
+            reduce(key, value, place, shape)
         return value
 
     def _edited(self, key: str, value: Tensor) -> Tensor:

@@ -22,12 +22,21 @@ def check_rows(model: Model, values: Values, *attentions: str) -> Check:
         values: of the run, with ``pattern`` and ``scores`` of each attention; one inside a recurrence has no scores.
         attentions: the keys of the attentions: ``blocks.3.attention``.
     """
-    worst, limit = 0.0, 0.0
+    worst, dtype = 0.0, torch.float64
     for path in attentions:
         pattern_BHLS = values[f"{path}.pattern"]
-        limit = max(limit, 1e-5 if torch.finfo(pattern_BHLS.dtype).bits > 16 else 2e-2)
-        worst = max(worst, _off(model, values, path, pattern_BHLS, limit))
-    return Check("each row sums to one", worst, limit)
+        dtype = pattern_BHLS.dtype
+        worst = max(worst, _off(model, values, path, pattern_BHLS, _limit(dtype)))
+    return check_sums(worst, dtype)
+
+
+def check_sums(off: float, dtype: torch.dtype) -> Check:
+    """Return the verdict on how far sums of rows are from what they have to be."""
+    return Check("each row sums to one", off, _limit(dtype))
+
+
+def _limit(dtype: torch.dtype) -> float:
+    return 1e-5 if torch.finfo(dtype).bits > 16 else 2e-2
 
 
 def _off(model: Model, values: Values, path: str, pattern_BHLS: Tensor, limit: float) -> float:

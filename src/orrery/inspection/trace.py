@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -15,11 +15,11 @@ from orrery.errors import UsageError
 from orrery.inspection.attribution.asked import Asked
 from orrery.inspection.call import Call
 from orrery.inspection.checks import Check, Gates, Mixing, Stream, check_sight, sums_up, why_no_sum
-from orrery.inspection.definition import Beside
+from orrery.inspection.definition import Beside, Definition
 from orrery.inspection.edits import Edit
 from orrery.inspection.kept_on_disk import KeptOnDisk
 from orrery.inspection.memory import refuse_too_large
-from orrery.inspection.recorder import Recorder, Watcher
+from orrery.inspection.recorder import Recorder, Reducer, Watcher
 from orrery.models.model import Model
 from orrery.nn.attention.kernels import eager, sdpa
 
@@ -52,6 +52,7 @@ class Trace:
         tokens: the spelling of the ids in the first row, where a tokenizer was at hand.
         source_tokens: that of the source.
         call: what was run, so that it can be run again with edits.
+        definitions: by the key of an attention, what computes its scores and patterns, where ``defer`` was said.
     """
 
     ids: Shaped[Tensor, "B ..."]
@@ -62,6 +63,7 @@ class Trace:
     notes: Sequence[str] = ()
     tokens: Sequence[str] = ()
     source_tokens: Sequence[str] = ()
+    definitions: Mapping[str, Definition] = field(default_factory=dict, repr=False)
 
     @property
     def model(self) -> Model:
@@ -236,6 +238,8 @@ def trace(
     source_tokens: Sequence[str] = (),
     folder: str | Path | None = None,
     spell: Callable[[int], str] | None = None,
+    reducers: Sequence[Reducer] = (),
+    defer: bool = False,
     **call: Any,
 ) -> Trace:
     """Run the model once and return what is inside.
@@ -257,6 +261,9 @@ def trace(
         folder: where the kept values are written as the layers pass, a safetensors file each; they are read when
             they are asked for, so that no more than a layer of them is in memory.
         spell: gives the spelling of an id, for tokens that an edit replaces.
+        reducers: what keeps less of a tensor than all of it, as it passes, such as ``Thumbnails``.
+        defer: hold queries, keys and values of every attention, so that its scores and patterns can be computed when
+            they are asked for, whole or a few rows (``trace.definitions``).
         call: what else the model takes: ``real``, ``segments``, ...
 
     Raises:
@@ -269,9 +276,9 @@ def trace(
     values: MutableMapping[str, Tensor] = {} if folder is None else KeptOnDisk(folder)
     mixing, gates, stream = Mixing(), Gates(), Stream(model.stack)
     watchers: list[Watcher] = [mixing, gates, stream] if sums_up(model.stack) else [mixing, gates]
-    recorder = Recorder(keep, edit, watchers=watchers, values=values)
+    recorder = Recorder(keep, edit, watchers=watchers, values=values, reducers=reducers)
     kernel = eager if model.kernel is eager else sdpa
-    beside = Beside(kernel, recorder, mixing)
+    beside = Beside(kernel, recorder, mixing, defer=defer)
     logits = model.logits(*inputs, kernel=eager if kernel is eager else beside, taps=recorder, **call)
     recorder.check_used()
     if isinstance(values, KeptOnDisk):
@@ -286,4 +293,4 @@ def trace(
     else:
         notes.append(no_sum)
     made = Call(model, inputs, recorder.edit, call, tokens, source_tokens, spell)
-    return Trace(inputs[-1], made, logits, values, checks, notes, tokens, source_tokens)
+    return Trace(inputs[-1], made, logits, values, checks, notes, tokens, source_tokens, beside.definitions)

@@ -8,11 +8,15 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, final
 
+from jaxtyping import Float
 from torch import Tensor
 
+from orrery.errors import UsageError
+from orrery.inspection.call import Call
 from orrery.inspection.explain.explain import Explainer
 from orrery.inspection.interventions.interventions import Interventions
-from orrery.inspection.memory import TraceCost, trace_bytes
+from orrery.inspection.memory import PassCost, TraceCost, pass_bytes, readable, trace_bytes
+from orrery.inspection.thumbnails import Thumbnails
 from orrery.inspection.trace import Trace
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.texts import spell
@@ -20,7 +24,10 @@ from orrery.language_model.trace import call_of
 
 BUDGET = 256 << 20
 """Bytes of tensors that one pass keeps; what does not fit is computed again when it is asked for."""
-_DROPPED = ("scores", "pattern", "hidden", "gate", "resid", "added", "q", "k", "v", "mixed", "resid_pre", "resid_post")
+MOST = 2 << 30
+"""Bytes that a pass may need at once beside the weights, and bytes of one tensor that is computed when asked for."""
+_PATTERNS = ("scores", "pattern")
+_DROPPED = ("hidden", "gate", "resid", "added", "q", "k", "v", "mixed", "resid_pre", "resid_post")
 """What is let go of, in this order."""
 
 
@@ -61,6 +68,9 @@ class Inside:
     Attributes:
         sources: those passes.
         cost: the bytes and the shapes of all that can be asked for.
+        memory: the bytes that the pass needs, known before it runs.
+        thumbnails: every pattern small, made while the pass runs.
+        overviews: of long texts, single heads that were looked at, small, by key and head.
         first: the trace of the first pass, with what fits into ``BUDGET``.
         checks: of the pass as a whole.
 
@@ -78,15 +88,38 @@ class Inside:
         self.lm, self.given, self.sources = lm, dict(given), dict(sources or {})
         call = call_of(lm._stored, *_read(given))
         self.edits = Interventions(call=call).more(edits, self.sources)
-        source, length = call.inputs[0].shape[1], call.inputs[-1].shape[1]
-        self.cost = trace_bytes(call.model, length, source_length=source)
-        self.first: Trace = self.edits.run(_within(BUDGET, self.cost))
+        self.cost, kept, self.memory = _planned(call)
+        self.thumbnails, self.overviews = Thumbnails(), dict[tuple[str, int], Tensor]()
+        self._lately: dict[str, Tensor] = {}  # the pattern that was asked for last
+        self.first: Trace = self.edits.run(kept, reducers=[self.thumbnails], defer=True)
         self.checks = list(self.first.checks)
 
     def __getitem__(self, key: str) -> Tensor:
-        """Return a tensor by its key; one that was not kept is computed again."""
-        again = key not in self.first and key in self.shapes
-        return (self.edits.run([key]) if again else self.first)[key]
+        """Return a tensor by its key; one that was not kept is computed again.
+
+        Raises:
+            UsageError: there is none, or it is too large to be whole.
+        """
+        if key in self.first or key not in self.shapes:
+            return self.first[key]
+        if self.cost.bytes_of[key] > MOST:
+            size = readable(self.cost.bytes_of[key])
+            raise UsageError(
+                f"{key} takes {size}, and at most {readable(MOST)} are made", "ask for a tile or a row of it"
+            )
+        path, _, name = key.rpartition(".")
+        if path in self.first.definitions and name in _PATTERNS:
+            if key not in self._lately:
+                self._lately = {key: self.first.definitions[path].whole(name)}
+            return self._lately[key]
+        return self.edits.run([key])[key]
+
+    def rows(self, key: str, head: int, rows: slice) -> Float[Tensor, "l S"]:
+        """Return some queries of one head of scores or patterns, without the whole of them."""
+        path, _, name = key.rpartition(".")
+        if key not in self.first and path in self.first.definitions:
+            return self.first.definitions[path].rows(name, head, rows)
+        return self[key][0, head, rows]
 
     def keeping(self, *patterns: str) -> Trace:
         """Return a trace that has kept all keys of these patterns: the first pass where it has, else another."""
@@ -154,9 +187,32 @@ def _read(given: Mapping[str, Any]) -> tuple[Any, Any]:
     return read, None
 
 
+def memory_of(lm: LanguageModel, given: Mapping[str, Any]) -> PassCost:
+    """Return the memory that a pass will need, before it runs.
+
+    Raises:
+        UsageError: nothing to read, or too much, or it needs more than ``MOST``.
+    """
+    return _planned(call_of(lm._stored, *_read(given)))[2]
+
+
+def _planned(call: Call) -> tuple[TraceCost, list[str], PassCost]:
+    """Return what can be asked for, which keys are kept, and the memory of the pass; refuse what needs too much."""
+    source, length = call.inputs[0].shape[1], call.inputs[-1].shape[1]
+    cost = trace_bytes(call.model, length, source_length=source)
+    kept = _within(BUDGET, cost)
+    memory = pass_bytes(cost, kept)
+    if memory.total > MOST:
+        raise UsageError(
+            f"to look into {length:,} tokens takes {readable(memory.total)}, and at most {readable(MOST)} are taken",
+            "shorten the text, or keep less in Python: lm.trace(text, keep=[...], folder=PATH)",
+        )
+    return cost, kept, memory
+
+
 def _within(budget: int, cost: TraceCost) -> list[str]:
-    """Return the keys that are kept: all, or all but the largest kinds, until they fit."""
-    kept = dict(cost.bytes_of)
+    """Return the keys that are kept: all but scores and patterns, and the largest kinds, until they fit."""
+    kept = {key: size for key, size in cost.bytes_of.items() if key.rpartition(".")[2] not in _PATTERNS}
     for name in _DROPPED:
         if sum(kept.values()) <= budget:
             break

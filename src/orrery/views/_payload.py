@@ -49,8 +49,10 @@ def to_json(value: Any) -> str:
 def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if isinstance(value, str | int) or value is None:  # before the abstract types, which ask all of their subclasses
+        return value
     if isinstance(value, Mapping):
         return {str(key): _finite(inner) for key, inner in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, Sequence):
         return [_finite(inner) for inner in value]
     return value

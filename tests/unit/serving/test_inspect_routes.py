@@ -133,6 +133,19 @@ def test_a_pass_can_take_from_another_one(toy):
         assert said in found["error"]["message"]
 
 
+def test_what_a_pass_needs_is_said_before_it_runs(toy, monkeypatch):
+    status, found = post(toy, {"text": "the cat sat"}, "/inspect/cost")
+    assert status == 200
+    id = post(toy, {"text": "the cat sat"}, "/inspect/traces")[1]["id"]
+    assert found["bytes"] == toy.served.passes._held[id].memory.total
+    assert "MiB" in found["said"]
+    monkeypatch.setattr("orrery.views._inside.MOST", 1 << 20)
+    for path in ("/inspect/cost", "/inspect/traces"):
+        status, found = post(toy, {"text": "the cat sat on the mat"}, path)
+        assert status == 400
+        assert "at most 1 MiB" in found["error"]["message"]
+
+
 def test_a_pass_that_is_not_open_and_a_view_that_is_none_are_refused(toy):
     status, _, content = get(toy, "/inspect/traces/0123/attention")
     assert status == 400

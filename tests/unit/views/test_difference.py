@@ -122,7 +122,7 @@ def test_a_large_pattern_shows_the_greatest_change_of_each_cell_with_its_sign(mo
     change = torch.zeros(1, 8, 8)
     change[0, 1, 1], change[0, 0, 0] = -0.5, 0.25
     change[0, 7, 6] = 0.125
-    monkeypatch.setattr(attention, "SMALL", 4)
+    monkeypatch.setattr(attention, "SIDE", 4)
     small = attention._changed(change)
     assert small.shape == (1, 4, 4)
     assert (float(small[0, 0, 0]), float(small[0, 3, 3]), int(small.count_nonzero())) == (-0.5, 0.125, 2)

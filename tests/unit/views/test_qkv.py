@@ -84,7 +84,7 @@ def test_a_wrong_operand_fails_the_check_of_its_step(subjects, key, fails):
     whole = subjects("llama")
     inside = Inside(whole.lm, whole.seen.given)
     name = f"blocks.1.attention.{key}"
-    object.__setattr__(inside.first, "values", {**inside.first.values, name: inside.first[name] * 1.01})
+    object.__setattr__(inside.first, "values", {**inside.first.values, name: inside[name] * 1.01})
     checks = shown("qkv", Subject(whole.lm, inside), asked(whole, query=3)).checks
     assert fails in {check.name for check in checks if not check.passed}
 

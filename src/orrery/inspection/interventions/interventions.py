@@ -202,8 +202,8 @@ class Interventions:
         added = Interventions.of(plain)
         return replace(self, edits=(*self.edits, *added.edits), sources={**self.sources, **(sources or {})})
 
-    def run(self, keep: Sequence[str] = ("*",)) -> Trace:
-        """Run the text of the trace again with these edits.
+    def run(self, keep: Sequence[str] = ("*",), **looking: Any) -> Trace:
+        """Run the text of the trace again with these edits; ``looking`` are ``reducers`` and ``defer`` of ``trace``.
 
         Raises:
             UsageError: they come from no trace, or one of them does not fit what it meets.
@@ -218,7 +218,7 @@ class Interventions:
         spelled = _spelled(call, call.tokens, call.inputs[-1], list(inputs.values())[-1])
         source = _spelled(call, call.source_tokens, call.inputs[0], next(iter(inputs.values())))
         told: dict[str, Any] = {"tokens": spelled, "source_tokens": source, "spell": call.spell}
-        found = trace(call.model, *inputs.values(), keep=keep, edit=edit, **told, **call.how)
+        found = trace(call.model, *inputs.values(), keep=keep, edit=edit, **looking, **told, **call.how)
         return replace(found, call=replace(found.call, interventions=self, clean=call))
 
 

@@ -8,7 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 
+from orrery.errors import UsageError
 from orrery.inspection.interventions.interventions import MOST
+from orrery.inspection.memory import readable
 from orrery.pages.page import SCREENS
 from orrery.pages.replay import replay_check
 from orrery.serving.abilities import COMPLETIONS
@@ -16,7 +18,7 @@ from orrery.serving.body import StrictRoute
 from orrery.serving.errors import AsciiJson
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.served import Inspecting, Served
-from orrery.views._inside import Inside
+from orrery.views._inside import Inside, memory_of
 from orrery.views._payload import Payload
 from orrery.views._view import Subject
 from orrery.views.tokens import session as session_of
@@ -82,6 +84,16 @@ async def open_trace(asked: Given, served: Inspecting) -> Response:
     """Run the model over a text and keep what is inside for a while; the same text has the same id."""
     inside = await served.look(_opened, served, asked)
     return AsciiJson({"id": inside.id})
+
+
+@router.post("/cost")
+async def cost(asked: Given, served: Inspecting) -> Response:
+    """Return the bytes that a pass over this will need, before it runs; one that needs too much is refused."""
+    given = asked.model_dump(exclude_none=True, exclude={"choice", "edits", "checkpoint"})
+    if asked.response is not None or "image" in given:
+        raise UsageError("this is known of a text alone", "give text, ids, messages, or source and target")
+    memory = await served.look(memory_of, served.lm, given)
+    return AsciiJson({"bytes": memory.total, "said": readable(memory.total)})
 
 
 @router.get("/traces/{id}/page.html")

@@ -35,7 +35,7 @@ export class Page {
     this.untold = new Set();
     this.badges = new Map();
     this.focus.listen((changed) => changed.has("difference") && this.pass && this.choose());
-    this.focus.listen(() => history.replaceState(null, "", toAddress(this.focus.values, this.untold)));
+    this.focus.listen((changed) => [...changed].some((name) => !name.startsWith("over")) && history.replaceState(null, "", toAddress(this.focus.values, this.untold)));
   }
 
   /**

@@ -6,21 +6,24 @@ import { fill, h, visible } from "#see/dom.js";
  * @param {import("#see/page.js").Page} page
  */
 export function strip(element, page) {
+  let buttons = {};
   const draw = () => {
     const streams = ["source", "tokens"].filter((name) => page.pass?.[name]?.length);
     fill(element, streams.map((name) => row(page, name, streams.length > 1)));
+    buttons = Object.fromEntries(streams.map((name) => [name, element.querySelectorAll(`[data-stream="${name}"]`)]));
+    marked = [];
     mark();
   };
+  let marked = [];
+  /** Marks of a place in a stream: only those that change are touched, for a text may have thousands of tokens. */
   const mark = () => {
-    for (const button of element.querySelectorAll("button[data-place]")) {
-      const place = Number(button.dataset.place);
-      button.classList.toggle("looks", button.dataset.stream === "tokens" && place === page.focus.get("query"));
-      button.classList.toggle("seen", button.dataset.stream === page.focus.get("keys", "tokens") && place === page.focus.get("key"));
-      button.classList.toggle("over", button.dataset.stream === "tokens" && place === page.focus.get("overQuery"));
-      button.classList.toggle("over-key", button.dataset.stream === page.focus.get("keys", "tokens") && place === page.focus.get("overKey"));
-      const hidden = page.pass?.edits.some(({ op, key, at }) => op === "mask" && key === place && at.includes("*"));
-      button.classList.toggle("hidden", button.dataset.stream === page.focus.get("keys", "tokens") && Boolean(hidden));
-    }
+    const keys = page.focus.get("keys", "tokens");
+    const now = [["looks", "tokens", "query"], ["seen", keys, "key"], ["over", "tokens", "overQuery"], ["over-key", keys, "overKey"]].map(([name, stream, place]) => [name, stream, page.focus.get(place)]);
+    for (const { op, key, at } of page.pass?.edits ?? []) if (op === "mask" && at.includes("*")) now.push(["hidden", keys, key]);
+    const found = now.map(([name, stream, place]) => [name, buttons[stream]?.[place]]).filter(([, button]) => button);
+    for (const [name, button] of marked) button.classList.remove(name);
+    for (const [name, button] of found) button.classList.add(name);
+    marked = found;
   };
   const ends = [page.listen(draw), page.focus.listen(mark)];
   draw();

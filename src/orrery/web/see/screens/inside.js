@@ -107,6 +107,7 @@ function ask(page) {
   const target = h("textarea", { name: "target", rows: 2, value: given.target ?? "" });
   const button = h("button.go", { type: "submit" }, t("look"));
   const told = h("p.failure", { role: "alert", hidden: true });
+  const memory = h("span.soft", { "data-memory": "" });
   const look = async (event) => {
     event?.preventDefault();
     button.disabled = true;
@@ -114,7 +115,9 @@ function ask(page) {
     page.say(t("looking"));
     try {
       const read = image ? { image: (await content(image.files[0])) ?? given.image } : { [two ? "source" : "text"]: text.value };
-      await page.look(two ? { ...read, target: target.value } : read);
+      const asked = two ? { ...read, target: target.value } : read;
+      if (!image) memory.textContent = t("look.memory", await (await page.call("/inspect/cost", asked)).json());
+      await page.look(asked);
       page.say("");
     } catch (error) {
       told.hidden = false;
@@ -122,7 +125,7 @@ function ask(page) {
     }
     button.disabled = false;
   };
-  return h("form.ask", { onsubmit: look }, h("label", {}, t(image ? "image" : two ? "source" : "text"), image || text), two && h("label", {}, t("target"), target), button, told);
+  return h("form.ask", { onsubmit: look }, h("label", {}, t(image ? "image" : two ? "source" : "text"), image || text), two && h("label", {}, t("target"), target), button, memory, told);
 }
 
 /** A file as text that JSON can hold; null where none was chosen. */

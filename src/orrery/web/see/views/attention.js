@@ -5,6 +5,7 @@ import { grid } from "#see/attention/grid.js";
 import { headChips, lines } from "#see/attention/lines.js";
 import { edges, shares } from "#see/attention/measure.js";
 import { chooser, most, second } from "#see/attention/pair.js";
+import { tiles } from "#see/attention/tiles.js";
 import words from "#see/attention/words.js";
 import { fill, h, number, visible } from "#see/dom.js";
 import { csv, download, exports, heatSvg, safetensors, savePng } from "#see/export.js";
@@ -13,6 +14,8 @@ import { t } from "#see/words.js";
 
 /** So many lines are drawn at most, of all heads together. */
 const MOST = 4000;
+/** Tokens of a text whose patterns are drawn whole, as the server has it. */
+const LONG = 2048;
 
 async function draw(element, { page, check }) {
   const parts = { about: h("p"), controls: h("div.controls"), grid: h("div.scroll"), head: h("div"), row: h("div.scroll") };
@@ -38,6 +41,10 @@ class Heads {
     return { layer: layers.includes(layer) ? layer : layers[0], head: Math.min(this.page.focus.get("head", 0), heads - 1) };
   }
 
+  isLong({ queries, keys }) {
+    return this.page.pass[queries].length * this.page.pass[keys].length > LONG ** 2;
+  }
+
   texts(stream) {
     return this.page.pass[stream].map(({ text }) => visible(text));
   }
@@ -45,7 +52,9 @@ class Heads {
   async all() {
     const turn = ++this.turn;
     const { site } = this;
-    const { tensors, checks, facts } = await this.page.source.get("attention", { site: site.number });
+    const small = this.page.source.get("attention", { site: site.number });
+    if (!this.isLong(site)) this.page.source.get("attention", { site: site.number, layer: this.chosen.layer }).catch(() => null); // on its way meanwhile
+    const { tensors, checks, facts } = await small;
     if (turn !== this.turn) return;
     this.check(checks);
     const how = this.page.comparing ? { colours: "signed", highest: greatest(tensors.pictures.data) } : { highest: 255 };
@@ -62,9 +71,12 @@ class Heads {
     const turn = ++this.turn;
     const { site, chosen: { layer, head } } = this;
     this.press(layer, head);
-    const { tensors, checks } = await this.page.source.get("attention", { site: site.number, layer });
+    const [row, column] = this.page.focus.get("tile", [null, null]);
+    const long = this.isLong(site);
+    const { facts, tensors, checks } = await this.page.source.get("attention", long ? { site: site.number, layer, head, row, column } : { site: site.number, layer });
     if (turn !== this.turn) return;
     this.check(checks);
+    if (long) return tiles(this, facts, tensors);
     const beside = second(this.page, site);
     const other = beside && (await this.page.source.get("attention", { site: site.number, layer: beside.layer })).tensors;
     if (turn !== this.turn) return;
@@ -183,7 +195,7 @@ class Heads {
 
   async focus(changed) {
     if (changed.has("site")) return this.all();
-    if (changed.has("layer") || changed.has("head") || changed.has("beside")) return this.one();
+    if (changed.has("layer") || changed.has("head") || changed.has("beside") || changed.has("tile")) return this.one();
     if (!this.pattern) return;
     const bars = choices(this.page, this.site).drawing === "bars" && (changed.has("query") || changed.has("overQuery"));
     if (bars || changed.has("theme") || changed.has("mass") || [...changed].some((name) => NAMES.has(name))) this.picture();
