@@ -73,7 +73,7 @@ def test_the_path_between_tokens_is_as_long_as_they_are_apart(browser, served):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_small_window_shows_all(browser, served, scheme):
-    seen = Seen(browser, width=390, scheme=scheme).open(served.url + PLACE).ready()
+    seen = Seen(browser, width=390, scheme=scheme).open(f'{served.url}{PLACE}&language="de"').ready()
     for name in DRAWINGS:
         drawing(seen, name)
         seen.narrow()

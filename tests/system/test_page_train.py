@@ -174,3 +174,22 @@ def test_axe_finds_nothing_serious_and_a_small_window_shows_all(browser, served,
     found.narrow()
     found.quiet()
     found.close()
+
+
+def test_heads_are_measured_at_every_checkpoint(browser, run, served):
+    seen = Seen(browser).open(f"{served.url}/#screen=%22train%22", "train").look("abcd abcd abcd")
+    seen.page.click("[data-do=forming]")
+    seen.page.wait_for_selector('[data-forming="induction"]')
+    store = CheckpointStore(run / "checkpoints")
+    steps = sorted(store.steps())
+    for row in seen.page.locator("[data-forming] [data-head]").all():
+        layer, head = map(int, row.get_attribute("data-head").split("."))
+        for step, told in zip(steps, row.locator("td").all_inner_texts(), strict=True):
+            lm = load(store.path(step), "cpu", "float32", say=lambda line: None)
+            wanted = float(lm.trace("abcd abcd abcd").head_roles()["induction"][layer, head])
+            assert float(told.replace("\N{MINUS SIGN}", "-")) == pytest.approx(wanted, rel=6e-3, abs=1e-6)
+    seen.page.locator("[data-forming] [data-head] button").first.click()
+    seen.page.wait_for_selector(f'[data-checkpoint]:has-text("step {steps[0]}")')
+    seen.accessible()
+    seen.quiet()
+    seen.close()

@@ -93,3 +93,17 @@ def test_the_page_is_served_until_a_signal(model):
             assert b"<html" in page.read()
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) in (0, 143)
+
+
+def test_evidence_of_the_laws_goes_into_the_page_and_another_file_is_refused(model, tmp_path, capsys):
+    check = {"name": "a", "law": "cache", "family": "llama", "passed": True, "value": 1e-7, "bound": 1e-5}
+    (tmp_path / "laws.json").write_text(json.dumps({"checks": [check], "not_run": []}))
+    words = ["see", str(model), "the cat", "-o", str(tmp_path / "page.html"), "--laws", str(tmp_path / "laws.json")]
+    assert run(words) == 0
+    held = json.loads((tmp_path / "page.html").read_text().split('id="held">')[1].split("</script>")[0])
+    assert "laws" in held["model"]
+    (tmp_path / "other.json").write_text("{}")
+    capsys.readouterr()
+    code, said = refused(capsys, model, "the cat", "--laws", tmp_path / "other.json")
+    assert code == 3
+    assert "holds no evidence" in said

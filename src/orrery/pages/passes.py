@@ -74,7 +74,7 @@ class Passes:
         """
         given = self._with_content(given)
         named = {one.source for one in Interventions.of(edits).edits if one.source is not None}
-        asked = to_json([given, edits, checkpoint])
+        asked = to_json([given, edits, checkpoint, self._models.version(checkpoint)])
         if check is None and self._asked.get(asked) in self._held:
             return self._find(self._asked[asked])
         lm = self._models.at(checkpoint)  # before the passes are found: one that is let go of takes its own along

@@ -21,6 +21,7 @@ from orrery.inspection.trace import Trace
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.texts import spell
 from orrery.language_model.trace import call_of
+from orrery.views._run import version_of
 
 BUDGET = 256 << 20
 """Bytes of tensors that one pass keeps; what does not fit is computed again when it is asked for."""
@@ -150,10 +151,10 @@ class Inside:
 
     @cached_property
     def id(self) -> str:
-        """What names this pass: a hash of the ids that were read and of the edits."""
+        """What names this pass: a hash of the model's folder, the ids that were read and the edits."""
         ids = [self.first.ids[0].tolist(), [] if self.first.source_ids is None else self.first.source_ids[0].tolist()]
         edits = self.edits.to_json()
-        return hashlib.sha256(f"{self.lm.folder}|{ids}|{edits}".encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{self.lm.folder}|{version_of(self.lm.folder)}|{ids}|{edits}".encode()).hexdigest()[:16]
 
     @cached_property
     def explainer(self) -> Explainer:

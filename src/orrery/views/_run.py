@@ -56,6 +56,14 @@ def checkpoint(run: Path, step: int) -> Path:
     return CheckpointStore(run / CHECKPOINTS).path(step)
 
 
+def version_of(folder: Path) -> int:
+    """Return what changes when another model is written into a checkpoint's folder; 0 where it is no checkpoint."""
+    try:
+        return (folder / manifest.NAME).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 @final
 class Tail:
     """The records of a file of JSON lines, as they come; the last line counts once it is whole."""

@@ -1,6 +1,8 @@
 import gc
 import http.client
 import json
+import os
+import shutil
 import time
 import weakref
 
@@ -151,10 +153,26 @@ def test_two_models_of_checkpoints_are_in_memory_and_their_passes_go_with_them(r
     passes.open({"text": TEXT}, checkpoint=12)
     gc.collect()
     assert model() is None, "the model of the first checkpoint is still held"
-    assert list(passes._models._held) == [8, 12]
+    assert [step for step, _ in passes._models._held] == [8, 12]
     assert passes.show(own.id, "tokens", {}).facts["id"] == own.id
     assert passes.open({"text": TEXT}, checkpoint=4).id == id
-    assert list(passes._models._held) == [12, 4]
+    assert [step for step, _ in passes._models._held] == [12, 4]
+
+
+def test_a_checkpoint_that_the_run_has_written_anew_is_read_anew(run, tmp_path):
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    passes = Passes(load(copy, "cpu", "float32", say=lambda line: None))
+    before = passes.open({"text": TEXT}, checkpoint=4)
+    old, new = (copy / "checkpoints" / f"step-{step:06d}" for step in (4, 8))
+    shutil.rmtree(old)
+    shutil.copytree(new, old)
+    os.utime(old / "manifest.json")
+    after = passes.open({"text": TEXT}, checkpoint=4)
+    assert after.id != before.id
+    wanted = passes.open({"text": TEXT}, checkpoint=8)
+    assert torch.equal(after.first.logits, wanted.first.logits)
+    assert not torch.equal(before.first.logits, wanted.first.logits)
 
 
 def test_the_laws_are_told_once_and_then_by_their_version(toy, run):

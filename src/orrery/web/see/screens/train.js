@@ -1,6 +1,7 @@
 // A run: its curves as they grow, and below them the inside of the model at one of its checkpoints.
 import { badge } from "#see/checks.js";
 import { fill, h } from "#see/dom.js";
+import { forming } from "#see/forming.js";
 import { draw as inside, module } from "#see/screens/inside.js";
 import { addWords, t } from "#see/words.js";
 
@@ -12,7 +13,9 @@ addWords({
 /** Draw the screen; returns what ends it. */
 export async function draw(element, page) {
   const [lamp, curves, below] = [h("div"), h("section.view", { "data-view": "curves", "aria-label": t("view.curves") }), h("div")];
-  fill(element, curves, lamp, page.live && h("h2", {}, t("train.inside")), page.live && h("p.soft", {}, t("train.about")), below);
+  if (page.live) await module("heads"); // the words of the roles
+  const heads = page.live ? forming(page) : {};
+  fill(element, curves, lamp, page.live && h("h2", {}, t("train.inside")), page.live && h("p.soft", {}, t("train.about")), below, heads.element);
   const { draw: drawCurves } = await module("curves");
   const drawn = await drawCurves(curves, { page, check: (checks) => badge(lamp, checks) });
   const end = page.focus.listen((changed) => drawn.focus(changed));
@@ -21,6 +24,7 @@ export async function draw(element, page) {
     end();
     drawn.destroy();
     stage?.destroy?.();
+    heads.destroy?.();
   };
   return { destroy };
 }

@@ -36,7 +36,7 @@ function table({ name, other, differences, parameters }) {
   const cell = (text) => h("td", {}, text || h("span.soft", {}, t("compare.only")));
   const head = h("tr", {}, ["compare.part", name, other].map((text) => h("th", { scope: "col" }, t(text))));
   const count = h("tr", {}, h("th", { scope: "row" }, t("compare.parameters")), parameters.map((number) => h("td", {}, number.toLocaleString("en"))));
-  const rows = differences.map(({ path, first, second }) => h("tr", { "data-path": path }, h("th", { scope: "row" }, path), cell(first), cell(second)));
+  const rows = differences.map(({ path, first, second }) => h("tr", { "data-path": path }, h("th.path", { scope: "row" }, path), cell(first), cell(second)));
   const save = { csv: () => download("compare.csv", csv([["part", name, other], ["parameters", ...parameters], ...differences.map(({ path, first, second }) => [path, first, second])]), "text/csv") };
   return [h("p", {}, t("compare.count", { count: differences.length })), h("div.scroll", { tabindex: 0, role: "region", "aria-label": t("view.compare") }, h("table", {}, h("thead", {}, head), h("tbody", {}, count, rows))), exports(save)];
 }
