@@ -23,11 +23,11 @@ PIXELS = torch.randint(0, 256, (20, 30, 3), dtype=torch.uint8, generator=torch.G
 
 
 def language_model_of(
-    family: str, tokenizer: Tokenizer = TOKENIZER, dtype: torch.dtype = torch.float32
+    family: str, tokenizer: Tokenizer | None = TOKENIZER, dtype: torch.dtype = torch.float32, **config: object
 ) -> LanguageModel:
     """Return the smallest model of a family, random in every parameter, with a tokenizer where it has a vocabulary."""
     rules = load_family(family)
-    config = _with_vocabulary(rules.TINY, tokenizer.size)
+    config = {**_with_vocabulary(rules.TINY, (tokenizer or TOKENIZER).size), **config}
     model = randomised(rules.spec(config).build(0).to(dtype).eval())
     known = tokenizer if model.spec.vocabulary or model.spec.target_vocabulary else None
     return LanguageModel(Stored(Path("tiny"), model, family, config, tokenizer=known))

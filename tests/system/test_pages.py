@@ -86,7 +86,18 @@ def test_the_page_on_objectives_shows_each_corruption(examples):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", ["finetuning", "generating", "looking-inside", "own-parts", "pipelines", "serving", "tuning", "variants"]
+    "page",
+    [
+        "finetuning",
+        "generating",
+        "interventions",
+        "looking-inside",
+        "own-parts",
+        "pipelines",
+        "serving",
+        "tuning",
+        "variants",
+    ],
 )
 def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page):
     names, shown = _walk(examples, page, folder)
@@ -96,6 +107,8 @@ def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page)
         assert "People in Athens speak Greek ." in names["lm"].tokenizer.decode(names["written"])
         totals = re.findall(r"(-\d+\.\d+) nats   The capital", printed)
         assert float(totals[0]) > float(totals[1])
+    elif page == "interventions":
+        _check_interventions(names, printed)
     elif page == "own-parts":
         assert [record["val/exact"] > 0.9 for record in names["run"].records()[-1:]] == [True]
         assert len(re.findall(r"(\d+) of \1 checks hold", printed)) == 7
@@ -126,6 +139,32 @@ def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page)
         assert rome[-1].argmax() == 4  # after the last one only the last token counts
         assert rome[0, 3] > 0.5
         assert rome[-1, 4] > 0.5
+
+
+def _check_interventions(names, printed: str) -> None:
+    """The methods find the same place by different ways, and the controls say what they must."""
+    assert "The capital of Italy is Rome" in printed
+    grid = names["patched"].grid
+    assert grid[0].argmax() == 3  # the country's own token
+    assert grid[1].argmax() == 4  # the last one
+    block, carrier, part = names["heads"].top([], k=1)[0]
+    assert (block, part > 0.5) == ("block 0", True)
+    assert names["traced"].indirect[:, 4].min() > 0.5 * names["traced"].total > 0
+    assert names["knocked"].change[3, 0] < -0.3  # the last token has to look at the country in block 0
+    assert names["knocked"].change[:, 1].abs().max() < 0.2
+    probing = names["probing"]
+    assert probing.score_N[1] > probing.score_N[0] + 0.1
+    assert probing.shuffled_N.max() < 0.3
+    assert probing.control_N[0] > 0.9
+    assert names["quality"].explained_variance > 0.9
+    assert names["quality"].l0 <= 4
+    assert names["recovered"].share > 0.9
+    assert names["p_V"][names["paris"]] > 0.5 > names["p_V"][names["rome"]]
+    circuit, head = names["circuit"], int(carrier.split()[1])
+    assert f"blocks.0.attention.{head}" in circuit.nodes
+    assert circuit.alone > 0.6 * circuit.clean > 0 > circuit.without
+    assert len(circuit.edges) < circuit.all_edges / 4
+    assert "blocks.0.resid_post True" in printed
 
 
 @pytest.mark.slow

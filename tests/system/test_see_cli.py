@@ -44,7 +44,7 @@ def test_an_image_is_looked_into(tmp_path, capsys):
     save_model(tmp_path / "vit", smallest("vit", torch.float32), "vit", dict(rules.TINY))
     assert run(["see", str(tmp_path / "vit"), str(file), "-o", str(tmp_path / "inside.html")]) == 0
     held = json.loads((tmp_path / "inside.html").read_text().split('id="held">')[1].split("</script>")[0])
-    assert [token["text"] for token in held["pass"]["tokens"]][:2] == ["class", "1·1"]
+    assert [token["text"] for token in held["runs"][0]["pass"]["tokens"]][:2] == ["class", "1·1"]
     capsys.readouterr()
     code, said = refused(capsys, tmp_path / "vit", tmp_path / "dog.png", "-o", tmp_path / "x.html")
     assert code == 3

@@ -37,13 +37,14 @@ class Pruned:
     removed: int
 
 
+@torch.no_grad()
 def prune(model: Model, heads: Mapping[str, Sequence[int]], measure: Callable[[Model], float]) -> Pruned:
     """Remove heads and measure the model before and after (Michel et al. 2019).
 
     Args:
         model: a decoder or an encoder, or an encoder-decoder of which the decoder is pruned.
         heads: by attention, ``{"blocks.4.attention": [1, 3]}``, the heads to remove, counted from 0.
-        measure: what is measured, such as a loss on a text.
+        measure: what is measured, such as a loss on a text; no gradients are kept meanwhile.
 
     Raises:
         UsageError: as in ``without_heads``.

@@ -2,9 +2,11 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterable
 from typing import Any, final
 
@@ -59,8 +61,11 @@ class LawRun:
         with self._lock:
             if self._process is not None and self._process.poll() is None:
                 self.failure = "stopped"
-                self._process.kill()  # the processes that it has begun end with it
-                self._process.wait(GRACE)
+                self._process.terminate()  # it ends its own processes, and frees what they share
+                try:
+                    self._process.wait(GRACE)
+                except subprocess.TimeoutExpired:
+                    self._process.kill()
 
     def _listen(self, process: "subprocess.Popen[str]", family: str) -> None:
         """Take up what the process says until it ends."""
@@ -83,6 +88,7 @@ def check(words: Iterable[str] | None = None) -> None:
     The process ends where its standard input does, and so with whoever has started it.
     """
     family = next(iter(sys.argv[1:] if words is None else words), None)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     threading.Thread(target=_end_with_input, daemon=True).start()
     try:
         _tell(report=verify(family, workers=min(MOST, cores()), say=lambda said: _tell(said=said)).as_json())
@@ -96,4 +102,6 @@ def _tell(**said: Any) -> None:
 
 def _end_with_input() -> None:
     os.read(0, 1)  # the buffer of sys.stdin would be locked when the process ends
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE)
     os._exit(1)

@@ -59,9 +59,9 @@ class Decode(View):
     Settings: ClassVar[type[Section]] = DecodeSettings
 
     def fits(self, subject: Subject) -> bool:
-        """Say whether the model writes behind tokens."""
-        spec = subject.lm.model.spec
-        return subject.inside is not None and spec.writes and spec.vocabulary is not None
+        """Say whether the model writes behind tokens, and whether they can be spelled."""
+        spec, tokenizer = subject.lm.model.spec, subject.lm._stored.tokenizer
+        return subject.inside is not None and spec.writes and spec.vocabulary is not None and tokenizer is not None
 
     def saved(self, subject: Subject) -> Iterable[Section]:
         """Return the usual tree, and the distribution at its root."""

@@ -5,6 +5,9 @@ from typing import Any, ClassVar
 import torch
 from torch.nn import functional as F
 
+from orrery.inspection.attribution.sublayers import sublayers
+from orrery.inspection.checks import Check, bound, error, stream_is_edited
+from orrery.inspection.trace import Trace
 from orrery.schema.section import Section
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
@@ -34,7 +37,7 @@ class Residual(View):
         inside = subject.seen
         streams = [key for key in inside.shapes if key == "embedded" or _own(key, ".resid_post")]
         writes = [key for key in inside.shapes if _own(key, ".added")]
-        kept = inside.keeping("embedded", "blocks.*.resid_post", "blocks.*.added")
+        kept = inside.keeping("embedded", "blocks.*.resid", "blocks.*.resid_post", "blocks.*.added")
         stream_NLD = torch.stack([kept[key][0].float() for key in streams])
         added_NL = torch.stack([kept[key][0].float().norm(dim=-1) for key in writes])
         tensors = {
@@ -43,7 +46,19 @@ class Residual(View):
             "cosine": F.cosine_similarity(stream_NLD[1:], stream_NLD[:-1], dim=-1),
         }
         sums = [check for check in inside.checks if "sum to the stream" in check.name]
+        if not stream_is_edited(kept.call.edit, kept):
+            sums.append(_steps(kept))
         return Payload({"streams": streams, "added": writes, "notes": list(inside.first.notes)}, tensors, sums)
+
+
+@torch.no_grad()
+def _steps(kept: Trace) -> Check:
+    """Compare each stream with ``out(skip(x) + added)``, what its sublayer makes of the one before it."""
+    worst = 0.0
+    for layer in sublayers(kept.model.stack):
+        sum_BLD = layer.residual.skip(kept[layer.before]) + kept[f"{layer.key}.added"]
+        worst = max(worst, error(layer.residual.out(sum_BLD), kept[layer.after]))
+    return Check("each stream is the one before and what was added, through the norm", worst, bound(kept.logits.dtype))
 
 
 def _own(key: str, ending: str) -> bool:

@@ -62,4 +62,4 @@ class SaliencyView(View):
         tensors: dict[str, Tensor] = {"tokens": found.value_BL[0].float()}
         if found.source_BS is not None:
             tensors["source"] = found.source_BS[0].float()
-        return Payload(facts, tensors, [] if found.check is None else [found.check])
+        return Payload(facts, tensors, [found.check])

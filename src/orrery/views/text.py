@@ -1,7 +1,7 @@
 """From characters to ids, step by step: bytes, words, and how each word is cut."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from random import Random
 from typing import Any, ClassVar
 
@@ -57,17 +57,27 @@ class Text(View):
 
 
 def texts_of(inside: Inside, tokenizer: Tokenizer) -> list[tuple[str, str, Sequence[int]]]:
-    """Return each text that was read: its stream, the text, and the ids that it became."""
+    """Return each text that was read: its stream, the text, and the ids that it became.
+
+    Of a conversation, and of ids, each run between control tokens is a text: those are no characters of any.
+    """
     given, ids = inside.given, inside.first.ids[0].tolist()
-    if "image" in given:  # and what was written about it
-        return [("tokens", str(given.get("target") or ""), ids)]
-    if "source" in given:
-        read = inside.first.source_ids
-        source = ("source", str(given["source"]), [] if read is None else read[0].tolist())
-        written = str(given.get("target") or "")
-        return [source, *([("tokens", written, ids)] if written else [])]
-    text = given.get("text")
-    return [("tokens", str(text) if text is not None else tokenizer.decode(ids, special=True), ids)]
+    read = inside.first.source_ids
+    if read is None:
+        return [("tokens", text, ids) for text in _texts(tokenizer, given.get("text"), ids)]
+    written: list[tuple[str, str, Sequence[int]]]
+    written = [("tokens", text, ids) for text in _texts(tokenizer, given.get("target", ""), ids) if text]
+    if read.is_floating_point():
+        return written
+    source = given.get("source", given.get("text"))
+    return [("source", text, read[0].tolist()) for text in _texts(tokenizer, source, read[0].tolist())] + written
+
+
+def _texts(tokenizer: Tokenizer, given: object, ids: Sequence[int]) -> list[str]:
+    if isinstance(given, str):
+        return [given]
+    runs = [list(run) for control, run in groupby(ids, key=lambda id: id in tokenizer.control) if not control]
+    return [text for run in runs if (text := tokenizer.decode(run)).strip()]
 
 
 def stages_of(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> tuple[dict[str, Any], list[Check]]:

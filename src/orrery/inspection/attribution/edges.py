@@ -11,7 +11,7 @@ from orrery.errors import UsageError
 from orrery.inspection.attribution.sublayers import ATTENTIONS, Attention, output_matrices, sublayers
 from orrery.inspection.attribution.towards import layer_with, towards
 from orrery.inspection.attribution.view import View, needed, wide
-from orrery.inspection.checks import Check, error
+from orrery.inspection.checks import Check, bound, error
 from orrery.inspection.trace import Trace
 
 BOUND = 1e-4
@@ -84,7 +84,8 @@ def edge_shares(
     towards_BHPC = torch.einsum("bpd,hcd->bhpc", found.direction_BPD, matrix_HCD)
     value_BHPS = pattern_BHPS * (towards_BHPC @ v_BHSC.mT)
     whole_BHP = (view.heads(f"{attention}.mixed") * towards_BHPC).sum(-1)
-    check = Check("the shares of the edges sum to what the head adds", error(value_BHPS.sum(-1), whole_BHP), BOUND)
+    limit = max(BOUND, bound(trace.logits.dtype))
+    check = Check("the shares of the edges sum to what the head adds", error(value_BHPS.sum(-1), whole_BHP), limit)
     target = found.target
     return EdgeShares(value_BHPS, list(view.positions), target.logit_BP, target.token_BP, check)
 

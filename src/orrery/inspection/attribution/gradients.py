@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orrery.inspection.attribution.asked import Asked
 from orrery.inspection.attribution.rerun import Rerun, Score
-from orrery.inspection.checks import Check
+from orrery.inspection.checks import Check, bound, error
 from orrery.inspection.trace import Trace
 
 COMPLETE = 0.01
@@ -36,15 +36,15 @@ class Saliency:
         token_B: the token.
         check: of integrated gradients how far their sum is from the difference to the baseline, of the others how far
             they are from the slope of the score, each as a share of what they move, either way; as a share of the
-            difference it would say nothing where tokens cancel. None in a format of 16 bits, whose scores are too
-            coarse to have a slope.
+            difference it would say nothing where tokens cancel. In a format of 16 bits, whose scores are too coarse to
+            have a slope, that what was differentiated has the score of the pass.
     """
 
     value_BL: Float[Tensor, "B L"]
     source_BS: Float[Tensor, "B S"] | None
     score_B: Float[Tensor, "B"]
     token_B: Int[Tensor, "B"]
-    check: Check | None
+    check: Check
 
 
 def saliency(trace: Trace, token: int | None = None, **asked: Unpack[Asked]) -> Saliency:
@@ -138,13 +138,14 @@ def _legendre(steps: int, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
         yield torch.tensor((nodes[some] + 1) / 2), torch.tensor(weights[some] / 2)
 
 
-def _slope(run: Rerun, direction: Sequence[Tensor], slope_B: Tensor, moved_B: Tensor) -> Check | None:
+def _slope(run: Rerun, direction: Sequence[Tensor], slope_B: Tensor, moved_B: Tensor) -> Check:
     """Compare a slope with the scores on both sides of the vectors: ``(f(x + h d) - f(x - h d)) / 2h``.
 
     Of several steps the closest counts: a gradient that is wrong is so at all of them.
     """
     if torch.finfo(slope_B.dtype).bits == 16:
-        return None
+        own = error(run.score(run.vectors), run.wanted.of(run.trace.logits))
+        return Check("what was differentiated has the score of the pass", own, bound(slope_B.dtype))
     length = float(_sum([x.square() for x in run.vectors]).sqrt().max())
     found = []
     for step in (share * length for share in STEPS):
@@ -175,7 +176,7 @@ def _share(off_B: Tensor, moved_B: Tensor) -> float:
     return float((off_B.abs() / moved_B.clamp(min=torch.finfo(moved_B.dtype).tiny)).max())
 
 
-def _result(run: Rerun, values: Sequence[Tensor], check: Check | None) -> Saliency:
+def _result(run: Rerun, values: Sequence[Tensor], check: Check) -> Saliency:
     """Return the values by side, with what they explain."""
     source_BS = values[0] if len(values) > 1 else None
     return Saliency(values[-1], source_BS, run.wanted.of(run.trace.logits), run.wanted.token_B, check)

@@ -11,11 +11,15 @@ from orrery.inspection.attribution.parts import parts_of
 from orrery.inspection.attribution.sublayers import sublayers
 from orrery.inspection.attribution.view import View
 from orrery.inspection.attribution.vocabulary import direction_of
-from orrery.inspection.checks import Check
+from orrery.inspection.checks import Check, bound
 from orrery.inspection.trace import Trace
 
 BOUNDS = {torch.float64: 1e-9}
-"""How near the sum comes to the logit, by the dtype of the model; all others in float32."""
+"""How near the sum comes to the logit, by the dtype of the model; of all others as in float32, ``WIDE``.
+
+A stream of 16 bits is rounded at each addition: four units of its last place. Measured over all families, three seeds
+each, and gpt2 of 24 blocks: at most two and a half.
+"""
 WIDE = 1e-4
 
 
@@ -81,6 +85,7 @@ def attribute_logit(
         value_NBP = torch.cat([value_NBP, torch.stack(list(towards.constants.values()))])
     names = [*parts.names, *towards.constants]
     off_BP = (value_NBP.double().sum(0) - towards.logit_BP).abs() / towards.logit_BP.abs().clamp(min=1)
-    check = Check("the parts sum to the logit", float(off_BP.max()), BOUNDS.get(trace.logits.dtype, WIDE))
+    dtype = trace.logits.dtype
+    check = Check("the parts sum to the logit", float(off_BP.max()), BOUNDS.get(dtype, max(WIDE, bound(dtype))))
     notes = [*parts.notes, *towards.notes]
     return LogitAttribution(names, value_NBP, towards.logit_BP, towards.token_BP, parts.positions, check, notes)

@@ -18,13 +18,12 @@ from orrery.inspection.attribution.sublayers import (
     sublayers,
 )
 from orrery.inspection.attribution.view import View
-from orrery.inspection.checks import REPLACED, Check, error, stream_is_edited, sums_up
+from orrery.inspection.checks import REPLACED, Check, bound, error, stream_is_edited, sums_up
 from orrery.inspection.trace import Trace
 from orrery.nn.feedforward.moe import MoE
 from orrery.nn.residual import NoSkip
 from orrery.nn.stack import Stack
 
-BOUND = 1e-5
 FROZEN = "norms or factors act on the stream itself: each part went through them with the scales of this very pass"
 
 
@@ -88,7 +87,7 @@ def parts_of(trace: Trace, position: int | None = -1) -> Parts:
     last = view.stream(layers[-1].after)
     value_NBPD = torch.stack(list(total.parts.values()))
     name = "the parts sum to the stream after the last block"
-    check = Check(name, error(value_NBPD.double().sum(0), last.double()), BOUND)
+    check = Check(name, error(value_NBPD.double().sum(0), last.double()), bound(trace[layers[-1].after].dtype))
     return Parts(list(total.parts), value_NBPD, list(view.positions), check, total.notes)
 
 

@@ -38,7 +38,10 @@ class Circuit:
     @property
     def nodes(self) -> list[str]:
         """The senders of the circuit, in the order of computation."""
-        return sorted({edge.sender for edge in self.edges}, key=lambda node: (node != EMBEDDED, _order(node)))
+        # Whatever sends has read something itself, and edges stand in the order of those that read.
+        found = dict.fromkeys([EMBEDDED, *(_sender(edge.receiver) for edge in self.edges)])
+        sending = {edge.sender for edge in self.edges}
+        return [node for node in found if node in sending]
 
 
 def find_circuit(
@@ -106,7 +109,7 @@ def mean_log_probability(targets_BL: Int[Tensor, "B L"]) -> Score:
 
     def score(logits_BLV: Tensor) -> float:
         logp_BL = logits_BLV.double().log_softmax(-1).gather(-1, targets_BL.clamp(min=0)[..., None])[..., 0]
-        return float(logp_BL[asked_BL].mean())
+        return float(logp_BL[asked_BL].detach().mean())
 
     return score
 
@@ -115,7 +118,3 @@ def _sender(receiver: str) -> str:
     """Return the node that a receiver belongs to: the head of its queries, keys or values."""
     parts = receiver.split(".")
     return receiver.rpartition(".")[0] if parts[-1] in ("q", "k", "v") else receiver
-
-
-def _order(node: str) -> list[int]:
-    return [int(part) for part in node.split(".") if part.isdigit()]

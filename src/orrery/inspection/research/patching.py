@@ -84,7 +84,8 @@ class Patching:
         """Return the grid as an SVG element: blue restores the clean answer, orange leads further from it."""
         rows, columns, grid = self.table(tokens)
         title = title or f"Activation patching by {self.at.replace('_', ' ')}"
-        return signed_map(grid.tolist(), rows=rows, columns=columns, title=title)
+        largest = max(1.0, float(grid.abs().max()))
+        return signed_map(grid.tolist(), rows=rows, columns=columns, title=title, largest=largest)
 
 
 @torch.no_grad()

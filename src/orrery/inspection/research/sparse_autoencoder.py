@@ -123,7 +123,7 @@ class SparseAutoencoder(nn.Module):
     def encode(self, x_ND: Float[Tensor, "*N D"]) -> Float[Tensor, "*N F"]:
         """Return how active each feature is."""
         before_NF = (x_ND - self.bias_D) @ self.encoder_FD.T + self.encoder_bias_F
-        return self.sparsity.features(before_NF.flatten(0, -2)).view(before_NF.shape)
+        return self.sparsity.features(before_NF.view(-1, self.features)).view(before_NF.shape)
 
     def decode(self, features_NF: Float[Tensor, "*N F"]) -> Float[Tensor, "*N D"]:
         """Return the sum of directions."""

@@ -49,8 +49,8 @@ function greatest(values) {
  */
 export function heatMap(data, habits = {}) {
   const canvas = h("canvas", { tabindex: habits.chosen ? "0" : null });
-  const row = h("div.mark.row");
-  const column = h("div.mark.column");
+  const row = h("div.mark.row", { hidden: true });
+  const column = h("div.mark.column", { hidden: true });
   const box = h("div.heat", { style: { "--columns": data.columns, "--rows": data.rows } }, canvas, row, column);
   let now = data;
   paint(canvas, now);

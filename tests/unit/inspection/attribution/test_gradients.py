@@ -82,12 +82,18 @@ def test_a_log_probability_has_the_slope_of_the_softmax():
     torch.testing.assert_close(attribution.score_B, found.logits[:, 2].log_softmax(-1)[:, 7])
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+ROUTED = {"deepseek_v2", "gpt_oss", "mixtral", "olmoe", "qwen2_moe", "qwen3_moe"}
+"""Families whose router sends a token elsewhere on the way from the baseline: the score jumps, which no slope knows."""
+KINKED = {"olmo", "opt", "rnnenc", "rnnsearch", "t5", "transformer"}
+"""Families with ReLU, maxout, or a clamp."""
+
+
+@pytest.mark.parametrize("family", names())
 def test_integrated_gradients_are_complete(family):
     attribution = looked(family).integrated_gradients(batch_size=64)
     assert attribution.check.bound == 0.01
-    assert attribution.check.value < (0.01 if family in ("t5", "rnnsearch") else 1e-6)  # relu and maxout have kinks
-    assert attribution.check.passed
+    assert attribution.check.passed == (family not in ROUTED)
+    assert attribution.check.value < (1 if family in ROUTED else 0.01 if family in KINKED else 1e-4)
 
 
 @pytest.mark.parametrize("family", names())
@@ -141,11 +147,6 @@ def test_a_broken_integral_is_seen(monkeypatch):
     assert not found.integrated_gradients(3).check.passed
     assert not found.gradient_times_input(3).check.passed
     assert not found.saliency(3).check.passed
-
-
-def test_a_router_that_changes_its_mind_is_seen():
-    """The score jumps where a token goes to another expert; no integral of its slope knows that."""
-    assert not looked("mixtral").integrated_gradients().check.passed
 
 
 def test_gradients_work_where_nothing_learns():

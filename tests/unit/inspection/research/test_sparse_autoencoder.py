@@ -58,6 +58,7 @@ def test_the_sums_are_those_by_hand(sparsity, active) -> None:
     torch.testing.assert_close(model.encode(X), features, rtol=0, atol=1e-12)
     torch.testing.assert_close(model(X), said, rtol=0, atol=1e-12)
     assert torch.equal(model(X.view(7, 1, 5)), model(X).view(7, 1, 5))
+    torch.testing.assert_close(model(X[2]), model(X)[2], rtol=0, atol=1e-12)
     error, penalty, _ = losses(model, X)
     assert float(error.detach()) == pytest.approx(float((X - said).square().sum()) / 7, abs=1e-12)
     weight = sparsity.coefficient if isinstance(sparsity, L1) else 0.0
