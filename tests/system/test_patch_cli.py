@@ -83,6 +83,28 @@ def test_what_cannot_be_patched_is_refused(model, words, why) -> None:
         run(patch, model, *words)
 
 
+def test_an_encoder_is_patched_between_its_own_tokens(tmp_path, capsys) -> None:
+    """A masked head scores the vocabulary at every position; what an encoder reads has special tokens around it."""
+    model = saved(tmp_path / "model", "bert")
+    words = ("--answer", "t", "--wrong", "o", "--position", 1)
+    run(patch, model, CLEAN, OTHER, *words, "-o", tmp_path / "x.json")
+    told = json.loads((tmp_path / "x.json").read_text())
+    lm = orrery.load(model, say=lambda line: None)
+    clean, other = (lm.trace(text) for text in (CLEAN, OTHER))
+    right, wrong = lm.token_id("t"), lm.token_id("o")
+
+    def measure(logits) -> float:
+        return float(logits[0, 1, right] - logits[0, 1, wrong])
+
+    ends = measure(clean.logits), measure(other.logits)
+    assert (told["measure"]["clean"], told["measure"]["corrupted"]) == pytest.approx(ends, abs=1e-4)
+    assert torch.tensor(told["restored"]).shape == (2, clean.ids.shape[1])
+    assert told["tokens"]["clean"] == list(clean.tokens)
+    patched = other.edit(sources={"clean": clean}).patch("blocks.1.resid_pre", "clean", position=2).run()
+    expected = (measure(patched.logits) - ends[1]) / (ends[0] - ends[1])
+    assert told["restored"][1][2] == pytest.approx(expected, abs=1e-3)
+
+
 def test_a_model_beside_a_source_is_refused(tmp_path) -> None:
     model = saved(tmp_path / "model", "rnnsearch")
     with pytest.raises(UsageError, match="writes beside a source"):

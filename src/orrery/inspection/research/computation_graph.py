@@ -71,6 +71,8 @@ class ComputationGraph:
     @torch.no_grad()
     def __init__(self, model: Any, clean_BL: Int[Tensor, "B L"], corrupted_BL: Int[Tensor, "B S"]) -> None:
         check_reader(model, clean_BL, corrupted_BL)
+        if not model.spec.writes:
+            raise UsageError("the edges of an encoder are not known here", "take a decoder, such as gpt2 or llama")
         self.model, self.clean_BL = model, clean_BL
         self.sublayers = list(_sublayers(model))
         self.edges = tuple(_edges(self.sublayers))

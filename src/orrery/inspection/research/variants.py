@@ -11,7 +11,7 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.inspection.edits import Edit
 from orrery.inspection.recorder import Recorder
-from orrery.models.model import LANGUAGE_MODEL, Model
+from orrery.models.model import Model
 from orrery.nn.attention.kernels import Kernel
 from orrery.nn.heads import LanguageModelHead
 
@@ -90,7 +90,8 @@ def last_logits(model: Model, ids_RL: Int[Tensor, "R L"], position: int, **call:
         logits_RV: Tensor = head(x_RLD[:, position])
         return logits_RV
 
-    found: Tensor = model({"ids": ids_RL}, {LANGUAGE_MODEL: answer}, **call)[LANGUAGE_MODEL]
+    main = model.spec.head_names[0]
+    found: Tensor = model({"ids": ids_RL}, {main: answer}, **call)[main]
     return found
 
 
@@ -102,9 +103,10 @@ def check_reader(model: Model, *texts: Int[Tensor, "_ _"], position: int = -1) -
     """
     if model.training:
         raise UsageError("a model in training mode drops numbers at random", "call model.eval() first")
-    if tuple(model.spec.inputs) != ("ids",) or LANGUAGE_MODEL not in model.spec.head_names:
+    main = next(iter(model.named_heads.values()), None)
+    if tuple(model.spec.inputs) != ("ids",) or not isinstance(main, LanguageModelHead):
         message = f"this model reads {' and '.join(model.spec.inputs)} and has the heads {model.spec.head_names}"
-        raise UsageError(message, "take a model that reads one text and scores next tokens")
+        raise UsageError(message, "take a model that reads one text and scores a vocabulary")
     shapes = [tuple(text.shape) for text in texts]
     if len(set(shapes)) > 1:
         message = f"the texts have {' and '.join(str(shape[1]) for shape in shapes)} tokens"

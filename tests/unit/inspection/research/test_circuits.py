@@ -144,6 +144,7 @@ def test_the_score_is_the_mean_log_probability_of_what_is_asked() -> None:
         (lambda: smallest("lstm"), "no sum|no plain"),
         (lambda: smallest("gemma2"), "plain|share"),
         (lambda: smallest("t5"), "reads"),
+        (lambda: smallest("modernbert"), "edges of an encoder"),
         (lambda: tiny("gpt2").train(), "training mode"),
     ],
 )
