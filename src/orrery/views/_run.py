@@ -125,7 +125,7 @@ class Curves:
                 self.steps.setdefault(name, array("q")).append(record["step"])
                 self.values.setdefault(name, array("d")).append(value)
 
-    def points(self) -> dict[str, list[list[float]]]:
+    def points(self) -> dict[str, list[list[int | float]]]:
         """Return ``[step, value]`` of every curve, at most ``MOST`` of each."""
         found = {name: list(zip(self.steps[name], values, strict=True)) for name, values in self.values.items()}
         return {name: [list(point) for point in thinned(points)] for name, points in found.items()}
