@@ -113,6 +113,27 @@ def page_speed(found: dict[str, Any]) -> str:
     return f"{what}. {load}\n\n" + table(("", "measured", "at most"), rows)
 
 
+def long_text(found: dict[str, Any]) -> str:
+    """Return the memory of looking into a long text beside what was stated."""
+    what = f"{found['tokens']:,} tokens, {found['layers']} layers, {found['heads']} heads, width {found['width']}"
+    rows = [
+        (name, f"{found[key] / 2**20:,.0f} MB")
+        for name, key in (("stated", "stated"), ("measured", "measured"), ("all patterns whole", "patterns"))
+    ]
+    return f"{what}; the pass took {found['seconds']['pass']} s.\n\n" + table(("", "memory"), rows)
+
+
+def looking_cost(found: dict[str, Any]) -> str:
+    """Return what inspection costs where nobody looks."""
+    rows = [
+        ("tokens a second with over without inspection", f"{found['ratio']:.3f}"),
+        ("without over without, which is chance", f"{found['control']:.3f}"),
+        ("answers that differ in any bit", f"{found['different']} of {found['answers']}"),
+    ]
+    load = f"The machine's load was {found['machine']['load']} on {found['machine']['cores']} cores."
+    return f"{load}\n\n" + table(("", "measured"), rows)
+
+
 def packed_rows(found: dict[str, Any]) -> str:
     """Return a row for each family: the bytes held, forward and backward, for so many tokens."""
     lengths = sorted({row["tokens"] for row in found["rows"]})

@@ -125,6 +125,23 @@ def test_taps_that_are_off_leave_nothing_in_the_graph(model, monkeypatch, kernel
     assert torch.equal(found, expected)
 
 
+def test_a_model_that_is_looked_into_is_compiled_to_the_same_graph(model):
+    """Looking inside between two compiled runs changes neither the graph nor a number, and compiles nothing anew."""
+    from orrery.inspection.thumbnails import Thumbnails
+    from orrery.inspection.trace import trace
+
+    before, after = Nodes(), Nodes()
+    compiled = torch.compile(model.stack, backend=before, fullgraph=True)
+    expected = run(model, compiled)
+    seen = trace(model, IDS, reducers=[Thumbnails()], defer=True)
+    assert seen.definitions
+    assert torch.equal(run(model, compiled), expected)
+    assert len(before.graphs) == 1
+    torch._dynamo.reset()
+    assert torch.equal(run(model, torch.compile(model.stack, backend=after, fullgraph=True)), expected)
+    assert after.graphs == before.graphs
+
+
 # (b), (f) on means the same numbers under the same keys
 
 

@@ -64,3 +64,12 @@ def test_a_long_text_is_drawn_by_an_overview_and_tiles(tmp_path):
         assert abs(value - wanted) <= highest / 255
         found.quiet()
         found.close()
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_a_server_that_can_be_looked_into_writes_the_same_at_the_same_speed():
+    found = run("looking_cost.py", "--rounds", "24")
+    assert found["different"] == 0
+    assert found["answers"] == 48
+    assert found["ratio"] >= 0.97
