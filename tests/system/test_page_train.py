@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 import torch
 
+import orrery
 from browser import Seen, chromium
 from live_run import command, learning
 from orrery.checkpoints.store import CheckpointStore
@@ -192,4 +193,21 @@ def test_heads_are_measured_at_every_checkpoint(browser, run, served):
     seen.page.wait_for_selector(f'[data-checkpoint]:has-text("step {steps[0]}")')
     seen.accessible()
     seen.quiet()
+    seen.close()
+
+
+def test_a_saved_page_has_the_curves_and_the_architecture(browser, served, run, tmp_path):
+    file = orrery.see(served.served.lm, TEXT).save(tmp_path / "page.html")
+    seen = Seen(browser).open(f"{file.as_uri()}#screen=%22train%22", "train")
+    assert points(seen) == len(records(run))
+    assert seen.page.locator("[data-do=forming], input[name=checkpoint]").count() == 0
+    seen.accessible()
+    seen.page.click("[data-screen=model]")
+    seen.page.wait_for_selector("main[data-ready=model]")
+    seen.view("architecture")
+    assert seen.page.locator(".drawing .part").count() > 10
+    seen.view("compare")
+    seen.page.select_option("select[name=other]", "gpt2")
+    seen.page.wait_for_selector("[data-path]")
+    assert seen.said == []
     seen.close()

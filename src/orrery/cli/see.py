@@ -1,6 +1,7 @@
 """``orrery see``: the inside of a model over a text, as a page in the browser or as one file."""
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -93,4 +94,5 @@ def _say_memory(lm: "LanguageModel", given: Mapping[str, Any]) -> None:
     from orrery.inspection.memory import readable
     from orrery.views._inside import memory_of
 
-    print(f"looking inside takes up to {readable(memory_of(lm, given).total)} beside the weights", flush=True)
+    told = f"looking inside takes up to {readable(memory_of(lm, given).total)} beside the weights"
+    print(told, file=sys.stderr, flush=True)  # what a program reads is the address alone

@@ -1,12 +1,15 @@
 """The run that a model belongs to, which may still learn: its curves, its samples, its checkpoints."""
 
+import json
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any, final
 
-from orrery.checkpoints import manifest, strict_json
+from orrery.checkpoints import manifest
 from orrery.checkpoints.store import CheckpointStore
 from orrery.errors import UsageError
 from orrery.training.folder import CHECKPOINTS, FINAL, METRICS, SAMPLES
@@ -18,6 +21,9 @@ TEXTS = 20
 LONGEST = 2_000
 """Characters of a sample."""
 _CHUNK = 1 << 20
+_NUMBERS = (int, float)
+# One for all lines: a run may have hundreds of thousands. What is no number is no point of a curve.
+_DECODER = json.JSONDecoder(parse_constant=lambda word: None)
 
 
 def run_of(folder: Path) -> Path | None:
@@ -105,7 +111,7 @@ class Tail:
 
 def _record(line: bytes) -> dict[str, Any] | None:
     try:
-        found = strict_json.parse(line.decode())
+        found = _DECODER.decode(line.decode())
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and type(found.get("step")) is int else None
@@ -115,17 +121,17 @@ def _record(line: bytes) -> dict[str, Any] | None:
 class Curves:
     """What was measured, by name: steps and values; a value that is not finite is left out."""
 
-    steps: "dict[str, array[int]]" = field(default_factory=dict)
-    values: "dict[str, array[float]]" = field(default_factory=dict)
+    steps: "dict[str, array[int]]" = field(default_factory=lambda: defaultdict(lambda: array("q")))
+    values: "dict[str, array[float]]" = field(default_factory=lambda: defaultdict(lambda: array("d")))
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Take up a line of metrics."""
         for name, value in record.items():
-            if name != "step" and isinstance(value, int | float):
-                self.steps.setdefault(name, array("q")).append(record["step"])
-                self.values.setdefault(name, array("d")).append(value)
+            if name != "step" and type(value) in _NUMBERS and isfinite(value):
+                self.steps[name].append(record["step"])
+                self.values[name].append(value)
 
-    def points(self) -> dict[str, list[list[float]]]:
+    def points(self) -> dict[str, list[list[int | float]]]:
         """Return ``[step, value]`` of every curve, at most ``MOST`` of each."""
         found = {name: list(zip(self.steps[name], values, strict=True)) for name, values in self.values.items()}
         return {name: [list(point) for point in thinned(points)] for name, points in found.items()}

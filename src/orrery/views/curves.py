@@ -43,7 +43,7 @@ class Curves(View):
         return Payload({"name": run.name, "planned": planned, **history}, checks=_perplexity(history["curves"]))
 
 
-def _perplexity(curves: Mapping[str, list[list[float]]]) -> list[Check]:
+def _perplexity(curves: Mapping[str, list[list[int | float]]]) -> list[Check]:
     """Compare each perplexity with the exponential of the loss beside it."""
     losses = {step: value for step, value in curves.get("val/loss", [])}
     pairs = [
