@@ -33,7 +33,9 @@ def main() -> None:
     found = measure(options)
     for name, bar in BARS.items():
         print(f"{name:16} {found[name]:12,.3f}   at most {bar:,}")
-    if options.json:
+    if options.json == "-":
+        print(json.dumps(found), flush=True)
+    elif options.json:
         Path(options.json).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     sys.exit(int(any(not found[name] <= bar for name, bar in BARS.items())))
 
@@ -45,7 +47,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--heads", type=int, default=12)
     parser.add_argument("--width", type=int, default=768)
     parser.add_argument("--rounds", type=int, default=3, help="the page is opened so often; medians are told")
-    parser.add_argument("--json", help="a file")
+    parser.add_argument("--json", help="a file, or - for one line at the end")
     return parser.parse_args()
 
 
