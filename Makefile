@@ -25,9 +25,9 @@ PYTEST = OMP_NUM_THREADS=1 ORRERY_TEST_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pyt
 tier = $(PYTEST) $(1) || test $$? -eq 5
 tier_in = $(if $(wildcard $(1)),$(call tier,$(2) $(1)))
 # Types are checked at run time in the tests of single parts and of the program. Compiled graphs hold no such checks,
-# and comparisons of numbers would take twice as long with them.
+# and comparisons of numbers, those of ways to decode among them, would take twice as long with them.
 UNTYPED := export JAXTYPING_DISABLE=1;
-NUMBERS := $(wildcard tests/parity tests/gradients tests/learning)
+NUMBERS := $(wildcard tests/parity tests/gradients tests/learning tests/unit/generation)
 PROPERTIES := tests/properties
 TYPED = tests --ignore=tests/compile $(NUMBERS:%=--ignore=%)
 FAST = $(TYPED) $(if $(PROPERTIES),,--ignore=tests/properties)
