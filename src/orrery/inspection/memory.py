@@ -15,7 +15,8 @@ from orrery.inspection.definition import LARGEST, Beside
 from orrery.inspection.kept_on_disk import layer_of
 from orrery.inspection.recorder import Recorder
 from orrery.models.model import Model
-from orrery.nn.attention.kernels import eager, sdpa
+from orrery.nn.attention.kernels import Kernel, eager, sdpa
+from orrery.nn.attention.operands import KeysValues, Operands, unseen
 from orrery.nn.inputs import Input, Tokens
 
 SMALL = 2**16
@@ -116,10 +117,11 @@ class PassCost:
         return self.held + self.working
 
 
-def pass_bytes(cost: TraceCost, held: Collection[str]) -> PassCost:
+def pass_bytes(model: Model, cost: TraceCost, held: Collection[str]) -> PassCost:
     """Return the memory of a pass, stated before it runs.
 
     Args:
+        model: what will run.
         cost: of all tensors of the pass.
         held: the keys that are kept.
     """
@@ -130,8 +132,28 @@ def pass_bytes(cost: TraceCost, held: Collection[str]) -> PassCost:
     logits = cost.bytes_of.get("logits", 0)
     # A layer's tensors with their temporaries, the logits with and without the recorder and where they differ, and
     # what the definition holds of a piece, in float32 and float64.
-    working = 2 * max(layers.values(), default=0) + 3 * logits + PIECES * LARGEST
+    working = 2 * max(layers.values(), default=0) + 3 * logits + PIECES * LARGEST + _bias_bytes(model, cost)
     return PassCost(sum(cost.bytes_of[key] for key in held) + logits, working)
+
+
+def _bias_bytes(model: Model, cost: TraceCost) -> int:
+    """Return the bytes of what is added to the scores of each pair of tokens (ALiBi, T5), and of one copy with a mask.
+
+    The model makes such a bias whole, whatever is kept; blocks that share one hold it once.
+    """
+    recorder, found = Recorder(), dict[int, tuple[Tensor, int]]()
+
+    def noting(q_BHLC: Tensor, kv: KeysValues, operands: Operands) -> Tensor:
+        bias = operands.bias_BHLS
+        if bias is not None:
+            whole = cost.shapes[recorder.key(operands.tap, "scores")]
+            sides = [1 if now == 1 else side for now, side in zip(bias.shape, whole, strict=True)]
+            found[bias.data_ptr()] = bias, bias.element_size() * math.prod(sides)
+        return sdpa(q_BHLC, kv, operands._replace(tap=unseen))
+
+    _run(model, [SHORT] * len(model.spec.inputs), 1, noting, recorder)
+    sizes = [size for _, size in found.values()]
+    return sum(sizes) + max(sizes, default=0)
 
 
 def refuse_too_large(model: Model, inputs: Sequence[Tensor], keep: Sequence[str], *, to_disk: bool) -> None:
@@ -170,14 +192,18 @@ def free_bytes(device: torch.device) -> int | None:
 
 def _shapes(model: Model, lengths: Sequence[int], rows: int, keep: Sequence[str]) -> dict[str, Tensor]:
     """Return what a trace of so few tokens keeps."""
-    device = next(model.parameters()).device
-    dtype = next(model.parameters()).dtype
-    given = [_zeros(read, rows, n, dtype) for read, n in zip(model.spec.inputs.values(), lengths, strict=True)]
     recorder = Recorder(keep)
     kernel = eager if model.kernel is eager else Beside(sdpa, recorder, Mixing())
-    model.logits(*(x.to(device) for x in given), kernel=kernel, taps=recorder)
+    _run(model, lengths, rows, kernel, recorder)
     recorder.check_used()
     return dict(recorder.values)
+
+
+def _run(model: Model, lengths: Sequence[int], rows: int, kernel: Kernel, recorder: Recorder) -> None:
+    """Run a model over so few tokens, or an image."""
+    weight = next(model.parameters())
+    given = [_zeros(read, rows, n, weight.dtype) for read, n in zip(model.spec.inputs.values(), lengths, strict=True)]
+    model.logits(*(x.to(weight.device) for x in given), kernel=kernel, taps=recorder)
 
 
 def _zeros(read: Input, rows: int, length: int, dtype: torch.dtype) -> Tensor:

@@ -202,7 +202,7 @@ def _planned(call: Call) -> tuple[TraceCost, list[str], PassCost]:
     source, length = call.inputs[0].shape[1], call.inputs[-1].shape[1]
     cost = trace_bytes(call.model, length, source_length=source)
     kept = _within(BUDGET, cost)
-    memory = pass_bytes(cost, kept)
+    memory = pass_bytes(call.model, cost, kept)
     if memory.total > MOST:
         raise UsageError(
             f"to look into {length:,} tokens takes {readable(memory.total)}, and at most {readable(MOST)} are taken",

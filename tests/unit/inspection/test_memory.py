@@ -13,6 +13,7 @@ from orrery.inspection.kept_on_disk import KeptOnDisk
 from orrery.inspection.memory import free_bytes, trace_bytes
 from orrery.inspection.recorder import Recorder
 from orrery.inspection.trace import trace
+from orrery.nn.attention.kernels import sdpa
 from tiny_models import inputs_for, smallest
 
 PATTERNS = ("*.pattern", "blocks.0.*", "*resid*", "logits")
@@ -147,3 +148,23 @@ def test_kept_on_disk_is_a_mapping(tmp_path):
         kept["b"]
     with pytest.raises(UsageError, match="stays"):
         del kept["blocks.0.a"]
+
+
+@pytest.mark.parametrize(("family", "shared"), [("t5", 2), ("bloom", 1), ("llama", 0)])
+def test_a_bias_of_each_pair_is_part_of_what_a_pass_needs(family, shared):
+    """What is added to the scores is made whole, once for all blocks of a stack, and once more with the mask."""
+    model, length = smallest(family), 60
+    inputs = inputs_for(model, rows=1, length=length, source=length)
+    seen = {}
+
+    def noting(q_BHLC, kv, operands):
+        if operands.bias_BHLS is not None:
+            seen[operands.bias_BHLS.data_ptr()] = operands.bias_BHLS
+        return sdpa(q_BHLC, kv, operands)
+
+    with torch.no_grad():
+        model.logits(*inputs, kernel=noting)
+    sizes = [bias.nbytes for bias in seen.values()]
+    assert len(sizes) == shared
+    cost = trace_bytes(model, length, source_length=length)
+    assert memory._bias_bytes(model, cost) == sum(sizes) + max(sizes, default=0)
