@@ -56,7 +56,6 @@ class Attention(View):
     kind: ClassVar[str] = "attention"
     order: ClassVar[int] = 40
     compares: ClassVar[bool] = True
-    apart: ClassVar[tuple[str, ...]] = ("overview",)
     Settings: ClassVar[type[Section]] = AttentionSettings
 
     def fits(self, subject: Subject) -> bool:
@@ -86,13 +85,20 @@ class Attention(View):
         return Payload(facts, tensors, checks)
 
     def difference(self, edited: Subject, clean: Subject, asked: AttentionSettings) -> Payload:
-        """Return patterns edited less clean; of the small pictures the greatest change of each cell."""
+        """Return patterns edited less clean; of the small pictures the greatest change of each cell.
+
+        Of a long text the small pictures show how the largest weight of each cell changes: no pattern is whole.
+        """
         asked = asked.model_copy(update={"causal": None})
         found = super().difference(edited, clean, asked)
         site = site_of(edited.seen, asked.site)
         if asked.layer is None:
-            changes = torch.stack([_changed(_pattern_change(edited, clean, site, layer)) for layer in site.layers])
+            changes = torch.stack([_small_change(edited, clean, site, layer) for layer in site.layers])
             return replace(found, tensors={"pictures": changes.half()})
+        if "overview" in found.tensors:
+            key, head = site.key(asked.layer, "pattern"), found.facts["head"]
+            tensors = {"tile": found.tensors["tile"], "overview": _overview_change(edited.seen, clean.seen, key, head)}
+            return replace(found, tensors=tensors)
         if "pattern" in found.tensors:
             pattern_HLS = _pattern_change(edited, clean, site, asked.layer)
             return replace(found, tensors={**found.tensors, "pattern": pattern_HLS.half()})
@@ -185,6 +191,26 @@ def _overview(inside: Inside, key: str, head: int) -> Float[Tensor, "rows column
             small(key, inside.rows(key, head, band)[None, None], (slice(None), slice(0, 1), band), (1, 1, L))
         held[key, head] = small.pictures[key][0, 0].half()
     return held[key, head]
+
+
+def _small_change(edited: Subject, clean: Subject, site: Site, layer: int) -> Float[Tensor, "H rows columns"]:
+    if not is_long(edited.seen, site, layer):
+        return _changed(_pattern_change(edited, clean, site, layer))
+    after, before = (one.seen.thumbnails.pictures[site.key(layer, "pattern")][0] for one in (edited, clean))
+    return minus(after, before)
+
+
+def _overview_change(edited: Inside, clean: Inside, key: str, head: int) -> Float[Tensor, "rows columns"]:
+    """Return of each cell of a head the change of greatest size, with its sign, a band of queries at a time."""
+    L = edited.shapes[key][2]
+    up, down = Thumbnails(side=TILE), Thumbnails(side=TILE)
+    for start in range(0, L, TILE):
+        band = slice(start, min(start + TILE, L))
+        change = minus(edited.rows(key, head, band), clean.rows(key, head, band))[None, None]
+        for small, part in ((up, change), (down, -change)):
+            small(key, part.clamp(min=0), (slice(None), slice(0, 1), band), (1, 1, L))
+    more, less = up.pictures[key][0, 0], down.pictures[key][0, 0]
+    return torch.where(more >= less, more, -less).half()
 
 
 def _pattern_change(edited: Subject, clean: Subject, site: Site, layer: int) -> Float[Tensor, "H L S"]:

@@ -128,6 +128,25 @@ def test_a_large_pattern_shows_the_greatest_change_of_each_cell_with_its_sign(mo
     assert (float(small[0, 0, 0]), float(small[0, 3, 3]), int(small.count_nonzero())) == (-0.5, 0.125, 2)
 
 
+def test_a_long_text_shows_the_greatest_change_of_each_cell_a_band_at_a_time(models, monkeypatch):
+    monkeypatch.setattr("orrery.views.attention.LONG", 2)
+    monkeypatch.setattr("orrery.views.attention.TILE", 4)
+    lm, text = models["gpt2"], GIVEN["gpt2"]["text"]
+    edits = [{"at": "blocks.0.attention.mixed", "op": "zero", "head": 1}]
+    edited, clean = (Subject(lm, Inside(lm, {"text": text}, given)) for given in (edits, []))
+    found = shown("attention", edited, {"layer": 1, "head": 1}, clean)
+    change = edited.seen["blocks.1.attention.pattern"][0, 1] - clean.seen["blocks.1.attention.pattern"][0, 1]
+    up, down = (torch.nn.functional.adaptive_max_pool2d(one[None], (4, 4))[0] for one in (change, -change))
+    assert set(found.tensors) == {"tile", "overview"}
+    torch.testing.assert_close(
+        found.tensors["overview"].double(), torch.where(up >= down, up, -down), rtol=1e-3, atol=1e-4
+    )
+    assert float(found.tensors["overview"].min()) < 0 < float(found.tensors["overview"].max())
+    small = shown("attention", edited, {}, clean).tensors["pictures"]
+    after, before = (one.seen.thumbnails.pictures["blocks.1.attention.pattern"][0] for one in (edited, clean))
+    torch.testing.assert_close(small[1].double(), after - before, rtol=1e-3, atol=1e-3)
+
+
 def test_what_cannot_be_compared_is_refused_by_name(models):
     lm = models["gpt2"]
     one, longer = (Subject(lm, Inside(lm, {"text": text})) for text in ("the cat", "the cat sat on"))

@@ -10,16 +10,16 @@ export function tiles(view, { row, column, queries, keys, layer, head }, { tile,
   const texts = (stream, from, count) => page.pass[stream].slice(from, from + count).map(({ text }) => text);
   const said = h("p.number", { "data-over": "" }, " ");
   const most = (data) => data.reduce((a, b) => Math.max(a, Math.abs(b)), 0) || 1;
-  const how = page.comparing ? { colours: "signed", highest: most(tile.data) } : { colours: "weight", highest: most(tile.data) };
+  const how = (data) => ({ colours: page.comparing ? "signed" : "weight", highest: most(data) });
   const place = (i, n, count) => Math.floor((i * n) / count);
-  const small = labelled({ values: overview.data, rows: high, columns: wide, colours: "weight", highest: most(overview.data), label: t("attention.overview") }, { rows: [], columns: [] }, {
+  const small = labelled({ values: overview.data, rows: high, columns: wide, ...how(overview.data), label: t("attention.overview") }, { rows: [], columns: [] }, {
     over: (i, j) => ((said.textContent = i === null ? " " : `${place(i, queries, high)}, ${place(j, keys, wide)}: ${number(overview.data[i * wide + j], 3)}`), small.mark(i, j)),
     chosen: (i, j) => page.focus.set({ tile: [place(i, queries, high), place(j, keys, wide)] }),
   }, { cell: 2, widest: 512 });
   const [rows, columns] = tile.shape;
   const told = h("p.number", { "data-tile": "" }, " ");
   const [from, to] = [texts(site.queries, row, rows), texts(site.keys, column, columns)];
-  const large = labelled({ values: tile.data, rows, columns, ...how, label: t("attention.of", { layer, head }) }, { rows: from, columns: to }, {
+  const large = labelled({ values: tile.data, rows, columns, ...how(tile.data), label: t("attention.of", { layer, head }) }, { rows: from, columns: to }, {
     over: (i, j) => {
       large.mark(i, j);
       told.textContent = i === null ? " " : t("attention.over", { from: from[i], to: to[j], value: number(tile.data[i * columns + j], 3) });
