@@ -19,9 +19,9 @@ export function header(element, page, screen) {
   const facts = { family: session.family ?? "", parameters: session.parameters.toLocaleString("en"), dtype: session.dtype, device: session.device };
   fill(
     element,
-    h("div.model", {}, h("strong", {}, session.model), h("span.soft", {}, t("model.facts", facts))),
+    h("div.model", {}, h("strong", {}, session.model), h("span.soft", {}, t("model.facts", facts)), !page.live && h("span.soft", {}, t("offline"))),
     h("nav.tabs", { "aria-label": "Orrery" }, tabs),
-    h("div.tools", {}, !page.live && h("span.soft", {}, t("offline")), chooser, theme(page), page.live && h("button.quiet", { onclick: () => save(page), "data-tool": "save" }, t("save")), h("button.quiet", { onclick: () => copy(page), "data-tool": "link" }, t("link")), h("button.quiet", { onclick: help, "data-tool": "help" }, t("help"))),
+    h("div.tools", {}, chooser, theme(page), page.live && h("button.quiet", { onclick: () => save(page), "data-tool": "save" }, t("save")), h("button.quiet", { onclick: () => copy(page), "data-tool": "link" }, t("link")), h("button.quiet", { onclick: help, "data-tool": "help" }, t("help"))),
   );
 }
 
