@@ -239,6 +239,11 @@ def test_a_saved_page_has_the_edits_that_it_was_saved_with(browser, toy, runs, t
     wanted = clean.edit([EDIT, other, {**other, "head": 3}]).run()
     assert torch.equal(made["edited"].logits, wanted.logits)
     settled(found, "2 of 2")
+    found.page.click('[data-saved="0"]')  # what was saved can be chosen from a list
+    settled(found, "1 of 1")
+    assert found.page.locator('[data-saved="0"]').get_attribute("aria-pressed") == "true"
+    found.page.click('[data-saved="1"]')
+    settled(found, "2 of 2")
     found.accessible()
     assert [url for url in found.asked if not url.startswith("data:")] == [file.as_uri()]
     assert found.said == []

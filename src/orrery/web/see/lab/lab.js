@@ -1,6 +1,6 @@
 // The drawer of edits, on every screen: what is changed inside the pass, each edit on or off, undone, compared, copied.
 import { fill, h, number } from "#see/dom.js";
-import { applied, gestures, line, masks, python, same } from "#see/lab/edits.js";
+import { applied, called, gestures, line, masks, python, same } from "#see/lab/edits.js";
 import { form } from "#see/lab/form.js";
 import words from "#see/lab/words.js";
 import { addWords, t } from "#see/words.js";
@@ -130,7 +130,7 @@ class Lab {
     const kept = this.form?.isConnected && this.form.contains(document.activeElement) ? this.form : null;
     this.form = kept ?? (page.live && page.pass ? form(page, (op) => this.begun(op), (edit, other) => this.enter(edit, other).catch((error) => this.tell(error.message))) : null);
     element.setAttribute("aria-label", t("lab"));
-    fill(element, h("details", { open, ontoggle: (event) => event.target === event.currentTarget && page.focus.set({ lab: event.target.open || null }) }, summary, h("p.soft", {}, t("lab.about")), this.list(edits), this.tools(on), this.told(), page.pass && this.quick(), this.form && h("details.more", { open: more }, h("summary", {}, t("lab.more")), this.form)));
+    fill(element, h("details", { open, ontoggle: (event) => event.target === event.currentTarget && page.focus.set({ lab: event.target.open || null }) }, summary, h("p.soft", {}, t("lab.about")), this.list(edits), this.tools(on), this.told(), this.saved(), page.pass && this.quick(), this.form && h("details.more", { open: more }, h("summary", {}, t("lab.more")), this.form)));
     if (kept) kept.querySelector("select")?.focus();
   }
 
@@ -141,6 +141,15 @@ class Lab {
       const other = edits.map((one, n) => (n === i ? { ...one, off: !one.off } : one));
       const label = h("label", {}, h("input", { type: "checkbox", checked: !edit.off, disabled: !page.holds(other), "data-edit": i, onchange: () => turn(i) }), h("code", { title: line(edit) }, line(edit)));
       return h("li", {}, label, edit.from && h("span.soft", {}, JSON.stringify(page.focus.get("sources", {})[edit.from] ?? edit.from)), h("button.quiet", { "aria-label": `${t("lab.remove")} ${i + 1}`, disabled: !page.holds(edits.filter((_, n) => n !== i)), onclick: () => this.change(edits.filter((_, n) => n !== i)) }, "✕"));
+    }));
+  }
+
+  /** The lists of edits that a saved page has, to choose from. */
+  saved() {
+    const lists = this.page.live ? [] : this.page.held.runs.map(({ edits }) => edits).filter((edits) => edits.length);
+    return lists.length > 0 && h("div.tools", {}, h("span.soft", {}, t("lab.saved")), lists.map((edits, i) => {
+      const there = called(edits) === called(this.edits);
+      return h("button.quiet", { "data-saved": i, "aria-pressed": String(there), onclick: () => this.change(there ? [] : edits) }, h("code", {}, edits.map(line).join("")));
     }));
   }
 
