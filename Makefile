@@ -82,11 +82,11 @@ checks: $(TEST)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -j $(WORKERS) docs docs/_build/html
 	$(BIN)/python tests/architecture/rules.py
 
 docs: $(TEST)
-	$(BIN)/sphinx-build -W --keep-going docs docs/_build/html
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -j $(WORKERS) docs docs/_build/html
 
 clean:
 	rm -rf $(VENV) dist build docs/_build .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

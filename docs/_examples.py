@@ -15,6 +15,7 @@ import re
 import runpy
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 DOCS = Path(__file__).parent
 HOME = DOCS / "_build" / "examples"
 ALONE = DOCS / "_build" / "pages"
-"""Where pages run that do not use the model: what they write stays out of the checkout."""
+"""Where pages run, each in a folder of its own: what they write stays out of the checkout."""
 RUN = ("python docs/examples/countries.py countries.txt", "orrery train docs/examples/countries.yaml")
 """The commands that make the model of the pages; they are shown there, and run once for all pages."""
 
@@ -130,6 +131,12 @@ def prepared(home: Path = HOME) -> Path:
     return home
 
 
+def _prepare_apart() -> None:
+    """Make the folder of the reader in another process: this one is forked, and may not have computed before."""
+    code = f"import sys; sys.path.insert(0, {str(DOCS)!r}); import _examples; _examples.prepared()"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 class Example(SphinxDirective):
     """Python, what it prints and what it draws."""
 
@@ -180,8 +187,17 @@ def page_of(document: nodes.document) -> Page:
     """Return the page that is read now."""
     if document not in _PAGES:
         text = Path(document["source"]).read_text(encoding="utf-8")
-        _PAGES[document] = Page(prepared() if needs_model(text) else with_examples(ALONE))
+        _PAGES[document] = Page(_own(Path(document["source"]), needs_model(text)))
     return _PAGES[document]
+
+
+def _own(source: Path, with_model: bool) -> Path:
+    """Make a page's folder anew: what another page or an earlier build has written is not in it."""
+    folder = ALONE / source.relative_to(DOCS).with_suffix("")
+    shutil.rmtree(folder, ignore_errors=True)
+    if with_model:
+        return Path(shutil.copytree(prepared(), folder))
+    return with_examples(folder)
 
 
 def setup(app: Any) -> dict[str, bool]:
@@ -189,6 +205,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.add_directive("example", Example)
     app.add_directive("command", Command)
     app.add_role("value", Value())
+    app.connect("builder-inited", lambda app: _prepare_apart())
     app.connect("env-get-outdated", lambda app, env, added, changed, removed: _pages(app))
     return {"parallel_read_safe": True}
 
