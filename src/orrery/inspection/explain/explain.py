@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import final
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Shaped
 from torch import Tensor
 
 from orrery.errors import UsageError
@@ -45,8 +45,8 @@ class Explainer:
     Args:
         model: in eval mode.
         recorded: the tensors of the pass by key: a trace, with everything kept.
-        ids: what the answering stack read, ``[1, L]``.
-        source_ids: what the reader of an encoder-decoder read, ``[1, S]``.
+        ids: what the answering stack read, ``[1, L]``; of a model of images the image.
+        source_ids: what the reader of an encoder-decoder read, ``[1, S]`` or an image.
 
     Attributes:
         numbers: every tensor of the pass by key, also those that follow from recorded ones: what a layer reads after
@@ -54,7 +54,11 @@ class Explainer:
     """
 
     def __init__(
-        self, model: Model, recorded: Recorded, ids: Int[Tensor, "1 L"], source_ids: Int[Tensor, "1 S"] | None = None
+        self,
+        model: Model,
+        recorded: Recorded,
+        ids: Shaped[Tensor, "1 ..."],
+        source_ids: Shaped[Tensor, "1 ..."] | None = None,
     ) -> None:
         nodes = graph_of(model, ids[0], None if source_ids is None else source_ids[0])
         paths = {id(module): name for name, module in model.named_modules()}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from orrery.inspection.explain.attention import Heads, LatentKeys, Mixed, Pattern, Products, Scores
@@ -79,13 +79,13 @@ class Leaf:
         return self.side.positions[name]
 
 
-def graph_of(model: Model, ids_L: Int[Tensor, "L"], source_ids_S: Int[Tensor, "S"] | None) -> Nodes:
+def graph_of(model: Model, ids_L: Shaped[Tensor, "..."], source_ids_S: Shaped[Tensor, "..."] | None) -> Nodes:
     """Return the nodes of a pass by key.
 
     Args:
         model: in eval mode.
-        ids_L: what the answering stack read.
-        source_ids_S: what the reader of an encoder-decoder read.
+        ids_L: what the answering stack read: tokens, or an image.
+        source_ids_S: what the reader of an encoder-decoder read, likewise.
     """
     nodes: Nodes = {}
     parts: dict[str, Any] = dict(model.named_children())
