@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Int, Shaped
 from torch import Tensor, nn
 
 from orrery.inspection.explain.formula import Formula, Index, Operand, function_of, given, sum_of, term
@@ -101,7 +101,7 @@ class Beside(Node):
         return function_of(f"1 where the place is {channel - width}, else 0", "", value, [Operand("place", place)])
 
 
-def embedding(nodes: Nodes, prefix: str, embed: nn.Module, ids_L: Int[Tensor, "L"]) -> str | None:
+def embedding(nodes: Nodes, prefix: str, embed: nn.Module, ids_L: Shaped[Tensor, "..."]) -> str | None:
     """Add the nodes of the rows of a table and return their key; nothing where no table is read."""
     if not isinstance(embed, TokenEmbedding | SegmentedEmbedding):
         return None
