@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from browser import Seen, chromium
+from browser import Seen
 from orrery.data.png import write_png
 from orrery.pages.page import Page
 from orrery.serving.background import serving
@@ -15,12 +15,6 @@ pytestmark = pytest.mark.slow
 FAMILIES = ["gpt2", "llama", "gpt_oss", "deepseek_v3", "t5", "bart", "bert", "rnnsearch", "lstm", "nplm", "vit"]
 SCREENS = ("inside", "decode", "model")
 WRONG = re.compile(r"\bundefined\b|\bNaN\b|\[object |\bnull\b")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
 
 
 def whole(found):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import orrery
-from browser import Seen, chromium
+from browser import Seen
 from orrery.inspection.difference import difference
 from serving_toy import chat_model, running
 
@@ -15,12 +15,6 @@ pytestmark = pytest.mark.slow
 TEXT = "the cat sat on the mat, the dog"
 HEAT = ".view .heat canvas"
 EDIT = {"at": "blocks.0.attention.mixed", "op": "zero", "head": 1}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -8,17 +8,11 @@ from urllib.parse import unquote
 import pytest
 
 import orrery
-from browser import Seen, chromium
+from browser import Seen
 from serving_toy import chat_model, running
 
 pytestmark = pytest.mark.slow
 TEXT = "the cat sat on the mat, the dog"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from browser import Seen, chromium
+from browser import Seen
 from orrery.serving.background import serving
 from orrery.views._view import Subject, shown
 from views_toy import subject_of
@@ -11,12 +11,6 @@ pytestmark = pytest.mark.slow
 FAMILIES = ("transformer", "gpt2", "rnnsearch", "gptj")
 DRAWINGS = ("figure", "attention", "stream", "paths", "timeline")
 PLACE = '/#screen="model"&view="architecture"'
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module", params=FAMILIES)

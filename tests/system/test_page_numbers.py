@@ -9,7 +9,7 @@ import re
 import pytest
 import torch
 
-from browser import Seen, chromium
+from browser import Seen
 from orrery.accounting.cache import cache_bytes
 from orrery.serving.background import serving
 from orrery.views._inside import Inside
@@ -22,12 +22,6 @@ QUERY, KEY, LAYER, HEAD = 5, 2, 1, 2
 MINUS, NONE = "\N{MINUS SIGN}", "\N{EN DASH}"
 HALF = 2**-11
 """How far a weight may be from its float16."""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

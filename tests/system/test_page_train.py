@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import orrery
-from browser import Seen, chromium
+from browser import Seen
 from live_run import command, learning
 from orrery.checkpoints.store import CheckpointStore
 from orrery.language_model.load import load
@@ -20,12 +20,6 @@ Error = pytest.importorskip("playwright.sync_api").Error
 pytestmark = pytest.mark.slow
 TEXT = "The ring: abc"
 LOSS = '[data-chart="train/loss"]'
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

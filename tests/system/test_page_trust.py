@@ -5,18 +5,12 @@ import json
 import pytest
 
 import orrery
-from browser import Seen, chromium
+from browser import Seen
 from orrery.laws.registry import verify
 from serving_toy import chat_model, running
 
 pytestmark = pytest.mark.slow
 TEXT = "the cat sat on the mat"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
