@@ -615,7 +615,8 @@ class LanguageModel:
         """Return the id of a text that is one token, as the methods of a trace take it: ``lm.token_id(" tired")``.
 
         Raises:
-            UsageError: it is several tokens, or none; the hint names a variant with or without a leading space.
+            UsageError: it is several tokens, none or an unknown one; the hint names a variant with or without a leading
+                space.
         """
         return trace.token_id(self._stored, text)
 

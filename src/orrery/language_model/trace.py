@@ -65,6 +65,9 @@ def token_id(stored: Stored, text: str) -> int:
     tokenizer = tokenizer_of(stored)
     own = tokenizer.id(text)
     ids = tokenizer.encode(text)
+    if own is None and tokenizer.unknown(ids):
+        message = f"{text!r} is not in the vocabulary: the tokenizer reads it as an unknown token"
+        raise UsageError(message, "give a word that the model knows, or an id")
     if len(ids) == 1:
         return ids[0]
     if own is not None:

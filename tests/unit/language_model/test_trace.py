@@ -136,3 +136,10 @@ def test_a_trace_goes_to_a_folder(tmp_path):
     found = model.trace("ab ca", folder=tmp_path / "kept", keep=["*.pattern"])
     assert torch.equal(found["blocks.1.attention.pattern"], model.trace("ab ca")["blocks.1.attention.pattern"])
     assert len(list((tmp_path / "kept").iterdir())) == 2
+
+
+def test_a_character_outside_the_vocabulary_is_no_token():
+    model = lm("gpt2")
+    assert model.token_id("a") == LETTERS.id("a")
+    with pytest.raises(UsageError, match="'z' is not in the vocabulary"):
+        model.token_id("z")
