@@ -187,13 +187,14 @@ def page_of(document: nodes.document) -> Page:
     """Return the page that is read now."""
     if document not in _PAGES:
         text = Path(document["source"]).read_text(encoding="utf-8")
-        _PAGES[document] = Page(_own(Path(document["source"]), needs_model(text)))
+        docs = Path(document.settings.env.srcdir)
+        _PAGES[document] = Page(_own(Path(document["source"]).relative_to(docs), needs_model(text)))
     return _PAGES[document]
 
 
-def _own(source: Path, with_model: bool) -> Path:
+def _own(page: Path, with_model: bool) -> Path:
     """Make a page's folder anew: what another page or an earlier build has written is not in it."""
-    folder = ALONE / source.relative_to(DOCS).with_suffix("")
+    folder = ALONE / page.with_suffix("")
     shutil.rmtree(folder, ignore_errors=True)
     if with_model:
         return Path(shutil.copytree(prepared(), folder))

@@ -142,6 +142,7 @@ def _bias_bytes(model: Model, cost: TraceCost) -> int:
     The model makes such a bias whole, whatever is kept; blocks that share one hold it once.
     """
     recorder, found = Recorder(), dict[int, tuple[Tensor, int]]()
+    kernel = eager if model.kernel is eager else sdpa
 
     def noting(q_BHLC: Tensor, kv: KeysValues, operands: Operands) -> Tensor:
         bias = operands.bias_BHLS
@@ -149,7 +150,7 @@ def _bias_bytes(model: Model, cost: TraceCost) -> int:
             whole = cost.shapes[recorder.key(operands.tap, "scores")]
             sides = [1 if now == 1 else side for now, side in zip(bias.shape, whole, strict=True)]
             found[bias.data_ptr()] = bias, bias.element_size() * math.prod(sides)
-        return sdpa(q_BHLC, kv, operands._replace(tap=unseen))
+        return kernel(q_BHLC, kv, operands._replace(tap=unseen))
 
     _run(model, [SHORT] * len(model.spec.inputs), 1, noting, recorder)
     sizes = [size for _, size in found.values()]
