@@ -17,11 +17,13 @@ from serving_toy import chat_model
 from views_toy import TOKENIZER, language_model_of, subject_of
 
 RECURRENT = {"elman_rnn", "gru", "lstm", "nplm", "sutskever"}
+STATE_SPACES = {"falcon_mamba", "mamba"}
 ENCODERS = {"albert", "bert", "deberta", "deberta_v2", "distilbert", "electra", "modernbert", "roberta", "xlm_roberta"}
 WITH_MEMORY = {"luong", "rnnenc", "rnnsearch"}
 MIXTURES = {"gpt_oss", "mixtral", "olmoe", "qwen3_moe"}
 KINDS = [
     (RECURRENT, {"attention", "heads", "qkv", "position", "cache", "neurons"}),
+    (STATE_SPACES, {"attention", "heads", "qkv", "position", "cache", "neurons"}),
     (WITH_MEMORY, {"heads", "position", "cache", "neurons"}),
     (ENCODERS, {"cache", "decode", "neurons"}),
     (MIXTURES, {"neurons"}),
