@@ -69,6 +69,9 @@ IDLE = defaultdict(
         ("num_layers", "num_hidden_layers"), "attention_types names every layer; another number alone is illegal"
     ),
     olmoe={"head_dim": "repeats what the heads make of the width: the norm of the queries takes no other"},
+    jamba=dict.fromkeys(
+        ("use_mamba_kernels", "use_mambapy", "use_associative_scan"), "which program computes the same numbers"
+    ),
     mpt={
         "learned_pos_emb": "the reference has no learned positions beside ALiBi",
         "attn_config": "an empty object means the defaults, which the tiny configuration has",
@@ -120,6 +123,7 @@ MORE = {
         {"num_ln_in_parallel_attn": 1},
     ],
     "gpt_neox": [{"use_parallel_residual": False}],
+    "jamba": [{"attn_layer_offset": 0}],
     "marian": [{"share_encoder_decoder_embeddings": True}],
     "mistral": [{"sliding_window": 4}],
     "mixtral": [{"sliding_window": 4}, {"head_dim": 10}],

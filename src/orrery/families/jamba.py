@@ -5,13 +5,12 @@ every second feed-forward network is a mixture whose chosen experts are weighed 
 a norm stands behind the step sizes, B and C of each Mamba.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.errors import ModelFileError
-from orrery.families import _decoders, _mixture, _parts
+from orrery.families import _decoders, _mixture, _parts, _state_space
 from orrery.families._config import Config
 from orrery.families._keys import Key, count, size
 from orrery.models.decoder import Decoder
@@ -120,10 +119,9 @@ def _block(c: Config, attends: bool, mixes: bool) -> Block.Spec:
 
 def _mamba(c: Config) -> Mamba.Spec:
     """Return Mamba's mixer with norms on what selects."""
-    rank = c["mamba_dt_rank"]
     return Mamba.Spec(
         hidden=c["mamba_expand"] * c["hidden_size"],
-        rank=math.ceil(c["hidden_size"] / 16) if rank == "auto" else rank,
+        rank=_state_space.rank_of_steps(c, "mamba_dt_rank"),
         state=c["mamba_d_state"],
         length=c["mamba_d_conv"],
         activation=c.activation("hidden_act"),
