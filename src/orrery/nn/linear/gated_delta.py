@@ -12,7 +12,7 @@ from orrery.nn.cache.contract import State
 from orrery.nn.initialisation import Draw
 from orrery.nn.linear.delta import Delta
 from orrery.nn.linear.memory import wide
-from orrery.nn.linear.mixer import MatrixMemory, heads, show_decay
+from orrery.nn.linear.mixer import MatrixMemory, in_heads, show_decay
 from orrery.nn.linear.short_convolution import ShortConvolution
 from orrery.nn.mixer import Show
 from orrery.nn.norms import HeadNorm, RMSNorm
@@ -139,7 +139,7 @@ class GatedDelta(MatrixMemory):
         """Return queries, keys and values, what each head forgets, and how much of the correction it writes."""
         number, width, _ = self.shape
         *mixed, x_BLD = x_BLE.split(self.parts, -1)
-        q_BLHC, k_BLHC, v_BLHE = (heads(part, number) for part in mixed)
+        q_BLHC, k_BLHC, v_BLHE = (in_heads(part, number) for part in mixed)
         q_BLHC, k_BLHC = show("query", self._unit(q_BLHC)), show("key", self._unit(k_BLHC))
         decay_BLH, share_BLH = show_decay(self.forget(x_BLD), show), torch.sigmoid(wide(self.write(x_BLD)))
         return Delta(q_BLHC * width**-0.5, k_BLHC, show("value", v_BLHE), decay_BLH, show("write_gate", share_BLH))

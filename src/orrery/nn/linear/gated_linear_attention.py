@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.linear.memory import wide
-from orrery.nn.linear.mixer import MatrixMemory, heads, show_decay
+from orrery.nn.linear.mixer import MatrixMemory, in_heads, show_decay
 from orrery.nn.linear.update import OuterProduct
 from orrery.nn.mixer import Show
 from orrery.nn.norms import HeadNorm, RMSNorm
@@ -49,15 +49,15 @@ class GatedLinearAttention(MatrixMemory):
         keys, values = spec.heads * spec.key_width, spec.heads * spec.value_width
         self.q, self.k = nn.Linear(width, keys, bias=False), nn.Linear(width, keys, bias=False)
         self.v, self.gate = nn.Linear(width, values, bias=False), nn.Linear(width, values, bias=False)
-        self.forget = nn.Sequential(nn.Linear(width, spec.rank, bias=False), nn.Linear(spec.rank, keys))
+        self.narrow, self.forget = nn.Linear(width, spec.rank, bias=False), nn.Linear(spec.rank, keys)
         self.norm = HeadNorm.Spec(norm=RMSNorm.Spec(eps=spec.eps), head_width=spec.value_width).build(values)
         self.out = nn.Linear(values, width, bias=False)
 
     def update(self, x_BLE: Float[Tensor, "B L E"], show: Show) -> OuterProduct:
         """Return queries, keys, values and the log of the gate."""
         number, width, _ = self.shape
-        q_BLHC, k_BLHC, v_BLHE = (heads(part(x_BLE), number) for part in (self.q, self.k, self.v))
-        decay_BLHC = F.logsigmoid(wide(heads(self.forget(x_BLE), number))) / self.root
+        q_BLHC, k_BLHC, v_BLHE = (in_heads(part(x_BLE), number) for part in (self.q, self.k, self.v))
+        decay_BLHC = F.logsigmoid(wide(in_heads(self.forget(self.narrow(x_BLE)), number))) / self.root
         return OuterProduct(
             show("query", q_BLHC) * width**-0.5,
             show("key", k_BLHC),

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.nn.linear.memory import wide
-from orrery.nn.linear.mixer import MatrixMemory, heads
+from orrery.nn.linear.mixer import MatrixMemory, in_heads
 from orrery.nn.linear.update import OuterProduct
 from orrery.nn.mixer import Show
 from orrery.nn.spec import ModuleSpec, spec
@@ -61,7 +61,7 @@ class LinearAttention(MatrixMemory):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.mask, self.size, self.heads = spec.mask, spec.size, spec.heads
+        self.mask, self.size = spec.mask, spec.size
         self.shape = (spec.heads, spec.features.out_width(spec.key_width), spec.value_width + 1)
         self.q = nn.Linear(width, spec.heads * spec.key_width, bias=False)
         self.k = nn.Linear(width, spec.heads * spec.key_width, bias=False)
@@ -71,7 +71,7 @@ class LinearAttention(MatrixMemory):
 
     def update(self, x_BLE: Float[Tensor, "B L E"], show: Show) -> OuterProduct:
         """Return features of queries and keys, and each value beside a one."""
-        q_BLHC, k_BLHC, v_BLHE = (heads(part(x_BLE), self.heads) for part in (self.q, self.k, self.v))
+        q_BLHC, k_BLHC, v_BLHE = (in_heads(part(x_BLE), self.heads) for part in (self.q, self.k, self.v))
         q_BLHC, k_BLHC = show("query", self.features(q_BLHC)), show("key", self.features(k_BLHC))
         v_BLHE = F.pad(wide(show("value", v_BLHE)), (0, 1), value=1.0)
         return OuterProduct(q_BLHC, k_BLHC, v_BLHE, decay=torch.zeros_like(k_BLHC[..., :1]))

@@ -30,6 +30,11 @@ class MatrixMemory(StatefulMixer, ABC):
     size: int
     """Tokens of a piece in the chunked form."""
 
+    @property
+    def heads(self) -> int:
+        """The number of memories."""
+        return self.shape[0]
+
     @abstractmethod
     def update(self, x_BLE: Float[Tensor, "B L E"], show: Show) -> Update:
         """Return what tokens do to the memory; ``show`` sees what is inside, ``[B, L, ...]``."""
@@ -77,7 +82,7 @@ class MatrixMemory(StatefulMixer, ABC):
         return self.finish(y_NTHE, x_NTE, unseen), (after_NHCE, *carried)
 
 
-def heads(x_BLE: Float[Tensor, "B L E"], number: int) -> Float[Tensor, "B L H C"]:
+def in_heads(x_BLE: Float[Tensor, "B L E"], number: int) -> Float[Tensor, "B L H C"]:
     """Return vectors cut into as many heads."""
     return x_BLE.unflatten(-1, (number, -1))
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.linear import memory
-from orrery.nn.linear.mixer import MatrixMemory, heads
+from orrery.nn.linear.mixer import MatrixMemory, in_heads
 from orrery.nn.linear.update import Update
 from orrery.nn.mixer import Show
 from orrery.nn.spec import ModuleSpec, spec
@@ -134,7 +134,7 @@ class Retention(MatrixMemory):
     def update(self, x_BLE: Float[Tensor, "B L E"], show: Show) -> Turning:
         """Return queries, keys and values, and the decay of each head."""
         number, width, _ = self.shape
-        q_BLHC, k_BLHC, v_BLHE = (heads(part(x_BLE), number) for part in (self.q, self.k, self.v))
+        q_BLHC, k_BLHC, v_BLHE = (in_heads(part(x_BLE), number) for part in (self.q, self.k, self.v))
         q_BLHC, k_BLHC, v_BLHE = show("query", q_BLHC), show("key", k_BLHC), show("value", v_BLHE)
         decay_H = decays(number, x_BLE.device).to(memory.wide(x_BLE).dtype)
         length_B = torch.full((len(x_BLE),), x_BLE.shape[1], device=x_BLE.device)
