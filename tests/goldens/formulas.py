@@ -1,7 +1,6 @@
 """Golden outputs of the families that no library has: their papers' formulas, one sentence and one word at a time."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,36 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from orrery.laws import questions
-from orrery.laws.formula import numbers
+from tests.goldens import matrix_memories
+from tests.goldens.weights import VOCABULARY, WIDTH, Formula, Weights
 
-VOCABULARY, WIDTH = 61, 12
 OWN = "decoder.blocks.0.cross.branch"
-
-
-class Weights(dict[str, Tensor]):
-    """The weights that a formula has asked for, by name: each begins as formula numbers of its name."""
-
-    def take(self, name: str, *shape: int) -> Tensor:
-        """Return a weight."""
-        if name not in self:
-            self[name] = numbers(name, shape).requires_grad_()
-        return self[name]
-
-    def linear(self, name: str, x: Tensor, outputs: int, bias: bool = True) -> Tensor:
-        """Return ``W x + b`` of one vector."""
-        y = self.take(f"{name}.weight", outputs, len(x)) @ x
-        return y + self.take(f"{name}.bias", outputs) if bias else y
-
-    def words(self, ids: Tensor, width: int = WIDTH, table: str = "embed.token.weight") -> list[Tensor]:
-        """Return the vectors of words."""
-        return list(self.take(table, VOCABULARY, width)[ids])
-
-    def head(self, x: Tensor) -> Tensor:
-        """Return the logits."""
-        return self.linear("head.vocabulary", x, VOCABULARY)
-
-
-Formula = Callable[..., Tensor]
 
 
 def engine(w: Weights, name: str, end: str, x: Tensor, h: Tensor, gates: int) -> tuple[Tensor, Tensor]:
@@ -287,6 +260,7 @@ FORMULAS: dict[str, list[tuple[str, dict[str, Any], Formula]]] = {
         (score, {**PAIRS, "num_layers": 2, "score": score}, luong(score)) for score in ("dot", "general", "concat")
     ],
     "transformer": [("section 3", ATTENTION, transformer(24, 3, 20, 0.01))],
+    **matrix_memories.FORMULAS,
 }
 ARCHITECTURES = {
     "elman_rnn": "ElmanRNNLanguageModel",
@@ -298,6 +272,7 @@ ARCHITECTURES = {
     "sutskever": "SutskeverSeq2Seq",
     "luong": "LuongAttention",
     "transformer": "Transformer",
+    **matrix_memories.ARCHITECTURES,
 }
 READERS = ("rnnenc", "rnnsearch", "sutskever", "luong", "transformer")
 

@@ -25,7 +25,7 @@ DEFAULTS: Mapping[str, Any] = {
     "num_heads": size(12),
     "feature_dim": size(16),
     "sliding_window": size(128),
-    "rope_theta": positive(10000.0),
+    "rope_theta": positive(10_000.0),
 }
 TINY = {**_linear.TINY, "num_heads": 2, "feature_dim": 3, "sliding_window": 5}
 

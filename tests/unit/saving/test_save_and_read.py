@@ -194,7 +194,22 @@ def test_the_card_names_the_task_of_the_model(family, architecture, tag):
 
 TAGS = {"Decoder": "text-generation", "EncoderDecoder": "text2text-generation"}
 OTHERS = {"vit": "image-classification", "vision_encoder_decoder": "image-to-text"}
-OURS = {"elman_rnn", "gru", "lstm", "luong", "nplm", "rnnenc", "rnnsearch", "sutskever", "transformer"}
+OURS = {
+    "based",
+    "elman_rnn",
+    "gated_deltanet",
+    "gla",
+    "gru",
+    "linear_transformer",
+    "lstm",
+    "luong",
+    "nplm",
+    "retnet",
+    "rnnenc",
+    "rnnsearch",
+    "sutskever",
+    "transformer",
+}
 
 
 @pytest.mark.parametrize("family", names())
