@@ -416,6 +416,19 @@ PLAIN: Cases = {
             },
         ),
     ],
+    "rwkv": [
+        (
+            "usual",
+            {
+                "hidden_size": 24,
+                "attention_hidden_size": 20,
+                "intermediate_size": 28,
+                "num_hidden_layers": 2,
+                "context_length": 48,
+                "use_cache": False,
+            },
+        ),
+    ],
     "smollm3": [
         ("layers without positions", {**GROUPED, "no_rope_layers": [0, 1]}),
         (
