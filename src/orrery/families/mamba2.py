@@ -8,7 +8,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from orrery.checkpoints.rules import rename
 from orrery.errors import ModelFileError
 from orrery.families import _state_space
 from orrery.families._config import Config
@@ -26,7 +25,7 @@ DEFAULTS: Mapping[str, Any] = {
     "num_heads": size(128),
     "head_dim": size(64),
     "n_groups": size(8),
-    "time_step_limit": items((0.0, math.inf)),
+    "time_step_limit": items((0.0, None)),
     "tie_word_embeddings": False,
 }
 TINY = {
@@ -51,7 +50,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     Raises:
         ModelFileError: the heads do not make the width, or cannot be grouped, or step sizes have no bounds.
     """
-    c = Config("mamba2", config, {k: v for k, v in DEFAULTS.items() if k not in FIXED}, fixed=FIXED, ignored=IGNORED)
+    c = Config("mamba2", config, DEFAULTS, fixed=FIXED, ignored=IGNORED)
     wide, made = c["expand"] * c["hidden_size"], c["num_heads"] * c["head_dim"]
     if wide != made:
         message = f"mamba2: expand * hidden_size = {wide}, and num_heads * head_dim = {made}"
@@ -72,14 +71,21 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
 
 
 def _steps(c: Config) -> BoundedSteps:
-    """Return how step sizes are drawn, and their bounds."""
-    bounds = c["time_step_limit"]
-    if len(bounds) != 2 or not all(isinstance(bound, int | float) for bound in bounds) or not 0 <= bounds[0] <= bounds[1]:
-        message = f"mamba2: time_step_limit = {bounds!r} is not the least and the most of a step size"
-        raise ModelFileError(message, "write two numbers, such as [0.0, Infinity]")
-    return BoundedSteps(drawn=_state_space.time_steps(c), least=float(bounds[0]), most=float(bounds[1]))
+    """Return how step sizes are drawn, and their bounds.
+
+    Raises:
+        ModelFileError: they are not the least and the most of anything.
+    """
+    match [None if bound in _NO_END else bound for bound in c["time_step_limit"]]:
+        case [int() | float() as least, (None | int() | float()) as most] if 0 <= least <= (most or least):
+            drawn = _state_space.time_steps(c)
+            return BoundedSteps(drawn=drawn, least=float(least), most=None if most is None else float(most))
+    message = f"mamba2: time_step_limit = {c['time_step_limit']!r} is not the least and the most of a step size"
+    raise ModelFileError(message, "write two numbers, the second Infinity where there is no most")
 
 
+_NO_END = (None, math.inf, {"__float__": "Infinity"})
+"""How files say that a number has no bound; transformers writes the last."""
 WEIGHTS = (
     *_state_space.frame(("dt_bias", "step_bias"), ("norm.weight", "norm")),
     *_state_space.joined("in_proj", ("gate", "x", "write", "read", "step_size")),

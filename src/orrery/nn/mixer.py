@@ -59,6 +59,8 @@ class StatefulMixer(nn.Module, ABC):
     mask: str
     output: ClassVar[str] = "state"
     """What taps call the output."""
+    only_weights: ClassVar[bool] = False
+    """Whether it multiplies by nothing but its weights, so that two operations for each of them are all its cost."""
 
     @property
     def forms(self) -> Mapping[str, Form]:

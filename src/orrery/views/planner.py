@@ -76,15 +76,14 @@ class Planner(View):
             if spec.writes
             else [],
         }
-        # Kernels of recurrences hide their products; those of a memory that goes piece by piece are with neither weights
-        # nor pairs of tokens; the head of a row is multiplied once a row.
-        hidden = any(isinstance(module, nn.RNNBase) or _remembers(module) for module in model.modules())
+        # Kernels of recurrences hide their products, and others multiply by what they remember, which no weight is;
+        # the head of a row is multiplied once a row.
+        hidden = any(
+            isinstance(module, nn.RNNBase) or (isinstance(module, StatefulMixer) and not module.only_weights)
+            for module in model.modules()
+        )
         counted = spec.writes and not hidden and facts["numbers"] <= COUNTED
         return Payload(facts, checks=_counted(subject) if counted else [])
-
-
-def _remembers(module: nn.Module) -> bool:
-    return isinstance(module, StatefulMixer) and "chunked" in module.forms
 
 
 def attention_channels(spec: ModelSpec) -> int:
