@@ -42,7 +42,7 @@ IN_THE_WEIGHTS = set(names()) - {
     *("cohere", "olmo", "olmo2", "olmoe", "stablelm"),  # norms over all heads together
 }
 """Families in which a head can be taken out of the weights."""
-STATE_SPACES = {"falcon_mamba", "mamba"}
+STATE_SPACES = {"falcon_mamba", "mamba", "mamba2"}
 ONE_BY_ONE = {"gru", "lstm", *STATE_SPACES}
 """Families that compute all steps, or many, at once; under an edit they go step by step, which rounds otherwise."""
 

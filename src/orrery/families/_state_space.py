@@ -109,6 +109,8 @@ def assemble(c: Config, mixer: ModuleSpec) -> Decoder.Spec:
     )
 
 
+LEGACY_NAMES = {r"^backbone\.embedding\.": "backbone.embeddings."}
+"""What the paper's code calls the words."""
 THEIRS, OURS = "backbone.layers.{i}.mixer", "stack.blocks.{i}.mixer.branch"
 """What the names of a mixer begin with."""
 
