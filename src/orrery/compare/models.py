@@ -77,8 +77,12 @@ def recipe_of(name: str, base: Recipe, vocabulary: int, parameters: int) -> Reci
     return check_recipe(values, f"the recipe of {name}")
 
 
-def fitted(kind: Kind, shared: Mapping[str, Any], parameters: int) -> dict[str, Any]:
-    """Return the configuration whose number of parameters is nearest to the one asked for."""
+def fitted(kind: Kind, shared: Mapping[str, Any], parameters: int, tolerance: float = TOLERANCE) -> dict[str, Any]:
+    """Return the configuration whose number of parameters is nearest to the one asked for.
+
+    Raises:
+        UsageError: no width comes that close.
+    """
 
     def size(config: Mapping[str, Any]) -> int:
         return parameters_of(kind.family, {**shared, **config})
@@ -90,8 +94,8 @@ def fitted(kind: Kind, shared: Mapping[str, Any], parameters: int) -> dict[str, 
         inner = max(1, largest(lambda n: size(kind.config(width, n)) <= parameters))
         found = [kind.config(width, inner), kind.config(width, inner + 1)]
     best = min(found, key=lambda config: abs(size(config) - parameters))
-    if abs(size(best) - parameters) > TOLERANCE * parameters:
-        message = f"no {kind.family} has {parameters:,} parameters to within 2 %: the nearest has {size(best):,}"
+    if abs(size(best) - parameters) > tolerance * parameters:
+        message = f"no {kind.family} has {parameters:,} parameters to within {100 * tolerance:g} %: the nearest has {size(best):,}"
         raise UsageError(message, "ask for more --parameters, or make the vocabulary smaller")
     return best
 
