@@ -134,6 +134,7 @@ MORE = {
     "smollm3": [{"use_sliding_window": True, "sliding_window": 4}],
     "stablelm": [{"qk_layernorm": True, "use_parallel_residual": True}],
     "t5": [{"feed_forward_proj": "gated-gelu"}],
+    "rwkv": [{"use_cache": False}],  # with one the reference knows no other attention_hidden_size
 }
 """Settings in which more of a family's keys matter."""
 
