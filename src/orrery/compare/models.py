@@ -46,7 +46,11 @@ KINDS: Mapping[str, Kind] = {
     "transformer": Kind(
         "llama", 2e-3, {"num_hidden_layers": 4, "num_attention_heads": 4}, step=8, inner="intermediate_size"
     ),
+    "rwkv": Kind("rwkv", 2e-3, {"num_hidden_layers": 4}, inner="intermediate_size"),
+    "mamba": Kind("mamba", 3e-3, {"num_hidden_layers": 4}),
 }
+"""What the built-in models are: one entry is all that a new one needs."""
+
 MODELS: Sequence[str] = (COUNTS, *KINDS)
 
 
@@ -95,7 +99,8 @@ def fitted(kind: Kind, shared: Mapping[str, Any], parameters: int, tolerance: fl
         found = [kind.config(width, inner), kind.config(width, inner + 1)]
     best = min(found, key=lambda config: abs(size(config) - parameters))
     if abs(size(best) - parameters) > tolerance * parameters:
-        message = f"no {kind.family} has {parameters:,} parameters to within {100 * tolerance:g} %: the nearest has {size(best):,}"
+        near = f"to within {100 * tolerance:g} %: the nearest has {size(best):,}"
+        message = f"no {kind.family} has {parameters:,} parameters {near}"
         raise UsageError(message, "ask for more --parameters, or make the vocabulary smaller")
     return best
 
