@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.initialisation import Draw
 from orrery.nn.linear.diagonal import Diagonal, as_complex
+from orrery.nn.linear.gated_output import GatedOutput
 from orrery.nn.linear.long_convolution import LongConvolution
 from orrery.nn.linear.time_steps import TimeSteps
 from orrery.nn.mixer import Show
@@ -64,7 +64,7 @@ class S4D(LongConvolution):
         self.read = nn.Parameter(torch.empty(width, 2 * spec.waves))
         self.step_log = nn.Parameter(torch.empty(width))
         self.skip = nn.Parameter(torch.ones(width))
-        self.out, self.gate = nn.Linear(width, width), nn.Linear(width, width)
+        self.mix = GatedOutput(width)
         self._begin_frequencies()
         nn.init.normal_(self.read, std=0.5**0.5)
         nn.init.constant_(self.step_log, math.log(spec.time_steps.low))
@@ -81,8 +81,7 @@ class S4D(LongConvolution):
         draw.normal(self.read, 0.5**0.5)
         draw.normal(self.skip, 1.0)
         self.step_log.copy_(self.time_steps.draw(draw, len(self.step_log)).log())
-        draw.usual(self.out, "out")
-        draw.usual(self.gate, "gate")
+        self.mix.initialise(draw)
 
     def system(self, dtype: torch.dtype) -> Diagonal:
         """Hold each input for a step."""
@@ -91,6 +90,6 @@ class S4D(LongConvolution):
         return Diagonal(a_dt_FZ, torch.expm1(a_dt_FZ) / a_FZ, as_complex(self.read.to(dtype)))
 
     def finish(self, y_BLF: Float[Tensor, "B L F"], beside_BLG: Tensor, show: Show) -> Float[Tensor, "B L D"]:
-        """Mix the channels behind a GELU, through a gate (GLU)."""
-        y_BLF = F.gelu(y_BLF)
-        return self.out(y_BLF) * show("gate", torch.sigmoid(self.gate(y_BLF)))
+        """Mix the channels."""
+        mixed_BLD: Tensor = self.mix(y_BLF, show)
+        return mixed_BLD

@@ -35,7 +35,7 @@ def by_the_paper(mixer, x, before):
         h = (left[0] * h[0] - left[1] * h[1] + added[0] * u, left[0] * h[1] + left[1] * h[0] + added[1] * u)
         y = 2 * (c[0] * h[0] - c[1] * h[1]).sum(-1) + p["skip"] * x[:, t]
         y = y / 2 * (1 + torch.erf(y / 2**0.5))
-        out, gate = (y @ p[f"{name}.weight"].T + p[f"{name}.bias"] for name in ("out", "gate"))
+        out, gate = (y @ p[f"mix.{name}.weight"].T + p[f"mix.{name}.bias"] for name in ("out", "gate"))
         said.append(out / (1 + torch.exp(-gate)))
     return torch.stack(said, 1), (torch.stack(h, -1).flatten(-2),)
 
