@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from orrery.laws import questions
-from tests.goldens import matrix_memories
+from tests.goldens import bimamba, matrix_memories
 from tests.goldens.weights import VOCABULARY, WIDTH, Formula, Weights
 
 OWN = "decoder.blocks.0.cross.branch"
@@ -261,6 +261,7 @@ FORMULAS: dict[str, list[tuple[str, dict[str, Any], Formula]]] = {
     ],
     "transformer": [("section 3", ATTENTION, transformer(24, 3, 20, 0.01))],
     **matrix_memories.FORMULAS,
+    **bimamba.FORMULAS,
 }
 ARCHITECTURES = {
     "elman_rnn": "ElmanRNNLanguageModel",
@@ -273,7 +274,9 @@ ARCHITECTURES = {
     "luong": "LuongAttention",
     "transformer": "Transformer",
     **matrix_memories.ARCHITECTURES,
+    **bimamba.ARCHITECTURES,
 }
+ENCODERS = ("bimamba",)
 READERS = ("rnnenc", "rnnsearch", "sutskever", "luong", "transformer")
 
 
@@ -298,7 +301,10 @@ def answered(family: str, formula: Formula) -> dict[str, Any]:
     sources = [(source,) for source in questions.sources(VOCABULARY)] if reads else [()] * len(rows)
     logits = [formula(w, row, *source) for row, source in zip(rows, sources, strict=True)]
     found = questions.summary([[x.detach()] for x in logits])
-    loss = F.cross_entropy(torch.cat([x[:-1] for x in logits]), torch.cat([row[1:] for row in rows]))
+    if family in ENCODERS:
+        loss = questions.distance([[x] for x in logits])
+    else:
+        loss = F.cross_entropy(torch.cat([x[:-1] for x in logits]), torch.cat([row[1:] for row in rows]))
     loss.backward()
     gradients = {name: torch.zeros_like(x) if x.grad is None else x.grad for name, x in w.items()}
     return {**found, "loss": float(loss.detach()), **questions.slope(gradients)}

@@ -24,7 +24,7 @@ def matrix(w: Weights, name: str, x: Tensor, outputs: int) -> Tensor:
     return w.linear(name, x, outputs, bias=False)
 
 
-def language_model(mixers: list[tuple[str, Branch]]) -> Formula:
+def language_model(mixers: list[tuple[str, Branch]], head: str = "head") -> Formula:
     """Return Llama's blocks around these mixers, each with the name of its residual."""
 
     def run(w: Weights, ids: Tensor) -> Tensor:
@@ -37,7 +37,7 @@ def language_model(mixers: list[tuple[str, Branch]]) -> Formula:
                 normed, branch = rms(w, f"{name}.feed_forward.pre", x), f"{name}.feed_forward.branch"
                 gate, up = (matrix(w, f"{branch}.{part}", normed, HIDDEN) for part in ("gate", "up"))
                 xs[t] = x + matrix(w, f"{branch}.down", F.silu(gate) * up, WIDTH)
-        logits = [matrix(w, "head.vocabulary", rms(w, "stack.final", x), VOCABULARY) for x in xs]
+        logits = [matrix(w, f"{head}.vocabulary", rms(w, "stack.final", x), VOCABULARY) for x in xs]
         return torch.stack(logits)
 
     return run
