@@ -1,4 +1,4 @@
-"""Language models of matrix memories: the law of recurrence; the other laws are tried in ``parity/test_every_law.py``."""
+"""Language models of matrix memories: all forms are one recurrence (``parity/test_every_law.py`` has the other laws)."""
 
 import pytest
 import torch
