@@ -1,4 +1,4 @@
-"""Language models of matrix memories: all forms are one recurrence (``parity/test_every_law.py`` has the other laws)."""
+"""Matrix memories as language models: all forms are one recurrence (``parity/test_every_law.py``: the other laws)."""
 
 import pytest
 import torch
