@@ -424,6 +424,20 @@ PLAIN: Cases = {
             },
         ),
     ],
+    "jamba": [
+        (
+            "states, keys and experts",
+            {
+                **GROUPED,
+                "num_experts": 3,
+                "attn_layer_period": 2,
+                "attn_layer_offset": 1,
+                "expert_layer_offset": 0,
+                "mamba_d_state": 4,
+                "mamba_dt_rank": 3,
+            },
+        ),
+    ],
     "rwkv": [
         (
             "usual",

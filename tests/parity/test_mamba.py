@@ -14,6 +14,7 @@ TINY = {
 CORNERS = [
     ("mamba", {}),
     ("mamba", {"use_conv_bias": False, "hidden_act": "gelu", "conv_kernel": 3, "time_step_rank": 5}),
+    ("mamba", {"use_bias": True}),
     ("mamba", {"expand": 3, "tie_word_embeddings": False, "layer_norm_epsilon": 0.1}),
     ("falcon_mamba", {}),
     ("falcon_mamba", {"mixer_rms_eps": 0.1, "intermediate_size": 48}),

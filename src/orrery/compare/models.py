@@ -46,7 +46,11 @@ KINDS: Mapping[str, Kind] = {
     "transformer": Kind(
         "llama", 2e-3, {"num_hidden_layers": 4, "num_attention_heads": 4}, step=8, inner="intermediate_size"
     ),
+    "rwkv": Kind("rwkv", 2e-3, {"num_hidden_layers": 4}, inner="intermediate_size"),
+    "mamba": Kind("mamba", 3e-3, {"num_hidden_layers": 4}),
 }
+"""What the built-in models are: one entry is all that a new one needs."""
+
 MODELS: Sequence[str] = (COUNTS, *KINDS)
 
 
@@ -77,8 +81,12 @@ def recipe_of(name: str, base: Recipe, vocabulary: int, parameters: int) -> Reci
     return check_recipe(values, f"the recipe of {name}")
 
 
-def fitted(kind: Kind, shared: Mapping[str, Any], parameters: int) -> dict[str, Any]:
-    """Return the configuration whose number of parameters is nearest to the one asked for."""
+def fitted(kind: Kind, shared: Mapping[str, Any], parameters: int, tolerance: float = TOLERANCE) -> dict[str, Any]:
+    """Return the configuration whose number of parameters is nearest to the one asked for.
+
+    Raises:
+        UsageError: no width comes that close.
+    """
 
     def size(config: Mapping[str, Any]) -> int:
         return parameters_of(kind.family, {**shared, **config})
@@ -90,8 +98,9 @@ def fitted(kind: Kind, shared: Mapping[str, Any], parameters: int) -> dict[str, 
         inner = max(1, largest(lambda n: size(kind.config(width, n)) <= parameters))
         found = [kind.config(width, inner), kind.config(width, inner + 1)]
     best = min(found, key=lambda config: abs(size(config) - parameters))
-    if abs(size(best) - parameters) > TOLERANCE * parameters:
-        message = f"no {kind.family} has {parameters:,} parameters to within 2 %: the nearest has {size(best):,}"
+    if abs(size(best) - parameters) > tolerance * parameters:
+        near = f"to within {100 * tolerance:g} %: the nearest has {size(best):,}"
+        message = f"no {kind.family} has {parameters:,} parameters {near}"
         raise UsageError(message, "ask for more --parameters, or make the vocabulary smaller")
     return best
 

@@ -62,7 +62,7 @@ def mixer(c: Config, **fields: Any) -> Mamba.Spec:
     """Return Mamba's mixer; the keywords are fields of it in which a family differs."""
     return Mamba.Spec(
         hidden=c["intermediate_size"] or int(c["expand"] * c["hidden_size"]),
-        rank=_rank(c),
+        rank=rank_of_steps(c, "time_step_rank"),
         state=c["state_size"],
         length=c["conv_kernel"],
         activation=c.activation("hidden_act"),
@@ -73,16 +73,16 @@ def mixer(c: Config, **fields: Any) -> Mamba.Spec:
     )
 
 
-def _rank(c: Config) -> int:
+def rank_of_steps(c: Config, key: str) -> int:
     """Return the rank of the step sizes: a sixteenth of the width where the configuration leaves it open.
 
     Raises:
         ModelFileError: it is no number of one or more, nor "auto".
     """
-    rank: Any = c["time_step_rank"]
+    rank: Any = c[key]
     if rank == "auto":
         return math.ceil(c["hidden_size"] / 16)
-    check_value(c.family, "time_step_rank", rank, size(None))
+    check_value(c.family, key, rank, size(None))
     return int(rank)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from orrery.families import _linear, _windows
 from orrery.families._config import Config
-from orrery.families._keys import size
+from orrery.families._keys import positive, size
 from orrery.models.decoder import Decoder
 from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.linear.linear_attention import LinearAttention
@@ -25,7 +25,7 @@ DEFAULTS: Mapping[str, Any] = {
     "num_heads": size(12),
     "feature_dim": size(16),
     "sliding_window": size(128),
-    "rope_theta": 10000.0,
+    "rope_theta": positive(10_000.0),
 }
 TINY = {**_linear.TINY, "num_heads": 2, "feature_dim": 3, "sliding_window": 5}
 

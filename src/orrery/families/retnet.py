@@ -29,7 +29,9 @@ TINY = {**_linear.TINY, "num_heads": 2, "key_head_dim": 4, "value_head_dim": 8}
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a configuration describes."""
     c = Config("retnet", config, DEFAULTS)
-    mixer = Retention.Spec(heads=c["num_heads"], key_width=c["key_head_dim"], value_width=c["value_head_dim"])
+    mixer = Retention.Spec(
+        heads=c["num_heads"], key_width=c["key_head_dim"], value_width=c["value_head_dim"], eps=c["rms_norm_eps"]
+    )
     return _linear.assemble(c, mixer)
 
 

@@ -70,8 +70,8 @@ def chunked(
 
 
 def _solved(system_TS: Tensor, right_TE: Tensor) -> Tensor:
-    """Solve ``(I + L) U = R`` for the strictly lower part L of a matrix."""
-    return torch.linalg.solve_triangular(system_TS.tril(-1), right_TE, upper=False, unitriangular=True)
+    """Solve ``(I + L) U = R`` for L strictly below the diagonal: what stands on it or above is not read."""
+    return torch.linalg.solve_triangular(system_TS, right_TE, upper=False, unitriangular=True)
 
 
 def _carry(
