@@ -303,6 +303,14 @@ PLAIN: Cases = {
         ),
         ("no bias of the convolution, gelu", {**STATE, "use_conv_bias": False, "hidden_act": "gelu"}),
     ],
+    "mamba2": [
+        ("groups", {**STATE, "num_heads": 6, "head_dim": 8, "n_groups": 2}),
+        (
+            "one group, biases, a tied head",
+            {**STATE, "num_heads": 4, "head_dim": 12, "n_groups": 1, "use_bias": True, "tie_word_embeddings": True},
+        ),
+        ("bounded steps", {**STATE, "num_heads": 3, "head_dim": 16, "n_groups": 3, "time_step_limit": [0.6, 0.9]}),
+    ],
     "mistral": [
         ("a window", {**GROUPED, "sliding_window": 5}),
         ("a window of one, wide heads", {**GROUPED, "sliding_window": 1, "head_dim": 10, "tie_word_embeddings": True}),
@@ -413,6 +421,20 @@ PLAIN: Cases = {
                 "norm_topk_prob": True,
                 "mlp_only_layers": [0],
                 "attention_bias": True,
+            },
+        ),
+    ],
+    "jamba": [
+        (
+            "states, keys and experts",
+            {
+                **GROUPED,
+                "num_experts": 3,
+                "attn_layer_period": 2,
+                "attn_layer_offset": 1,
+                "expert_layer_offset": 0,
+                "mamba_d_state": 4,
+                "mamba_dt_rank": 3,
             },
         ),
     ],

@@ -24,6 +24,7 @@ KINDS = [
     (WITH_MEMORY, {"heads", "position", "cache", "neurons"}),
     (ENCODERS, {"cache", "decode", "neurons"}),
     (MIXTURES, {"neurons"}),
+    ({"jamba"}, {"position"}),
     ({"vit"}, {"cache", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text"}),
     ({"vision_encoder_decoder"}, {"decode", "planner"}),
 ]
@@ -62,7 +63,8 @@ def lacking(family, subject):
     if subject.seen.sites:
         return WITHOUT.get(family, set())
     networks = any(isinstance(module, FEED_FORWARDS) for module in subject.lm.model.modules())
-    return OF_ATTENTION | (set() if networks else {"neurons"})
+    written = set() if subject.lm.model.spec.writes else {"decode", "neurons"}
+    return OF_ATTENTION | written | (set() if networks else {"neurons"})
 
 
 @pytest.mark.parametrize("family", names())

@@ -9,6 +9,7 @@ from orrery.families._config import Config
 from orrery.families._keys import size
 from orrery.models.decoder import Decoder
 from orrery.models.meta_device import build_on_meta
+from orrery.models.model import ModelSpec
 from orrery.nn.block import Block
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.feedforward.gated import GatedMLP
@@ -72,7 +73,7 @@ def assemble(c: Config, mixer: ModuleSpec) -> Decoder.Spec:
     return decoder(c, repeat(block(c, mixer), c["num_hidden_layers"]))
 
 
-def own_names(spec: Callable[[Mapping[str, Any]], Decoder.Spec]) -> Callable[[Mapping[str, Any]], tuple[Rule, ...]]:
+def own_names(spec: Callable[[Mapping[str, Any]], ModelSpec]) -> Callable[[Mapping[str, Any]], tuple[Rule, ...]]:
     """Return the rules of files that carry our names, for no other ``model_type`` is like these.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any
 from orrery.checkpoints.rules import Rule, fused, rename, renames
 from orrery.families import _parts
 from orrery.families._config import Config
-from orrery.families._keys import Key, positive, size
+from orrery.families._keys import Key, check_value, positive, size
 from orrery.models.decoder import Decoder
 from orrery.nn.embeddings import TokenEmbedding
 from orrery.nn.heads import LanguageModelHead
@@ -60,10 +60,9 @@ IGNORED = ("residual_in_fp32", "rescale_prenorm_residual", "use_mambapy", "use_f
 
 def mixer(c: Config, **fields: Any) -> Mamba.Spec:
     """Return Mamba's mixer; the keywords are fields of it in which a family differs."""
-    rank = c["time_step_rank"]
     return Mamba.Spec(
         hidden=c["intermediate_size"] or int(c["expand"] * c["hidden_size"]),
-        rank=math.ceil(c["hidden_size"] / 16) if rank == "auto" else rank,
+        rank=rank_of_steps(c, "time_step_rank"),
         state=c["state_size"],
         length=c["conv_kernel"],
         activation=c.activation("hidden_act"),
@@ -72,6 +71,19 @@ def mixer(c: Config, **fields: Any) -> Mamba.Spec:
         time_steps=time_steps(c, scale=c["time_step_scale"]),
         **fields,
     )
+
+
+def rank_of_steps(c: Config, key: str) -> int:
+    """Return the rank of the step sizes: a sixteenth of the width where the configuration leaves it open.
+
+    Raises:
+        ModelFileError: it is no number of one or more, nor "auto".
+    """
+    rank: Any = c[key]
+    if rank == "auto":
+        return math.ceil(c["hidden_size"] / 16)
+    check_value(c.family, key, rank, size(None))
+    return int(rank)
 
 
 def time_steps(c: Config, **fields: Any) -> TimeSteps:
@@ -97,6 +109,8 @@ def assemble(c: Config, mixer: ModuleSpec) -> Decoder.Spec:
     )
 
 
+LEGACY_NAMES = {r"^backbone\.embedding\.": "backbone.embeddings."}
+"""What the paper's code calls the words."""
 THEIRS, OURS = "backbone.layers.{i}.mixer", "stack.blocks.{i}.mixer.branch"
 """What the names of a mixer begin with."""
 

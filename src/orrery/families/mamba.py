@@ -16,7 +16,7 @@ ARCHITECTURE = "MambaForCausalLM"
 DEFAULTS = _state_space.DEFAULTS
 TINY = _state_space.TINY
 WEIGHTS = _state_space.WEIGHTS
-LEGACY_NAMES = {r"^backbone\.embedding\.": "backbone.embeddings."}
+LEGACY_NAMES = _state_space.LEGACY_NAMES
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:

@@ -165,4 +165,4 @@ def _advance(
     """Discretise with a zero-order hold (B with Euler's step, as the paper's code), scan and read."""
     decay_NTFZ = torch.exp(dt_NTF[..., None] * a_FZ)
     h_NTFZ = states(decay_NTFZ, (dt_NTF * x_NTF)[..., None] * b_NTZ[:, :, None], h_NFZ)
-    return (h_NTFZ @ c_NTZ[..., None])[..., 0], h_NTFZ[:, -1]
+    return torch.einsum("ntfz,ntz->ntf", h_NTFZ, c_NTZ), h_NTFZ[:, -1]

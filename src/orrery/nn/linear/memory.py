@@ -26,8 +26,12 @@ SMALLEST = 4
 
 def empty(x: Float[Tensor, "B *rest"], heads: int, key_width: int, value_width: int) -> Float[Tensor, "B H C E"]:
     """Return a memory of nothing for each row of ``x``, in its format but float32 at least."""
-    dtype = torch.promote_types(x.dtype, torch.float32)
-    return x.new_zeros(len(x), heads, key_width, value_width, dtype=dtype)
+    return x.new_zeros(len(x), heads, key_width, value_width, dtype=torch.promote_types(x.dtype, torch.float32))
+
+
+def wide(x: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
+    """Return numbers in float32 at least, as decays and what is divided must be."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ Backwards it is the same recurrence from the end: ``g_t = dy_t + conj(a_{t+1}) g
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
@@ -42,7 +43,7 @@ def sequential(a: Tensor, b: Tensor, h: Tensor) -> Tensor:
         b: what is added, ``[B, L, ...]``.
         h: the state before, ``[B, ...]``.
     """
-    return _run(_in_sequence, a, b, h)
+    return _run(_SEQUENCE, a, b, h)
 
 
 def parallel(a: Tensor, b: Tensor, h: Tensor) -> Tensor:
@@ -51,7 +52,7 @@ def parallel(a: Tensor, b: Tensor, h: Tensor) -> Tensor:
     Two steps are one step of their composition, ``(a2 a1, a2 b1 + b2)``: the half as many pairs give every other state,
     and one step more those between (Ladner and Fischer 1980; Blelloch 1990). Arguments as in ``sequential``.
     """
-    return _run(_in_pairs, a, b, h)
+    return _run(_PAIRS, a, b, h)
 
 
 def all_states(a: Tensor, b: Tensor, h: Tensor) -> Tensor:
@@ -83,54 +84,100 @@ def chunked(piece: Piece, inputs: tuple[Tensor, ...], state: Tensor, size: int =
     return torch.cat(said, 1), state
 
 
-def _run(way: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor, h: Tensor) -> Tensor:
+@dataclass(frozen=True)
+class _Way:
+    """A way through the recurrence, and the same way through it from the end."""
+
+    onwards: Callable[[Tensor, Tensor, Tensor], Tensor]
+    back: Callable[[Tensor, Tensor], Tensor]
+
+
+def _run(way: _Way, a: Tensor, b: Tensor, h: Tensor) -> Tensor:
     a, b = torch.broadcast_tensors(a, b)
-    states: Tensor = _Scan.apply(a, b, h.to(b.dtype), way)
+    states: Tensor = _Onwards.apply(a, b, h.to(b.dtype), way)
     return states
 
 
-class _Scan(torch.autograd.Function):
-    """The recurrence with its own backward pass, which is the recurrence again: it can be differentiated twice."""
+class _Onwards(torch.autograd.Function):
+    """``h_t = a_t h_{t-1} + b_t``; its backward pass is the recurrence again, and can be differentiated too."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, h: Tensor, way: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """Run one way from ``h``."""
-        first = torch.addcmul(b[:, :1], a[:, :1], h[:, None])
-        states = way(a, torch.cat([first, b[:, 1:]], 1))
+    def forward(ctx: Any, a: Tensor, b: Tensor, h: Tensor, way: _Way) -> Tensor:
+        """Return all states."""
+        states = way.onwards(a, b, h)
         ctx.save_for_backward(a, h, states)
         ctx.way = way
         return states
 
     @staticmethod
     def backward(ctx: Any, *above: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        """Run the same way from the end."""
+        """Return the gradients of decays, of what is added and of the first state."""
         a, h, states = ctx.saved_tensors
         a = a.conj().resolve_conj()
-        later = torch.cat([a[:, 1:], torch.zeros_like(a[:, :1])], 1)
-        g = _run(ctx.way, later.flip(1), above[0].flip(1), torch.zeros_like(h)).flip(1)
+        g: Tensor = _Back.apply(a, above[0], ctx.way)
         before = torch.cat([h[:, None], states[:, :-1]], 1)
         return g * before.conj(), g, a[:, 0] * g[:, 0], None
 
 
-def _in_sequence(a: Tensor, b: Tensor) -> Tensor:
-    """Scan from zero, step by step; each reads what the last one wrote."""
+class _Back(torch.autograd.Function):
+    """``g_t = dy_t + a_{t+1} g_{t+1}``, from the end."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, dy: Tensor, way: _Way) -> Tensor:
+        """Return what every state contributes to what comes after it."""
+        g = way.back(a, dy)
+        ctx.save_for_backward(a, g)
+        ctx.way = way
+        return g
+
+    @staticmethod
+    def backward(ctx: Any, *above: Tensor) -> tuple[Tensor, Tensor, None]:
+        """Return the gradients of decays and of ``dy``."""
+        a, g = ctx.saved_tensors
+        v = _run(ctx.way, a.conj().resolve_conj(), above[0], torch.zeros_like(g[:, 0]))
+        before = torch.cat([torch.zeros_like(v[:, :1]), v[:, :-1]], 1)
+        return before * g.conj(), v, None
+
+
+def _in_sequence(a: Tensor, b: Tensor, h: Tensor) -> Tensor:
     states = torch.empty_like(b)
-    a_L, b_L, h_L = (part.unbind(1) for part in (a, b, states))
-    h_L[0].copy_(b_L[0])
-    for at in range(1, len(h_L)):
-        torch.addcmul(b_L[at], a_L[at], h_L[at - 1], out=h_L[at])
+    for a_t, b_t, h_t in zip(a.unbind(1), b.unbind(1), states.unbind(1), strict=True):
+        h = torch.addcmul(b_t, a_t, h, out=h_t)
     return states
 
 
-def _in_pairs(a: Tensor, b: Tensor) -> Tensor:
+def _in_sequence_back(a: Tensor, dy: Tensor) -> Tensor:
+    states = torch.empty_like(dy)
+    (*dy_L, last), (*g_L, g), (_, *a_L) = (part.unbind(1) for part in (dy, states, a))
+    g.copy_(last)
+    for a_t, dy_t, g_t in zip(reversed(a_L), reversed(dy_L), reversed(g_L), strict=True):
+        g = torch.addcmul(dy_t, a_t, g, out=g_t)
+    return states
+
+
+def _in_pairs(a: Tensor, b: Tensor, h: Tensor) -> Tensor:
+    first = torch.addcmul(b[:, :1], a[:, :1], h[:, None])
+    return _pairs(a, torch.cat([first, b[:, 1:]], 1))
+
+
+def _in_pairs_back(a: Tensor, dy: Tensor) -> Tensor:
+    later = torch.cat([a[:, 1:], a[:, :1]], 1)  # the first of all, flipped, is never read
+    return _pairs(later.flip(1), dy.flip(1)).flip(1)
+
+
+def _pairs(a: Tensor, b: Tensor) -> Tensor:
     """Scan from zero: pairs of steps, the states after these, and the states between."""
     length = b.shape[1]
     if length == 1:
-        return b
+        return b.clone()
     even_a, even_b = a[:, : length - 1 : 2], b[:, : length - 1 : 2]
     odd_a, odd_b = a[:, 1::2], b[:, 1::2]
-    odd = _in_pairs(odd_a * even_a, torch.addcmul(odd_b, odd_a, even_b))
+    odd = _pairs(odd_a * even_a, torch.addcmul(odd_b, odd_a, even_b))
     states = torch.empty_like(b)
     states[:, 0], states[:, 1::2] = b[:, 0], odd
     states[:, 2::2] = torch.addcmul(b[:, 2::2], a[:, 2::2], odd[:, : (length - 1) // 2])
     return states
+
+
+_SEQUENCE = _Way(_in_sequence, _in_sequence_back)
+_PAIRS = _Way(_in_pairs, _in_pairs_back)
