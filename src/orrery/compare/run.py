@@ -106,7 +106,7 @@ class Work:
 
     def probe_all(self, names: Sequence[str]) -> None:
         """Do every probe of every contender that is not done."""
-        for kind in self.plan.probes:
+        for kind in self.plan.probing.names:
             done = self.found.probes.setdefault(kind, {})
             for name in names:
                 if name not in done:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from orrery.compare.budgets import Budget
-from orrery.compare.plan import Plan
+from orrery.compare.plan import Plan, Probing
 from orrery.compare.probes import costs, learned
 from orrery.compare.probes.extrapolation import extrapolation, longer
 from orrery.compare.probes.subject import SMALL, Subject
@@ -67,7 +67,7 @@ def test_the_part_that_is_right_is_counted(wrong):
 
 def subject(name="gru", run=None, held_back=()):
     base = toy_recipe(batches__length=8)
-    plan = Plan(base, (name,), 20_000, (Budget(1, "steps"),), (0, 1))
+    plan = Plan(base, (name,), 20_000, (Budget(1, "steps"),), (0, 1), probing=Probing(steps=2))
     texts = SimpleNamespace(tokenizer=SimpleNamespace(size=17), held_back_ids=held_back)
     return Subject(name, plan, run, texts)
 
@@ -82,7 +82,7 @@ def test_small_models_are_of_the_kind_and_the_size():
 @pytest.fixture
 def cheap(monkeypatch):
     for module, name, value in (
-        (learned, "STEPS", 2), (learned, "ROWS", 2), (learned, "TESTED", 4), (learned, "RATES", (0.01,)),
+        (learned, "ROWS", 2), (learned, "TESTED", 4), (learned, "RATES", (0.01,)),
         (costs, "LENGTHS", (4, 8)), (costs, "LONG", (4, 8, 16)), (costs, "TOKENS", 8), (costs, "WRITTEN", 1),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)

@@ -31,6 +31,11 @@ class Subject:
         """The seeds that what is trained is trained with."""
         return self.plan.seeds
 
+    @property
+    def steps(self) -> int:
+        """The steps that what is trained learns for."""
+        return self.plan.probing.steps
+
     def small(self, vocabulary: int, length: int, seed: int) -> Any:
         """Return a new model of the contender's kind with two layers and about `SMALL` parameters."""
         kind = KINDS[self.name]
