@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from orrery.laws import questions
-from tests.goldens import bimamba, matrix_memories
+from tests.goldens import bimamba, matrix_memories, state_spaces
 from tests.goldens.weights import VOCABULARY, WIDTH, Formula, Weights
 
 OWN = "decoder.blocks.0.cross.branch"
@@ -262,6 +262,7 @@ FORMULAS: dict[str, list[tuple[str, dict[str, Any], Formula]]] = {
     "transformer": [("section 3", ATTENTION, transformer(24, 3, 20, 0.01))],
     **matrix_memories.FORMULAS,
     **bimamba.FORMULAS,
+    **state_spaces.FORMULAS,
 }
 ARCHITECTURES = {
     "elman_rnn": "ElmanRNNLanguageModel",
@@ -275,6 +276,7 @@ ARCHITECTURES = {
     "transformer": "Transformer",
     **matrix_memories.ARCHITECTURES,
     **bimamba.ARCHITECTURES,
+    **state_spaces.ARCHITECTURES,
 }
 ENCODERS = ("bimamba",)
 READERS = ("rnnenc", "rnnsearch", "sutskever", "luong", "transformer")

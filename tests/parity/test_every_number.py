@@ -42,9 +42,8 @@ IN_THE_WEIGHTS = set(names()) - {
     *("cohere", "olmo", "olmo2", "olmoe", "stablelm"),  # norms over all heads together
 }
 """Families in which a head can be taken out of the weights."""
-STATE_SPACES = {"falcon_mamba", "mamba", "mamba2"}
-ONE_BY_ONE = {"gru", "lstm", *STATE_SPACES}
-"""Families that compute all steps, or many, at once; under an edit they go step by step, which rounds otherwise."""
+ONE_BY_ONE = {"gru", "lstm"}
+"""Families whose engine computes all steps at once; under an edit it goes step by step, which rounds otherwise."""
 
 
 def in_pieces(model):
