@@ -61,8 +61,8 @@ def assert_opens(subject):
 
 def lacking(family, subject):
     """Return the views that have nothing to show."""
-    states = any(isinstance(module, StatefulMixer) and module.role for module in subject.lm.model.stack.modules())
-    stateless = set() if states else {"recurrence"}
+    mixers = [module for module in subject.lm.model.stack.modules() if isinstance(module, StatefulMixer)]
+    stateless = set() if any(mixer.role and mixer.output == "state" for mixer in mixers) else {"recurrence"}
     if subject.seen.sites:
         return WITHOUT.get(family, set()) | stateless
     networks = any(isinstance(module, FEED_FORWARDS) for module in subject.lm.model.modules())

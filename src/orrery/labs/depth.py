@@ -100,8 +100,6 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
 
 def figure(runs: Sequence[Numbers]) -> str:
     """Draw the mean over the seeds."""
-    series = {
-        f"{name}, {rows}": mean(runs, rows, name) for name in (PLAIN, RESIDUAL) for rows in ("train", "test")
-    }
+    series = {f"{name}, {rows}": mean(runs, rows, name) for name in (PLAIN, RESIDUAL) for rows in ("train", "test")}
     title = "Error by depth, plain and residual, on rows of the training and on new ones"
     return line_chart(series, title=title, x_label="layers", y_label="part that is wrong", log_x=True)
