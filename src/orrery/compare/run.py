@@ -1,7 +1,7 @@
 """A comparison: models learn the same text one after the other, each with the same budgets, and are measured alike."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orrery.compare.findings import BESIDE, SWEPT, Comparison, Entry, SweepResult
@@ -77,12 +77,19 @@ class Work:
             return stopped
         assert job.budget is not None
         steps = steps_in(job.budget, recipe, self._speed(recipe))
-        if job.rate_from == SWEPT:
+        ready = scheduled(seeded, steps)
+        if job.rate_from in (SWEPT, BESIDE):
             best = self.found.sweeps[job.name].best
-            ready = scheduled(seeded, steps, best.rate, best.warmup)
-        else:
-            ready = scheduled(seeded, steps)
+            swept = scheduled(seeded, steps, best.rate, best.warmup)
+            if job.rate_from == BESIDE and swept == ready:  # the sweep has chosen what was set by hand
+                return replace(self._twin(job), recipe=BESIDE)
+            ready = swept if job.rate_from == SWEPT else ready
         return learn(job, ready, self.texts, self.folder / job.place, self.say, self.watch)
+
+    def _twin(self, job: Job) -> Entry:
+        """Return the training of the same contender, budget and seed at the swept rate, which comes first."""
+        key = replace(job, rate_from=SWEPT).key
+        return next(entry for entry in self.found.entries if entry.key == key)
 
     def _sweep(self, recipe: Recipe) -> int | None:
         """Do the trials of a contender that are not done; return the number of the signal that stopped it."""
