@@ -1,7 +1,7 @@
 """Does a deeper network learn more, with residual connections and without?
 
-He et al. 2016, figure 1: deep plain networks are worse than shallow ones on the very rows that they learn from, so it is
-no overfitting but training itself that fails. Here the layers of a Transformer, pre-LN, with and without ``x +``.
+He et al. 2016, figure 1: deep plain networks are worse than shallow ones on the very rows that they learn from, so it
+is no overfitting but training itself that fails. Here the layers of a Transformer, pre-LN, with and without ``x +``.
 """
 
 from collections.abc import Mapping, Sequence

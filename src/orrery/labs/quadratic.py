@@ -9,6 +9,7 @@ import math
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -42,7 +43,7 @@ def run(seed: int, quick: bool = False) -> Numbers:
         found["milliseconds"][name] = {str(n): 1000 * seconds(name, n) for n in lengths}
     for name, (family, config) in MODELS.items():
         model = build(family, seed, {**config, REACH[name]: lengths[-1]}).eval()
-        found["whole models"][name] = {str(n): counted(lambda n=n, m=model: logits(m, n)) for n in lengths}
+        found["whole models"][name] = {str(n): counted(partial(logits, model, n)) for n in lengths}
     found["exponent"] = {name: exponent(curve) for name, curve in found["operations"].items()}
     found["exponent of what is kept"] = {name: exponent(curve) for name, curve in found["kept"].items()}
     found["equal at a length of"] = equal_at(found["operations"]["attention"], found["operations"]["recurrence"])
@@ -81,12 +82,12 @@ def seconds(layer: str, length: int) -> float:
 
 
 def equal_at(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """Return the length at which the fitted lines of both cross."""
+    """Return the length at which the fitted lines of both cross; infinite where they are parallel."""
     gap = {n: one[n] / other[n] for n in one}
     steep = exponent(gap)
     middle = sum(math.log(int(n)) for n in gap) / len(gap)
     height = sum(math.log(value) for value in gap.values()) / len(gap)
-    return math.exp(middle - height / steep)
+    return math.exp(middle - height / steep) if steep else math.inf
 
 
 def last_exponent(curve: Mapping[str, float]) -> float:
