@@ -156,7 +156,7 @@ def corrected(w: Weights, name: str, xs: list[Tensor]) -> list[Tensor]:
         step = F.softplus(matrix(w, f"{name}.forget", x, HEADS) + w.take(f"{name}.forget.bias", HEADS))
         kept, read = torch.exp(-pace * step), []
         for h, state in enumerate(states):
-            unit_q, unit_k = (y / torch.sqrt(y @ y + EPS) for y in (cut(q, h), cut(k, h)))
+            unit_q, unit_k = (y / torch.sqrt(y @ y + 1e-6) for y in (cut(q, h), cut(k, h)))
             erased = torch.eye(KEY, dtype=torch.float64) - share[h] * torch.outer(unit_k, unit_k)
             state = kept[h] * erased @ state + share[h] * torch.outer(unit_k, cut(v, h))
             states = [*states[:h], state, *states[h + 1 :]]

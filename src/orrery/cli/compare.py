@@ -16,7 +16,7 @@ from orrery.training.recipes import load_recipe
 
 if TYPE_CHECKING:
     from orrery.compare.budgets import Budget
-    from orrery.compare.plan import Plan
+    from orrery.compare.plan import Plan, Probing
     from orrery.compare.sweep import Sweep
 
 BASE = Path(__file__).parents[1] / "compare" / "recipe.yaml"
@@ -36,6 +36,7 @@ def compare(
     sweep_recipes: bool = False,
     hand_set: bool = False,
     probes: str | None = None,
+    probe_steps: Annotated[int | None, COUNT] = None,
     config: Path | None = None,
     output: Path | None = None,
     resume: bool = False,
@@ -66,6 +67,7 @@ def compare(
         hand_set: Train what is swept with the rate set by hand as well, to tell budget from recipe: with the least and
             the greatest budget and the first seed.
         probes: all (the default), none, or names: speed, memory, recall, copying and others, measured at the end.
+        probe_steps: How many steps the small models of recall, induction and copying learn; 600 by default.
         config: The recipe that all share but for model and rate, in the place of the built-in one.
         output: The folder; by default runs/compare.
         resume: Go on with the comparison in the folder; it may get more models, seeds, budgets and probes.
@@ -75,7 +77,7 @@ def compare(
     chosen = choose(given, models, parameters)
     swept = make_sweep(sweep, sweep_share, warmups) if chosen or sweep_recipes else None
     plan = make_plan(given, chosen, parameters, make_budgets(budgets, steps), seeds)
-    plan = with_trials(plan, swept, sweep_recipes, hand_set, probes)
+    plan = with_trials(plan, swept, sweep_recipes, hand_set, make_probing(probes, probe_steps))
     return dry(plan) if dry_run else carry_out(plan, output or runs_folder() / "compare", resume)
 
 
@@ -186,12 +188,18 @@ def make_plan(
     )
 
 
-def with_trials(plan: "Plan", sweep: "Sweep | None", recipes: bool, hand_set: bool, probes: str | None) -> "Plan":
-    """Return the plan with what is tried before the trainings and what is measured after them."""
+def make_probing(names: str | None, steps: int | None) -> "Probing":
+    """Return the probes of a command line."""
+    from orrery.compare.plan import Probing
     from orrery.compare.probes.table import chosen
 
+    return Probing(chosen(names), Probing().steps if steps is None else steps)
+
+
+def with_trials(plan: "Plan", sweep: "Sweep | None", recipes: bool, hand_set: bool, probing: "Probing") -> "Plan":
+    """Return the plan with what is tried before the trainings and what is measured after them."""
     if recipes and not plan.recipes:
         raise UsageError("--sweep-recipes: there are no recipes", "name recipe files, or leave it out")
     if hand_set and sweep is None:
         raise UsageError("--hand-set: no rate is swept", "leave it out, or give --sweep 5")
-    return replace(plan, sweep=sweep, sweep_recipes=recipes, hand_set=hand_set, probes=chosen(probes))
+    return replace(plan, sweep=sweep, sweep_recipes=recipes, hand_set=hand_set, probing=probing)

@@ -34,7 +34,7 @@ def trainings(plan: Plan, count: int) -> str:
 
 def in_words(whole: float, unit: str, names: int, plan: Plan) -> str:
     """Return what everything takes together."""
-    probes = f"; then {len(plan.probes)} probes of each" if plan.probes else ""
+    probes = f"; then {len(plan.probing.names)} probes of each" if plan.probing.names else ""
     if unit == "steps":
         return f"{whole:,.0f} steps of training for {names} models in all{probes}"
     hours = f" ({whole / 60:.1f} hours)" if whole >= 90 else ""

@@ -132,9 +132,9 @@ def scheduled(recipe: Recipe, steps: int, rate: float | None = None, warmup: flo
     set_dotted(values, "training.steps", steps)
     schedule = values["training"]["schedule"]
     if warmup is None:
-        schedule["warmup"] = min(schedule["warmup"] or max(1, int(WARMUP * steps)), max(1, steps // 2))
+        schedule["warmup"] = min(schedule["warmup"] or part(WARMUP, steps), max(1, steps // 2))
     else:
-        schedule["warmup"] = round(warmup * steps)
+        schedule["warmup"] = part(warmup, steps)
     if "decay" in schedule:
         schedule["decay"] = min(schedule["decay"], steps - schedule["warmup"])
     if rate is not None:
@@ -143,6 +143,11 @@ def scheduled(recipe: Recipe, steps: int, rate: float | None = None, warmup: flo
     set_dotted(values, "logging.every", max(1, steps // LINES))
     set_dotted(values, "checkpoints.every", max(1, steps // 5))
     return check_recipe(values, recipe.name)
+
+
+def part(share: float, steps: int) -> int:
+    """Return a part of the steps; at least one unless it is none of them."""
+    return max(1, round(share * steps)) if share else 0
 
 
 def measure(job: Job, recipe: Recipe, assembly: Assembled, texts: Texts, folder: RunFolder) -> Entry:

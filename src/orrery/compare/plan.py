@@ -15,6 +15,14 @@ from orrery.training.recipes import check_recipe, plain, set_dotted
 
 
 @dataclass(frozen=True)
+class Probing:
+    """Which probes are made of every built-in model, and how many steps those learn that a probe trains."""
+
+    names: Sequence[str] = ()
+    steps: int = 600
+
+
+@dataclass(frozen=True)
 class Plan:
     """Who is compared on what: built-in models of ``parameters`` each, or recipes as they are; budgets for each.
 
@@ -32,7 +40,7 @@ class Plan:
     sweep: Sweep | None = None
     sweep_recipes: bool = False
     hand_set: bool = False
-    probes: Sequence[str] = ()
+    probing: Probing = Probing()
 
     def settings(self) -> dict[str, Any]:
         """Return what a comparison that is continued must find again, but for what may be more (`GROWING`)."""
@@ -47,7 +55,8 @@ class Plan:
             "sweep_recipes": self.sweep_recipes,
             "hand_set": self.hand_set,
             "models": [*self.models, *(recipe.name for recipe in self.recipes)],
-            "probes": list(self.probes),
+            "probes": list(self.probing.names),
+            "probe_steps": self.probing.steps,
         }
 
     def check(self) -> None:

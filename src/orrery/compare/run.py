@@ -1,7 +1,7 @@
 """A comparison: models learn the same text one after the other, each with the same budgets, and are measured alike."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orrery.compare.findings import BESIDE, SWEPT, Comparison, Entry, SweepResult
@@ -77,12 +77,19 @@ class Work:
             return stopped
         assert job.budget is not None
         steps = steps_in(job.budget, recipe, self._speed(recipe))
-        if job.rate_from == SWEPT:
+        ready = scheduled(seeded, steps)
+        if job.rate_from in (SWEPT, BESIDE):
             best = self.found.sweeps[job.name].best
-            ready = scheduled(seeded, steps, best.rate, best.warmup)
-        else:
-            ready = scheduled(seeded, steps)
+            swept = scheduled(seeded, steps, best.rate, best.warmup)
+            if job.rate_from == BESIDE and swept == ready:  # the sweep has chosen what was set by hand
+                return replace(self._twin(job), recipe=BESIDE)
+            ready = swept if job.rate_from == SWEPT else ready
         return learn(job, ready, self.texts, self.folder / job.place, self.say, self.watch)
+
+    def _twin(self, job: Job) -> Entry:
+        """Return the training of the same contender, budget and seed at the swept rate, which comes first."""
+        key = replace(job, rate_from=SWEPT).key
+        return next(entry for entry in self.found.entries if entry.key == key)
 
     def _sweep(self, recipe: Recipe) -> int | None:
         """Do the trials of a contender that are not done; return the number of the signal that stopped it."""
@@ -106,7 +113,7 @@ class Work:
 
     def probe_all(self, names: Sequence[str]) -> None:
         """Do every probe of every contender that is not done."""
-        for kind in self.plan.probes:
+        for kind in self.plan.probing.names:
             done = self.found.probes.setdefault(kind, {})
             for name in names:
                 if name not in done:
@@ -117,7 +124,7 @@ class Work:
     def _subject(self, name: str) -> Subject:
         """Return what a probe is told of a contender; its run is that of the greatest budget and the first seed."""
         best = Job(name, None, max(self.plan.budgets), self.plan.seeds[0], self.plan.rate_from(name))
-        return Subject(name, self.plan, self.folder / best.place, self.texts)
+        return Subject(name, self.plan, self.folder / best.place, self.texts.tokenizer.size, self.texts.held_back_ids)
 
 
 def told(job: Job) -> str:

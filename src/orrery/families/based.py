@@ -26,15 +26,18 @@ DEFAULTS: Mapping[str, Any] = {
     "feature_dim": size(16),
     "sliding_window": size(128),
     "rope_theta": positive(10_000.0),
+    "chunk_size": size(64),
 }
-TINY = {**_linear.TINY, "num_heads": 2, "feature_dim": 3, "sliding_window": 5}
+TINY = {**_linear.TINY, "num_heads": 2, "feature_dim": 3, "sliding_window": 5, "chunk_size": 4}
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a configuration describes."""
     c = Config("based", config, DEFAULTS)
     heads, width = c["num_heads"], c.divide("hidden_size", "num_heads")
-    far = LinearAttention.Spec(heads=heads, key_width=c["feature_dim"], value_width=width, features=Taylor.Spec())
+    far = LinearAttention.Spec(
+        heads=heads, key_width=c["feature_dim"], value_width=width, features=Taylor.Spec(), size=c["chunk_size"]
+    )
     near = MultiHeadAttention.Spec(heads=heads, kv_heads=heads, head_width=width, position="rotary", mask="local")
     kinds = (_linear.block(c, far), _linear.block(c, near, "attention"))
     return _linear.decoder(

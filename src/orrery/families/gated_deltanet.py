@@ -22,8 +22,9 @@ DEFAULTS: Mapping[str, Any] = {
     "key_head_dim": size(96),
     "value_head_dim": size(192),
     "conv_size": size(4),
+    "chunk_size": size(64),
 }
-TINY = {**_linear.TINY, "num_heads": 2, "key_head_dim": 4, "value_head_dim": 8, "conv_size": 3}
+TINY = {**_linear.TINY, "num_heads": 2, "key_head_dim": 4, "value_head_dim": 8, "conv_size": 3, "chunk_size": 4}
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
@@ -36,6 +37,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         forget=Forgetting.Spec(heads=c["num_heads"]),
         places=c["conv_size"],
         eps=c["rms_norm_eps"],
+        size=c["chunk_size"],
     )
     return _linear.assemble(c, mixer)
 

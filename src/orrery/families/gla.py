@@ -21,8 +21,9 @@ DEFAULTS: Mapping[str, Any] = {
     "key_head_dim": size(96),
     "value_head_dim": size(192),
     "gate_low_rank_dim": size(16),
+    "chunk_size": size(64),
 }
-TINY = {**_linear.TINY, "num_heads": 2, "key_head_dim": 4, "value_head_dim": 8, "gate_low_rank_dim": 4}
+TINY = {**_linear.TINY, "num_heads": 2, "key_head_dim": 4, "value_head_dim": 8, "gate_low_rank_dim": 4, "chunk_size": 8}
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
@@ -34,6 +35,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
         value_width=c["value_head_dim"],
         rank=c["gate_low_rank_dim"],
         eps=c["rms_norm_eps"],
+        size=c["chunk_size"],
     )
     return _linear.assemble(c, mixer)
 

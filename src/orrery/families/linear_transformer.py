@@ -21,14 +21,20 @@ DEFAULTS: Mapping[str, Any] = {
     "num_heads": size(12),
     "key_head_dim": size(64),
     "value_head_dim": size(64),
+    "chunk_size": size(64),
 }
-TINY = {**_linear.TINY, "num_heads": 2, "key_head_dim": 4, "value_head_dim": 8}
+TINY = {**_linear.TINY, "num_heads": 2, "key_head_dim": 4, "value_head_dim": 8, "chunk_size": 4}
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a configuration describes."""
     c = Config("linear_transformer", config, DEFAULTS)
-    mixer = LinearAttention.Spec(heads=c["num_heads"], key_width=c["key_head_dim"], value_width=c["value_head_dim"])
+    mixer = LinearAttention.Spec(
+        heads=c["num_heads"],
+        key_width=c["key_head_dim"],
+        value_width=c["value_head_dim"],
+        size=c["chunk_size"],
+    )
     return _linear.assemble(c, mixer)
 
 

@@ -22,15 +22,20 @@ DEFAULTS: Mapping[str, Any] = {
     "num_heads": size(3),
     "key_head_dim": size(256),
     "value_head_dim": size(512),
+    "chunk_size": size(64),
 }
-TINY = {**_linear.TINY, "num_heads": 2, "key_head_dim": 4, "value_head_dim": 8}
+TINY = {**_linear.TINY, "num_heads": 2, "key_head_dim": 4, "value_head_dim": 8, "chunk_size": 4}
 
 
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return the architecture that a configuration describes."""
     c = Config("retnet", config, DEFAULTS)
     mixer = Retention.Spec(
-        heads=c["num_heads"], key_width=c["key_head_dim"], value_width=c["value_head_dim"], eps=c["rms_norm_eps"]
+        heads=c["num_heads"],
+        key_width=c["key_head_dim"],
+        value_width=c["value_head_dim"],
+        eps=c["rms_norm_eps"],
+        size=c["chunk_size"],
     )
     return _linear.assemble(c, mixer)
 

@@ -81,9 +81,9 @@ def chunked(
 ) -> tuple[Float[Tensor, "N T C"], Sums]:
     """Return the same piece by piece: the pairs within each are weighed, all before it is one sum."""
     said = []
-    for begin in range(0, k_NTC.shape[1], PIECE):
-        piece = slice(begin, begin + PIECE)
-        wkv_NTC, past = _piece(k_NTC[:, piece], v_NTC[:, piece], log_decay_NTC[:, piece], bonus_C, past)
+    # Not slices: the gradient of each would be as long as the row.
+    for k, v, log_decay in zip(*(x_NTC.split(PIECE, 1) for x_NTC in (k_NTC, v_NTC, log_decay_NTC)), strict=True):
+        wkv_NTC, past = _piece(k, v, log_decay, bonus_C, past)
         said.append(wkv_NTC)
     return torch.cat(said, 1), past
 

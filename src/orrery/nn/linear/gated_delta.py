@@ -18,6 +18,9 @@ from orrery.nn.mixer import Show
 from orrery.nn.norms import HeadNorm, RMSNorm
 from orrery.nn.spec import ModuleSpec, spec
 
+EPSILON = 1e-6
+"""What is added to the squared length of a key, as in the authors' implementation."""
+
 
 class Forgetting(nn.Module):
     """``g = -exp(a) softplus(W x + b)``, the log decay of each head, as in Mamba-2.
@@ -110,9 +113,7 @@ class GatedDelta(MatrixMemory):
             return GatedDelta(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
-        super().__init__()
-        self.mask, self.size, self.eps = spec.mask, spec.size, spec.eps
-        self.shape = (spec.heads, spec.key_width, spec.value_width)
+        super().__init__(spec.mask, spec.size, (spec.heads, spec.key_width, spec.value_width))
         keys, values = spec.heads * spec.key_width, spec.heads * spec.value_width
         self.parts = [keys, keys, values, width]
         self.q, self.k = nn.Linear(width, keys, bias=False), nn.Linear(width, keys, bias=False)
@@ -140,7 +141,7 @@ class GatedDelta(MatrixMemory):
         number, width, _ = self.shape
         *mixed, x_BLD = x_BLE.split(self.parts, -1)
         q_BLHC, k_BLHC, v_BLHE = (in_heads(part, number) for part in mixed)
-        q_BLHC, k_BLHC = show("query", self._unit(q_BLHC)), show("key", self._unit(k_BLHC))
+        q_BLHC, k_BLHC = show("query", _unit(q_BLHC)), show("key", _unit(k_BLHC))
         decay_BLH, share_BLH = show_decay(self.forget(x_BLD), show), torch.sigmoid(wide(self.write(x_BLD)))
         return Delta(q_BLHC * width**-0.5, k_BLHC, show("value", v_BLHE), decay_BLH, show("write_gate", share_BLH))
 
@@ -151,7 +152,8 @@ class GatedDelta(MatrixMemory):
         x_BLD = x_BLF.split(self.parts, -1)[-1]
         return self.out(self.norm(y_BLHE.flatten(2)) * show("output_gate", F.silu(self.gate(x_BLD))))
 
-    def _unit(self, x_BLHC: Tensor) -> Tensor:
-        """Return vectors of length one, the squares summed in float32 at least."""
-        x = wide(x_BLHC)
-        return (x * torch.rsqrt(x.square().sum(-1, keepdim=True) + self.eps)).to(x_BLHC.dtype)
+
+def _unit(x_BLHC: Tensor) -> Tensor:
+    """Return vectors of length one, the squares summed in float32 at least."""
+    x = wide(x_BLHC)
+    return (x * torch.rsqrt(x.square().sum(-1, keepdim=True) + EPSILON)).to(x_BLHC.dtype)

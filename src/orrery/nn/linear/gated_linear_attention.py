@@ -43,9 +43,8 @@ class GatedLinearAttention(MatrixMemory):
             return GatedLinearAttention(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
-        super().__init__()
-        self.mask, self.size, self.root = spec.mask, spec.size, spec.root
-        self.shape = (spec.heads, spec.key_width, spec.value_width)
+        super().__init__(spec.mask, spec.size, (spec.heads, spec.key_width, spec.value_width))
+        self.root = spec.root
         keys, values = spec.heads * spec.key_width, spec.heads * spec.value_width
         self.q, self.k = nn.Linear(width, keys, bias=False), nn.Linear(width, keys, bias=False)
         self.v, self.gate = nn.Linear(width, values, bias=False), nn.Linear(width, values, bias=False)

@@ -60,9 +60,9 @@ class LinearAttention(MatrixMemory):
             return LinearAttention(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
-        super().__init__()
-        self.mask, self.size = spec.mask, spec.size
-        self.shape = (spec.heads, spec.features.out_width(spec.key_width), spec.value_width + 1)
+        super().__init__(
+            spec.mask, spec.size, (spec.heads, spec.features.out_width(spec.key_width), spec.value_width + 1)
+        )
         self.q = nn.Linear(width, spec.heads * spec.key_width, bias=False)
         self.k = nn.Linear(width, spec.heads * spec.key_width, bias=False)
         self.v = nn.Linear(width, spec.heads * spec.value_width, bias=False)

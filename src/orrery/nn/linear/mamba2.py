@@ -28,6 +28,10 @@ class BoundedSteps(Value):
     most: float | None = None
 
 
+_PIECE = 64
+"""Tokens of a piece in the chunked form, a power of two."""
+
+
 class Mamba2(MatrixMemory):
     """``S_t = exp(dt_t A) S_{t-1} + B_t (dt_t x_t)^T``, ``y_t = W norm((C_t S_t + D x_t) * silu(gate_t))``, by head.
 
@@ -39,8 +43,6 @@ class Mamba2(MatrixMemory):
     ``[B, H, C, E]`` with C numbers a channel and E channels a head, and the last inputs of the convolution.
     Differs from transformers: step sizes keep to their bounds when decoding too, where it forgets them.
     """
-
-    size = 64
 
     @spec
     class Spec(ModuleSpec):
@@ -73,9 +75,8 @@ class Mamba2(MatrixMemory):
             return Mamba2(self, width)
 
     def __init__(self, spec: Spec, width: int) -> None:
-        super().__init__()
-        self.mask, self.bounds, self.groups, self.eps = spec.mask, spec.steps, spec.groups, spec.eps
-        self.shape = (spec.heads, spec.state, spec.head_width)
+        super().__init__(spec.mask, _PIECE, (spec.heads, spec.state, spec.head_width))
+        self.bounds, self.groups, self.eps = spec.steps, spec.groups, spec.eps
         hidden, shared = spec.heads * spec.head_width, spec.groups * spec.state
         self.parts = [hidden, shared, shared, width]
         self.gate, self.x, self.write, self.read, self.step_size = (

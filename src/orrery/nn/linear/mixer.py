@@ -25,10 +25,15 @@ class MatrixMemory(StatefulMixer, ABC):
     behind the memory. A single token takes the step in every form. Shapes: ``[B, L, D]`` to ``[B, L, D]``.
     """
 
-    shape: tuple[int, int, int]
-    """Heads, channels of a key as the memory sees it, and channels of a value."""
-    size: int
-    """Tokens of a piece in the chunked form."""
+    def __init__(self, mask: str, size: int, shape: tuple[int, int, int]) -> None:
+        """Take the mask, the tokens of a piece, and heads, channels of a key as the memory sees it, and of a value.
+
+        Raises:
+            UsageError: the pieces cannot be halved again and again.
+        """
+        super().__init__()
+        memory.piece_size(1, size)
+        self.mask, self.size, self.shape = mask, size, shape
 
     @property
     def heads(self) -> int:

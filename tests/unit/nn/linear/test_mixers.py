@@ -99,7 +99,7 @@ def corrected(mixer, x):
     mixed = torch.cat([part(x) for part in (mixer.q, mixer.k, mixer.v)], -1)
     mixed = F.conv1d(F.pad(mixed.mT, (2, 0)), mixer.short.weight, groups=mixed.shape[1]).mT
     q, k, v = (head_by_head(part) for part in F.silu(mixed).split([8, 8, 16], -1))
-    q, k = (part / (part.square().sum(-1, keepdim=True) + EPS).sqrt() for part in (q, k))
+    q, k = (part / (part.square().sum(-1, keepdim=True) + 1e-6).sqrt() for part in (q, k))
     share, kept = torch.sigmoid(mixer.write(x)), torch.exp(mixer.forget(x[None])[0])
     state, rows = torch.zeros(2, 4, 8, dtype=x.dtype), []
     for t in range(len(x)):
