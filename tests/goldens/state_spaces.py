@@ -1,4 +1,4 @@
-"""Golden outputs of language models that convolve with the kernel of a linear system: one channel and token at a time."""
+"""Golden outputs of models that convolve with the kernel of a linear system: one channel and one token at a time."""
 
 from collections.abc import Callable
 from typing import Any

@@ -84,9 +84,9 @@ def run(seed: int, quick: bool = False) -> Numbers:
     }
 
 
-def attention_only(seed: int) -> Any:
-    """Return a GPT-2 without its feed-forwards, its weights drawn from the seed."""
-    spec: Any = load_family("gpt2").spec(CONFIG)
+def attention_only(seed: int, **more: object) -> Any:
+    """Return a GPT-2 without its feed-forwards, its weights drawn from the seed; ``more`` belongs to `CONFIG`."""
+    spec: Any = load_family("gpt2").spec({**CONFIG, **more})
     blocks = [replace(block, residuals={"attention": block.residuals["attention"]}) for block in spec.stack.blocks]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -49,7 +49,7 @@ class Diagonal(LinearSystem):
 
     def carry(
         self, h_NFE: Float[Tensor, "N F E"], written_NPFE: Float[Tensor, "N P F E"], size: int
-    ) -> Float[Tensor, "N Q F E"]:
+    ) -> Float[Tensor, "N P+1 F E"]:
         """Scan over the pieces: each fades by the power of its tokens."""
         first = as_complex(h_NFE)
         states = scan.all_states((size * self.a).exp()[None, None], as_complex(written_NPFE), first)

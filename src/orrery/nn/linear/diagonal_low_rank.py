@@ -83,7 +83,7 @@ class DiagonalLowRank(LinearSystem):
 
     def carry(
         self, h_NFE: Float[Tensor, "N F E"], written_NPFE: Float[Tensor, "N P F E"], size: int
-    ) -> Float[Tensor, "N Q F E"]:
+    ) -> Float[Tensor, "N P+1 F E"]:
         """Multiply by the matrix of a piece, one piece after the other."""
         power_FEE, states = torch.linalg.matrix_power(self._matrix, size), [h_NFE]
         for written_NFE in written_NPFE.unbind(1):

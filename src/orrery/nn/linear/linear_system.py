@@ -42,7 +42,7 @@ class LinearSystem(ABC):
     @abstractmethod
     def carry(
         self, h_NFE: Float[Tensor, "N F E"], written_NPFE: Float[Tensor, "N P F E"], size: int
-    ) -> Float[Tensor, "N Q F E"]:
+    ) -> Float[Tensor, "N P+1 F E"]:
         """Return the state before each of P pieces of ``size`` tokens, and that after the last.
 
         ``written`` is what the inputs of a piece leave in the state at its end.
@@ -89,24 +89,24 @@ def _states(system: LinearSystem, u_NTF: Tensor, h_NFE: Tensor) -> tuple[Tensor,
     return u_NPTF, system.carry(h_NFE, written_NPFE, size)
 
 
-def _echoed(system: LinearSystem, states_NQFE: Tensor, u_NPTF: Tensor) -> Float[Tensor, "N P T F"]:
+def _echoed(system: LinearSystem, states_NPFE: Tensor, u_NPTF: Tensor) -> Float[Tensor, "N P T F"]:
     """Return what the state before each piece says in it."""
-    return torch.einsum("npfe,fte->nptf", states_NQFE[:, :-1], system.echoes(u_NPTF.shape[2]))
+    return torch.einsum("npfe,fte->nptf", states_NPFE[:, :-1], system.echoes(u_NPTF.shape[2]))
 
 
 def _after(
-    system: LinearSystem, states_NQFE: Tensor, u_NTF: Tensor, real_NT: Tensor | None, size: int
+    system: LinearSystem, states_NPFE: Tensor, u_NTF: Tensor, real_NT: Tensor | None, size: int
 ) -> Float[Tensor, "N F E"]:
     """Return the states after the last real tokens: whole pieces, and the rest of each row step by step."""
     rows, tokens = u_NTF.shape[:2]
     if real_NT is None:
-        h_NFE = states_NQFE[:, tokens // size]
+        h_NFE = states_NPFE[:, tokens // size]
         for at in range(tokens - tokens % size, tokens):
             h_NFE = system.advance(h_NFE, u_NTF[:, at])
         return h_NFE
     length_N, row_N = real_NT.sum(1), torch.arange(rows, device=u_NTF.device)
     whole_N = length_N // size
-    h_NFE = states_NQFE[row_N, whole_N]
+    h_NFE = states_NPFE[row_N, whole_N]
     for at in range(size - 1):
         place_N = whole_N * size + at
         after = system.advance(h_NFE, u_NTF[row_N, place_N.clamp(max=tokens - 1)])

@@ -82,7 +82,7 @@ def test_the_gradients_can_be_differentiated(way, dtype):
 def test_a_wide_step_goes_in_sequence_and_a_narrow_one_in_pairs(monkeypatch):
     ran = []
     for name in ("sequential", "parallel"):
-        monkeypatch.setattr(scan, name, lambda *given, name=name: ran.append(name))
+        monkeypatch.setattr(scan, name, lambda *given, name=name: ran.append(name) or given[1])
     for channels in (scan.WIDE, scan.WIDE - 1):
         scan.all_states(*(part.detach() for part in inputs(2, torch.float32, rows=1, channels=(channels,))))
     assert ran == ["sequential", "parallel"]

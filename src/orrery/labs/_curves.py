@@ -1,0 +1,27 @@
+"""What figures of labs draw: means over the seeds, and exponents fitted to curves."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def mean(runs: Sequence[Mapping[str, Any]], *path: str) -> list[tuple[float, float]]:
+    """Return the points of a curve, x as the keys at a path of the numbers have it, y the mean over the seeds."""
+    curves = [at(numbers, path) for numbers in runs]
+    return [(float(x), sum(curve[x] for curve in curves) / len(curves)) for x in curves[0]]
+
+
+def at(numbers: Mapping[str, Any], path: Sequence[str]) -> Any:
+    """Return what stands at a path."""
+    found: Any = numbers
+    for name in path:
+        found = found[name]
+    return found
+
+
+def exponent(curve: Mapping[str, float]) -> float:
+    """Return ``a`` of the best ``y = c x^a``: the slope of a line through the logarithms."""
+    x, y = [math.log(float(key)) for key in curve], [math.log(value) for value in curve.values()]
+    return float(np.polyfit(x, y, 1)[0])
