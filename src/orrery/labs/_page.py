@@ -54,7 +54,7 @@ def lab(one: LabResult) -> str:
 
 def minutes(number: float) -> str:
     """Return a time as a reader says it."""
-    return f"{number:.1f} minutes" if number >= 1 else f"{60 * number:.0f} seconds"
+    return f"{number:.1f} min" if number >= 1 else f"{60 * number:.0f} s"
 
 
 def comparisons(found: Mapping[str, LabResult]) -> str:

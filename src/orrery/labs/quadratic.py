@@ -113,9 +113,9 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
 
 def figure(runs: Sequence[Numbers]) -> str:
     """Draw the counts, which are the same for all seeds, and the median times."""
-    series = {f"{name}: million operations": scaled(mean(runs, "operations", name), 1e-6) for name in LAYERS}
+    series = {f"{name}: operations": scaled(mean(runs, "operations", name), 1e-6) for name in LAYERS}
     for name in LAYERS:
-        series[f"{name}: milliseconds"] = [
+        series[f"{name}: time"] = [
             (int(n), statistics.median(numbers["milliseconds"][name][n] for numbers in runs))
             for n in runs[0]["milliseconds"][name]
         ]
