@@ -27,6 +27,7 @@ LLAMA3 = {
 FACTORS = {"short_factor": [1.0, 1.5, 2.0], "long_factor": [1.0, 4.0, 9.0]}
 EXPERTS = {"num_experts_per_tok": 3, "num_experts": 8, "moe_intermediate_size": 12}
 SLIDING = {"use_sliding_window": True, "sliding_window": 5}
+STATE = {"hidden_size": 24, "state_size": 5, "num_hidden_layers": 2}
 GPT = {"n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 48}
 GEMMA = {**GROUPED, "head_dim": 8}
 LATENT = {
@@ -121,6 +122,13 @@ PLAIN: Cases = {
         ("two norms, grouped", {**SHAPED, "new_decoder_architecture": True, "num_kv_heads": 2, "ffn_hidden_size": 20}),
         ("sequential, biases", {**SHAPED, "parallel_attn": False, "multi_query": False, "bias": True}),
         ("alibi", {**SHAPED, "alibi": True, "multi_query": False, "parallel_attn": False, "bias": True}),
+    ],
+    "falcon_mamba": [
+        ("norms of what selects", {**STATE, "time_step_rank": 3}),
+        (
+            "another width, epsilons",
+            {**STATE, "intermediate_size": 40, "mixer_rms_eps": 0.1, "layer_norm_epsilon": 0.1},
+        ),
     ],
     "gemma": [
         ("grouped, wide heads", {**GROUPED, "head_dim": 10}),
@@ -287,6 +295,22 @@ PLAIN: Cases = {
             },
         ),
     ],
+    "mamba": [
+        ("tied", {**STATE, "time_step_rank": 3}),
+        (
+            "wider, biases, an untied head",
+            {**STATE, "expand": 3, "conv_kernel": 3, "use_bias": True, "tie_word_embeddings": False},
+        ),
+        ("no bias of the convolution, gelu", {**STATE, "use_conv_bias": False, "hidden_act": "gelu"}),
+    ],
+    "mamba2": [
+        ("groups", {**STATE, "num_heads": 6, "head_dim": 8, "n_groups": 2}),
+        (
+            "one group, biases, a tied head",
+            {**STATE, "num_heads": 4, "head_dim": 12, "n_groups": 1, "use_bias": True, "tie_word_embeddings": True},
+        ),
+        ("bounded steps", {**STATE, "num_heads": 3, "head_dim": 16, "n_groups": 3, "time_step_limit": [0.6, 0.9]}),
+    ],
     "mistral": [
         ("a window", {**GROUPED, "sliding_window": 5}),
         ("a window of one, wide heads", {**GROUPED, "sliding_window": 1, "head_dim": 10, "tie_word_embeddings": True}),
@@ -397,6 +421,33 @@ PLAIN: Cases = {
                 "norm_topk_prob": True,
                 "mlp_only_layers": [0],
                 "attention_bias": True,
+            },
+        ),
+    ],
+    "jamba": [
+        (
+            "states, keys and experts",
+            {
+                **GROUPED,
+                "num_experts": 3,
+                "attn_layer_period": 2,
+                "attn_layer_offset": 1,
+                "expert_layer_offset": 0,
+                "mamba_d_state": 4,
+                "mamba_dt_rank": 3,
+            },
+        ),
+    ],
+    "rwkv": [
+        (
+            "usual",
+            {
+                "hidden_size": 24,
+                "attention_hidden_size": 20,
+                "intermediate_size": 28,
+                "num_hidden_layers": 2,
+                "context_length": 48,
+                "use_cache": False,
             },
         ),
     ],

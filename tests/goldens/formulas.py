@@ -1,7 +1,6 @@
 """Golden outputs of the families that no library has: their papers' formulas, one sentence and one word at a time."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,36 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from orrery.laws import questions
-from orrery.laws.formula import numbers
+from tests.goldens import bimamba, matrix_memories, state_spaces
+from tests.goldens.weights import VOCABULARY, WIDTH, Formula, Weights
 
-VOCABULARY, WIDTH = 61, 12
 OWN = "decoder.blocks.0.cross.branch"
-
-
-class Weights(dict[str, Tensor]):
-    """The weights that a formula has asked for, by name: each begins as formula numbers of its name."""
-
-    def take(self, name: str, *shape: int) -> Tensor:
-        """Return a weight."""
-        if name not in self:
-            self[name] = numbers(name, shape).requires_grad_()
-        return self[name]
-
-    def linear(self, name: str, x: Tensor, outputs: int, bias: bool = True) -> Tensor:
-        """Return ``W x + b`` of one vector."""
-        y = self.take(f"{name}.weight", outputs, len(x)) @ x
-        return y + self.take(f"{name}.bias", outputs) if bias else y
-
-    def words(self, ids: Tensor, width: int = WIDTH, table: str = "embed.token.weight") -> list[Tensor]:
-        """Return the vectors of words."""
-        return list(self.take(table, VOCABULARY, width)[ids])
-
-    def head(self, x: Tensor) -> Tensor:
-        """Return the logits."""
-        return self.linear("head.vocabulary", x, VOCABULARY)
-
-
-Formula = Callable[..., Tensor]
 
 
 def engine(w: Weights, name: str, end: str, x: Tensor, h: Tensor, gates: int) -> tuple[Tensor, Tensor]:
@@ -287,6 +260,9 @@ FORMULAS: dict[str, list[tuple[str, dict[str, Any], Formula]]] = {
         (score, {**PAIRS, "num_layers": 2, "score": score}, luong(score)) for score in ("dot", "general", "concat")
     ],
     "transformer": [("section 3", ATTENTION, transformer(24, 3, 20, 0.01))],
+    **matrix_memories.FORMULAS,
+    **bimamba.FORMULAS,
+    **state_spaces.FORMULAS,
 }
 ARCHITECTURES = {
     "elman_rnn": "ElmanRNNLanguageModel",
@@ -298,7 +274,11 @@ ARCHITECTURES = {
     "sutskever": "SutskeverSeq2Seq",
     "luong": "LuongAttention",
     "transformer": "Transformer",
+    **matrix_memories.ARCHITECTURES,
+    **bimamba.ARCHITECTURES,
+    **state_spaces.ARCHITECTURES,
 }
+ENCODERS = ("bimamba",)
 READERS = ("rnnenc", "rnnsearch", "sutskever", "luong", "transformer")
 
 
@@ -323,7 +303,10 @@ def answered(family: str, formula: Formula) -> dict[str, Any]:
     sources = [(source,) for source in questions.sources(VOCABULARY)] if reads else [()] * len(rows)
     logits = [formula(w, row, *source) for row, source in zip(rows, sources, strict=True)]
     found = questions.summary([[x.detach()] for x in logits])
-    loss = F.cross_entropy(torch.cat([x[:-1] for x in logits]), torch.cat([row[1:] for row in rows]))
+    if family in ENCODERS:
+        loss = questions.distance([[x] for x in logits])
+    else:
+        loss = F.cross_entropy(torch.cat([x[:-1] for x in logits]), torch.cat([row[1:] for row in rows]))
     loss.backward()
     gradients = {name: torch.zeros_like(x) if x.grad is None else x.grad for name, x in w.items()}
     return {**found, "loss": float(loss.detach()), **questions.slope(gradients)}

@@ -86,10 +86,11 @@ def read_reference(config: Mapping[str, Any], before: Reading | None = None) -> 
             )
             oracle.randomise(model, 0)
             model = model.double().eval()
+            file = _file(model)  # before the pass, in which RWKV's reference halves its own weights
             answer = answer_of(model(**inputs(settings)))
         if not torch.isfinite(answer).all():
             raise ValueError("the reference's answer is not finite")
-        return Reading(_file(model), answer, seen)
+        return Reading(file, answer, seen)
 
 
 def modules_of(settings: Any) -> list[Any]:

@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from orrery.families import names
+from orrery.inspection.attribution.sublayers import FEED_FORWARDS
 from orrery.language_model.load import load
+from orrery.nn.mixer import StatefulMixer
 from orrery.pages.page import Page
 from orrery.views import find
 from orrery.views import names as views
@@ -16,20 +18,21 @@ from orrery.views._view import Subject, fitting, shown
 from serving_toy import chat_model
 from views_toy import TOKENIZER, language_model_of, subject_of
 
-RECURRENT = {"elman_rnn", "gru", "lstm", "nplm", "sutskever"}
 ENCODERS = {"albert", "bert", "deberta", "deberta_v2", "distilbert", "electra", "modernbert", "roberta", "xlm_roberta"}
 WITH_MEMORY = {"luong", "rnnenc", "rnnsearch"}
 MIXTURES = {"gpt_oss", "mixtral", "olmoe", "qwen3_moe"}
 KINDS = [
-    (RECURRENT, {"attention", "heads", "qkv", "position", "cache", "neurons"}),
     (WITH_MEMORY, {"heads", "position", "cache", "neurons"}),
     (ENCODERS, {"cache", "decode", "neurons"}),
     (MIXTURES, {"neurons"}),
+    ({"jamba"}, {"position"}),
     ({"vit"}, {"cache", "decode", "neurons", "embedding", "lens", "logits", "planner", "saliency", "text"}),
     ({"vision_encoder_decoder"}, {"decode", "planner"}),
 ]
 WITHOUT = {family: lacking for families, lacking in KINDS for family in families}
 """What a family has nothing to show for; everything else opens on it."""
+OF_ATTENTION = {"attention", "heads", "qkv", "position", "cache"}
+"""What a family without any attention has nothing to show for."""
 OF_A_RUN = {"train", "trust"}
 """Screens of a run and of a file of laws, which no pass has."""
 
@@ -56,12 +59,23 @@ def assert_opens(subject):
                 assert value.numel() == 0 or not value.isnan().all() or view.kind in MEASURES, (view.kind, name)
 
 
+def lacking(family, subject):
+    """Return the views that have nothing to show."""
+    mixers = [module for module in subject.lm.model.stack.modules() if isinstance(module, StatefulMixer)]
+    stateless = set() if any(mixer.role and mixer.output == "state" for mixer in mixers) else {"recurrence"}
+    if subject.seen.sites:
+        return WITHOUT.get(family, set()) | stateless
+    networks = any(isinstance(module, FEED_FORWARDS) for module in subject.lm.model.modules())
+    written = set() if subject.lm.model.spec.writes else {"decode", "neurons"}
+    return OF_ATTENTION | stateless | written | (set() if networks else {"neurons"})
+
+
 @pytest.mark.parametrize("family", names())
 def test_every_view_opens(family):
     subject = subject_of(family)
     opened = {view.kind for view in fitting(subject)}
     of_pass = {view for view in views() if find(view).screen not in OF_A_RUN}
-    assert opened == of_pass - WITHOUT.get(family, set())
+    assert opened == of_pass - lacking(family, subject)
     assert_opens(subject)
 
 

@@ -52,6 +52,15 @@ HARMLESS = {
 """Patterns of keys that move no number, each with its reason; that they move none is measured too."""
 
 
+SAME_NUMBERS = dict.fromkeys(
+    ("use_mamba_kernels", "use_mambapy", "use_falcon_mambapy", "use_associative_scan"),
+    "which program computes the same numbers",
+)
+DRAWN = dict.fromkeys(
+    ("residual_in_fp32", "rescale_prenorm_residual", "time_step_min", "time_step_max", "time_step_init_scheme"),
+    "how new weights are drawn, and the format of the stream in narrow formats",
+)
+"""Keys of Mamba and its kin that move no number."""
 IDLE = defaultdict(
     dict,
     deberta_v2={"attention_head_size": "repeats what the heads make of the width; neither side runs another"},
@@ -69,6 +78,8 @@ IDLE = defaultdict(
         ("num_layers", "num_hidden_layers"), "attention_types names every layer; another number alone is illegal"
     ),
     olmoe={"head_dim": "repeats what the heads make of the width: the norm of the queries takes no other"},
+    jamba=SAME_NUMBERS,
+    **{family: {**DRAWN, **SAME_NUMBERS} for family in ("mamba", "falcon_mamba", "mamba2")},
     mpt={
         "learned_pos_emb": "the reference has no learned positions beside ALiBi",
         "attn_config": "an empty object means the defaults, which the tiny configuration has",
@@ -120,6 +131,7 @@ MORE = {
         {"num_ln_in_parallel_attn": 1},
     ],
     "gpt_neox": [{"use_parallel_residual": False}],
+    "jamba": [{"attn_layer_offset": 0}],
     "marian": [{"share_encoder_decoder_embeddings": True}],
     "mistral": [{"sliding_window": 4}],
     "mixtral": [{"sliding_window": 4}, {"head_dim": 10}],
@@ -134,6 +146,7 @@ MORE = {
     "smollm3": [{"use_sliding_window": True, "sliding_window": 4}],
     "stablelm": [{"qk_layernorm": True, "use_parallel_residual": True}],
     "t5": [{"feed_forward_proj": "gated-gelu"}],
+    "rwkv": [{"use_cache": False}],  # with one the reference knows no other attention_hidden_size
 }
 """Settings in which more of a family's keys matter."""
 

@@ -45,6 +45,14 @@ def _real(least: float, most: float, above: bool) -> Callable[[Any, Sequence[Tok
     return convert
 
 
+def _each(convert: Callable[[Any, Sequence[Token]], float]) -> Parameter:
+    return Parameter(
+        converter=lambda kind, tokens: tuple(convert(kind, [token]) for token in tokens),
+        negative="",
+        consume_multiple=1,
+    )
+
+
 def _refused(token: Token, reason: str, hint: str) -> UsageError:
     return UsageError(f"{token.keyword or token.source} {token.value[:60]} is {reason}", hint)
 
@@ -67,4 +75,6 @@ SEED_EACH = Parameter(
 NUMBER = Parameter(converter=_real(-math.inf, math.inf, above=False))
 NOT_NEGATIVE = Parameter(converter=_real(0.0, math.inf, above=False))
 ABOVE_ZERO = Parameter(converter=_real(0.0, math.inf, above=True))
+ABOVE_ZERO_EACH = _each(_real(0.0, math.inf, above=True))
 SHARE = Parameter(converter=_real(0.0, 1.0, above=False))
+SHARE_EACH = _each(_real(0.0, 1.0, above=False))

@@ -5,6 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+OWN, SWEPT, HAND_SET, BESIDE = "its recipe's", "swept", "hand-set", "hand-set beside the swept"
+"""Where a learning rate comes from; the last is a second training of a contender whose rate is swept."""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -18,9 +21,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Entry:
-    """One model: what it is, what it was given, and what it reached on the text held back.
+    """One trained or counted model: what it is, what it was given, and what it reached on the text held back.
 
-    ``parameters`` of a table of counts are its different n-grams; ``bytes`` is the memory of weights or counts.
+    ``parameters`` of a table of counts are its different n-grams; ``bytes`` is the memory of weights or counts. What
+    is counted has no budget, no seed and no rate. ``budget`` is in the unit of the comparison, ``recipe`` says where
+    the learning rate comes from, and ``warmup`` is in steps.
     """
 
     name: str
@@ -33,41 +38,99 @@ class Entry:
     perplexity: float
     steps: int | None = None
     curve: Sequence[Point] = ()
+    budget: int | float | None = None
+    seed: int | None = None
+    recipe: str | None = None
+    rate: float | None = None
+    warmup: int | None = None
 
     @property
-    def row(self) -> tuple[str, ...]:
-        """The line of the table."""
-        return (
-            self.name,
-            f"{self.parameters:,}" + (" n-grams" if self.steps is None else ""),
-            f"{self.bytes / 1e6:.1f}",
-            f"{self.tokens:,}",
-            f"{self.seconds:.1f}",
-            f"{self.bits_per_byte:.3f}",
-            f"{self.perplexity:.2f}",
-        )
+    def key(self) -> tuple[Any, ...]:
+        """What tells the trainings of a comparison apart."""
+        return self.name, self.budget, self.seed, self.recipe == BESIDE
 
 
-COLUMNS = ("model", "parameters", "MB", "tokens seen", "seconds", "bits per byte", "perplexity")
+@dataclass(frozen=True)
+class Trial:
+    """A short training of a sweep and the loss that it is judged by, in bits per byte of the text kept for choosing.
+
+    A training that came apart has no loss.
+    """
+
+    rate: float
+    warmup: float
+    steps: int
+    tokens: int
+    seconds: float
+    bits_per_byte: float | None
+
+    @property
+    def loss(self) -> float:
+        """What the trial is judged by: more than any number where it came apart."""
+        return math.inf if self.bits_per_byte is None else self.bits_per_byte
+
+
+@dataclass
+class SweepResult:
+    """The trials of a contender in their order; the first is at the rate set by hand."""
+
+    trials: list[Trial] = field(default_factory=list)
+
+    @property
+    def best(self) -> Trial:
+        """The trial with the least loss, the earlier of two alike."""
+        return min(self.trials, key=lambda trial: trial.loss)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the trials and the choice."""
+        return {
+            "trials": [asdict(trial) for trial in self.trials],
+            "chosen": {"rate": self.best.rate, "warmup": self.best.warmup} if self.trials else None,
+        }
 
 
 @dataclass
 class Comparison:
-    """The text and the budget that all had, and the models done so far; ``signal`` is what stopped it early."""
+    """The text and the budgets that all had, and what is done so far; ``signal`` is what stopped it early.
+
+    ``sweeps`` and ``speeds`` (tokens of training a second, which budgets of time are turned into steps by) are by the
+    contender's name; ``probes`` by the probe's name, then the contender's.
+    """
 
     settings: Mapping[str, Any]
     corpus: Mapping[str, Any]
     entries: list[Entry] = field(default_factory=list)
+    sweeps: dict[str, SweepResult] = field(default_factory=dict)
+    speeds: dict[str, float] = field(default_factory=dict)
+    probes: dict[str, dict[str, Any]] = field(default_factory=dict)
     signal: int | None = None
-
-    @property
-    def ranked(self) -> list[Entry]:
-        """The models, the best first."""
-        return sorted(self.entries, key=lambda entry: entry.bits_per_byte)
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as JSON values."""
-        return {"settings": self.settings, "corpus": self.corpus, "models": [asdict(entry) for entry in self.entries]}
+        return {
+            "settings": self.settings,
+            "corpus": self.corpus,
+            "models": [asdict(entry) for entry in self.entries],
+            "sweeps": {name: sweep.as_json() for name, sweep in self.sweeps.items()},
+            "speeds": self.speeds,
+            "probes": self.probes,
+        }
+
+    def found(self, *key: Any) -> bool:
+        """Say whether a training is done: its name, budget, seed, and whether it is beside a swept one."""
+        return any(entry.key == key for entry in self.entries)
+
+
+def comparison_from(values: Mapping[str, Any]) -> Comparison:
+    """Return the comparison of a JSON file."""
+    return Comparison(
+        values["settings"],
+        values["corpus"],
+        [entry_from(entry) for entry in values["models"]],
+        {name: SweepResult([Trial(**trial) for trial in sweep["trials"]]) for name, sweep in values["sweeps"].items()},
+        dict(values["speeds"]),
+        {name: dict(found) for name, found in values["probes"].items()},
+    )
 
 
 def entry_from(values: Mapping[str, Any]) -> Entry:

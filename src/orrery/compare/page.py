@@ -1,86 +1,144 @@
 """The page of a comparison: findings in, one HTML file out that needs nothing but a browser."""
 
-from orrery.compare.findings import COLUMNS, Comparison
-from orrery.reports.figures import bar_chart, line_chart
+from orrery.compare import charts
+from orrery.compare.budgets import Budget
+from orrery.compare.charts import BY_BUDGET, BY_SECONDS, BY_TOKENS, SWEEPS, figures
+from orrery.compare.findings import Comparison
+from orrery.compare.probes.table import PROBES
+from orrery.compare.summary import columns, gain_sentences, gains, order_sentences, ranked, table
+from orrery.compare.sweep import at_edge
 from orrery.reports.page import document, figure, rows_table, section, visible
 
 
 def page(found: Comparison) -> str:
     """Return the whole page; the same findings give the same bytes."""
-    body = "\n".join((summary(found), table(found), curves(found), facts(found)))
-    return document("Orrery: a comparison", body)
+    drawn = figures(found)
+    parts = (
+        summary(found),
+        quality(found),
+        curves(drawn),
+        budgets(found, drawn),
+        recipe_or_budget(found),
+        sweeps(found, drawn),
+        probes(found, drawn),
+        facts(found),
+    )
+    return document("Orrery: a comparison", "\n".join(part for part in parts if part))
 
 
 def summary(found: Comparison) -> str:
     """Return the heading and the result in two sentences."""
-    best, worst = found.ranked[0], found.ranked[-1]
+    best, *_, worst = (groups := ranked(found)) * 2
+    last = f", the last {worst.name} with {worst.mean:.3f}" if len(groups) > 1 else ""
     text = (
-        f"{len(found.entries)} models learned the same text with the same tokenizer and {budget(found)}. The best is "
-        f"{best.name} with {best.bits_per_byte:.3f} bits per byte of the text held back, the last {worst.name} with "
-        f"{worst.bits_per_byte:.3f}."
+        f"{len(groups)} models learned the same text with the same tokenizer and {given(found)}. The best is "
+        f"{best.name} with {best.mean:.3f} bits per byte of the text held back{last}."
     )
     return f'<header>\n<h1>Orrery</h1>\n<p class="lead">{visible(text)}</p>\n</header>'
 
 
-def budget(found: Comparison) -> str:
+def given(found: Comparison) -> str:
     """Return what each model was given, in words."""
-    steps, minutes = found.settings["steps"], found.settings["minutes"]
-    count, unit = (f"{steps:,}", "step") if steps is not None else (f"{minutes:g}", "minute")
-    return f"{count} {unit} each" if count == "1" else f"{count} {unit}s each"
+    unit, seeds = found.settings["unit"], len(found.settings["seeds"])
+    each = " or ".join(Budget(amount, unit).label for amount in sorted(found.settings["budgets"]))
+    return f"{each} each" + (f", with {seeds} seeds" if seeds > 1 else "")
 
 
-def table(found: Comparison) -> str:
+def quality(found: Comparison) -> str:
     """Return bits per byte as bars, and everything as a table, the best first."""
-    chart = bar_chart(
-        {entry.name: entry.bits_per_byte for entry in found.ranked},
-        title="Bits per byte of the text held back",
-        x_label="bits per byte, lower is better",
-    )
     note = (
         "Each held-back document is read from its own start, in overlapping windows; every token counts once. "
-        "Perplexity is of a token. The n-gram's parameters are its different n-grams, and it sees all tokens before."
+        "Perplexity is of a token. The n-gram's parameters are its different n-grams, and it sees all tokens before. "
+        "With several seeds: the mean, and the standard deviation behind \u00b1."
     )
-    return section("Who learned most", figure(chart, note) + rows_table(COLUMNS, [entry.row for entry in found.ranked]))
+    return section("Who learned most", figure(charts.bars(found), note) + rows_table(columns(found), table(found)))
 
 
-def curves(found: Comparison) -> str:
+def curves(drawn: dict[str, str]) -> str:
     """Return the losses over seconds and over tokens."""
-    if not any(entry.curve for entry in found.entries):
+    if BY_SECONDS not in drawn:
         return section("How they learned", "<p>None of them learned step by step.</p>")
-    note = "Held-back text, seconds of training alone. What was counted rather than trained is a level line."
-    figures = [figure(svg, note) for svg in (by_seconds(found), by_tokens(found))]
-    return section("How they learned", "\n".join(figures))
+    note = (
+        "Held-back text, seconds of training alone, the greatest budget and the first seed. What was counted rather "
+        "than trained is a level line."
+    )
+    return section("How they learned", "\n".join(figure(drawn[name], note) for name in (BY_SECONDS, BY_TOKENS)))
 
 
-def by_seconds(found: Comparison) -> str:
-    """Return bits per byte over seconds of training, as SVG."""
-    return _chart(found, "seconds", "seconds of training")
+def budgets(found: Comparison, drawn: dict[str, str]) -> str:
+    """Return bits per byte over the budget, and where the order of each two contenders turns."""
+    if BY_BUDGET not in drawn:
+        return ""
+    note = "Each point is a training of its own, with a schedule that ends with its budget; upright: the seeds' spread."
+    said = "".join(f"<li>{visible(sentence)}</li>" for sentence in order_sentences(found))
+    return section("By the budget", figure(drawn[BY_BUDGET], note) + f"<ul>{said}</ul>")
 
 
-def by_tokens(found: Comparison) -> str:
-    """Return bits per byte over tokens seen, as SVG."""
-    return _chart(found, "tokens", "tokens seen")
+def recipe_or_budget(found: Comparison) -> str:
+    """Return how much each gains by its own rate and how much by more budget."""
+    rows = [
+        (gain.name, *(f"{number:.3f}" for number in (gain.before, gain.recipe, gain.budget, gain.after)))
+        for gain in gains(found)
+    ]
+    if not rows:
+        return ""
+    heads = ("model", "hand-set rate, least budget", "gained by the sweep", "gained by budget", "both")
+    said = "".join(f"<li>{visible(sentence)}</li>" for sentence in gain_sentences(found))
+    return section("Recipe or budget", rows_table(heads, rows) + f"<ul>{said}</ul>")
 
 
-def _chart(found: Comparison, axis: str, label: str) -> str:
-    places = [getattr(point, axis) for entry in found.entries for point in entry.curve]
-    series = {}
-    for entry in found.entries:
-        level = [(place, entry.bits_per_byte) for place in (min(places), max(places))]
-        series[entry.name] = [(getattr(point, axis), point.bits_per_byte) for point in entry.curve] or level
-    title = f"What a byte costs, by {label}"
-    return line_chart(series, title=title, x_label=label, y_label="bits per byte")
+def sweeps(found: Comparison, drawn: dict[str, str]) -> str:
+    """Return every trial of every sweep, what it reached, and what was chosen."""
+    if not found.sweeps:
+        return ""
+    settings = found.settings["sweep"]
+    note = ""
+    if settings is not None:
+        trials, each = settings["rates"] + len(settings["warmups"]) - 1, Budget(settings["trial"], settings["unit"])
+        note = (
+            f"The same for all: {trials} trials with {each.label} each, judged on the end of the training text, which "
+            "they learn nothing of; the first at the rate set by hand. The text of the table is another. "
+        )
+    rows = []
+    for name, sweep in found.sweeps.items():
+        for number, trial in enumerate(sweep.trials, start=1):
+            chosen = "chosen" + (", at the edge" if at_edge(sweep) else "") if trial == sweep.best else ""
+            loss = "came apart" if trial.bits_per_byte is None else f"{trial.bits_per_byte:.3f}"
+            rows.append(
+                (name, str(number), f"{trial.rate:.3g}", f"{trial.warmup:.0%}", f"{trial.steps:,}", loss, chosen)
+            )
+    heads = ("model", "trial", "rate", "warm-up", "steps", "bits per byte", "")
+    drawing = figure(drawn[SWEEPS], note) if SWEEPS in drawn else f"<p>{visible(note)}</p>"
+    return section("The sweep", drawing + rows_table(heads, rows))
+
+
+def probes(found: Comparison, drawn: dict[str, str]) -> str:
+    """Return the figure of every probe, with its numbers."""
+    made = []
+    for name, curves_by_model in found.probes.items():
+        probe = PROBES[name]
+        if name not in drawn:
+            continue
+        places = list(dict.fromkeys(place for curve in curves_by_model.values() for place in curve))
+        rows = [
+            (model, *(f"{curve[place]:.4g}" if place in curve else "" for place in places))
+            for model, curve in curves_by_model.items()
+        ]
+        made.append(figure(drawn[name], probe.note) + rows_table((probe.x_label, *places), rows))
+    return section("What else they can do, and what it costs", "\n".join(made)) if made else ""
 
 
 def facts(found: Comparison) -> str:
     """Return the facts of text and models."""
     corpus = found.corpus
+    described = {entry.name: entry.description for entry in found.entries}
     rows = [
         ("text", f"{corpus['source']}: {corpus['train_bytes']:,} bytes, {corpus['train_tokens']:,} tokens"),
         ("held back", f"{corpus['held_back_bytes']:,} bytes, {corpus['held_back_tokens']:,} tokens"),
+        ("kept for choosing", f"{corpus['choosing_bytes']:,} bytes at the end of the training text's documents"),
         ("fingerprint", f"sha256 {corpus['fingerprint']}"),
         ("vocabulary", f"{corpus['vocabulary']:,} tokens"),
-        ("seed", str(found.settings["seed"])),
-        *((entry.name, entry.description) for entry in found.entries),
+        ("seeds", ", ".join(map(str, found.settings["seeds"]))),
+        *described.items(),
     ]
     return section("Facts", rows_table(("", ""), rows))

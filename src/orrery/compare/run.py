@@ -1,38 +1,29 @@
-"""A comparison: models learn the same text one after the other, each with the same budget, and are measured alike."""
+"""A comparison: models learn the same text one after the other, each with the same budgets, and are measured alike."""
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orrery.checkpoints.disk import machine_errors, write_text
-from orrery.checkpoints.lock import NAME as LOCK
-from orrery.checkpoints.lock import folder_lock
-from orrery.compare.findings import Comparison, Entry, entry_from
-from orrery.compare.learning import Say, Watch, count, learn
-from orrery.compare.page import by_seconds, by_tokens, page
-from orrery.compare.plan import Plan, recipes
-from orrery.compare.texts import read
-from orrery.errors import DataError, UsageError
-
-RESULT, PAGE, BY_SECONDS, BY_TOKENS, TOKENIZER = (
-    "compare.json",
-    "compare.html",
-    "loss-by-seconds.svg",
-    "loss-by-tokens.svg",
-    "tokenizer",
-)
+from orrery.compare.findings import BESIDE, SWEPT, Comparison, Entry, SweepResult
+from orrery.compare.learning import Say, Watch, count, learn, measured_speed, scheduled, steps_in
+from orrery.compare.plan import Job, Plan, changed, jobs, recipes
+from orrery.compare.probes.subject import Subject
+from orrery.compare.probes.table import PROBES
+from orrery.compare.store import TOKENIZER, begin, compare_folder, earlier, leave, note
+from orrery.compare.texts import Texts, read
+from orrery.compare.trials import Trials
+from orrery.training.config import Recipe
 
 
 def compare(plan: Plan, folder: Path, say: Say, watch: Watch, *, resume: bool = False) -> Comparison:
     """Let every model learn and be measured; leave table, figures and page in ``folder`` after each.
 
     Args:
-        plan: who is compared on what, with which budget.
+        plan: who is compared on what, with which budgets and seeds.
         folder: a new one, or with ``resume`` that of a comparison of the same settings.
         say: told a line at each stage.
         watch: makes what shows a training, once that begins.
-        resume: keep the models that are done, and go on inside the one that is not.
+        resume: keep the trials and models that are done, and go on inside the one that is not.
 
     Raises:
         UsageError: the plan cannot be carried out, or the folder holds something else.
@@ -40,95 +31,112 @@ def compare(plan: Plan, folder: Path, say: Say, watch: Watch, *, resume: bool = 
     """
     plan.check()
     with compare_folder(folder, resume):
-        done = earlier(folder, plan) if resume else []
+        before = earlier(folder, plan) if resume else None
         say(f"reading {plan.base.data.described}")
         texts = read(plan.base, folder / TOKENIZER)
-        found = Comparison(plan.settings(), texts.facts(plan.base.data.described), done)
-        refuse_other_text(folder, found)
+        found = Comparison(plan.settings(), texts.facts(plan.base))
+        begin(folder, found, before)
         contenders = recipes(plan, texts.tokenizer.size, folder / TOKENIZER)
-        for name, recipe in contenders.items():
-            if any(entry.name == name for entry in found.entries):
-                say(f"{name}: done before")
-                continue
-            entry = count(texts, say) if recipe is None else learn(recipe, plan, texts, folder / name, say, watch)
-            if isinstance(entry, int):
-                found.signal = entry
-                break
-            found.entries.append(entry)
-            leave(found, folder)
-            say(f"{name}: {entry.bits_per_byte:.3f} bits per byte after {entry.seconds:.1f} s{off_budget(entry, plan)}")
+        work = Work(plan, folder, texts, found, say, watch)
+        found.signal = work.train_all(jobs(plan, contenders))
+        if found.signal is None:
+            work.probe_all([name for name, recipe in contenders.items() if name in plan.models and recipe is not None])
     return found
 
 
-def off_budget(entry: Entry, plan: Plan) -> str:
-    """Return a warning where a model had a fifth more or less time than its budget: the machine did other things."""
-    if plan.minutes is None or entry.steps is None or abs(entry.seconds / (60 * plan.minutes) - 1) < 0.2:
+@dataclass(frozen=True)
+class Work:
+    """A comparison under way: what is done goes into ``found``, and from there to the folder at once."""
+
+    plan: Plan
+    folder: Path
+    texts: Texts
+    found: Comparison
+    say: Say
+    watch: Watch
+
+    def train_all(self, work: Sequence[Job]) -> int | None:
+        """Do every training that is not done; return the number of the signal that stopped it, if one did."""
+        for job in work:
+            if self.found.found(*job.key):
+                self.say(f"{job.name}{told(job)}: done before")
+                continue
+            entry = count(self.texts, self.say) if job.recipe is None else self._trained(job, job.recipe)
+            if isinstance(entry, int):
+                return entry
+            self.found.entries.append(entry)
+            leave(self.folder, self.found)
+            said = f"{entry.bits_per_byte:.3f} bits per byte after {entry.seconds:.1f} s{off_budget(entry, job)}"
+            self.say(f"{job.name}{told(job)}: {said}")
+        return None
+
+    def _trained(self, job: Job, recipe: Recipe) -> Entry | int:
+        """Settle rate, warm-up and steps of a training, by a sweep first where that is due, and do it."""
+        seeded = changed(recipe, seed=job.seed)
+        if job.rate_from == SWEPT and (stopped := self._sweep(changed(recipe, seed=self.plan.seeds[0]))):
+            return stopped
+        assert job.budget is not None
+        steps = steps_in(job.budget, recipe, self._speed(recipe))
+        ready = scheduled(seeded, steps)
+        if job.rate_from in (SWEPT, BESIDE):
+            best = self.found.sweeps[job.name].best
+            swept = scheduled(seeded, steps, best.rate, best.warmup)
+            if job.rate_from == BESIDE and swept == ready:  # the sweep has chosen what was set by hand
+                return replace(self._twin(job), recipe=BESIDE)
+            ready = swept if job.rate_from == SWEPT else ready
+        return learn(job, ready, self.texts, self.folder / job.place, self.say, self.watch)
+
+    def _twin(self, job: Job) -> Entry:
+        """Return the training of the same contender, budget and seed at the swept rate, which comes first."""
+        key = replace(job, rate_from=SWEPT).key
+        return next(entry for entry in self.found.entries if entry.key == key)
+
+    def _sweep(self, recipe: Recipe) -> int | None:
+        """Do the trials of a contender that are not done; return the number of the signal that stopped it."""
+        sweep = self.plan.sweep
+        assert sweep is not None
+        result = self.found.sweeps.setdefault(recipe.name, SweepResult())
+        budget = max(self.plan.budgets).part(sweep.share)
+        trials = Trials(recipe, sweep, budget, self._speed(recipe), self.texts, self.folder / recipe.name)
+        return trials.run(result, self.say, self.watch, lambda: note(self.folder, self.found))
+
+    def _speed(self, recipe: Recipe) -> float:
+        """Return the tokens a second that budgets of time become steps by, measured once for each contender."""
+        if self.plan.budgets[0].unit == "steps":
+            return 0.0
+        if recipe.name not in self.found.speeds:
+            self.say(f"{recipe.name}: measuring its speed")
+            seconds = max(self.plan.budgets).seconds / 20
+            self.found.speeds[recipe.name] = measured_speed(recipe, self.texts, seconds)
+            note(self.folder, self.found)
+        return self.found.speeds[recipe.name]
+
+    def probe_all(self, names: Sequence[str]) -> None:
+        """Do every probe of every contender that is not done."""
+        for kind in self.plan.probing.names:
+            done = self.found.probes.setdefault(kind, {})
+            for name in names:
+                if name not in done:
+                    self.say(f"{kind}: {name}")
+                    done[name] = PROBES[kind].run(self._subject(name))
+                    leave(self.folder, self.found)
+
+    def _subject(self, name: str) -> Subject:
+        """Return what a probe is told of a contender; its run is that of the greatest budget and the first seed."""
+        best = Job(name, None, max(self.plan.budgets), self.plan.seeds[0], self.plan.rate_from(name))
+        return Subject(name, self.plan, self.folder / best.place, self.texts.tokenizer.size, self.texts.held_back_ids)
+
+
+def told(job: Job) -> str:
+    """Return the budget and the seed of a training, in brackets."""
+    if job.budget is None:
         return ""
-    return f", not {60 * plan.minutes:g}: the machine's speed changed, so compare by tokens"
+    return f" ({job.budget.label}, seed {job.seed}{', hand-set rate' if job.rate_from == BESIDE else ''})"
 
 
-@contextmanager
-def compare_folder(folder: Path, resume: bool) -> Iterator[None]:
-    """Hold the folder; only ``--resume`` may find something in it, and that a comparison."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file", "choose another folder with --output")
-    refuse_others(folder, resume)
-    with folder_lock(folder):
-        refuse_others(folder, resume)
-        yield
-
-
-def refuse_others(folder: Path, resume: bool) -> None:
-    """Raise ``UsageError`` for a folder with something in it that is not a comparison to go on with."""
-    found = sorted(entry.name for entry in folder.iterdir() if entry.name != LOCK) if folder.exists() else []
-    begun = RESULT in found or all(
-        name == TOKENIZER or name.startswith((f"{RESULT}.tmp-", ".orrery-")) for name in found
-    )
-    message = f"{folder} is not empty: it has {', '.join(found[:3])}"
-    if not begun:
-        raise UsageError(f"{message}, and no comparison", "choose another folder with --output")
-    if found and not resume:
-        raise UsageError(message, "add --resume to go on with it, or choose another folder with --output")
-
-
-def earlier(folder: Path, plan: Plan) -> list[Entry]:
-    """Return the models that an earlier call finished.
-
-    Raises:
-        UsageError: that was another comparison.
-    """
-    file = folder / RESULT
-    if not file.exists():
-        return []
-    try:
-        before = json.loads(file.read_text(encoding="utf-8"))
-        done = [entry_from(values) for values in before["models"]]
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise UsageError(f"{file} is not of a comparison: {error}", "choose another folder with --output") from error
-    for key, value in plan.settings().items():
-        if before["settings"].get(key) != value and key != "models":
-            message = f"--resume: {key} was {before['settings'].get(key)!r} and is now {value!r}"
-            raise UsageError(message, "take the old value, or choose another folder with --output")
-    return done
-
-
-def refuse_other_text(folder: Path, found: Comparison) -> None:
-    """Refuse to go on with another text; else note at once what this comparison is of."""
-    file = folder / RESULT
-    before = json.loads(file.read_text(encoding="utf-8"))["corpus"] if file.exists() else found.corpus
-    if before != found.corpus:
-        raise DataError(
-            "--resume: the text is not the one that this comparison began with", "restore it, or begin anew"
-        )
-    with machine_errors(folder):
-        write_text(file, json.dumps(found.as_json(), indent=1) + "\n")
-
-
-def leave(found: Comparison, folder: Path) -> None:
-    """Write what is known so far: JSON, page and figures."""
-    with machine_errors(folder):
-        write_text(folder / RESULT, json.dumps(found.as_json(), indent=1) + "\n")
-        write_text(folder / PAGE, page(found))
-        if any(entry.curve for entry in found.entries):
-            write_text(folder / BY_SECONDS, by_seconds(found))
-            write_text(folder / BY_TOKENS, by_tokens(found))
+def off_budget(entry: Entry, job: Job) -> str:
+    """Return a warning where a model had a fifth more or less time than its budget: the machine did other things."""
+    seconds = 0.0 if job.budget is None else job.budget.seconds
+    if not seconds or abs(entry.seconds / seconds - 1) < 0.2:
+        return ""
+    return f", not {seconds:g}: the machine's speed changed, so compare by tokens"

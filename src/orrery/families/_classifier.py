@@ -15,7 +15,10 @@ from orrery.nn.residual import Identity
 HEAD = "sequence"
 _LANGUAGE_MODEL = re.compile(r"(ForCausalLM|LMHeadModel)$")
 _CLASS = "ForSequenceClassification"
-_WITHOUT = ("CohereForCausalLM", "GraniteForCausalLM", "OlmoeForCausalLM", "Gemma3ForCausalLM", "OpenAIGPTLMHeadModel")
+_WITHOUT = (
+    "CohereForCausalLM", "GraniteForCausalLM", "OlmoeForCausalLM", "Gemma3ForCausalLM", "OpenAIGPTLMHeadModel",
+    "FalconMambaForCausalLM", "Mamba2ForCausalLM", "MambaForCausalLM", "RwkvForCausalLM",
+)  # fmt: skip
 """Classes beside which transformers has no such one, or one that is not held against it yet."""
 _RULE = rename("score.weight", f"heads.{HEAD}.labels.weight")
 

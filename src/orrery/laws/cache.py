@@ -28,18 +28,25 @@ def check(family: str) -> Iterator[Evidence]:
         yield evidence(f"{kind}: token by token, float32", value=token_by_token(small, cache), bound=FLOAT32)
         yield evidence(f"{kind}: ragged rows, steps of 0 to 5", value=ragged(model, cache), bound=FLOAT64)
         # What a window has overwritten, or a state has absorbed, cannot come back: truncate refuses it by name.
-        forgets = kind not in ("sliding", "recurrent")
+        forgets = "sliding" not in kind and "recurrent" not in kind
         yield evidence(f"{kind}: select, join, truncate", value=rearranged(model, cache, forgets), bound=FLOAT64)
         yield evidence(f"{kind}: greedy tokens that differ", value=greedy_differences(model, cache), bound=0)
 
 
 def kinds(model: Subject) -> dict[str, Kind]:
-    """Return the caches that a model can have: a sliding one where a mask looks back a window, or a state."""
+    """Return the caches that a model can have: a sliding one where a mask looks back a window, or a state.
+
+    Where some blocks leave a state and others keys, each has a store of its own, and the keys may lie in pages.
+    """
     masks = model.stack.masks
     own = cache_for(masks, 1, CAPACITY).kind
-    if own == "recurrent":
-        return {"recurrent": partial(cache_for, masks)}
-    found: dict[str, Kind] = {"growing": growing, "static": static, "paged": small_pages}
+    if "recurrent" in own:
+        stores = {store.kind.partition(" (")[0] for store in cache_for(masks, 1, CAPACITY).stores.values()}
+        found: dict[str, Kind] = {" beside ".join(sorted(stores)): partial(cache_for, masks)}
+        if "growing" in stores:
+            found["paged beside recurrent"] = lambda rows, capacity: cache_for(masks, rows, capacity, pool=PagePool(5))
+        return found
+    found = {"growing": growing, "static": static, "paged": small_pages}
     if "sliding" in own:
         found["sliding"] = partial(cache_for, masks)
     return found

@@ -72,7 +72,6 @@ CHECKS = (
 )
 SLIDES = ("golden:slides", "mixtures:slides", "sizes:slides")
 LATER = {
-    "recurrence: chunked form": "no linear attention is there yet",
     "batching: alone == in any batch": "needs requests that come and go; the tests of the engine run it",
     "ranks: 1 process == N processes": "needs several processes; the tests of training run it",
     "resume: killed at any moment": "kills processes; the tests of training run it",

@@ -1,6 +1,8 @@
 """Initial weights: one seed for a whole model, whose parts draw their own."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import torch
@@ -37,10 +39,16 @@ def initialise(
             continue
         parts = module.modules()
         if isinstance(module, SelfInitialised):
-            module.initialise(draw)
+            module.initialise(replace(draw, layer=_layer(name)))
             drawn |= {id(part) for part in parts}
         else:
             draw.usual(module, name)
+
+
+def _layer(name: str) -> int:
+    """Return the number of the block in a module's path; a module outside of the blocks is with the first."""
+    found = re.search(r"\bblocks\.(\d+)\.", name)
+    return int(found[1]) if found else 0
 
 
 def _wanted(model: nn.Module) -> dict[int, float]:

@@ -22,6 +22,7 @@ class Draw:
         depth: the number of blocks.
         tables: deviations of embeddings, by the identity of their weights, where they are others.
         named: deviations by a regular expression that is searched in a module's path; the first that is found counts.
+        layer: the number of the block that is drawn, 0 for the first.
     """
 
     rng: torch.Generator
@@ -29,6 +30,12 @@ class Draw:
     depth: int
     tables: Mapping[int, float]
     named: Mapping[str, float] = field(default_factory=dict)
+    layer: int = 0
+
+    @property
+    def height(self) -> float:
+        """Return how high the block stands: 0 for the first, 1 for the last."""
+        return self.layer / max(1, self.depth - 1)
 
     def usual(self, module: nn.Module, name: str) -> None:
         """Draw what a single module of torch holds itself, as GPT-2 does; anything else is left as it was built.

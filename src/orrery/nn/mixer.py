@@ -59,6 +59,8 @@ class StatefulMixer(nn.Module, ABC):
     mask: str
     output: ClassVar[str] = "state"
     """What taps call the output."""
+    only_weights: ClassVar[bool] = False
+    """Whether it multiplies by nothing but its weights, so that two operations for each of them are all its cost."""
 
     @property
     def forms(self) -> Mapping[str, Form]:
@@ -212,6 +214,6 @@ def _over_rows(form: RowForm, x_BLD: Tensor, segments: PackedSegments | None, st
         y_NTD, ended = form(
             x_PD[token_NT].masked_fill(~held_NT[..., None], 0), held_NT, tuple(part[one_N] for part in state)
         )
-        y_PD = y_PD.index_put((token_NT[held_NT],), y_NTD[held_NT])
+        y_PD = y_PD.index_put((token_NT[held_NT],), y_NTD[held_NT].to(y_PD.dtype))  # narrower under autocast
         after = tuple(old.index_copy(0, one_N, new) for old, new in zip(after, ended, strict=True))
     return y_PD.view_as(x_BLD), after

@@ -68,6 +68,31 @@ class RMSNorm(nn.Module):
         return F.rms_norm(x_BLD.to(gain_D.dtype), gain_D.shape, gain_D, self.eps).to(x_BLD.dtype)
 
 
+class PlainRMSNorm(nn.Module):
+    """``x / sqrt(mean(x^2) + eps)``: an RMSNorm without a gain (Falcon Mamba). Shapes: ``[B, L, D]`` to ``[B, L, D]``.
+
+    Below float32 the statistics are taken in float32.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """``eps`` inside the root."""
+
+        eps: float = 1e-6
+
+        def build(self, width: int) -> "PlainRMSNorm":
+            """Return the norm; it has no parameters."""
+            return PlainRMSNorm(self.eps)
+
+    def __init__(self, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+
+    def forward(self, x_BLD: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        """Normalise each vector."""
+        return F.rms_norm(x_BLD, x_BLD.shape[-1:], eps=self.eps)
+
+
 class HeadNorm(nn.Module):
     """``norm(head)`` for every head of q or k, with one gain for all heads (Qwen 3, Gemma 3).
 

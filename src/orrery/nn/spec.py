@@ -17,7 +17,7 @@ from orrery.errors import ModelFileError, UsageError
 from orrery.nn.legacy_kinds import LEGACY_FIELDS, LEGACY_FORMS, LEGACY_KINDS, LEGACY_PARTS
 
 _PACKAGE = __name__.partition(".")[0]
-_KIND = re.compile(r"(nn|models)(\.[a-z_]+)+\.[A-Z][A-Za-z0-9]*")
+_KIND = re.compile(r"(nn|models)(\.[a-z_][a-z0-9_]*)+\.[A-Z][A-Za-z0-9]*")
 _Class = TypeVar("_Class")
 
 

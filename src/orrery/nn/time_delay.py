@@ -24,6 +24,7 @@ class TimeDelay(StatefulMixer):
     """
 
     output: ClassVar[str] = "hidden"
+    only_weights: ClassVar[bool] = True
 
     @spec
     class Spec(ModuleSpec):

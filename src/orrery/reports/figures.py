@@ -42,8 +42,9 @@ def line_chart(
     y_label: str,
     log_x: bool = False,
     log_y: bool = False,
+    spreads: Mapping[str, Sequence[tuple[Number, Number, Number]]] | None = None,
 ) -> str:
-    """Return curves as an SVG element.
+    """Return curves as an SVG element; curves of one hue differ in their dashes.
 
     Args:
         series: points (x, y) by the curve's name; a point that is not finite breaks the curve.
@@ -52,6 +53,7 @@ def line_chart(
         y_label: what y is, with its unit.
         log_x: a logarithmic x axis.
         log_y: a logarithmic y axis.
+        spreads: upright lines (x, low, high) by the curve's name, such as standard deviations.
 
     Raises:
         UsageError: no finite point at all, or one of at most zero on a logarithmic axis.
@@ -59,12 +61,18 @@ def line_chart(
     points = [point for curve in series.values() for point in curve if all(map(math.isfinite, point))]
     if not points:
         raise UsageError("a line chart needs at least one finite point", "give a series with numbers")
+    points += [(x, y) for lines in (spreads or {}).values() for x, low, high in lines for y in (low, high)]
     across = _Axis([x for x, _ in points], _LEFT, WIDTH - _RIGHT, log_x)
     upward = _Axis([y for _, y in points], HEIGHT - _BOTTOM, _TOP, log_y)
     parts = [_frame(across, upward, x_label, y_label)]
-    for number, curve in enumerate(series.values()):
-        hue = number % len(_HUES)
-        parts += [f'<polyline class="l s{hue}" points="{path}"/>' for path in _unbroken(curve, across, upward)]
+    for number, (name, curve) in enumerate(series.items()):
+        line = _line(number)
+        parts += [f'<polyline {line} points="{path}"/>' for path in _unbroken(curve, across, upward)]
+        for x, low, high in (spreads or {}).get(name, ()):
+            ends = f'y1="{px(upward.at(low))}" y2="{px(upward.at(high))}"'
+            parts.append(
+                f'<line class="l s{number % len(_HUES)}" x1="{px(across.at(x))}" x2="{px(across.at(x))}" {ends}/>'
+            )
     legend, below = _legend(list(series))
     return svg(WIDTH, HEIGHT + below, title, [*parts, legend])
 
@@ -280,6 +288,12 @@ def _unbroken(curve: Sequence[tuple[Number, Number]], across: _Axis, upward: _Ax
     return [" ".join(points) for points in stretches if points]
 
 
+def _line(number: int) -> str:
+    """Return how the curve of a number is drawn: its hue, and dashes where the hues begin again."""
+    dashes = ("", "7 4", "2 4", "9 3 2 3")[number // len(_HUES) % 4]
+    return f'class="l s{number % len(_HUES)}"' + (f' stroke-dasharray="{dashes}"' if dashes else "")
+
+
 def _legend(names: Sequence[str]) -> tuple[str, int]:
     """Return names beside their hues, in rows below the figure where no curve runs through them, and their height."""
     if len(names) < 2:
@@ -290,8 +304,7 @@ def _legend(names: Sequence[str]) -> tuple[str, int]:
     for number, name in enumerate(names):
         row, column = divmod(number, columns)
         x, y = _LEFT + column * each, HEIGHT + 12 + 18 * row
-        hue = number % len(_HUES)
-        parts.append(f'<line class="l s{hue}" x1="{x}" x2="{x + 20}" y1="{y - 4}" y2="{y - 4}"/>')
+        parts.append(f'<line {_line(number)} x1="{x}" x2="{x + 20}" y1="{y - 4}" y2="{y - 4}"/>')
         parts.append(_text(x + 26, y, short(name, 28)))
     return "".join(parts), 18 * -(-len(names) // columns) + 8
 

@@ -9,8 +9,10 @@ from orrery.inspection.checks import Check
 from orrery.nn.cache.rows import RowCache
 from orrery.nn.cache.sliding import SlidingStore
 from orrery.nn.cache.slots import SlotStore
+from orrery.nn.cache.states import StateStore
 from orrery.nn.cache.store import Store
 from orrery.nn.inputs import Images
+from orrery.nn.masks import Mask, RecurrentPast
 from orrery.schema.section import Section
 from orrery.views._payload import Payload
 from orrery.views._view import Subject, View, register
@@ -71,13 +73,7 @@ def _live(subject: Subject, dtype: torch.dtype) -> Check:
 
 def _bytes(subject: Subject, tokens: int) -> int:
     model, device = subject.lm.model, subject.lm.device
-    masks = model.stack.masks
-    stores: dict[str, Store] = {
-        name: SlidingStore(1, tokens, mask.window, device=device)
-        if mask.window
-        else SlotStore(1, tokens, device=device, static=True)
-        for name, mask in masks.items()
-    }
+    stores = {name: _store(mask, tokens, device) for name, mask in model.stack.masks.items()}
     cache = RowCache(1, tokens, stores, device)
     read = next(iter(model.spec.inputs.values()))
     if isinstance(read, Images):
@@ -86,3 +82,12 @@ def _bytes(subject: Subject, tokens: int) -> int:
         source = torch.ones(1, 1, dtype=torch.long, device=device)
     _, session = model.start(source, tokens, cache=cache)  # type: ignore[operator]
     return int(session.bytes())
+
+
+def _store(mask: Mask, tokens: int, device: torch.device) -> Store:
+    """Return what keeps as many tokens as the formula counts; a state keeps none, and has one size."""
+    if isinstance(mask, RecurrentPast):
+        return StateStore()
+    if mask.window:
+        return SlidingStore(1, tokens, mask.window, device=device)
+    return SlotStore(1, tokens, device=device, static=True)

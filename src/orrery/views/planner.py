@@ -15,6 +15,7 @@ from orrery.errors import UsageError
 from orrery.inspection.checks import Check
 from orrery.models.model import HIDDEN, ModelSpec
 from orrery.nn.attention.kernels import eager
+from orrery.nn.mixer import StatefulMixer
 from orrery.nn.spec import traverse
 from orrery.schema.section import Section
 from orrery.views._payload import Payload
@@ -75,8 +76,12 @@ class Planner(View):
             if spec.writes
             else [],
         }
-        # Kernels of recurrences hide their products; the head of a row is multiplied once a row.
-        hidden = any(isinstance(module, nn.RNNBase) for module in model.modules())
+        # Kernels of recurrences hide their products, and others multiply by what they remember, which no weight is;
+        # the head of a row is multiplied once a row.
+        hidden = any(
+            isinstance(module, nn.RNNBase) or (isinstance(module, StatefulMixer) and not module.only_weights)
+            for module in model.modules()
+        )
         counted = spec.writes and not hidden and facts["numbers"] <= COUNTED
         return Payload(facts, checks=_counted(subject) if counted else [])
 

@@ -5,8 +5,11 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from orrery.compare.findings import COLUMNS, Comparison, Entry, Point, entry_from, points
-from orrery.compare.page import by_seconds, by_tokens, page
+from orrery.compare.charts import BY_BUDGET, by_seconds, by_tokens, figures
+from orrery.compare.findings import BESIDE, SWEPT, Comparison, Entry, Point, SweepResult, Trial, comparison_from, points
+from orrery.compare.page import page
+from orrery.compare.probes.table import PROBES
+from orrery.compare.summary import COLUMNS, table
 
 RECORDS = [
     {"step": 1, "tokens": 100, "tokens_per_second": 50.0},
@@ -17,11 +20,35 @@ RECORDS = [
 
 
 def comparison(text="<b>&\x1b"):
-    settings = {"steps": 4, "minutes": None, "seed": 7}
-    corpus = dict.fromkeys(("train_bytes", "train_tokens", "held_back_bytes", "held_back_tokens", "vocabulary"), 10)
-    trained = Entry("lstm", text, 1000, 4000, 400, 7.0, 3.0, 8.0, 4, points(RECORDS))
+    sweep = {"rates": 2, "warmups": [0.05], "share": 0.1, "trial": 1, "unit": "steps"}
+    settings = {"unit": "steps", "budgets": [4], "seeds": [7], "sweep": sweep}
+    keys = ("train_bytes", "train_tokens", "held_back_bytes", "held_back_tokens", "choosing_bytes", "vocabulary")
+    corpus = {**dict.fromkeys(keys, 10), "source": text, "fingerprint": "0" * 64, "nats_per_bit": None}
+    trained = Entry("lstm", text, 1000, 4000, 400, 7.0, 3.0, 8.0, 4, points(RECORDS), 4, 7, SWEPT, 0.1, 0)
     counted = Entry("ngram", text, 50, 900, 400, 0.1, 2.5, 6.0)
-    return Comparison(settings, {**corpus, "source": text, "fingerprint": "0" * 64}, [trained, counted])
+    return Comparison(settings, corpus, [trained, counted])
+
+
+def whole():
+    """A comparison that has found all there is: two budgets, a sweep, hand-set rates, and every probe."""
+    found = comparison("text")
+    found.settings = {**found.settings, "budgets": [4, 8], "seeds": [7, 8]}
+    for name, base in (("lstm", 3.0), ("gru", 3.2)):
+        found.entries += [
+            Entry(name, "text", 1000, 4000, 400, 7.0, base - budget / 10 + seed / 100, 8.0, 4, points(RECORDS), budget,
+                  seed, recipe, 0.1, 0)
+            for budget in (4, 8) for seed in (7, 8) for recipe in (SWEPT, BESIDE)
+            if (name, budget, seed, recipe) != ("lstm", 4, 7, SWEPT)
+        ]  # fmt: skip
+        trials = [
+            Trial(0.1, 0.05, 1, 2, 0.5, base),
+            Trial(0.03, 0.05, 1, 2, 0.5, None),
+            Trial(0.1, 0.0, 1, 2, 0.5, 1.0),
+        ]
+        found.sweeps[name] = SweepResult(trials)
+    found.speeds["lstm"] = 5.0
+    found.probes = {name: {"lstm": {"1": 0.5, "2": 1.0}, "gru": {"1": 0.25}} for name in PROBES}
+    return found
 
 
 def test_seconds_are_those_of_training():
@@ -35,16 +62,34 @@ def test_a_line_without_a_speed_came_as_fast_as_its_neighbours():
 
 
 def test_the_table_ranks_and_says_what_was_counted():
-    ranked = comparison().ranked
-    assert [entry.name for entry in ranked] == ["ngram", "lstm"]
-    assert ranked[0].row[1] == "50 n-grams"
-    assert len(ranked[0].row) == len(COLUMNS)
+    rows = table(comparison())
+    assert [row[0] for row in rows] == ["ngram", "lstm"]
+    assert rows[0][2] == "50 n-grams"
+    assert {len(row) for row in rows} == {len(COLUMNS)}
 
 
-def test_json_gives_the_models_back():
-    found = comparison()
-    again = [entry_from(values) for values in json.loads(json.dumps(found.as_json()))["models"]]
-    assert again == found.entries
+@pytest.mark.parametrize("found", [comparison(), whole()], ids=["one budget", "everything"])
+def test_json_gives_everything_back(found):
+    assert comparison_from(json.loads(json.dumps(found.as_json()))) == found
+
+
+def test_the_report_has_every_figure_and_says_how_all_was_found():
+    found = whole()
+    drawn, made = figures(found), page(found)
+    assert {BY_BUDGET, "sweep", "loss-by-seconds", "loss-by-tokens", *PROBES} == set(drawn)
+    assert all(svg in made for svg in drawn.values())
+    assert made.count("<svg") == len(drawn) + 1
+    for said in ("came apart", "chosen", "kept for choosing", "gained by the sweep", "is ahead of", "±"):
+        assert said in made
+
+
+def test_contenders_of_one_hue_differ_in_their_dashes():
+    found = comparison("text")
+    found.entries = [
+        Entry(f"m{i}", "", 1, 1, 1, 1.0, 3.0, 8.0, 4, points(RECORDS), 4, 7, SWEPT, 0.1, 0) for i in range(14)
+    ]
+    lines = [line for line in ET.fromstring(by_tokens(found)).iter() if line.tag.endswith("polyline")]
+    assert len({(line.get("class"), line.get("stroke-dasharray")) for line in lines}) == 14
 
 
 def test_the_page_escapes_and_draws_both_figures():

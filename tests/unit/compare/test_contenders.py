@@ -8,8 +8,7 @@ from orrery.families import load_family
 from training_toy import toy_recipe
 
 
-@pytest.mark.parametrize("vocabulary", [65, 512])
-@pytest.mark.parametrize("parameters", [60_000, 300_000, 1_000_000])
+@pytest.mark.parametrize(("parameters", "vocabulary"), [(60_000, 65), (300_000, 512), (1_000_000, 65)])
 @pytest.mark.parametrize("name", KINDS)
 def test_every_model_has_the_parameters_asked_for(name, parameters, vocabulary):
     base = toy_recipe(batches__length=128)

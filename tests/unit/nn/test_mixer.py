@@ -68,6 +68,43 @@ def test_the_law_finds_a_form_that_leaves_another_state(decaying, monkeypatch):
     assert "parallel form == steps, float64" in failed(recurrence, decaying)
 
 
+def test_the_law_finds_a_form_with_another_gradient(decaying, monkeypatch):
+    right = Decaying.chunked
+
+    def half_as_steep(self, x_NTD, real_NT, state):
+        y_NTD, after = right(self, x_NTD, real_NT, state)
+        return y_NTD + (y_NTD.detach() - y_NTD) / 2, after
+
+    monkeypatch.setattr(Decaying, "chunked", half_as_steep)
+    assert failed(recurrence, decaying) == {
+        "chunked form == steps, float64",
+        "chunked form == steps, float32",
+        "chunked form == steps, gradients, float64",
+    }
+
+
+def test_the_law_finds_a_form_whose_gradient_ends_at_its_pieces(decaying, monkeypatch):
+    right = Decaying.parallel
+
+    def cut(self, x_NTD, real_NT, state):
+        return right(self, x_NTD, real_NT, tuple(part.detach() for part in state))
+
+    def truncated(self, x_NTD, real_NT, state):
+        self.parallel = cut.__get__(self)
+        try:
+            return whole(self, x_NTD, real_NT, state)
+        finally:
+            del self.parallel
+
+    whole = Decaying.chunked
+    monkeypatch.setattr(Decaying, "chunked", truncated)
+    assert failed(recurrence, decaying) == {
+        "chunked form == steps, float64",
+        "chunked form == steps, float32",
+        "chunked form == steps, gradients, float64",
+    }
+
+
 def test_the_law_finds_a_definition_that_cannot_go_on_from_its_state(decaying, monkeypatch):
     right = Decaying.step
 

@@ -1,0 +1,143 @@
+"""What Mamba and its descendants in transformers share: blocks of one mixer behind a norm, without feed-forward."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orrery.checkpoints.rules import Rule, fused, rename, renames
+from orrery.families import _parts
+from orrery.families._config import Config
+from orrery.families._keys import Key, check_value, positive, size
+from orrery.models.decoder import Decoder
+from orrery.nn.embeddings import TokenEmbedding
+from orrery.nn.heads import LanguageModelHead
+from orrery.nn.linear.mamba import Mamba
+from orrery.nn.linear.time_steps import TimeSteps
+from orrery.nn.masks import RecurrentPast
+from orrery.nn.norms import RMSNorm
+from orrery.nn.spec import ModuleSpec
+from orrery.nn.stack import Stack, repeat
+
+FRAME: Mapping[str, Any] = {
+    "hidden_size": size(768),
+    "state_size": size(16),
+    "num_hidden_layers": size(32),
+    "layer_norm_epsilon": 1e-5,
+    "expand": positive(2),
+    "conv_kernel": size(4),
+    "use_bias": False,
+    "use_conv_bias": True,
+    "hidden_act": "silu",
+    "time_step_min": positive(0.001),
+    "time_step_max": positive(0.1),
+    "time_step_floor": positive(1e-4),
+    "max_position_embeddings": size(2048),
+}
+"""The keys that all of them have; ``max_position_embeddings`` is ours: their files bound no session, and say nothing of
+the rows that a model was trained on."""
+DEFAULTS: Mapping[str, Any] = {
+    **FRAME,
+    "vocab_size": size(50280),
+    "intermediate_size": size(None, null=True),
+    "time_step_rank": Key("auto", ("number", "text"), zero=False),
+    "time_step_scale": positive(1.0),
+    "tie_word_embeddings": True,
+}
+"""The keys of Mamba and Falcon Mamba."""
+TINY = {
+    "vocab_size": 61,
+    "hidden_size": 16,
+    "state_size": 4,
+    "num_hidden_layers": 2,
+    "time_step_rank": 2,
+    "max_position_embeddings": 48,
+}
+FIXED: Mapping[str, Any] = {"time_step_init_scheme": "random"}
+"""The paper's code can also set all step sizes alike; no published file does."""
+IGNORED = ("residual_in_fp32", "rescale_prenorm_residual", "use_mambapy", "use_falcon_mambapy", "use_associative_scan")
+"""The width of the stream in narrow formats, how weights are drawn, and which program computes the same numbers."""
+
+
+def mixer(c: Config, **fields: Any) -> Mamba.Spec:
+    """Return Mamba's mixer; the keywords are fields of it in which a family differs."""
+    return Mamba.Spec(
+        hidden=c["intermediate_size"] or int(c["expand"] * c["hidden_size"]),
+        rank=rank_of_steps(c, "time_step_rank"),
+        state=c["state_size"],
+        length=c["conv_kernel"],
+        activation=c.activation("hidden_act"),
+        bias=c["use_bias"],
+        convolution_bias=c["use_conv_bias"],
+        time_steps=time_steps(c, scale=c["time_step_scale"]),
+        **fields,
+    )
+
+
+def rank_of_steps(c: Config, key: str) -> int:
+    """Return the rank of the step sizes: a sixteenth of the width where the configuration leaves it open.
+
+    Raises:
+        ModelFileError: it is no number of one or more, nor "auto".
+    """
+    rank: Any = c[key]
+    if rank == "auto":
+        return math.ceil(c["hidden_size"] / 16)
+    check_value(c.family, key, rank, size(None))
+    return int(rank)
+
+
+def time_steps(c: Config, **fields: Any) -> TimeSteps:
+    """Return how new step sizes are drawn."""
+    low, high, floor = (c[f"time_step_{name}"] for name in ("min", "max", "floor"))
+    return TimeSteps(low=low, high=high, floor=floor, **fields)
+
+
+def assemble(c: Config, mixer: ModuleSpec) -> Decoder.Spec:
+    """Return the language model of blocks with this mixer."""
+    norm = RMSNorm.Spec(eps=c["layer_norm_epsilon"])
+    return Decoder.Spec(
+        width=c["hidden_size"],
+        context=c["max_position_embeddings"],
+        embed=TokenEmbedding.Spec(vocabulary=c["vocab_size"]),
+        stack=Stack.Spec(
+            blocks=repeat(_parts.sequential({"mixer": mixer}, pre=norm), c["num_hidden_layers"]),
+            positions={},
+            masks={"past": RecurrentPast()},
+            final=norm,
+        ),
+        head=LanguageModelHead.Spec(vocabulary=c["vocab_size"], tied=c["tie_word_embeddings"]),
+    )
+
+
+LEGACY_NAMES = {r"^backbone\.embedding\.": "backbone.embeddings."}
+"""What the paper's code calls the words."""
+THEIRS, OURS = "backbone.layers.{i}.mixer", "stack.blocks.{i}.mixer.branch"
+"""What the names of a mixer begin with."""
+
+
+def frame(*more: tuple[str, str]) -> tuple[Rule, ...]:
+    """Return the rules of all but the projections; ``more`` are names of a mixer's own parameters, theirs and ours."""
+    named = (("A_log", "a_log"), ("D", "skip"), ("conv1d.weight", "convolution.weight"), *more)
+    return (
+        rename("backbone.embeddings.weight", "embed.token.weight"),
+        *(rename(f"{THEIRS}.{a}", f"{OURS}.{b}") for a, b in (*named, ("conv1d.bias", "convolution.bias"))),
+        *renames("backbone.layers.{i}", "stack.blocks.{i}", (("norm", "mixer.pre"),), ("weight",)),
+        *renames(THEIRS, OURS, (("out_proj", "out"),)),
+        rename("backbone.norm_f.weight", "stack.final.weight"),
+        rename("lm_head.weight", "head.vocabulary.weight"),
+    )
+
+
+def joined(theirs: str, parts: Sequence[str]) -> tuple[Rule, ...]:
+    """Return the rules that projections of ours are one of theirs, with its bias if it has one."""
+    return tuple(fused(f"{THEIRS}.{theirs}.{end}", tuple(f"{OURS}.{part}.{end}" for part in parts)) for end in _ENDS)
+
+
+_ENDS = ("weight", "bias")
+WEIGHTS = (
+    *frame(),
+    *joined("in_proj", ("x", "gate")),
+    *joined("x_proj", ("step_down", "write", "read")),
+    *renames(THEIRS, OURS, (("dt_proj", "step_up"),)),
+)
+"""The rules of Mamba's files; Falcon Mamba's norms have no weights."""

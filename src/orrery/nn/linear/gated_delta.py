@@ -1,0 +1,159 @@
+"""The gated delta rule as a mixer: a memory that corrects itself, behind a short convolution."""
+
+import math
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from orrery.nn.cache.contract import State
+from orrery.nn.initialisation import Draw
+from orrery.nn.linear.delta import Delta
+from orrery.nn.linear.memory import wide
+from orrery.nn.linear.mixer import MatrixMemory, in_heads, show_decay
+from orrery.nn.linear.short_convolution import ShortConvolution
+from orrery.nn.mixer import Show
+from orrery.nn.norms import HeadNorm, RMSNorm
+from orrery.nn.spec import ModuleSpec, spec
+
+EPSILON = 1e-6
+"""What is added to the squared length of a key, as in the authors' implementation."""
+
+
+class Forgetting(nn.Module):
+    """``g = -exp(a) softplus(W x + b)``, the log decay of each head, as in Mamba-2.
+
+    Shapes: ``[B, L, D]`` to ``[B, L, H]``, in float32 at least.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """Heads."""
+
+        heads: int
+
+        def build(self, width: int) -> "Forgetting":
+            """Return the gate."""
+            return Forgetting(self.heads, width)
+
+    def __init__(self, number: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(number, width).normal_(0, width**-0.5))
+        self.bias, self.pace = nn.Parameter(torch.zeros(number)), nn.Parameter(torch.zeros(number))
+
+    def initialise(self, draw: Draw) -> None:
+        """Draw as Mamba-2: ``exp(a)`` evenly between 1 and 16, a step between 0.001 and 0.1, evenly in its logarithm.
+
+        The step is what ``softplus`` makes of the bias.
+        """
+        draw.normal(self.weight, draw.std)
+        draw.uniform(self.pace, 7.5)
+        self.pace.copy_((self.pace + 8.5).log())
+        draw.uniform(self.bias, 0.5)
+        wanted = torch.exp((self.bias + 0.5) * math.log(100) + math.log(0.001))
+        self.bias.copy_(wanted + torch.log(-torch.expm1(-wanted)))
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L H"]:
+        """Return the log decay."""
+        step_BLH = F.softplus(wide(F.linear(x_BLD, self.weight)) + self.bias)
+        return -self.pace.exp() * step_BLH
+
+
+class Keeping(nn.Module):
+    """``g = 0``: nothing fades (the delta rule: Schlag et al. 2021). Shapes: ``[B, L, D]`` to ``[B, L, H]``."""
+
+    @spec
+    class Spec(ModuleSpec):
+        """Heads."""
+
+        heads: int
+
+        def build(self, width: int) -> "Keeping":
+            """Return the gate that is always open."""
+            return Keeping(self.heads)
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    def forward(self, x_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B L H"]:
+        """Return zeros."""
+        return wide(x_BLD.new_zeros(*x_BLD.shape[:2], self.number))
+
+
+class GatedDelta(MatrixMemory):
+    """``S_t = (I - b_t k_t k_t^T) a_t S_{t-1} + b_t k_t v_t^T``, ``y_t = W_out (norm(q_t S_t) * silu(W_gate x_t))``.
+
+    Gated DeltaNet (Yang, Kautz and Hatamizadeh 2025, section 3): q, k and v pass a short convolution and SiLU, q and k
+    are then brought to length one and q is scaled by ``1 / sqrt(C)``; ``b_t = sigmoid(W_b x_t)`` and ``a_t`` are
+    numbers of a head. Without forgetting (``Keeping``) it is DeltaNet (Yang et al. 2024) with an output gate.
+    Differs from the paper: a state has the keys' channels first, ``[C, E]``; it is the transpose of theirs.
+    Shapes: ``[B, L, D]`` to ``[B, L, D]``; the memory ``[B, H, C, E]`` and the convolution's last inputs.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """Channels of a head's keys and values, how it forgets, and the places of the short convolution."""
+
+        keeps_state: ClassVar[bool] = True
+
+        heads: int
+        key_width: int
+        value_width: int
+        forget: ModuleSpec
+        places: int = 4
+        eps: float = 1e-6
+        size: int = 64
+        mask: str = "past"
+
+        def build(self, width: int) -> "GatedDelta":
+            """Return the mixer."""
+            return GatedDelta(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__(spec.mask, spec.size, (spec.heads, spec.key_width, spec.value_width))
+        keys, values = spec.heads * spec.key_width, spec.heads * spec.value_width
+        self.parts = [keys, keys, values, width]
+        self.q, self.k = nn.Linear(width, keys, bias=False), nn.Linear(width, keys, bias=False)
+        self.v, self.gate = nn.Linear(width, values, bias=False), nn.Linear(width, values, bias=False)
+        self.short = ShortConvolution(2 * keys + values, spec.places, bias=False)
+        self.write, self.forget = nn.Linear(width, spec.heads, bias=False), spec.forget.build(width)
+        self.norm = HeadNorm.Spec(norm=RMSNorm.Spec(eps=spec.eps), head_width=spec.value_width).build(values)
+        self.out = nn.Linear(values, width, bias=False)
+
+    def begin(self, x_BLD: Float[Tensor, "B L D"]) -> State:
+        """Return an empty memory, and no inputs before the first."""
+        return (*super().begin(x_BLD), self.short.begin(x_BLD))
+
+    def enter(
+        self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"] | None, carried: State
+    ) -> tuple[Float[Tensor, "B L E"], State]:
+        """Return queries, keys and values behind the short convolution, and the inputs beside them."""
+        mixed_BLE, after = self.short.parallel(
+            torch.cat([self.q(x_BLD), self.k(x_BLD), self.v(x_BLD)], -1), real_BL, *carried
+        )
+        return torch.cat([F.silu(mixed_BLE), x_BLD.to(mixed_BLE.dtype)], -1), (after,)
+
+    def update(self, x_BLE: Float[Tensor, "B L E"], show: Show) -> Delta:
+        """Return queries, keys and values, what each head forgets, and how much of the correction it writes."""
+        number, width, _ = self.shape
+        *mixed, x_BLD = x_BLE.split(self.parts, -1)
+        q_BLHC, k_BLHC, v_BLHE = (in_heads(part, number) for part in mixed)
+        q_BLHC, k_BLHC = show("query", _unit(q_BLHC)), show("key", _unit(k_BLHC))
+        decay_BLH, share_BLH = show_decay(self.forget(x_BLD), show), torch.sigmoid(wide(self.write(x_BLD)))
+        return Delta(q_BLHC * width**-0.5, k_BLHC, show("value", v_BLHE), decay_BLH, show("write_gate", share_BLH))
+
+    def finish(
+        self, y_BLHE: Float[Tensor, "B L H E"], x_BLF: Float[Tensor, "B L F"], show: Show
+    ) -> Float[Tensor, "B L D"]:
+        """Normalise each head and let the gate decide what passes."""
+        x_BLD = x_BLF.split(self.parts, -1)[-1]
+        return self.out(self.norm(y_BLHE.flatten(2)) * show("output_gate", F.silu(self.gate(x_BLD))))
+
+
+def _unit(x_BLHC: Tensor) -> Tensor:
+    """Return vectors of length one, the squares summed in float32 at least."""
+    x = wide(x_BLHC)
+    return (x * torch.rsqrt(x.square().sum(-1, keepdim=True) + EPSILON)).to(x_BLHC.dtype)

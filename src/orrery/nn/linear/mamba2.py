@@ -1,0 +1,147 @@
+"""Mamba-2's mixer: a selective state space with one decay a head, which is a memory of outer products."""
+
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from orrery.errors import UsageError
+from orrery.nn.cache.contract import State
+from orrery.nn.initialisation import Draw
+from orrery.nn.linear.memory import wide
+from orrery.nn.linear.mixer import MatrixMemory, in_heads, show_decay
+from orrery.nn.linear.short_convolution import ShortConvolution
+from orrery.nn.linear.time_steps import TimeSteps
+from orrery.nn.linear.update import OuterProduct
+from orrery.nn.mixer import Show
+from orrery.nn.spec import ModuleSpec, Value, spec
+
+
+@spec
+class BoundedSteps(Value):
+    """How step sizes are drawn, and the least and the most that a token can make of one, if there is a most."""
+
+    drawn: TimeSteps = TimeSteps()
+    least: float = 0.0
+    most: float | None = None
+
+
+_PIECE = 64
+"""Tokens of a piece in the chunked form, a power of two."""
+
+
+class Mamba2(MatrixMemory):
+    """``S_t = exp(dt_t A) S_{t-1} + B_t (dt_t x_t)^T``, ``y_t = W norm((C_t S_t + D x_t) * silu(gate_t))``, by head.
+
+    ``x, B, C = silu(conv(... u_t))`` come from the input ``u_t`` through one short convolution, and
+    ``dt_t = softplus(V u_t + b)``, ``gate_t`` without it; ``A < 0`` and D are one number a head, and B and C are shared
+    by the heads of a group. With one decay a head the recurrence is attention without a softmax whose scores fade, so
+    that a piece of a row is products of matrices (state space duality, Dao and Gu 2024, sections 5 to 7).
+    The norm is an RMSNorm over the channels of each group. Shapes: ``[B, L, D]`` to ``[B, L, D]``; the memory
+    ``[B, H, C, E]`` with C numbers a channel and E channels a head, and the last inputs of the convolution.
+    Differs from transformers: step sizes keep to their bounds when decoding too, where it forgets them.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """Heads of ``head_width`` channels with ``state`` numbers each; ``groups`` of heads; places of the convolution.
+
+        ``bias`` is that of all projections; ``eps`` stands in the norm's root.
+        """
+
+        keeps_state: ClassVar[bool] = True
+
+        heads: int
+        head_width: int
+        state: int
+        groups: int = 1
+        length: int = 4
+        bias: bool = False
+        convolution_bias: bool = True
+        eps: float = 1e-5
+        steps: BoundedSteps = BoundedSteps()
+        mask: str = "past"
+
+        def build(self, width: int) -> "Mamba2":
+            """Return the mixer.
+
+            Raises:
+                UsageError: the heads cannot be divided into the groups.
+            """
+            if self.heads % self.groups:
+                raise UsageError(f"{self.heads} heads in {self.groups} groups", "let each group have as many heads")
+            return Mamba2(self, width)
+
+    def __init__(self, spec: Spec, width: int) -> None:
+        super().__init__(spec.mask, _PIECE, (spec.heads, spec.state, spec.head_width))
+        self.bounds, self.groups, self.eps = spec.steps, spec.groups, spec.eps
+        hidden, shared = spec.heads * spec.head_width, spec.groups * spec.state
+        self.parts = [hidden, shared, shared, width]
+        self.gate, self.x, self.write, self.read, self.step_size = (
+            nn.Linear(width, size, bias=spec.bias) for size in (hidden, hidden, shared, shared, spec.heads)
+        )
+        self.convolution = ShortConvolution(hidden + 2 * shared, spec.length, bias=spec.convolution_bias)
+        self.step_bias = nn.Parameter(torch.zeros(spec.heads))
+        self.a_log = nn.Parameter(torch.arange(1.0, spec.heads + 1).log())
+        self.skip = nn.Parameter(torch.ones(spec.heads))
+        self.norm = nn.Parameter(torch.ones(hidden))
+        self.out = nn.Linear(hidden, width, bias=spec.bias)
+
+    def initialise(self, draw: Draw) -> None:
+        """Draw as the paper's code does: A evenly from -1 to -16, D one, step sizes evenly on a logarithmic scale.
+
+        Matrices are uniform within ``1 / sqrt(inputs)``; W is smaller by the root of the depth.
+        """
+        for part in (self.gate, self.x, self.write, self.read, self.step_size, self.out):
+            draw.uniform(part.weight, part.in_features**-0.5)
+            if part.bias is not None:
+                part.bias.zero_()
+        self.out.weight.div_(draw.depth**0.5)
+        self.convolution.initialise(draw)
+        draw.uniform(self.a_log, 7.5)
+        self.a_log.copy_((self.a_log + 8.5).log())
+        self.step_bias.copy_(self.bounds.drawn.draw_bias(draw, len(self.step_bias)))
+        self.skip.fill_(1.0)
+        self.norm.fill_(1.0)
+
+    def begin(self, x_BLD: Float[Tensor, "B L D"]) -> State:
+        """Return an empty memory, and no inputs before the first."""
+        return (*super().begin(x_BLD), self.convolution.begin(x_BLD))
+
+    def enter(
+        self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"] | None, carried: State
+    ) -> tuple[Float[Tensor, "B L E"], State]:
+        """Return x, B and C behind the convolution, and the inputs beside them."""
+        mixed_BLE, after = self.convolution.parallel(
+            torch.cat([self.x(x_BLD), self.write(x_BLD), self.read(x_BLD)], -1), real_BL, *carried
+        )
+        return torch.cat([F.silu(mixed_BLE), x_BLD.to(mixed_BLE.dtype)], -1), (after,)
+
+    def update(self, x_BLE: Float[Tensor, "B L E"], show: Show) -> OuterProduct:
+        """Return C, B and x as queries, keys and values, and the decay of each head."""
+        number = self.shape[0]
+        v_BLF, b_BLG, c_BLG, x_BLD = x_BLE.split(self.parts, -1)
+        dt_BLH = F.softplus(wide(self.step_size(x_BLD)) + self.step_bias).clamp(self.bounds.least, self.bounds.most)
+        dt_BLH = show("step_size", dt_BLH)
+        decay_BLH = show_decay(-torch.exp(wide(self.a_log)) * dt_BLH, show)
+        b_BLHC, c_BLHC = show("written", self._by_head(b_BLG)), show("read", self._by_head(c_BLG))
+        v_BLHE = show("value", wide(in_heads(v_BLF, number)) * dt_BLH[..., None])
+        return OuterProduct(c_BLHC, b_BLHC, v_BLHE, decay_BLH[..., None])
+
+    def finish(
+        self, y_BLHE: Float[Tensor, "B L H E"], x_BLF: Float[Tensor, "B L F"], show: Show
+    ) -> Float[Tensor, "B L D"]:
+        """Add what skips the memory, let the gate decide what passes, and normalise each group."""
+        v_BLF, _, _, x_BLD = x_BLF.split(self.parts, -1)
+        y_BLHE = y_BLHE + self.skip[:, None] * in_heads(v_BLF, len(self.skip))
+        passed_BLF = y_BLHE.flatten(2) * show("gate", F.silu(wide(self.gate(x_BLD))))
+        grouped_BLGE = in_heads(passed_BLF, self.groups)
+        normed_BLF = F.rms_norm(grouped_BLGE, grouped_BLGE.shape[-1:], eps=self.eps).flatten(2) * self.norm
+        return self.out(normed_BLF.to(x_BLF.dtype))
+
+    def _by_head(self, x_BLG: Tensor) -> Tensor:
+        """Return what a group shares for each of its heads."""
+        x_BLGC = in_heads(x_BLG, self.groups)
+        return x_BLGC.repeat_interleave(self.shape[0] // self.groups, dim=2)
