@@ -48,4 +48,6 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
 def figure(runs: Sequence[Numbers]) -> str:
     """Draw the exponents, which are the same for all seeds."""
     bars = {f"{name}: {size}": runs[0][f"exponent of {size}"][name] for name in LAYERS for size in ("n", "d")}
-    return bar_chart(bars, title="Exponents of length n and of width d in the operations of a layer", x_label="exponent")
+    return bar_chart(
+        bars, title="Exponents of length n and of width d in the operations of a layer", x_label="exponent"
+    )
