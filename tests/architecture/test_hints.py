@@ -60,6 +60,7 @@ MANY = {
     "compare/texts.py": ["compare"],
     "compare/models.py": ["compare"],
     "demo/tour.py": ["demo"],
+    "labs/_all.py": ["lab"],
     "labs/_lab.py": ["lab"],
     "laws/registry.py": ["verify"],
     "serving/limits.py": ["serve"],

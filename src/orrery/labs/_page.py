@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from orrery.labs._lab import LabResult, questions
 from orrery.labs._tables import tables
+from orrery.reports.figures import Number
 from orrery.reports.page import document, figure, rows_table, section, visible
 
 
@@ -52,9 +53,9 @@ def lab(one: LabResult) -> str:
     return section(one.name, "\n".join((asked, figure(one.figure, how), claims)))
 
 
-def minutes(number: float) -> str:
+def minutes(number: Number) -> str:
     """Return a time as a reader says it."""
-    return f"{number:.1f} minutes" if number >= 1 else f"{60 * number:.0f} seconds"
+    return f"{number:.1f} min" if number >= 1 else f"{60 * number:.0f} s"
 
 
 def comparisons(found: Mapping[str, LabResult]) -> str:

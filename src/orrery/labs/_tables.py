@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orrery.labs._lab import Numbers
+from orrery.reports.figures import Number
 
 Runs = Mapping[str, Sequence[Numbers]]
 """The numbers of each seed, by lab."""
@@ -19,7 +20,7 @@ class Measured:
 
     lab: str
     text: str
-    read: Callable[[Numbers], float]
+    read: Callable[[Numbers], Number]
     form: str = ".2f"
 
     def shown(self, runs: Runs) -> str:
@@ -250,11 +251,11 @@ def good_for() -> Table:
     )
 
 
-def furthest(curve: Mapping[str, float]) -> str:
+def furthest(curve: Mapping[str, Number]) -> str:
     """Return the greatest of the numbers that name the points of a curve."""
     return max(curve, key=int)
 
 
-def longest(curve: Mapping[str, float]) -> float:
+def longest(curve: Mapping[str, Number]) -> Number:
     """Return a curve's value at the greatest of its numbers."""
     return curve[furthest(curve)]

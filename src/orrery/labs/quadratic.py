@@ -19,7 +19,7 @@ from orrery.labs._fit import build
 from orrery.labs._lab import Numbers
 from orrery.labs._operations import attend, counted, operations, recur, words
 from orrery.nn.attention.kernels import eager
-from orrery.reports.figures import line_chart
+from orrery.reports.figures import Number, line_chart
 
 WIDTH, REPEATS = 64, 5
 LENGTHS, QUICK_LENGTHS = (16, 32, 64, 128, 256, 512, 1024), (16, 64, 256)
@@ -81,7 +81,7 @@ def seconds(layer: str, length: int) -> float:
     return statistics.median(taken)
 
 
-def equal_at(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+def equal_at(one: Mapping[str, Number], other: Mapping[str, Number]) -> float:
     """Return the length at which the fitted lines of both cross; infinite where they are parallel."""
     gap = {n: one[n] / other[n] for n in one}
     steep = exponent(gap)
@@ -90,7 +90,7 @@ def equal_at(one: Mapping[str, float], other: Mapping[str, float]) -> float:
     return math.exp(middle - height / steep) if steep else math.inf
 
 
-def last_exponent(curve: Mapping[str, float]) -> float:
+def last_exponent(curve: Mapping[str, Number]) -> float:
     """Return the exponent between the two greatest lengths, where what grows slowest no longer counts."""
     return exponent({n: curve[n] for n in sorted(curve, key=int)[-2:]})
 
@@ -113,9 +113,9 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
 
 def figure(runs: Sequence[Numbers]) -> str:
     """Draw the counts, which are the same for all seeds, and the median times."""
-    series = {f"{name}: million operations": scaled(mean(runs, "operations", name), 1e-6) for name in LAYERS}
+    series = {f"{name}: operations": scaled(mean(runs, "operations", name), 1e-6) for name in LAYERS}
     for name in LAYERS:
-        series[f"{name}: milliseconds"] = [
+        series[f"{name}: time"] = [
             (int(n), statistics.median(numbers["milliseconds"][name][n] for numbers in runs))
             for n in runs[0]["milliseconds"][name]
         ]
