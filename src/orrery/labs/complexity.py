@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from orrery.labs._curves import exponent
 from orrery.labs._lab import Numbers
 from orrery.labs._operations import attend, operations, project, recur
-from orrery.reports.figures import line_chart
+from orrery.reports.figures import bar_chart
 
 HELD = 64
 SIZES, QUICK_SIZES = (16, 32, 64, 128, 256), (16, 64)
@@ -30,7 +30,9 @@ def run(seed: int, quick: bool = False) -> Numbers:
         found["by length"][name], found["by width"][name] = by_length, by_width
         n, d = exponent(by_length), exponent(by_width)
         found["exponent of n"][name], found["exponent of d"][name] = n, d
-        found["factor"][name] = math.exp(math.log(by_length[str(sizes[0])]) - n * math.log(sizes[0]) - d * math.log(HELD))
+        found["factor"][name] = math.exp(
+            math.log(by_length[str(sizes[0])]) - n * math.log(sizes[0]) - d * math.log(HELD)
+        )
     return found
 
 
@@ -44,13 +46,8 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
 
 
 def figure(runs: Sequence[Numbers]) -> str:
-    """Draw the operations against the size that grows."""
-    series = {
-        f"{name}, {'n' if sizes == 'by length' else 'd'} grows": [
-            (int(size), count / 1e6) for size, count in runs[0][sizes][name].items()
-        ]
-        for name in ("recurrence", "attention")
-        for sizes in ("by length", "by width")
-    }
-    title = f"Operations by length n and by width d; the other is {HELD}"
-    return line_chart(series, title=title, x_label="n or d", y_label="million operations", log_x=True, log_y=True)
+    """Draw the exponents, which are the same for all seeds."""
+    bars = {f"{name}: {size}": runs[0][f"exponent of {size}"][name] for name in LAYERS for size in ("n", "d")}
+    return bar_chart(
+        bars, title="Exponents of length n and of width d in the operations of a layer", x_label="exponent"
+    )

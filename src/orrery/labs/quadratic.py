@@ -9,6 +9,7 @@ import math
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from orrery.labs._fit import build
 from orrery.labs._lab import Numbers
 from orrery.labs._operations import attend, counted, operations, recur, words
 from orrery.nn.attention.kernels import eager
-from orrery.reports.figures import line_chart
+from orrery.reports.figures import Number, line_chart
 
 WIDTH, REPEATS = 64, 5
 LENGTHS, QUICK_LENGTHS = (16, 32, 64, 128, 256, 512, 1024), (16, 64, 256)
@@ -42,7 +43,7 @@ def run(seed: int, quick: bool = False) -> Numbers:
         found["milliseconds"][name] = {str(n): 1000 * seconds(name, n) for n in lengths}
     for name, (family, config) in MODELS.items():
         model = build(family, seed, {**config, REACH[name]: lengths[-1]}).eval()
-        found["whole models"][name] = {str(n): counted(lambda n=n, m=model: logits(m, n)) for n in lengths}
+        found["whole models"][name] = {str(n): counted(partial(logits, model, n)) for n in lengths}
     found["exponent"] = {name: exponent(curve) for name, curve in found["operations"].items()}
     found["exponent of what is kept"] = {name: exponent(curve) for name, curve in found["kept"].items()}
     found["equal at a length of"] = equal_at(found["operations"]["attention"], found["operations"]["recurrence"])
@@ -80,16 +81,16 @@ def seconds(layer: str, length: int) -> float:
     return statistics.median(taken)
 
 
-def equal_at(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """Return the length at which the fitted lines of both cross."""
+def equal_at(one: Mapping[str, Number], other: Mapping[str, Number]) -> float:
+    """Return the length at which the fitted lines of both cross; infinite where they are parallel."""
     gap = {n: one[n] / other[n] for n in one}
     steep = exponent(gap)
     middle = sum(math.log(int(n)) for n in gap) / len(gap)
     height = sum(math.log(value) for value in gap.values()) / len(gap)
-    return math.exp(middle - height / steep)
+    return math.exp(middle - height / steep) if steep else math.inf
 
 
-def last_exponent(curve: Mapping[str, float]) -> float:
+def last_exponent(curve: Mapping[str, Number]) -> float:
     """Return the exponent between the two greatest lengths, where what grows slowest no longer counts."""
     return exponent({n: curve[n] for n in sorted(curve, key=int)[-2:]})
 
@@ -112,9 +113,9 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
 
 def figure(runs: Sequence[Numbers]) -> str:
     """Draw the counts, which are the same for all seeds, and the median times."""
-    series = {f"{name}: million operations": scaled(mean(runs, "operations", name), 1e-6) for name in LAYERS}
+    series = {f"{name}: operations": scaled(mean(runs, "operations", name), 1e-6) for name in LAYERS}
     for name in LAYERS:
-        series[f"{name}: milliseconds"] = [
+        series[f"{name}: time"] = [
             (int(n), statistics.median(numbers["milliseconds"][name][n] for numbers in runs))
             for n in runs[0]["milliseconds"][name]
         ]
