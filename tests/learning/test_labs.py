@@ -173,7 +173,7 @@ def test_the_parts_that_draw_their_own_weights_have_them() -> None:
     model = associative.network(associative.DELTA, 0)
     paces = [part.pace for part in model.modules() if isinstance(part, Forgetting)]
     assert len(paces) == associative.DEPTH
-    assert all((0 <= pace).all() and (pace <= math.log(16)).all() and pace.any() for pace in paces)
+    assert all((pace >= 0).all() and (pace <= math.log(16)).all() and pace.any() for pace in paces)
 
 
 def test_each_key_is_asked_for_its_value() -> None:
