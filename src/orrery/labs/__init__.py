@@ -5,9 +5,24 @@ from typing import TYPE_CHECKING
 from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
+    from orrery.labs._all import PAGE, carry_out_all, results, write_page
     from orrery.labs._lab import FILES, Lab, LabResult, carry_out, load_lab, questions, register
 
-__all__ = ["FILES", "Lab", "LabResult", "carry_out", "load_lab", "questions", "register"]
+_LAB = ["FILES", "Lab", "LabResult", "carry_out", "load_lab", "questions", "register"]
+_ALL = ["PAGE", "carry_out_all", "results", "write_page"]
+__all__ = [
+    "FILES",
+    "PAGE",
+    "Lab",
+    "LabResult",
+    "carry_out",
+    "carry_out_all",
+    "load_lab",
+    "questions",
+    "register",
+    "results",
+    "write_page",
+]
 
 
-__getattr__ = lazily(__name__, {"_lab": __all__})
+__getattr__ = lazily(__name__, {"_all": _ALL, "_lab": _LAB})

@@ -114,8 +114,8 @@ def model_spec(name: str, mask: Mask, vocabulary: int, layers: int) -> Any:
 def vectors(name: str, length: int) -> Float[Tensor, "L E"]:
     """Return the code of each place in a text of ``length`` tokens, in float64.
 
-    What is added to an embedding of zeros; of rotary a head whose pairs have length one, turned; of a bias what each head adds for a key so
-    many places back.
+    What is added to an embedding of zeros; of rotary a head whose pairs have length one, turned; of a bias what each
+    head adds for a key so many places back.
 
     Raises:
         UsageError: the code does not reach so far.

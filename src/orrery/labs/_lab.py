@@ -3,13 +3,14 @@
 import ast
 import importlib
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from orrery.errors import UsageError
+from orrery.errors import DataError, UsageError
 
 FILES = ("numbers.json", "figure.svg")
 """What a lab leaves in its folder."""
@@ -36,13 +37,17 @@ class Lab(Protocol):
 
 @dataclass(frozen=True)
 class LabResult:
-    """What a lab found: the numbers by seed, by how much each claim holds in the worst of them, and the figure."""
+    """What a lab found: the numbers by seed, by how much each claim holds in the worst of them, and the figure.
+
+    ``minutes`` are those that all seeds took on the clock of this machine, with whatever else ran on it.
+    """
 
     name: str
     quick: bool
     runs: Mapping[int, Numbers]
     margins: Mapping[str, float]
     figure: str
+    minutes: float = 0.0
 
     @property
     def failed(self) -> list[str]:
@@ -52,9 +57,34 @@ class LabResult:
     def write(self, folder: Path) -> None:
         """Write `FILES` into the folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        found = {"lab": self.name, "quick": self.quick, "margins": dict(self.margins), "seeds": dict(self.runs)}
+        found = {
+            "lab": self.name,
+            "quick": self.quick,
+            "minutes": round(self.minutes, 2),
+            "margins": dict(self.margins),
+            "seeds": dict(self.runs),
+        }
         (folder / FILES[0]).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         (folder / FILES[1]).write_text(self.figure + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> "LabResult | None":
+        """Return what `write` left in a folder, or None where it is not there, or was cut off.
+
+        Raises:
+            DataError: a file is there that no lab has written.
+        """
+        files = [folder / name for name in FILES]
+        if not all(path.is_file() for path in files):
+            return None
+        try:
+            found = json.loads(files[0].read_text(encoding="utf-8"))
+            runs = {int(seed): numbers for seed, numbers in found["seeds"].items()}
+            known = (found["lab"], found["quick"], runs, found["margins"])
+            return cls(*known, files[1].read_text(encoding="utf-8").strip(), float(found["minutes"]))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            message = f"{files[0]} has no numbers of a lab: {error!r}"
+            raise DataError(message, "remove it, or choose another folder") from error
 
 
 _registered: dict[str, tuple[str, Lab]] = {}
@@ -114,6 +144,7 @@ def carry_out(
     if not seeds:
         raise UsageError("a lab needs at least one seed", "give one, such as --seeds 0")
     runs: dict[int, Numbers] = {}
+    begun = time.perf_counter()
     for seed in seeds:
         say(f"{name}, seed {seed}")
         runs[seed] = lab.run(seed, quick=quick)
@@ -122,4 +153,5 @@ def carry_out(
     margins = {
         claim: min((one[claim] for one in held), key=lambda margin: (margin == margin, margin)) for claim in held[0]
     }
-    return LabResult(name, quick, runs, margins, lab.figure(list(runs.values())))
+    minutes = (time.perf_counter() - begun) / 60
+    return LabResult(name, quick, runs, margins, lab.figure(list(runs.values())), minutes)

@@ -30,7 +30,9 @@ def run(seed: int, quick: bool = False) -> Numbers:
         found["by length"][name], found["by width"][name] = by_length, by_width
         n, d = exponent(by_length), exponent(by_width)
         found["exponent of n"][name], found["exponent of d"][name] = n, d
-        found["factor"][name] = math.exp(math.log(by_length[str(sizes[0])]) - n * math.log(sizes[0]) - d * math.log(HELD))
+        found["factor"][name] = math.exp(
+            math.log(by_length[str(sizes[0])]) - n * math.log(sizes[0]) - d * math.log(HELD)
+        )
     return found
 
 

@@ -1,7 +1,7 @@
 """Does a deeper network learn more, with residual connections and without?
 
-He et al. 2016, figure 1: deep plain networks are worse than shallow ones on the very rows that they learn from, so it is
-no overfitting but training itself that fails. Here the layers of a Transformer, pre-LN, with and without ``x +``.
+He et al. 2016, figure 1: deep plain networks are worse than shallow ones on the very rows that they learn from, so it
+is no overfitting but training itself that fails. Here the layers of a Transformer, pre-LN, with and without ``x +``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -100,8 +100,6 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
 
 def figure(runs: Sequence[Numbers]) -> str:
     """Draw the mean over the seeds."""
-    series = {
-        f"{name}, {rows}": mean(runs, rows, name) for name in (PLAIN, RESIDUAL) for rows in ("train", "test")
-    }
+    series = {f"{name}, {rows}": mean(runs, rows, name) for name in (PLAIN, RESIDUAL) for rows in ("train", "test")}
     title = "Error by depth, plain and residual, on rows of the training and on new ones"
     return line_chart(series, title=title, x_label="layers", y_label="part that is wrong", log_x=True)

@@ -7,6 +7,7 @@ look-up has none.
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -61,10 +62,8 @@ def look_up(q_LD: Tensor, k_SD: Tensor, v_SD: Tensor, temperature: float) -> Ten
 
 def margins(numbers: Numbers) -> Mapping[str, float]:
     """Hold both ends, the way between them, and what the hard end costs."""
-    entry, flat, slope = (
-        list(numbers[name].values()) for name in ("from the entry", "from the mean", "gradient")
-    )
-    falls = [warmer - colder for warmer, colder in zip(entry, entry[1:], strict=False)]
+    entry, flat, slope = (list(numbers[name].values()) for name in ("from the entry", "from the mean", "gradient"))
+    falls = [warmer - colder for warmer, colder in pairwise(entry)]
     return {
         f"at temperature {TEMPERATURES[0]:g} it gives the mean of all values, within {SOFT}": SOFT - flat[0],
         f"at {TEMPERATURES[-1]:g} the value of the entry, exactly": EXACT - entry[-1],

@@ -68,7 +68,8 @@ def half_way(values: Sequence[float]) -> float:
 def margins(numbers: Numbers) -> Mapping[str, float]:
     """Hold that heads form, that the loss falls with them and when they do, and that one layer has neither."""
     one, two = (
-        {name: list(curve.values()) for name, curve in numbers[layers].items()} for layers in ("one layer", "two layers")
+        {name: list(curve.values()) for name, curve in numbers[layers].items()}
+        for layers in ("one layer", "two layers")
     )
     apart = abs(numbers["half of the score at step"] - numbers["half of the loss at step"]) / numbers["steps"]
     return {

@@ -36,9 +36,7 @@ BY_DISTANCE, BY_PLACE = ("rotary", "ALiBi", "T5"), ("one-hot", "index", "sinusoi
 def run(seed: int, quick: bool = False) -> Numbers:
     """Compute the marks of each code, and measure what models do that have it."""
     coded = [name for name in CODES if name != "none"]
-    trained, lengths, steps = (
-        (QUICK_TRAINED, QUICK_LENGTHS, QUICK_STEPS) if quick else (TRAINED, LENGTHS, STEPS)
-    )
+    trained, lengths, steps = (QUICK_TRAINED, QUICK_LENGTHS, QUICK_STEPS) if quick else (TRAINED, LENGTHS, STEPS)
     return {
         "marks": {name: marks(name) for name in coded},
         "moved by another order": {name: moved_by_order(name, seed) for name in CODES},
@@ -124,7 +122,8 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
         f"all marks have {' and '.join(ALL_MARKS)} alone": 0.0 if tuple(complete) == ALL_MARKS else -1.0,
         f"a later begin changes nothing for {', '.join(BY_DISTANCE)}": EXACT - max(begin[name] for name in BY_DISTANCE),
         f"it does for {', '.join(BY_PLACE)}": min(begin[name] for name in BY_PLACE) - MOVED,
-        f"at {shortest} words, as trained, {KNOWN:.0%} is right with learned places": found["learned"][shortest] - KNOWN,
+        f"at {shortest} words, as trained, {KNOWN:.0%} is right with learned places": found["learned"][shortest]
+        - KNOWN,
         f"at {longest} less than {LOST:.0%}": LOST - found["learned"][longest],
         f"with ALiBi at {longest} still {KNOWN:.0%}": found["ALiBi"][longest] - KNOWN,
     }

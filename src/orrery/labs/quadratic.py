@@ -9,6 +9,7 @@ import math
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -42,7 +43,7 @@ def run(seed: int, quick: bool = False) -> Numbers:
         found["milliseconds"][name] = {str(n): 1000 * seconds(name, n) for n in lengths}
     for name, (family, config) in MODELS.items():
         model = build(family, seed, {**config, REACH[name]: lengths[-1]}).eval()
-        found["whole models"][name] = {str(n): counted(lambda n=n, m=model: logits(m, n)) for n in lengths}
+        found["whole models"][name] = {str(n): counted(partial(logits, model, n)) for n in lengths}
     found["exponent"] = {name: exponent(curve) for name, curve in found["operations"].items()}
     found["exponent of what is kept"] = {name: exponent(curve) for name, curve in found["kept"].items()}
     found["equal at a length of"] = equal_at(found["operations"]["attention"], found["operations"]["recurrence"])

@@ -1,8 +1,8 @@
 """Can the loss of a larger model, or of more text, be told from those of smaller ones?
 
-Kaplan et al. 2020: the loss is a power of the parameters, ``L = (N_c / N)^a``, and one of the text, a straight line where
-both axes are logarithmic. It is fitted to a few tiny models, and the line tells the loss of a larger one before it is
-trained. The text is the documentation that Python brings along, by letters.
+Kaplan et al. 2020: the loss is a power of the parameters, ``L = (N_c / N)^a``, and one of the text, a straight line
+where both axes are logarithmic. It is fitted to a few tiny models, and the line tells the loss of a larger one before
+it is trained. The text is the documentation that Python brings along, by letters.
 """
 
 import math
@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -24,7 +25,7 @@ from orrery.objectives.causal import CausalLanguageModel
 from orrery.reports.figures import line_chart
 
 LETTERS, TEXT, HELD_BACK = 64, 800_000, 40_000
-"""The most frequent letters, each other one being one more; how much text is read; its end, that is only measured on."""
+"""The most frequent letters, all others being one more; how much text is read; its end, that is only measured on."""
 LENGTH, ROWS, RATE = 64, 16, 5e-3
 STEPS, WIDTHS, LARGER = 250, (8, 12, 16, 24, 32), 48
 WIDTH, TEXTS, MORE = 24, (80, 160, 240, 320), 640
@@ -112,7 +113,7 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
     found = {}
     for name, one in numbers.items():
         losses = [one["loss"][size] for size in sorted(one["loss"], key=int)]
-        falls = [before - after for before, after in zip(losses, losses[1:], strict=False)]
+        falls = [before - after for before, after in pairwise(losses)]
         found[f"the loss falls with every more of {name}"] = min(falls)
         found[f"the exponent of {name} is {SLOPE} or more"] = one["exponent"] - SLOPE
         found[f"a line fits the losses by {name} within {NEAR:.0%}"] = NEAR - one["greatest error of the fit"]

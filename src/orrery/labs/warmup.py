@@ -1,8 +1,8 @@
 """Does a Transformer need a warm-up, and does it depend on where the norm stands?
 
-Xiong et al. 2020: with the norm behind each sum (post-LN, Vaswani et al. 2017) the gradients of the last layers are large
-at first, and a rate that is high from the beginning ruins the model; a warm-up saves a shallow one. With the norm in
-front (pre-LN) it learns with and without, at any depth. Weights begin by Glorot's rule, as in the original.
+Xiong et al. 2020: with the norm behind each sum (post-LN, Vaswani et al. 2017) the gradients of the last layers are
+large at first, and a rate that is high from the beginning ruins the model; a warm-up saves a shallow one. With the norm
+in front (pre-LN) a shallow one needs none, and a deep one learns with it. Weights begin by Glorot's rule.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,0 +1,76 @@
+"""All labs into one folder: each kept as soon as it is finished, and the page written anew after each."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from orrery.checkpoints.disk import write_text
+from orrery.checkpoints.outputs import OutputFolder
+from orrery.errors import UsageError
+from orrery.labs._lab import FILES, LabResult, carry_out, questions
+from orrery.labs._page import page
+
+PAGE = "index.html"
+
+
+def results(folder: Path) -> dict[str, LabResult]:
+    """Return what finished labs left in a folder, by name, in the order of their names.
+
+    Raises:
+        DataError: a file of a lab is none.
+    """
+    found = {name: LabResult.read(folder / name) for name in questions()}
+    return {name: result for name, result in found.items() if result is not None}
+
+
+def carry_out_all(
+    folder: Path,
+    seeds: Sequence[int],
+    *,
+    quick: bool = False,
+    overwrite: bool = False,
+    names: Iterable[str] | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> dict[str, LabResult]:
+    """Run every lab that is not in the folder yet, and return all; a killed call goes on where it was with the next.
+
+    Args:
+        folder: where each lab has a folder of its own, and the page lies beside them.
+        seeds: one run for each.
+        quick: smaller models and fewer steps.
+        overwrite: run those again that are there with other seeds, or were not as quick.
+        names: which labs; by default all.
+        say: is told what is done.
+
+    Raises:
+        UsageError: a lab is there with other seeds, or another ``quick``.
+    """
+    kept = {name: one for name, one in results(folder).items() if same(one, seeds, quick)}
+    chosen = [name for name in (questions() if names is None else names) if name not in kept]
+    targets = {name: OutputFolder(folder / name, FILES, overwrite=overwrite) for name in chosen}
+    for name in kept:
+        say(f"{name} is there already")
+    for name, target in targets.items():
+        outcome = carry_out(name, seeds, quick=quick, say=say)
+        with target.aside() as fresh:
+            outcome.write(fresh)
+        write_page(folder)
+    write_page(folder)
+    return results(folder)
+
+
+def same(one: LabResult, seeds: Sequence[int], quick: bool) -> bool:
+    """Say whether a lab was run with these seeds, and as quickly."""
+    return list(one.runs) == list(seeds) and one.quick == quick
+
+
+def write_page(folder: Path) -> Path:
+    """Write the page of what the folder has, and nothing else, and return its path.
+
+    Raises:
+        UsageError: no lab has been finished there.
+    """
+    found = results(folder)
+    if not found:
+        raise UsageError(f"{folder} has no finished lab", "run them first: orrery lab --all")
+    write_text(folder / PAGE, page(found))
+    return folder / PAGE
