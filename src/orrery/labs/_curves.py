@@ -21,7 +21,7 @@ def at(numbers: Mapping[str, Any], path: Sequence[str]) -> Any:
     return found
 
 
-def exponent(curve: Mapping[str, float]) -> float:
+def exponent(curve: Mapping[str, int | float]) -> float:
     """Return ``a`` of the best ``y = c x^a``: the slope of a line through the logarithms."""
     x, y = [math.log(float(key)) for key in curve], [math.log(value) for value in curve.values()]
     return float(np.polyfit(x, y, 1)[0])

@@ -36,7 +36,7 @@ NEAR = 0.02
 def run(seed: int, quick: bool = False) -> Numbers:
     """Count the operations, the numbers kept for the backward pass and the seconds of each layer by length."""
     lengths = QUICK_LENGTHS if quick else LENGTHS
-    found: Numbers = {"operations": {}, "kept": {}, "milliseconds": {}, "whole models": {}}
+    found: Numbers = {"width": WIDTH, "operations": {}, "kept": {}, "milliseconds": {}, "whole models": {}}
     for name, layer in LAYERS.items():
         found["operations"][name] = {str(n): operations(layer, n, WIDTH) for n in lengths}
         found["kept"][name] = {str(n): kept(name, n) for n in lengths}
@@ -81,7 +81,7 @@ def seconds(layer: str, length: int) -> float:
     return statistics.median(taken)
 
 
-def equal_at(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+def equal_at(one: Mapping[str, int | float], other: Mapping[str, int | float]) -> float:
     """Return the length at which the fitted lines of both cross."""
     gap = {n: one[n] / other[n] for n in one}
     steep = exponent(gap)
@@ -90,7 +90,7 @@ def equal_at(one: Mapping[str, float], other: Mapping[str, float]) -> float:
     return math.exp(middle - height / steep)
 
 
-def last_exponent(curve: Mapping[str, float]) -> float:
+def last_exponent(curve: Mapping[str, int | float]) -> float:
     """Return the exponent between the two greatest lengths, where what grows slowest no longer counts."""
     return exponent({n: curve[n] for n in sorted(curve, key=int)[-2:]})
 
