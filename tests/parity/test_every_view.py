@@ -8,6 +8,7 @@ import torch
 from orrery.families import names
 from orrery.inspection.attribution.sublayers import FEED_FORWARDS
 from orrery.language_model.load import load
+from orrery.nn.mixer import StatefulMixer
 from orrery.pages.page import Page
 from orrery.views import find
 from orrery.views import names as views
@@ -60,11 +61,13 @@ def assert_opens(subject):
 
 def lacking(family, subject):
     """Return the views that have nothing to show."""
+    mixers = [module for module in subject.lm.model.stack.modules() if isinstance(module, StatefulMixer)]
+    stateless = set() if any(mixer.role and mixer.output == "state" for mixer in mixers) else {"recurrence"}
     if subject.seen.sites:
-        return WITHOUT.get(family, set())
+        return WITHOUT.get(family, set()) | stateless
     networks = any(isinstance(module, FEED_FORWARDS) for module in subject.lm.model.modules())
     written = set() if subject.lm.model.spec.writes else {"decode", "neurons"}
-    return OF_ATTENTION | written | (set() if networks else {"neurons"})
+    return OF_ATTENTION | stateless | written | (set() if networks else {"neurons"})
 
 
 @pytest.mark.parametrize("family", names())

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 
+Amount = int | float
+"""Minutes, or a whole number of steps."""
+
 
 @dataclass(frozen=True, order=True)
 class Budget:
     """An amount of minutes or of steps; the same unit for all of a comparison."""
 
-    amount: float
+    amount: Amount
     unit: str
 
     @property

@@ -38,7 +38,7 @@ class Entry:
     perplexity: float
     steps: int | None = None
     curve: Sequence[Point] = ()
-    budget: float | None = None
+    budget: int | float | None = None
     seed: int | None = None
     recipe: str | None = None
     rate: float | None = None

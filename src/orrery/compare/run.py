@@ -124,7 +124,7 @@ class Work:
     def _subject(self, name: str) -> Subject:
         """Return what a probe is told of a contender; its run is that of the greatest budget and the first seed."""
         best = Job(name, None, max(self.plan.budgets), self.plan.seeds[0], self.plan.rate_from(name))
-        return Subject(name, self.plan, self.folder / best.place, self.texts)
+        return Subject(name, self.plan, self.folder / best.place, self.texts.tokenizer.size, self.texts.held_back_ids)
 
 
 def told(job: Job) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from statistics import fmean, stdev
 
-from orrery.compare.budgets import Budget
+from orrery.compare.budgets import Amount, Budget
 from orrery.compare.findings import BESIDE, Comparison, Entry
 
 COLUMNS = (
@@ -73,7 +73,7 @@ class Group:
 def groups(found: Comparison) -> list[Group]:
     """Return the trainings that differ in their seed alone, together; the least bits per byte first."""
     unit = found.settings["unit"]
-    together: dict[tuple[str, float | None, bool], list[Entry]] = {}
+    together: dict[tuple[str, Amount | None, bool], list[Entry]] = {}
     for entry in found.entries:
         together.setdefault((entry.name, entry.budget, entry.recipe == BESIDE), []).append(entry)
     made = [
@@ -112,10 +112,10 @@ def table(found: Comparison) -> list[tuple[str, ...]]:
     return [group.row(nats) for group in order]
 
 
-def by_budget(found: Comparison) -> dict[str, dict[float, Group]]:
+def by_budget(found: Comparison) -> dict[str, dict[Amount, Group]]:
     """Return the groups of each contender at its own rate by the amount of the budget; what was counted is at every."""
     amounts = sorted({entry.budget for entry in found.entries if entry.budget is not None})
-    made: dict[str, dict[float, Group]] = {}
+    made: dict[str, dict[Amount, Group]] = {}
     for group in groups(found):
         if group.recipe == BESIDE:
             continue
@@ -134,7 +134,7 @@ def order_sentences(found: Comparison) -> list[str]:
     return [sentence for _, sentence in sorted(sentences, key=lambda pair: -pair[0]) if sentence]
 
 
-def turns(one: Mapping[float, Group], other: Mapping[float, Group]) -> list[float]:
+def turns(one: Mapping[Amount, Group], other: Mapping[Amount, Group]) -> list[float]:
     """Return the budgets at which the order turns: straight lines over the logarithm of the budget cross there."""
     amounts = sorted(one.keys() & other.keys())
     gaps = [one[amount].mean - other[amount].mean for amount in amounts]
@@ -147,7 +147,7 @@ def turns(one: Mapping[float, Group], other: Mapping[float, Group]) -> list[floa
 
 
 def order_sentence(
-    one: str, other: str, curves: Mapping[str, Mapping[float, Group]], crossings: Sequence[float], unit: str
+    one: str, other: str, curves: Mapping[str, Mapping[Amount, Group]], crossings: Sequence[float], unit: str
 ) -> str:
     """Return a sentence on the order of two contenders; nothing where they share no budget."""
     amounts = sorted(curves[one].keys() & curves[other].keys())
@@ -155,7 +155,7 @@ def order_sentence(
         return ""
     least, most = amounts[0], amounts[-1]
 
-    def leader(amount: float) -> tuple[str, str]:
+    def leader(amount: Amount) -> tuple[str, str]:
         ahead = curves[one][amount].mean < curves[other][amount].mean
         return (one, other) if ahead else (other, one)
 
@@ -171,7 +171,7 @@ def order_sentence(
     )
 
 
-def doubt(curves: Mapping[str, Mapping[float, Group]], one: str, other: str, amount: float) -> str:
+def doubt(curves: Mapping[str, Mapping[Amount, Group]], one: str, other: str, amount: Amount) -> str:
     """Say that two contenders are nearer to each other than their seeds, where that is so."""
     pair = curves[one][amount], curves[other][amount]
     spread = math.hypot(*(group.spread or 0.0 for group in pair))

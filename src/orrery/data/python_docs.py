@@ -6,6 +6,7 @@ import logging
 import sysconfig
 import warnings
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from orrery.errors import DataError
@@ -25,7 +26,7 @@ def collect() -> Iterator[tuple[str, str]]:
     where neither topics nor sources are installed.
     """
     empty = True
-    for name, text in [*_topics(), *_modules(Path(sysconfig.get_path("stdlib")))]:
+    for name, text in chain(_topics(), _modules(Path(sysconfig.get_path("stdlib")))):
         empty = False
         yield name, text
     if empty:

@@ -82,12 +82,12 @@ def seconds(layer: str, length: int) -> float:
 
 
 def equal_at(one: Mapping[str, int | float], other: Mapping[str, int | float]) -> float:
-    """Return the length at which the fitted lines of both cross."""
+    """Return the length at which the fitted lines of both cross; infinite where they are parallel."""
     gap = {n: one[n] / other[n] for n in one}
     steep = exponent(gap)
     middle = sum(math.log(int(n)) for n in gap) / len(gap)
     height = sum(math.log(value) for value in gap.values()) / len(gap)
-    return math.exp(middle - height / steep)
+    return math.exp(middle - height / steep) if steep else math.inf
 
 
 def last_exponent(curve: Mapping[str, int | float]) -> float:

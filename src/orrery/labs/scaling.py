@@ -24,7 +24,7 @@ from orrery.models.model import Model
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.reports.figures import line_chart
 
-LETTERS, TEXT, HELD_BACK = 64, 800_000, 40_000
+LETTERS, TEXT, HELD_BACK = 64, 500_000, 40_000
 """The most frequent letters, all others being one more; how much text is read; its end, that is only measured on."""
 LENGTH, ROWS, RATE = 64, 16, 5e-3
 STEPS, WIDTHS, LARGER = 250, (8, 12, 16, 24, 32), 48

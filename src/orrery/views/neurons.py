@@ -19,7 +19,7 @@ class NeuronsSettings(Section):
     """What can be asked.
 
     Attributes:
-        layer: the block.
+        layer: the block, or the nearest one whose feed-forward shows its channels (a mixture's does not).
         position: the token at which the channels are looked at; the last by default.
         token: the token whose logit they move; the likeliest by default.
         channels: which of them, with commas; those that move it most by default.
@@ -63,11 +63,12 @@ class NeuronsView(View):
         inside = subject.seen
         kept = inside.keeping_all_but_patterns()
         channels = None if asked.channels is None else numbers(asked.channels)
-        found = kept.neurons(asked.layer, asked.token, position=asked.position, k=MOST, channels=channels)
+        layer = min(layers_of(inside), key=lambda one: abs(one - asked.layer))
+        found = kept.neurons(layer, asked.token, position=asked.position, k=MOST, channels=channels)
         promoted_KN = found.promoted_BKN[0]
         facts = {
             "layers": layers_of(inside),
-            "layer": asked.layer,
+            "layer": layer,
             "position": asked.position,
             "token": int(found.token_B[0]),
             "spelled": spelled(inside, [*promoted_KN.flatten().tolist(), int(found.token_B[0])]),

@@ -1,6 +1,7 @@
 """The probes' texts ask for what they say, a right answer is counted as one, and every probe measures a contender."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -65,11 +66,10 @@ def test_the_part_that_is_right_is_counted(wrong):
     assert learned.right(Knowing(batch, wrong), batch) == pytest.approx(1 - wrong / 20)
 
 
-def subject(name="gru", run=None, held_back=()):
+def subject(name="gru", held_back=()):
     base = toy_recipe(batches__length=8)
     plan = Plan(base, (name,), 20_000, (Budget(1, "steps"),), (0, 1), probing=Probing(steps=2))
-    texts = SimpleNamespace(tokenizer=SimpleNamespace(size=17), held_back_ids=held_back)
-    return Subject(name, plan, run, texts)
+    return Subject(name, plan, Path(), 17, held_back)
 
 
 def test_small_models_are_of_the_kind_and_the_size():
@@ -132,4 +132,4 @@ def test_loss_beyond_the_training_length_is_that_of_each_place(monkeypatch):
         by_place.append([-float(logp[place, row[place + 1]]) / np.log(2) for place in range(32)])
     expected = np.array(by_place).mean(0).reshape(8, 4).mean(1)
     assert list(found.values()) == pytest.approx(expected.tolist(), abs=1e-5)
-    assert extrapolation(replace(asked, texts=SimpleNamespace(held_back_ids=[ids[:20]]))) == {}
+    assert extrapolation(replace(asked, held_back=[ids[:20]])) == {}

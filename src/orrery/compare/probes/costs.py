@@ -21,7 +21,7 @@ def training_speed(subject: Subject) -> Curve:
 
     def seconds(length: int) -> float:
         rows = max(1, TOKENS // length)
-        ids_BL = torch.randint(subject.texts.tokenizer.size, (rows, length + 1))
+        ids_BL = torch.randint(subject.vocabulary, (rows, length + 1))
         batch = {"ids": ids_BL[:, :-1], "targets": ids_BL[:, 1:]}
 
         def once() -> None:
@@ -40,7 +40,7 @@ def decoding_speed(subject: Subject) -> Curve:
     model = subject.whole(max(LENGTHS) + WRITTEN * (ROUNDS + 1)).eval()
     found = {}
     for length in LENGTHS:
-        ids_BL = torch.randint(subject.texts.tokenizer.size, (1, length))
+        ids_BL = torch.randint(subject.vocabulary, (1, length))
         _, session = model.start(ids_BL, length + WRITTEN * (ROUNDS + 1))
 
         def once(session: object = session) -> None:
@@ -56,7 +56,7 @@ def memory(subject: Subject) -> Curve:
     """Return the kilobytes that a decoding session of one row holds, by the number of tokens that it has taken."""
     model, found = subject.whole(max(LONG)).eval(), {}
     for length in LONG:
-        _, session = model.start(torch.randint(subject.texts.tokenizer.size, (1, length)), length)
+        _, session = model.start(torch.randint(subject.vocabulary, (1, length)), length)
         found[str(length)] = session.bytes() / 1e3
     return found
 

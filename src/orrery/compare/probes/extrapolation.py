@@ -18,7 +18,7 @@ def extrapolation(subject: Subject) -> Curve:
     """Return the bits of a token by its place, up to four times the training length, on the text held back."""
     length = subject.plan.base.batches.length
     whole = TIMES * length
-    ids = torch.from_numpy(joined(subject.texts.held_back_ids).astype("int64"))
+    ids = torch.from_numpy(joined(subject.held_back).astype("int64"))
     rows = min(ROWS, (len(ids) - 1) // whole)
     if rows == 0:
         return {}

@@ -7,7 +7,7 @@ from typing import Any
 
 from orrery.compare.models import KINDS, Kind, fitted
 from orrery.compare.plan import Plan
-from orrery.compare.texts import Texts
+from orrery.compare.texts import Ids
 from orrery.labs._fit import build
 
 SMALL, NEAR, LAYERS = 60_000, 0.1, 2
@@ -19,12 +19,16 @@ Curve = dict[str, float]
 
 @dataclass(frozen=True)
 class Subject:
-    """A contender: its name, the comparison's plan and texts, and the run of the greatest budget and first seed."""
+    """A contender: its name, the comparison's plan, and the run of the greatest budget and first seed.
+
+    ``vocabulary`` are the ids of the tokenizer, ``held_back`` the text of the table.
+    """
 
     name: str
     plan: Plan
     run: Path
-    texts: Texts
+    vocabulary: int
+    held_back: Sequence[Ids]
 
     @property
     def seeds(self) -> Sequence[int]:
@@ -44,8 +48,7 @@ class Subject:
 
     def whole(self, length: int) -> Any:
         """Return a new model as large as the contender, whose context is ``length``."""
-        vocabulary = {"vocab_size": self.texts.tokenizer.size}
-        return self._built(KINDS[self.name], vocabulary, length, self.plan.parameters, NEAR, 0)
+        return self._built(KINDS[self.name], {"vocab_size": self.vocabulary}, length, self.plan.parameters, NEAR, 0)
 
     def _built(
         self, kind: Kind, vocabulary: Mapping[str, int], length: int, parameters: int, tolerance: float, seed: int

@@ -20,8 +20,6 @@ class RWKVChannelMix(StatefulMixer):
     Its state is the last token's input. Shapes: ``[B, L, D]`` through ``[B, L, F]`` to ``[B, L, D]``.
     """
 
-    output: ClassVar[str] = "mixed"
-
     @spec
     class Spec(ModuleSpec):
         """``hidden`` channels; the mask of the stack that says what came before."""

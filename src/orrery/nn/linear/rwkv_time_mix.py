@@ -29,8 +29,6 @@ class RWKVTimeMix(StatefulMixer):
     State: the last token's input, a, b, m. Shapes: ``[B, L, D]`` through ``[B, L, C]`` to ``[B, L, D]``.
     """
 
-    output: ClassVar[str] = "mixed"
-
     @spec
     class Spec(ModuleSpec):
         """``channels`` that average; the mask of the stack that says what came before."""
