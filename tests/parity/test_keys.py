@@ -77,6 +77,14 @@ IDLE = defaultdict(
     gpt_neo=dict.fromkeys(
         ("num_layers", "num_hidden_layers"), "attention_types names every layer; another number alone is illegal"
     ),
+    mamba2={
+        **dict.fromkeys(
+            ("num_heads", "head_dim", "hidden_size", "expand"),
+            "the heads make the width; another number alone is illegal",
+        ),
+        "time_step_rank": "the reference reads past it",
+        "chunk_size": "how many tokens a piece of the same recurrence has",
+    },
     olmoe={"head_dim": "repeats what the heads make of the width: the norm of the queries takes no other"},
     jamba=SAME_NUMBERS,
     **{family: {**DRAWN, **SAME_NUMBERS} for family in ("mamba", "falcon_mamba", "mamba2")},

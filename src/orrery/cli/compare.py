@@ -66,7 +66,8 @@ def compare(
         sweep_recipes: Sweep the recipes too, which else keep their rates.
         hand_set: Train what is swept with the rate set by hand as well, to tell budget from recipe: with the least and
             the greatest budget and the first seed.
-        probes: all (the default), none, or names: speed, memory, recall, copying and others, measured at the end.
+        probes: all (the default), none, or names with commas between: training_speed, decoding_speed, memory, recall,
+            induction, copying, extrapolation; measured at the end.
         probe_steps: How many steps the small models of recall, induction and copying learn; 600 by default.
         config: The recipe that all share but for model and rate, in the place of the built-in one.
         output: The folder; by default runs/compare.

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from orrery.reports.figures import Number
+
 
 def mean(runs: Sequence[Mapping[str, Any]], *path: str) -> list[tuple[float, float]]:
     """Return the points of a curve, x as the keys at a path of the numbers have it, y the mean over the seeds."""
@@ -21,13 +23,13 @@ def at(numbers: Mapping[str, Any], path: Sequence[str]) -> Any:
     return found
 
 
-def exponent(curve: Mapping[str, int | float]) -> float:
+def exponent(curve: Mapping[str, Number]) -> float:
     """Return ``a`` of the best ``y = c x^a``: the slope of a line through the logarithms."""
     x, y = [math.log(float(key)) for key in curve], [math.log(value) for value in curve.values()]
     return float(np.polyfit(x, y, 1)[0])
 
 
-def equal_at(one: Mapping[str, int | float], other: Mapping[str, int | float]) -> float:
+def equal_at(one: Mapping[str, Number], other: Mapping[str, Number]) -> float:
     """Return the length at which the fitted lines of both cross; infinite where they are parallel."""
     gap = {n: one[n] / other[n] for n in one}
     steep = exponent(gap)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from orrery.labs._lab import LabResult, about, flat, questions, readable
 from orrery.labs._tables import Runs, Shown, tables
+from orrery.reports.figures import Number
 from orrery.reports.page import document, figure, markup_table, rows_table, section, visible
 
 
@@ -76,12 +77,12 @@ def code(text: str) -> str:
     return re.sub(r"(`{1,2})(.+?)\1", r"<code>\2</code>", visible(text))
 
 
-def minutes(number: float) -> str:
+def minutes(number: Number) -> str:
     """Return a time as a reader says it."""
-    return f"{number:.1f} minutes" if number >= 1 else f"{60 * number:.0f} seconds"
+    return f"{number:.1f} min" if number >= 1 else f"{60 * number:.0f} s"
 
 
-def clock(number: float) -> str:
+def clock(number: Number) -> str:
     """Return minutes and seconds as a clock shows them."""
     whole = round(60 * number)
     return f"{whole // 60}:{whole % 60:02}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orrery.labs._lab import Numbers
+from orrery.reports.figures import Number
 
 Runs = Mapping[str, Sequence[Numbers]]
 """The numbers of each seed, by lab."""
@@ -27,7 +28,7 @@ class Measured:
 
     lab: str
     text: str
-    read: Callable[[Numbers], float]
+    read: Callable[[Numbers], Number]
     form: str = ".2f"
     at: Callable[[Numbers], str] = lambda numbers: ""
 
@@ -263,7 +264,7 @@ def good_for() -> Table:
     )
 
 
-def furthest(curve: Mapping[str, int | float]) -> str:
+def furthest(curve: Mapping[str, Number]) -> str:
     """Return the greatest of the numbers that name the points of a curve."""
     return max(curve, key=int)
 
@@ -288,6 +289,6 @@ def layer_width(numbers: Numbers) -> str:
     return str(numbers["width"])
 
 
-def longest(curve: Mapping[str, int | float]) -> float:
+def longest(curve: Mapping[str, Number]) -> float:
     """Return a curve's value at the greatest of its numbers."""
     return float(curve[furthest(curve)])

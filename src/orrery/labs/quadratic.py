@@ -19,7 +19,7 @@ from orrery.labs._fit import build
 from orrery.labs._lab import Numbers
 from orrery.labs._operations import attend, counted, operations, recur, remember, words
 from orrery.nn.attention.kernels import eager
-from orrery.reports.figures import line_chart
+from orrery.reports.figures import Number, line_chart
 from orrery.reports.stack import stacked
 
 WIDTH, REPEATS = 64, 5
@@ -34,6 +34,7 @@ MODELS = {
 }
 REACH = {"RNN": "max_position_embeddings", "Transformer": "n_positions", "GLA": "max_position_embeddings"}
 NEAR = 0.02
+Curves = dict[str, Sequence[tuple[Number, Number]]]
 
 
 def run(seed: int, quick: bool = False) -> Numbers:
@@ -84,7 +85,7 @@ def seconds(layer: str, length: int) -> float:
     return statistics.median(taken)
 
 
-def last_exponent(curve: Mapping[str, int | float]) -> float:
+def last_exponent(curve: Mapping[str, Number]) -> float:
     """Return the exponent between the two greatest lengths, where what grows slowest no longer counts."""
     return exponent({n: curve[n] for n in sorted(curve, key=int)[-2:]})
 
@@ -112,8 +113,8 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
 
 def figure(runs: Sequence[Numbers]) -> str:
     """Draw the counts, which are the same for all seeds, and below them the median times."""
-    counts = {name: scaled(mean(runs, "operations", name), 1e-6) for name in LAYERS}
-    times = {
+    counts: Curves = {name: scaled(mean(runs, "operations", name), 1e-6) for name in LAYERS}
+    times: Curves = {
         name: [(int(n), statistics.median(numbers["milliseconds"][name][n] for numbers in runs)) for n in counted_at]
         for name, counted_at in runs[0]["milliseconds"].items()
     }

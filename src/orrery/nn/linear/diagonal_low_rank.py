@@ -20,7 +20,7 @@ class DiagonalLowRank(LinearSystem):
     of a diagonal, corrected by Woodbury's identity, so that a step takes time linear in Z. All numbers have conjugates
     beside them that are not written down, which the products with ``p*`` and c count (Gu, Goel and Re 2022, section 3
     and appendix C). Over many steps the real matrices of a piece are made by doubling, and the kernel of a whole row
-    from its values at roots of unity.
+    from its values at roots of unity; both in float64, for a product of many steps keeps the rounding of each.
     """
 
     a: Complex[Tensor, "Z"]
@@ -52,40 +52,68 @@ class DiagonalLowRank(LinearSystem):
         return as_real(2 * self.c.conj())
 
     @cached_property
+    def _exact(self) -> "DiagonalLowRank":
+        """The same systems in float64."""
+        a, p, b, c = (part.to(torch.complex128) for part in (self.a, self.p, self.b, self.c))
+        return DiagonalLowRank(a, p, b, c, self.dt.double())
+
+    @cached_property
     def _matrix(self) -> Float[Tensor, "F E E"]:
-        """What a step does to each number of a state."""
-        channels, size = self._row.shape
-        each_EFE = torch.eye(size, dtype=self.dt.dtype, device=self.dt.device)[:, None].expand(-1, channels, -1)
-        return self.advance(each_EFE, self.dt.new_zeros(size, channels)).permute(1, 2, 0)
+        """What a step does to a state, ``2 s (s - A)^-1 - 1``: it turns pairs, and adds a matrix of rank one."""
+        exact = self._exact
+        s_F1 = 2 / exact.dt[:, None]
+        left_FZ = 1 / (s_F1 - exact.a)
+        turn_FZ = 2 * s_F1 * left_FZ - 1
+        pairs_FZ22 = torch.stack([as_real(turn_FZ[..., None].conj()), as_real(1j * turn_FZ[..., None].conj())], -2)
+        turns_FZEZE = torch.einsum("fzij,zy->fziyj", pairs_FZ22, torch.eye(len(self.a)).to(exact.dt))
+        out_FZ = 2 * s_F1 * left_FZ * exact.p / (1 + exact._along(left_FZ * exact.p))
+        row_FZ = 2 * exact.p * left_FZ.conj()
+        return turns_FZEZE.flatten(3).flatten(1, 2) - as_real(out_FZ)[..., None] * as_real(row_FZ)[:, None]
 
     @cached_property
     def _column(self) -> Float[Tensor, "F E"]:
         """What an input of one leaves in an empty state."""
-        empty = torch.zeros_like(self._row)
-        return self.advance(empty[None], torch.ones_like(self.dt)[None])[0]
+        empty_1FE = torch.zeros_like(self._exact._row)[None]
+        return self._exact.advance(empty_1FE, torch.ones_like(empty_1FE[..., 0]))[0]
+
+    @cached_property
+    def _doubled(self) -> list[Float[Tensor, "F E E"]]:
+        """The matrices of 1, 2, 4, ... steps, as far as anything has asked."""
+        return [self._matrix]
+
+    def _steps(self, doublings: int) -> Float[Tensor, "F E E"]:
+        """Return the matrix of ``2 ** doublings`` steps."""
+        while len(self._doubled) <= doublings:
+            self._doubled.append(self._doubled[-1] @ self._doubled[-1])
+        return self._doubled[doublings]
+
+    def _power(self, rows_FNE: Float[Tensor, "F N E"], steps: int) -> Float[Tensor, "F N E"]:
+        """Return rows times the matrix of so many steps."""
+        for doublings in range(steps.bit_length()):
+            if steps >> doublings & 1:
+                rows_FNE = rows_FNE @ self._steps(doublings)
+        return rows_FNE
 
     def marks(self, length: int) -> Float[Tensor, "F E L"]:
         """Double the columns that are known, with the matrix of as many steps, until there are enough."""
-        marks_FEL, power_FEE = self._column[..., None], self._matrix
-        while marks_FEL.shape[2] < length:
-            marks_FEL = torch.cat([marks_FEL, power_FEE @ marks_FEL], 2)
-            power_FEE = power_FEE @ power_FEE
-        return marks_FEL[..., :length]
+        marks_FEL = self._column[..., None]
+        for doublings in range((length - 1).bit_length()):
+            marks_FEL = torch.cat([marks_FEL, self._steps(doublings) @ marks_FEL], 2)
+        return marks_FEL[..., :length].to(self.dt.dtype)
 
     def echoes(self, length: int) -> Float[Tensor, "F L E"]:
         """Double the rows that are known."""
-        power_FEE = self._matrix
-        echoes_FLE = self._row[:, None] @ power_FEE
-        while echoes_FLE.shape[1] < length:
-            echoes_FLE = torch.cat([echoes_FLE, echoes_FLE @ power_FEE], 1)
-            power_FEE = power_FEE @ power_FEE
-        return echoes_FLE[:, :length]
+        echoes_FLE = self._exact._row[:, None] @ self._matrix
+        for doublings in range((length - 1).bit_length()):
+            echoes_FLE = torch.cat([echoes_FLE, echoes_FLE @ self._steps(doublings)], 1)
+        return echoes_FLE[:, :length].to(self.dt.dtype)
 
     def carry(
         self, h_NFE: Float[Tensor, "N F E"], written_NPFE: Float[Tensor, "N P F E"], size: int
     ) -> Float[Tensor, "N P+1 F E"]:
         """Multiply by the matrix of a piece, one piece after the other."""
-        power_FEE, states = torch.linalg.matrix_power(self._matrix, size), [h_NFE]
+        each_FEE = torch.eye(h_NFE.shape[2], device=h_NFE.device, dtype=torch.float64).expand_as(self._matrix)
+        power_FEE, states = self._power(each_FEE, size).to(h_NFE.dtype), [h_NFE]
         for written_NFE in written_NPFE.unbind(1):
             states.append(torch.einsum("fde,nfe->nfd", power_FEE, states[-1]) + written_NFE)
         return torch.stack(states, 1)
@@ -97,8 +125,9 @@ class DiagonalLowRank(LinearSystem):
         ``r = dt / (1 - z - dt w a)`` it is ``c' r b - w (c' r p) (p* r b) / (1 + w p* r p)``: sums of the products of
         r, which is a Cauchy matrix, with four vectors. Nothing is divided by ``1 + z``, which is zero at one of them.
         """
-        ends_FE = (self._row[:, None] @ torch.linalg.matrix_power(self._matrix, length))[:, 0]
-        c = _both(as_complex(self._row - ends_FE).conj() / 2)
+        row_FE = self._exact._row
+        left_FE = row_FE - self._power(row_FE[:, None], length)[:, 0]
+        c = _both(as_complex(left_FE.to(self.dt.dtype)).conj() / 2)
         a, p, b = _both(self.a), _both(self.p), _both(self.b)
         at_L = torch.arange(length // 2 + 1, device=self.dt.device, dtype=self.dt.dtype)
         z_L1 = torch.exp(torch.complex(torch.zeros_like(at_L), -2 * math.pi / length * at_L))[:, None]
