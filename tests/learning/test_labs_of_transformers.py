@@ -91,6 +91,7 @@ def test_operations_are_counted_by_hand() -> None:
     assert operations.operations(operations.attend, 6, 10) == 4 * 6 * 6 * 10
     assert operations.operations(operations.recur, 6, 10) == 4 * 6 * 10 * 10
     assert operations.operations(operations.project, 6, 10) == 8 * 6 * 10 * 10
+    assert operations.operations(operations.remember, 6, 10) == 2 * 6 * 10 * 10
 
 
 def test_the_layers_do_what_they_say() -> None:
@@ -104,6 +105,15 @@ def test_the_layers_do_what_they_say() -> None:
     for place, x_D in enumerate(x_LD):
         h_1D = torch.tanh(x_D @ cell.weight_ih.T + cell.bias_ih + h_1D @ cell.weight_hh.T + cell.bias_hh)
         assert torch.allclose(found[place], h_1D[0], atol=1e-6)
+    age_LL = (torch.arange(5)[:, None] - torch.arange(5)).clamp(min=0)
+    read_LD = ((x_LD @ x_LD.T) * torch.exp(-0.1 * age_LL)).tril() @ x_LD
+    assert torch.allclose(operations.remember(x_LD), read_LD, atol=1e-5)
+
+
+def test_both_cost_the_same_where_n_is_d(monkeypatch) -> None:
+    assert [complexity.crossing(width) for width in (16, 40)] == pytest.approx([16, 40])
+    monkeypatch.setitem(complexity.LAYERS, "recurrence", operations.project)
+    assert complexity.crossing(16) == pytest.approx(32)
 
 
 def test_where_two_powers_cross() -> None:
@@ -194,7 +204,6 @@ def test_a_plain_network_has_no_way_around_its_layers() -> None:
 
 @pytest.mark.slow
 def test_post_ln_needs_a_warm_up_and_pre_ln_does_not() -> None:
-    # Quick is one depth: the claims of the deepest are then those of the shallowest.
     assert failed("warmup") == []
 
 
@@ -207,9 +216,8 @@ def test_what_the_warm_up_lab_holds() -> None:
 
     good = {"pre": (0.1, 2.0), "saved": (0.1, 0.1), "post": (2.0, 2.0), "warm": (0.2, 2.0)}
     assert kept(**good) == [True] * 5
-    for place, change in enumerate(
-        ({"post": (1.0, 2.0)}, {"warm": (2.0, 2.0)}, {"pre": (2.0, 2.0)}, {"saved": (0.1, 2.0)}, {"post": (2.0, 1.0)})
-    ):
+    worse = [{"warm": (1.3, 2.0)}, {"post": (0.6, 2.0)}, {"pre": (2.0, 2.0)}]
+    for place, change in enumerate([*worse, {"saved": (0.1, 2.0)}, {"post": (2.0, 1.0)}]):
         assert kept(**{**good, **change}) == [other != place for other in range(5)]
 
 
@@ -301,7 +309,7 @@ def test_a_line_tells_what_lies_on_it() -> None:
     assert found["told"] == pytest.approx(losses["4000"])
     off = scaling.margins({"parameters": scaling.extended({**losses, "4000": 2.0})})
     assert [claim for claim, margin in off.items() if margin < 0] == [
-        "it tells the loss of the most parameters, not trained before, within 6%"
+        "it tells the loss of the most parameters, not trained before, within 8%"
     ]
 
 

@@ -10,7 +10,7 @@ from orrery.checkpoints.outputs import OutputFolder
 from orrery.cli.numbers import SEED_EACH
 from orrery.cli.tables import print_table
 from orrery.errors import RunError, UsageError
-from orrery.labs import FILES, carry_out, carry_out_all, load_lab, questions, results, write_page
+from orrery.labs import FILES, carry_out, carry_out_all, flat, load_lab, questions, readable, results, write_page
 from orrery.settings import runs_folder
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ def lab(
 
     Args:
         name: The lab.
-        every: Run all of them, about an hour, and write one page; what is finished stays, and a killed call goes on.
+        every: Run all of them, about an hour, and write one page; a killed call, given again, goes on.
         report: Write the page again from what the folder of --all has, and run nothing.
         seeds: One run for each, such as --seeds 0 1 2.
         quick: Smaller models and fewer steps: under a minute a seed.
         output: The folder; by default runs/lab-NAME, of all labs runs/labs.
-        overwrite: Replace what an earlier call left in the folder.
+        overwrite: Replace what an earlier call left in the folder; with --all only labs of other seeds.
     """
     if every or report:
         _refuse_name(name, "--all" if every else "--report")
@@ -106,19 +106,3 @@ def show(outcome: "LabResult") -> None:
         ("claim", "", "margin"),
         [(claim, verdict(claim in outcome.failed), f"{margin:.3g}") for claim, margin in outcome.margins.items()],
     )
-
-
-def readable(number: int | float) -> str:
-    """Return a count whole, another number with four figures."""
-    return f"{number:,}" if isinstance(number, int) else f"{number:.4g}"
-
-
-def flat(numbers: object, path: str = "") -> dict[str, int | float]:
-    """Return the numbers of a tree by their path; lists, which are for the figure, are left out."""
-    if isinstance(numbers, dict):
-        return {
-            key: value
-            for name, part in numbers.items()
-            for key, value in flat(part, f"{path}, {name}" if path else str(name)).items()
-        }
-    return {path: numbers} if isinstance(numbers, int | float) else {}

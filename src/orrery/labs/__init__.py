@@ -6,9 +6,9 @@ from orrery.schema.lazy import lazily
 
 if TYPE_CHECKING:
     from orrery.labs._all import PAGE, carry_out_all, results, write_page
-    from orrery.labs._lab import FILES, Lab, LabResult, carry_out, load_lab, questions, register
+    from orrery.labs._lab import FILES, Lab, LabResult, carry_out, flat, load_lab, questions, readable, register
 
-_LAB = ["FILES", "Lab", "LabResult", "carry_out", "load_lab", "questions", "register"]
+_LAB = ["FILES", "Lab", "LabResult", "carry_out", "flat", "load_lab", "questions", "readable", "register"]
 _ALL = ["PAGE", "carry_out_all", "results", "write_page"]
 __all__ = [
     "FILES",
@@ -17,8 +17,10 @@ __all__ = [
     "LabResult",
     "carry_out",
     "carry_out_all",
+    "flat",
     "load_lab",
     "questions",
+    "readable",
     "register",
     "results",
     "write_page",

@@ -1,13 +1,14 @@
-"""All labs into one folder: each kept as soon as it is finished, and the page written anew after each."""
+"""All labs into one folder: each seed is kept as soon as it is measured, and the page written anew after each lab."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from orrery.checkpoints.disk import write_text
 from orrery.checkpoints.outputs import OutputFolder
-from orrery.errors import UsageError
+from orrery.errors import OrreryError, UsageError
 from orrery.labs._lab import FILES, LabResult, carry_out, questions
 from orrery.labs._page import page
+from orrery.labs._unfinished import Unfinished
 
 PAGE = "index.html"
 
@@ -31,7 +32,9 @@ def carry_out_all(
     names: Iterable[str] | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, LabResult]:
-    """Run every lab that is not in the folder yet, and return all; a killed call goes on where it was with the next.
+    """Run every lab that is not in the folder yet, and return all; a killed call loses no more than one seed.
+
+    A lab that cannot run keeps no other from running: its error is raised after the last.
 
     Args:
         folder: where each lab has a folder of its own, and the page lies beside them.
@@ -43,17 +46,28 @@ def carry_out_all(
 
     Raises:
         UsageError: a lab is there with other seeds, or another ``quick``.
+        OrreryError: a lab could not run, the first of them.
     """
     kept = {name: one for name, one in results(folder).items() if same(one, seeds, quick)}
     chosen = [name for name in (questions() if names is None else names) if name not in kept]
     targets = {name: OutputFolder(folder / name, FILES, overwrite=overwrite) for name in chosen}
     for name in kept:
         say(f"{name} is there already")
+    unfinished = Unfinished(folder)
+    errors: list[OrreryError] = []
     for name, target in targets.items():
-        outcome = carry_out(name, seeds, quick=quick, say=say)
+        try:
+            outcome = carry_out(name, seeds, quick=quick, say=say, measure=unfinished)
+        except OrreryError as error:
+            say(f"{name} could not run: {error}")
+            errors.append(error)
+            continue
         with target.aside() as fresh:
             outcome.write(fresh)
+        unfinished.forget(name)
         write_page(folder)
+    for first in errors:
+        raise first
     write_page(folder)
     return results(folder)
 

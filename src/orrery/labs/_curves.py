@@ -27,3 +27,12 @@ def exponent(curve: Mapping[str, Number]) -> float:
     """Return ``a`` of the best ``y = c x^a``: the slope of a line through the logarithms."""
     x, y = [math.log(float(key)) for key in curve], [math.log(value) for value in curve.values()]
     return float(np.polyfit(x, y, 1)[0])
+
+
+def equal_at(one: Mapping[str, Number], other: Mapping[str, Number]) -> float:
+    """Return the length at which the fitted lines of both cross; infinite where they are parallel."""
+    gap = {n: one[n] / other[n] for n in one}
+    steep = exponent(gap)
+    middle = sum(math.log(int(n)) for n in gap) / len(gap)
+    height = sum(math.log(value) for value in gap.values()) / len(gap)
+    return math.exp(middle - height / steep) if steep else math.inf

@@ -103,7 +103,7 @@ def register(name: str, question: str, lab: Lab) -> None:
 
 def questions() -> dict[str, str]:
     """Return the question of every lab by its name; no lab is imported for that."""
-    found = {name: _question(path) for name, path in _own().items()}
+    found = {name: _docstring(path).partition("\n")[0] for name, path in _own().items()}
     return dict(sorted((found | {name: question for name, (question, _) in _registered.items()}).items()))
 
 
@@ -113,9 +113,16 @@ def _own() -> dict[str, Path]:
 
 
 @cache
-def _question(path: Path) -> str:
-    """Return the first line of a module's docstring."""
-    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+def _docstring(path: Path) -> str:
+    """Return a module's docstring without importing it."""
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+
+
+def about(name: str) -> list[str]:
+    """Return the paragraphs with which a lab of the package says what it does, after its question."""
+    path = _own().get(name)
+    paragraphs = _docstring(path).split("\n\n")[1:] if path else []
+    return [" ".join(paragraph.split()) for paragraph in paragraphs]
 
 
 def load_lab(name: str) -> Lab:
@@ -132,8 +139,28 @@ def load_lab(name: str) -> Lab:
     return lab
 
 
+@dataclass(frozen=True)
+class Timed:
+    """The numbers of one seed, and the minutes that they took."""
+
+    numbers: Numbers
+    minutes: float
+
+
+def measure(name: str, seed: int, quick: bool) -> Timed:
+    """Run a lab with one seed."""
+    begun = time.perf_counter()
+    numbers = load_lab(name).run(seed, quick=quick)
+    return Timed(numbers, (time.perf_counter() - begun) / 60)
+
+
 def carry_out(
-    name: str, seeds: Sequence[int], *, quick: bool = False, say: Callable[[str], None] = lambda line: None
+    name: str,
+    seeds: Sequence[int],
+    *,
+    quick: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+    measure: Callable[[str, int, bool], Timed] = measure,
 ) -> LabResult:
     """Run a lab with every seed and hold its claims against the worst of them; ``say`` is told before each.
 
@@ -143,15 +170,31 @@ def carry_out(
     lab = load_lab(name)
     if not seeds:
         raise UsageError("a lab needs at least one seed", "give one, such as --seeds 0")
-    runs: dict[int, Numbers] = {}
-    begun = time.perf_counter()
+    timed: dict[int, Timed] = {}
     for seed in seeds:
         say(f"{name}, seed {seed}")
-        runs[seed] = lab.run(seed, quick=quick)
+        timed[seed] = measure(name, seed, quick)
+    runs = {seed: one.numbers for seed, one in timed.items()}
     held = [lab.margins(numbers) for numbers in runs.values()]
     # min() would pass over a NaN that comes second.
     margins = {
         claim: min((one[claim] for one in held), key=lambda margin: (margin == margin, margin)) for claim in held[0]
     }
-    minutes = (time.perf_counter() - begun) / 60
+    minutes = sum(one.minutes for one in timed.values())
     return LabResult(name, quick, runs, margins, lab.figure(list(runs.values())), minutes)
+
+
+def readable(number: int | float) -> str:
+    """Return a count whole, another number with four figures."""
+    return f"{number:,}" if isinstance(number, int) else f"{number:.4g}"
+
+
+def flat(numbers: object, path: str = "") -> dict[str, int | float]:
+    """Return the numbers of a tree by their path; lists, which are for the figure, are left out."""
+    if isinstance(numbers, dict):
+        return {
+            key: value
+            for name, part in numbers.items()
+            for key, value in flat(part, f"{path}, {name}" if path else str(name)).items()
+        }
+    return {path: numbers} if isinstance(numbers, int | float) else {}

@@ -4,7 +4,7 @@ A cell is a text with a number that a lab measured, the least and the greatest o
 no lab measures it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orrery.labs._lab import Numbers
@@ -15,21 +15,31 @@ Runs = Mapping[str, Sequence[Numbers]]
 
 
 @dataclass(frozen=True)
+class Shown:
+    """What a cell says, and the lab that its number is from."""
+
+    text: str
+    lab: str = ""
+
+
+@dataclass(frozen=True)
 class Measured:
-    """A text with a place ``{}`` for what a lab measured."""
+    """A text with a place ``{}`` for what a lab measured, and ``{at}`` for the size at which it did."""
 
     lab: str
     text: str
     read: Callable[[Numbers], Number]
     form: str = ".2f"
+    at: Callable[[Numbers], str] = lambda numbers: ""
 
-    def shown(self, runs: Runs) -> str:
+    def shown(self, runs: Runs) -> Shown:
         """Return the text with the numbers of the seeds, and the lab."""
         if self.lab not in runs:
-            return f"not run yet ({self.lab})"
+            return Shown(f"not run yet ({self.lab})")
         values = [self.read(numbers) for numbers in runs[self.lab]]
         least, greatest = (format(choose(values), self.form) for choose in (min, max))
-        return f"{self.text.format(least if least == greatest else f'{least} to {greatest}')} ({self.lab})"
+        found = least if least == greatest else f"{least} to {greatest}"
+        return Shown(self.text.format(found, at=self.at(runs[self.lab][0])), self.lab)
 
 
 @dataclass(frozen=True)
@@ -38,9 +48,9 @@ class Unmeasured:
 
     text: str = ""
 
-    def shown(self, runs: Runs) -> str:
+    def shown(self, runs: Runs) -> Shown:
         """Return the text, and that no lab measures it."""
-        return f"{self.text}: no lab measures this" if self.text else "no lab measures this"
+        return Shown(f"{self.text}: no lab measures this" if self.text else "no lab measures this")
 
 
 @dataclass(frozen=True)
@@ -49,9 +59,9 @@ class Said:
 
     text: str
 
-    def shown(self, runs: Runs) -> str:
+    def shown(self, runs: Runs) -> Shown:
         """Return the text."""
-        return self.text
+        return Shown(self.text)
 
 
 Cell = Measured | Unmeasured | Said
@@ -65,9 +75,9 @@ class Table:
     heads: Sequence[str]
     cells: Mapping[str, Sequence[Cell]]
 
-    def rows(self, runs: Runs) -> Iterable[Sequence[str]]:
-        """Return the rows as texts."""
-        return [(feature, *(cell.shown(runs) for cell in cells)) for feature, cells in self.cells.items()]
+    def rows(self, runs: Runs) -> list[tuple[str, list[Shown]]]:
+        """Return each feature and its cells."""
+        return [(feature, [cell.shown(runs) for cell in cells]) for feature, cells in self.cells.items()]
 
 
 def tables() -> tuple[Table, ...]:
@@ -75,43 +85,51 @@ def tables() -> tuple[Table, ...]:
     return (recurrent_or_transformer(), two_attentions(), three_architectures(), good_for())
 
 
+def of_long_distances() -> Mapping[str, Sequence[Cell]]:
+    """Return what reaches over long distances, and what becomes of gradients."""
+    found = "{} of the words of {at} steps ago are found"
+    factor = "the gradient is multiplied by {} a step back"
+    return {
+        "Dependencies over long distances": (
+            Measured("recall", f"LSTM: {found}", lambda n: longest(n["accuracy"]["LSTM"]), at=furthest_recall),
+            Measured("recall", found, lambda n: longest(n["accuracy"]["Transformer"]), at=furthest_recall),
+        ),
+        "Gradients": (
+            Measured(
+                "gradients",
+                f"RNN with small weights: {factor}",
+                lambda n: n["factor a step"]["begin"]["RNN, small weights"],
+            ),
+            Measured("gradients", factor, lambda n: n["factor a step"]["begin"]["Transformer"]),
+        ),
+        "Gradients that grow": (
+            Measured(
+                "gradients",
+                f"RNN with large weights: {factor}",
+                lambda n: n["factor a step"]["begin"]["RNN, large weights"],
+            ),
+            Measured(
+                "gradients",
+                f"the same network as above: {factor}",
+                lambda n: n["factor a step"]["begin"]["Transformer"],
+            ),
+        ),
+    }
+
+
 def recurrent_or_transformer() -> Table:
     """Return what is hard for recurrent networks, beside the same of a Transformer."""
-    found = "{} of the words of 16 steps ago are found"
-    factor = "the gradient is multiplied by {} a step back"
-    chain = "{} operations must wait for each other in 256 words"
+    chain = "{} operations must wait for each other in {at} words"
+    cross = "{} words, at {at} channels"
     return Table(
         "Recurrent networks and Transformers",
         ("", "recurrent networks", "Transformers"),
         {
-            "Dependencies over long distances": (
-                Measured("recall", f"LSTM: {found}", lambda n: n["accuracy"]["LSTM"][furthest(n["accuracy"]["LSTM"])]),
-                Measured("recall", found, lambda n: n["accuracy"]["Transformer"][furthest(n["accuracy"]["LSTM"])]),
-            ),
-            "Gradients": (
-                Measured(
-                    "gradients",
-                    f"RNN with small weights: {factor}",
-                    lambda n: n["factor a step"]["begin"]["RNN, small weights"],
-                ),
-                Measured("gradients", factor, lambda n: n["factor a step"]["begin"]["Transformer"]),
-            ),
-            "Gradients that grow": (
-                Measured(
-                    "gradients",
-                    f"RNN with large weights: {factor}",
-                    lambda n: n["factor a step"]["begin"]["RNN, large weights"],
-                ),
-                Measured(
-                    "gradients",
-                    f"the same network as above: {factor}",
-                    lambda n: n["factor a step"]["begin"]["Transformer"],
-                ),
-            ),
+            **of_long_distances(),
             "Steps of training": (Unmeasured(), Unmeasured()),
             "In parallel": (
-                Measured("bottleneck", f"RNN: {chain}", lambda n: longest(n["chain"]["RNN"]), ",.0f"),
-                Measured("bottleneck", chain, lambda n: longest(n["chain"]["Transformer"]), ",.0f"),
+                Measured("bottleneck", f"RNN: {chain}", lambda n: longest(n["chain"]["RNN"]), ",.0f", longest_text),
+                Measured("bottleneck", chain, lambda n: longest(n["chain"]["Transformer"]), ",.0f", longest_text),
             ),
             "Operations of a layer: length n": (
                 Measured("complexity", "n to the power of {}", lambda n: n["exponent of n"]["recurrence"]),
@@ -121,12 +139,38 @@ def recurrent_or_transformer() -> Table:
                 Measured("complexity", "d to the power of {}", lambda n: n["exponent of d"]["recurrence"]),
                 Measured("complexity", "d to the power of {}", lambda n: n["exponent of d"]["attention"]),
             ),
-            "Cheaper of the two at width 64": (
-                Measured("quadratic", "beyond {} words", lambda n: n["equal at a length of"], ".0f"),
-                Measured("quadratic", "below {} words", lambda n: n["equal at a length of"], ".0f"),
+            "The cheaper of the two": (
+                Measured("quadratic", f"in texts of more than {cross}", equal_at, ".0f", layer_width),
+                Measured("quadratic", f"in texts of less than {cross}", equal_at, ".0f", layer_width),
             ),
         },
     )
+
+
+def of_scores() -> Mapping[str, Sequence[Cell]]:
+    """Return what a score costs, and what it aligns."""
+    return {
+        "Score, its parameters": (
+            Measured("scores", "additive: {}", lambda n: n["additive (Bahdanau)"]["parameters"], ",.0f"),
+            Measured("scores", "product of two vectors: {}", lambda n: n["dot (Luong)"]["parameters"], ",.0f"),
+        ),
+        "Score, numbers kept for training": (
+            Measured("scores", "{} a step", lambda n: n["additive (Bahdanau)"]["kept"], ",.0f"),
+            Measured("scores", "{} a step", lambda n: n["dot (Luong)"]["kept"], ",.0f"),
+        ),
+        "What is aligned": (
+            Measured(
+                "alignment",
+                "decoder state with encoder states: {} of the weight lies where it should",
+                lambda n: n["near the anti-diagonal"],
+            ),
+            Measured(
+                "forming",
+                "queries with keys: the best induction head puts {} where it should",
+                lambda n: list(n["two layers"]["induction"].values())[-1],
+            ),
+        ),
+    }
 
 
 def two_attentions() -> Table:
@@ -136,38 +180,21 @@ def two_attentions() -> Table:
         "Attention in a recurrent network and in a Transformer",
         ("", "recurrent network with attention", "Transformer"),
         {
-            "Score, its parameters": (
-                Measured("scores", "additive: {}", lambda n: n["additive (Bahdanau)"]["parameters"], ",.0f"),
-                Measured("scores", "product of two vectors: {}", lambda n: n["dot (Luong)"]["parameters"], ",.0f"),
-            ),
-            "Score, numbers kept for training": (
-                Measured("scores", "{} a step", lambda n: n["additive (Bahdanau)"]["kept"], ",.0f"),
-                Measured("scores", "{} a step", lambda n: n["dot (Luong)"]["kept"], ",.0f"),
-            ),
-            "What is aligned": (
-                Measured(
-                    "alignment",
-                    "decoder state with encoder states: {} of the weight lies where it should",
-                    lambda n: n["near the anti-diagonal"],
-                ),
-                Measured(
-                    "forming",
-                    "queries with keys: the best induction head puts {} where it should",
-                    lambda n: list(n["two layers"]["induction"].values())[-1],
-                ),
-            ),
+            **of_scores(),
             "Efficiency": (
                 Measured(
                     "bottleneck",
-                    "a step after the other: a chain of {} operations",
+                    "a step after the other: a chain of {} operations in {at} words",
                     lambda n: longest(n["chain"]["LSTM"]),
                     ",.0f",
+                    longest_text,
                 ),
                 Measured(
                     "bottleneck",
-                    "all at once: a chain of {} operations",
+                    "all at once: a chain of {} operations in {at} words",
                     lambda n: longest(n["chain"]["Transformer"]),
                     ",.0f",
+                    longest_text,
                 ),
             ),
             "Context": (
@@ -256,6 +283,26 @@ def furthest(curve: Mapping[str, Number]) -> str:
     return max(curve, key=int)
 
 
-def longest(curve: Mapping[str, Number]) -> Number:
+def furthest_recall(numbers: Numbers) -> str:
+    """Return the greatest distance of the lab `recall`."""
+    return furthest(numbers["accuracy"]["LSTM"])
+
+
+def longest_text(numbers: Numbers) -> str:
+    """Return the words of the longest text of the lab `bottleneck`."""
+    return furthest(numbers["chain"]["RNN"])
+
+
+def equal_at(numbers: Numbers) -> float:
+    """Return the length at which the lab `quadratic` finds that both layers cost the same."""
+    return float(numbers["equal at a length of"])
+
+
+def layer_width(numbers: Numbers) -> str:
+    """Return the channels of the layers of the lab `quadratic`."""
+    return str(numbers["width"])
+
+
+def longest(curve: Mapping[str, Number]) -> float:
     """Return a curve's value at the greatest of its numbers."""
-    return curve[furthest(curve)]
+    return float(curve[furthest(curve)])

@@ -95,16 +95,16 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
 def figure(runs: Sequence[Numbers]) -> str:
     """Draw the chains by length, those of the first seed: they are the same for all."""
     series = {
-        f"{name}: operations in a row": [(int(length), chain) for length, chain in one.items()]
+        f"{name}: operations": [(int(length), chain) for length, chain in one.items()]
         for name, one in runs[0]["chain"].items()
     }
     series |= {
-        f"{name}: ms a training step": [
+        f"{name}: milliseconds": [
             (int(length), 1000 * statistics.median(numbers["seconds"][name][length] for numbers in runs))
             for length in one
         ]
         for name, one in runs[0]["seconds"].items()
     }
-    title = "Operations that wait for each other, and the time of a step"
+    title = "Operations that wait for each other, and the time of a training step"
     label = "operations; milliseconds"
     return line_chart(series, title=title, x_label="length in words", y_label=label, log_x=True, log_y=True)

@@ -63,11 +63,11 @@ def look_up(q_LD: Tensor, k_SD: Tensor, v_SD: Tensor, temperature: float) -> Ten
 def margins(numbers: Numbers) -> Mapping[str, float]:
     """Hold both ends, the way between them, and what the hard end costs."""
     entry, flat, slope = (list(numbers[name].values()) for name in ("from the entry", "from the mean", "gradient"))
-    falls = [warmer - colder for warmer, colder in pairwise(entry)]
+    falls = [warmer - colder for warmer, colder in pairwise(entry) if warmer > EXACT]
     return {
         f"at temperature {TEMPERATURES[0]:g} it gives the mean of all values, within {SOFT}": SOFT - flat[0],
         f"at {TEMPERATURES[-1]:g} the value of the entry, exactly": EXACT - entry[-1],
-        "the colder, the nearer to the entry": min(falls),
+        "the colder, the nearer to the entry, until it is there": min(falls),
         "in between, a query has a gradient of 0.1 or more": max(slope) - 0.1,
         f"at {TEMPERATURES[-1]:g} it has none to learn from, below {HARD:g}": HARD - slope[-1],
     }

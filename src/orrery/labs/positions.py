@@ -18,7 +18,8 @@ from orrery.labs._lab import Numbers
 from orrery.labs.recall import Delayed, accuracy
 from orrery.nn.masks import Causal, Full
 from orrery.objectives.causal import CausalLanguageModel
-from orrery.reports.figures import line_chart
+from orrery.reports.figures import heat_map, line_chart, short
+from orrery.reports.stack import stacked
 
 VOCABULARY, LENGTH, ROWS, RATE, LAYERS = 8, 16, 32, 0.01, 2
 TRAINED = ("none", "normalised index", "sinusoidal", "learned", "rotary", "ALiBi", "T5")
@@ -130,7 +131,16 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
 
 
 def figure(runs: Sequence[Numbers]) -> str:
-    """Draw the accuracy by length, the mean over the seeds."""
+    """Draw which code has which mark, and the accuracy by length, the mean over the seeds."""
+    marks = runs[0]["marks"]
+    checked = heat_map(
+        [[one[mark] for mark in MARKS] for one in marks.values()],
+        rows=[short(name, 14) for name in marks],
+        columns=("range 0 to 1", "unique", "unlimited", "linear map"),
+        title="Marks that each code has",
+        highest=1.0,
+    )
     series = {name: mean(runs, "accuracy", name) for name in runs[0]["accuracy"]}
     title = f"The word before, in texts longer than the {LENGTH} words of the training"
-    return line_chart(series, title=title, x_label="words", y_label="part that is right", log_x=True)
+    curves = line_chart(series, title=title, x_label="words", y_label="part that is right", log_x=True)
+    return stacked([checked, curves], title="Codes of positions")

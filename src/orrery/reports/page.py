@@ -23,9 +23,10 @@ def document(title: str, body: str) -> str:
     )
 
 
-def section(title: str, body: str) -> str:
-    """Return a part of the page; ``body`` is markup."""
-    return f"<section>\n<h2>{visible(title)}</h2>\n{body}\n</section>"
+def section(title: str, body: str, name: str = "") -> str:
+    """Return a part of the page; ``body`` is markup, and ``name`` that by which a link finds it."""
+    anchor = f' id="{visible(name)}"' if name else ""
+    return f"<section{anchor}>\n<h2>{visible(title)}</h2>\n{body}\n</section>"
 
 
 def figure(svg: str, caption: str = "", kind: str = "") -> str:
@@ -36,8 +37,13 @@ def figure(svg: str, caption: str = "", kind: str = "") -> str:
 
 def rows_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table of texts."""
+    return markup_table(heads, ([visible(cell) for cell in row] for row in rows))
+
+
+def markup_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table whose cells are markup; its heads are texts."""
     head = "".join(f'<th scope="col">{visible(cell)}</th>' for cell in heads) if any(heads) else ""
-    body = "\n".join("<tr>" + "".join(f"<td>{visible(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table>\n{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>\n{body}\n</tbody>\n</table>"
 
 

@@ -2,9 +2,9 @@
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1d2127;--soft:#5a6270;--paper:#fdfdfc;--line:#e2e4e8;
---panel:#f4f5f6;--accent:#0b62a4}
+--panel:#f4f5f6;--accent:#0b62a4;--wrong:#b42318}
 @media(prefers-color-scheme:dark){
-:root{--ink:#e4e7eb;--soft:#9aa4b2;--paper:#14171b;--line:#2b3139;--panel:#1c2127;--accent:#62b0f0}}
+:root{--ink:#e4e7eb;--soft:#9aa4b2;--paper:#14171b;--line:#2b3139;--panel:#1c2127;--accent:#62b0f0;--wrong:#ff8a80}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.6 system-ui,sans-serif}
 main{max-width:52rem;margin:0 auto;padding:3rem 1.25rem 5rem}
@@ -26,6 +26,10 @@ table{width:100%;border-collapse:collapse;font-size:.9rem;font-variant-numeric:t
 th,td{padding:.4rem .75rem .4rem 0;border-bottom:1px solid var(--line);text-align:left;vertical-align:top;
 overflow-wrap:anywhere}
 th{color:var(--soft);font-weight:500;overflow-wrap:normal}
+a{color:var(--accent)}
+details{margin:1rem 0;overflow-x:auto}
+summary{color:var(--soft);font-size:.9rem;cursor:pointer}
+.failed{color:var(--wrong);font-weight:600}
 td:first-child{white-space:nowrap;overflow-wrap:normal}
 """.strip()
 """Plain CSS; the figures bring their own and follow the same scheme."""
