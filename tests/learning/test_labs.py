@@ -188,6 +188,12 @@ def test_each_key_is_asked_for_its_value() -> None:
     assert len(orders) == 6
 
 
+def test_what_can_be_had_without_a_key() -> None:
+    one, other, third = (associative.KEYS + value for value in range(3))
+    rows = [[0, one, 1, one, 2, other, 3, third, 0, 1, 2, 3], [0, one, 1, other, 2, third, 3, third + 1, 3, 2, 1, 0]]
+    assert associative.guess({"ids": torch.tensor(rows)}) == (2 / 4 + 1 / 4) / 2
+
+
 def test_what_the_associative_lab_holds() -> None:
     def kept(**part: float) -> list[str]:
         right = {name: 1.0 for name in associative.KNOWN} | {name: 0.3 for name in associative.FORGETFUL}
@@ -196,7 +202,7 @@ def test_what_the_associative_lab_holds() -> None:
 
     assert kept() == []
     assert kept(Based=0.8) == ["Based recalls 90% of 8 pairs"]
-    assert kept(LSTM=0.6) == ["LSTM less than 50%"]
+    assert kept(LSTM=0.6) == ["LSTM recalls less than 50%"]
 
 
 # -- bottleneck

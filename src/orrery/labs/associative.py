@@ -1,8 +1,9 @@
 """How many pairs can a model recall at once, of which it is asked for each?
 
 Multi-query associative recall (Arora et al. 2024, "Zoology", section 4): keys and their values come in pairs, then each
-key again, in any order, to which the value is to be said. Attention looks the key up among all; a state of fixed size
-must hold all pairs, and how many it holds depends on how it is written. All have about as many parameters.
+key again, in any order, to which the value is to be said. All have about as many parameters and as many steps to learn.
+Whoever has no quick way to see the token before learns only which values there were, not whose: one that lacks it is
+Gated DeltaNet without its short convolution, so what decides here is not the rule of the memory alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,13 +24,13 @@ from orrery.objectives.causal import CausalLanguageModel
 from orrery.reports.figures import line_chart
 
 KEYS, VALUES, ROWS, RATE, TESTED = 16, 16, 32, 0.01, 256
-PAIRS, STEPS, QUICK_STEPS = (2, 4, 8), 500, 300
+PAIRS, STEPS, QUICK_STEPS = (2, 4, 8), 500, 220
 WIDTH, CONTEXT, DEPTH = 32, 3 * max(PAIRS), 2
 SHARED = {"vocab_size": KEYS + VALUES, "num_hidden_layers": DEPTH, "max_position_embeddings": CONTEXT}
 BLOCK = {**SHARED, "hidden_size": WIDTH, "intermediate_size": 64}
 LINEAR = {**BLOCK, "num_heads": 1, "key_head_dim": 32, "value_head_dim": 32, "chunk_size": 32}
 ATTENTION, BASED, DELTA, GLA = "attention (Llama)", "Based", "Gated DeltaNet", "GLA"
-ALONE = "no convolution: DeltaNet"
+ALONE = "Gated DeltaNet, no conv."
 MAMBA, RETNET, LINEAR_TRANSFORMER, LSTM = "Mamba", "RetNet", "linear Transformer", "LSTM"
 MODELS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     ATTENTION: ("llama", {**BLOCK, "num_attention_heads": 2, "intermediate_size": 80}),
@@ -47,7 +48,7 @@ MODELS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         "vocab_size": KEYS + VALUES, "num_layers": DEPTH, "hidden_size": 38, "max_position_embeddings": CONTEXT,
     }),
 }  # fmt: skip
-QUICK = (ATTENTION, RETNET, LSTM)
+QUICK = (ATTENTION, LSTM)
 KNOWN = {ATTENTION: 0.95, BASED: 0.9, DELTA: 0.8}
 FORGETFUL, LOST = (RETNET, LINEAR_TRANSFORMER, GLA, LSTM, ALONE), 0.5
 
@@ -77,17 +78,19 @@ class Associations:
 def run(seed: int, quick: bool = False) -> Numbers:
     """Train each model on all numbers of pairs and return the part of new values that it recalls, by that number."""
     names, steps = (QUICK, QUICK_STEPS) if quick else (tuple(MODELS), STEPS)
+    rng = torch.Generator().manual_seed(seed + 1000)
+    tests = {str(pairs): Associations((pairs,), TESTED)(rng) for pairs in PAIRS}
     found, sizes = {}, {}
     for name in names:
         model = network(name, seed)
         fit(model, CausalLanguageModel(), Associations(PAIRS), steps, RATE, seed, schedule=warmed_up(0.1))
-        test, rng = (
-            {pairs: Associations((pairs,), TESTED) for pairs in PAIRS},
-            torch.Generator().manual_seed(seed + 1000),
-        )
-        found[name] = {str(pairs): accuracy(model, task(rng)) for pairs, task in test.items()}
+        found[name] = {pairs: accuracy(model, batch) for pairs, batch in tests.items()}
         sizes[name] = parameters(model)
-    return {"accuracy": found, "parameters": sizes}
+    return {
+        "accuracy": found,
+        "parameters": sizes,
+        "guess": {pairs: guess(batch) for pairs, batch in tests.items()},
+    }
 
 
 @torch.no_grad()
@@ -109,6 +112,13 @@ def accuracy(model: Model, batch: Batch) -> float:
     return float((model.logits(batch["ids"]).argmax(-1) == batch["targets"])[asked_BL].double().mean())
 
 
+def guess(batch: Batch) -> float:
+    """Return how often the value that was told most often in its row is right: all that can be had without its key."""
+    pairs = batch["ids"].shape[1] // 3
+    values_BN = batch["ids"][:, 1 : 2 * pairs : 2]
+    return float((values_BN[:, :, None] == values_BN[:, None]).sum(2).amax(1).double().mean() / pairs)
+
+
 def margins(numbers: Numbers) -> Mapping[str, float]:
     """Hold what each recalls of the most pairs."""
     found = numbers["accuracy"]
@@ -119,11 +129,14 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
         for name, part in KNOWN.items()
         if name in all_of
     }
-    return claims | {f"{name} less than {LOST:.0%}": LOST - all_of[name] for name in FORGETFUL if name in all_of}
+    return claims | {
+        f"{name} recalls less than {LOST:.0%}": LOST - all_of[name] for name in FORGETFUL if name in all_of
+    }
 
 
 def figure(runs: Sequence[Numbers]) -> str:
     """Draw the mean over the seeds."""
     series = {name: mean(runs, "accuracy", name) for name in runs[0]["accuracy"]}
+    series["the commonest value told"] = mean(runs, "guess")
     title = "Recall of values by their keys, at equal parameters and steps"
     return line_chart(series, title=title, x_label="pairs", y_label="part recalled", log_x=True)
