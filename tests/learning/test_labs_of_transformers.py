@@ -204,7 +204,6 @@ def test_a_plain_network_has_no_way_around_its_layers() -> None:
 
 @pytest.mark.slow
 def test_post_ln_needs_a_warm_up_and_pre_ln_does_not() -> None:
-    # Quick is one depth: the claims of the deepest are then those of the shallowest.
     assert failed("warmup") == []
 
 
@@ -217,9 +216,8 @@ def test_what_the_warm_up_lab_holds() -> None:
 
     good = {"pre": (0.1, 2.0), "saved": (0.1, 0.1), "post": (2.0, 2.0), "warm": (0.2, 2.0)}
     assert kept(**good) == [True] * 5
-    for place, change in enumerate(
-        ({"post": (1.0, 2.0)}, {"warm": (2.0, 2.0)}, {"pre": (2.0, 2.0)}, {"saved": (0.1, 2.0)}, {"post": (2.0, 1.0)})
-    ):
+    worse = [{"warm": (1.3, 2.0)}, {"post": (0.6, 2.0)}, {"pre": (2.0, 2.0)}]
+    for place, change in enumerate([*worse, {"saved": (0.1, 2.0)}, {"post": (2.0, 1.0)}]):
         assert kept(**{**good, **change}) == [other != place for other in range(5)]
 
 
@@ -311,7 +309,7 @@ def test_a_line_tells_what_lies_on_it() -> None:
     assert found["told"] == pytest.approx(losses["4000"])
     off = scaling.margins({"parameters": scaling.extended({**losses, "4000": 2.0})})
     assert [claim for claim, margin in off.items() if margin < 0] == [
-        "it tells the loss of the most parameters, not trained before, within 6%"
+        "it tells the loss of the most parameters, not trained before, within 8%"
     ]
 
 
