@@ -127,6 +127,7 @@ def test_every_cell_names_a_lab_that_exists_and_every_row_fits() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_every_cell_reads_what_its_lab_finds() -> None:
     cells = [cell for table in _tables.tables() for row in table.cells.values() for cell in row]
     measured = [cell for cell in cells if isinstance(cell, _tables.Measured)]
