@@ -115,14 +115,6 @@ def test_what_a_lab_writes_is_read_again(tmp_path) -> None:
     assert _lab.LabResult.read(tmp_path / "nothing") is None
 
 
-def test_a_cell_names_its_lab_and_the_numbers_of_its_seeds() -> None:
-    cell = _tables.Measured("recall", "{} found", lambda numbers: numbers["a"])
-    assert cell.shown({"recall": [{"a": 0.5}, {"a": 0.25}]}) == "0.25 to 0.50 found (recall)"
-    assert cell.shown({"recall": [{"a": 0.5}, {"a": 0.5}]}) == "0.50 found (recall)"
-    assert cell.shown({}) == "not run yet (recall)"
-    assert _tables.Unmeasured().shown({}) == "no lab measures this"
-
-
 def test_every_cell_names_a_lab_that_exists_and_every_row_fits() -> None:
     for table in _tables.tables():
         for cells in table.cells.values():
@@ -135,11 +127,12 @@ def test_every_cell_names_a_lab_that_exists_and_every_row_fits() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_every_cell_reads_what_its_lab_finds() -> None:
     cells = [cell for table in _tables.tables() for row in table.cells.values() for cell in row]
     measured = [cell for cell in cells if isinstance(cell, _tables.Measured)]
     runs = {name: [_lab.load_lab(name).run(0, quick=True)] for name in {cell.lab for cell in measured}}
     for cell in measured:
         shown = cell.shown(runs)
-        assert shown.endswith(f"({cell.lab})")
-        assert "not run yet" not in shown
+        assert shown.lab == cell.lab
+        assert "not run yet" not in shown.text
