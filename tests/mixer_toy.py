@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from orrery.families import _recurrent
+from orrery.families import _linear, _recurrent
 from orrery.models.decoder import Decoder
 from orrery.nn import spec as specs
 from orrery.nn.cache.contract import State
@@ -17,6 +17,7 @@ from orrery.nn.initialisation import Draw
 from orrery.nn.mixer import Form, Show, StatefulMixer
 
 
+@specs.register
 class Decaying(StatefulMixer):
     """``S_t = g * S_{t-1} + k_t v_t^T``, ``y_t = W q_t S_t``. Shapes: ``[B, L, D]`` to ``[B, L, D]``."""
 
@@ -35,7 +36,7 @@ class Decaying(StatefulMixer):
         super().__init__()
         self.mask = spec.mask
         self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width)
-        self.decay = nn.Parameter(torch.empty(width))
+        self.decay = nn.Parameter(torch.zeros(width))
 
     def initialise(self, draw: Draw) -> None:
         for name, part in self.named_modules():
@@ -74,13 +75,13 @@ class Decaying(StatefulMixer):
         said = []
         for begin in range(0, x_NTD.shape[1], 4):
             real = None if real_NT is None else real_NT[:, begin : begin + 4]
-            y_NTD, state = self.parallel(x_NTD[:, begin : begin + 4], real, state)
+            # Torch multiplies a slice that is not contiguous in two ways, by whether the matrix learns.
+            y_NTD, state = self.parallel(x_NTD[:, begin : begin + 4].contiguous(), real, state)
             said.append(y_NTD)
         return torch.cat(said, 1), state
 
 
 ARCHITECTURE = "DecayingLanguageModel"
-WEIGHTS = ()
 DEFAULTS = _recurrent.DEFAULTS
 TINY = _recurrent.TINY
 
@@ -88,3 +89,6 @@ TINY = _recurrent.TINY
 def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     """Return a language model of decaying memories."""
     return _recurrent.assemble("decaying", config, Decaying.Spec())
+
+
+WEIGHTS = _linear.own_names(spec)

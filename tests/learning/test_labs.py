@@ -10,7 +10,19 @@ import torch
 from orrery.errors import UsageError
 from orrery.labs import _lab as lab
 from orrery.labs import _pairs as pairs
-from orrery.labs import alignment, bottleneck, contextual, gradients, induction, length, recall, retrieval, scores
+from orrery.labs import (
+    alignment,
+    associative,
+    bottleneck,
+    contextual,
+    gradients,
+    induction,
+    length,
+    recall,
+    retrieval,
+    scores,
+)
+from orrery.nn.linear.gated_delta import Forgetting
 from orrery.nn.recurrent.attention_decoder import EncodedSource
 
 
@@ -129,6 +141,68 @@ def test_pairs_are_backwards_and_no_word_comes_twice() -> None:
         assert len(set(source)) == 6
         assert (ids, targets) == ([pairs.START, *source[::-1]], [*source[::-1], pairs.END])
     assert task(torch.Generator().manual_seed(1))["source"].shape[1] in range(2, 7)
+
+
+# -- associative
+
+
+@pytest.mark.slow
+def test_attention_recalls_all_pairs_and_fixed_decay_few() -> None:
+    assert failed("associative") == []
+
+
+@pytest.mark.slow
+def test_values_of_other_rows_are_not_recalled(monkeypatch) -> None:
+    def shuffled(self, rng):
+        batch = draw(self, rng)
+        return {**batch, "targets": batch["targets"].roll(1, 0)}
+
+    draw = associative.Associations.__call__
+    monkeypatch.setattr(associative.Associations, "__call__", shuffled)
+    monkeypatch.setattr(associative, "QUICK", (associative.ATTENTION,))
+    assert failed("associative") == ["attention (Llama) recalls 95% of 8 pairs"]
+
+
+def test_the_models_that_recall_pairs_are_of_one_size() -> None:
+    sizes = [associative.parameters(associative.network(name, 0)) for name in associative.MODELS]
+    assert max(sizes) / min(sizes) < 1.1
+
+
+def test_the_parts_that_draw_their_own_weights_have_them() -> None:
+    # As torch leaves them all paces are zero, and half of the memory is forgotten at each token.
+    model = associative.network(associative.DELTA, 0)
+    paces = [part.pace for part in model.modules() if isinstance(part, Forgetting)]
+    assert len(paces) == associative.DEPTH
+    assert all((pace >= 0).all() and (pace <= math.log(16)).all() and pace.any() for pace in paces)
+
+
+def test_each_key_is_asked_for_its_value() -> None:
+    batch = associative.Associations((3,), rows=50)(torch.Generator().manual_seed(0))
+    orders = set()
+    for ids, targets in zip(batch["ids"].tolist(), batch["targets"].tolist(), strict=True):
+        keys, values, asked = ids[:6:2], ids[1:6:2], ids[6:]
+        assert len(set(keys)) == 3
+        assert max(keys) < associative.KEYS <= min(values)
+        assert targets == [-100] * 6 + [dict(zip(keys, values, strict=True))[key] for key in asked]
+        orders.add(tuple(keys.index(key) for key in asked))
+    assert len(orders) == 6
+
+
+def test_what_can_be_had_without_a_key() -> None:
+    one, other, third = (associative.KEYS + value for value in range(3))
+    rows = [[0, one, 1, one, 2, other, 3, third, 0, 1, 2, 3], [0, one, 1, other, 2, third, 3, third + 1, 3, 2, 1, 0]]
+    assert associative.guess({"ids": torch.tensor(rows)}) == (2 / 4 + 1 / 4) / 2
+
+
+def test_what_the_associative_lab_holds() -> None:
+    def kept(**part: float) -> list[str]:
+        right = {name: 1.0 for name in associative.KNOWN} | {name: 0.3 for name in associative.FORGETFUL}
+        found = {name: {"2": 1.0, "8": value} for name, value in (right | part).items()}
+        return [claim for claim, margin in associative.margins({"accuracy": found}).items() if margin < 0]
+
+    assert kept() == []
+    assert kept(Based=0.8) == ["Based recalls 90% of 8 pairs"]
+    assert kept(LSTM=0.6) == ["LSTM recalls less than 50%"]
 
 
 # -- bottleneck

@@ -11,6 +11,7 @@ from demo_toy import write_ring
 from orrery.cli.compare import BASE
 from orrery.cli.program import run
 from orrery.compare import run as lab
+from orrery.compare.findings import Trial
 from orrery.compare.models import MODELS
 from orrery.compare.probes import costs
 from orrery.compare.texts import read
@@ -136,6 +137,15 @@ def test_a_sweep_stopped_in_the_middle_gives_the_same_file(place, monkeypatch):
 
 def trials_done(folder):
     return {name: len(sweep["trials"]) for name, sweep in result(folder)["sweeps"].items()}
+
+
+def test_a_sweep_without_any_loss_is_an_error_that_stays(place, monkeypatch, capsys):
+    apart = Trial(0.1, 0.05, 1, 0, 0.0, None)
+    monkeypatch.setattr(Trials, "_one", lambda self, number, *rest: apart)
+    words = ["compare", *SMALL, "--models", "nplm", "--steps", "2", "--probes", "none"]
+    for again in ([], ["--resume"]):
+        assert run([*words, *again]) == 1
+        assert "nplm: no trial of its sweep has a loss" in capsys.readouterr().err
 
 
 def stop_at(one, trials, number, *rest):

@@ -84,6 +84,14 @@ def test_the_page_on_objectives_shows_each_corruption(examples):
     ]  # fmt: skip
 
 
+def test_the_page_on_mixers_shows_forms_that_agree_and_a_state_of_one_size(examples):
+    _, (forms, sizes) = _walk(examples, "after-attention", ROOT)
+    differences = [float(line.split()[-1]) for line in forms.splitlines()]
+    assert len(differences) == 3
+    assert max(differences) < 1e-12
+    assert len({line.split(":")[1] for line in sizes.splitlines()}) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",

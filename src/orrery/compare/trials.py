@@ -39,8 +39,7 @@ class Trials:
             RunError: every trial came apart.
         """
         name, centre = self.recipe.name, self.recipe.training.optimizer.rate
-        if self.sweep.next(found.trials, centre) is None:
-            return None
+        before = len(found.trials)
         while (chosen := self.sweep.next(found.trials, centre)) is not None:
             number = len(found.trials) + 1
             label = f"{name}: trial {number} of {self.sweep.trials}, rate {chosen[0]:.3g}, warm-up {chosen[1]:.0%}"
@@ -55,8 +54,9 @@ class Trials:
         with machine_errors(self.folder):
             if (self.folder / FOLDER).exists():
                 remove(self.folder / FOLDER)
-        edge = ", at the edge of what was tried" if at_edge(found) else ""
-        say(f"{name}: rate {found.best.rate:.3g}, warm-up {found.best.warmup:.0%}{edge}")
+        if len(found.trials) > before:
+            edge = ", at the edge of what was tried" if at_edge(found) else ""
+            say(f"{name}: rate {found.best.rate:.3g}, warm-up {found.best.warmup:.0%}{edge}")
         return None
 
     def _one(self, number: int, rate: float, warmup: float, watch: Watch) -> Trial | int:

@@ -85,40 +85,47 @@ def tables() -> tuple[Table, ...]:
     return (recurrent_or_transformer(), two_attentions(), three_architectures(), good_for())
 
 
-def recurrent_or_transformer() -> Table:
-    """Return what is hard for recurrent networks, beside the same of a Transformer."""
+def of_long_distances() -> Mapping[str, Sequence[Cell]]:
+    """Return what reaches over long distances, and what becomes of gradients."""
     found = "{} of the words of {at} steps ago are found"
     factor = "the gradient is multiplied by {} a step back"
+    return {
+        "Dependencies over long distances": (
+            Measured("recall", f"LSTM: {found}", lambda n: longest(n["accuracy"]["LSTM"]), at=furthest_recall),
+            Measured("recall", found, lambda n: longest(n["accuracy"]["Transformer"]), at=furthest_recall),
+        ),
+        "Gradients": (
+            Measured(
+                "gradients",
+                f"RNN with small weights: {factor}",
+                lambda n: n["factor a step"]["begin"]["RNN, small weights"],
+            ),
+            Measured("gradients", factor, lambda n: n["factor a step"]["begin"]["Transformer"]),
+        ),
+        "Gradients that grow": (
+            Measured(
+                "gradients",
+                f"RNN with large weights: {factor}",
+                lambda n: n["factor a step"]["begin"]["RNN, large weights"],
+            ),
+            Measured(
+                "gradients",
+                f"the same network as above: {factor}",
+                lambda n: n["factor a step"]["begin"]["Transformer"],
+            ),
+        ),
+    }
+
+
+def recurrent_or_transformer() -> Table:
+    """Return what is hard for recurrent networks, beside the same of a Transformer."""
     chain = "{} operations must wait for each other in {at} words"
     cross = "{} words, at {at} channels"
     return Table(
         "Recurrent networks and Transformers",
         ("", "recurrent networks", "Transformers"),
         {
-            "Dependencies over long distances": (
-                Measured("recall", f"LSTM: {found}", lambda n: longest(n["accuracy"]["LSTM"]), at=furthest_recall),
-                Measured("recall", found, lambda n: longest(n["accuracy"]["Transformer"]), at=furthest_recall),
-            ),
-            "Gradients": (
-                Measured(
-                    "gradients",
-                    f"RNN with small weights: {factor}",
-                    lambda n: n["factor a step"]["begin"]["RNN, small weights"],
-                ),
-                Measured("gradients", factor, lambda n: n["factor a step"]["begin"]["Transformer"]),
-            ),
-            "Gradients that grow": (
-                Measured(
-                    "gradients",
-                    f"RNN with large weights: {factor}",
-                    lambda n: n["factor a step"]["begin"]["RNN, large weights"],
-                ),
-                Measured(
-                    "gradients",
-                    f"the same network as above: {factor}",
-                    lambda n: n["factor a step"]["begin"]["Transformer"],
-                ),
-            ),
+            **of_long_distances(),
             "Steps of training": (Unmeasured(), Unmeasured()),
             "In parallel": (
                 Measured("bottleneck", f"RNN: {chain}", lambda n: longest(n["chain"]["RNN"]), ",.0f", longest_text),
@@ -140,6 +147,32 @@ def recurrent_or_transformer() -> Table:
     )
 
 
+def of_scores() -> Mapping[str, Sequence[Cell]]:
+    """Return what a score costs, and what it aligns."""
+    return {
+        "Score, its parameters": (
+            Measured("scores", "additive: {}", lambda n: n["additive (Bahdanau)"]["parameters"], ",.0f"),
+            Measured("scores", "product of two vectors: {}", lambda n: n["dot (Luong)"]["parameters"], ",.0f"),
+        ),
+        "Score, numbers kept for training": (
+            Measured("scores", "{} a step", lambda n: n["additive (Bahdanau)"]["kept"], ",.0f"),
+            Measured("scores", "{} a step", lambda n: n["dot (Luong)"]["kept"], ",.0f"),
+        ),
+        "What is aligned": (
+            Measured(
+                "alignment",
+                "decoder state with encoder states: {} of the weight lies where it should",
+                lambda n: n["near the anti-diagonal"],
+            ),
+            Measured(
+                "forming",
+                "queries with keys: the best induction head puts {} where it should",
+                lambda n: list(n["two layers"]["induction"].values())[-1],
+            ),
+        ),
+    }
+
+
 def two_attentions() -> Table:
     """Return attention beside a recurrent network, and attention alone."""
     right = "{} of the words of the longest sentences are right"
@@ -147,26 +180,7 @@ def two_attentions() -> Table:
         "Attention in a recurrent network and in a Transformer",
         ("", "recurrent network with attention", "Transformer"),
         {
-            "Score, its parameters": (
-                Measured("scores", "additive: {}", lambda n: n["additive (Bahdanau)"]["parameters"], ",.0f"),
-                Measured("scores", "product of two vectors: {}", lambda n: n["dot (Luong)"]["parameters"], ",.0f"),
-            ),
-            "Score, numbers kept for training": (
-                Measured("scores", "{} a step", lambda n: n["additive (Bahdanau)"]["kept"], ",.0f"),
-                Measured("scores", "{} a step", lambda n: n["dot (Luong)"]["kept"], ",.0f"),
-            ),
-            "What is aligned": (
-                Measured(
-                    "alignment",
-                    "decoder state with encoder states: {} of the weight lies where it should",
-                    lambda n: n["near the anti-diagonal"],
-                ),
-                Measured(
-                    "forming",
-                    "queries with keys: the best induction head puts {} where it should",
-                    lambda n: list(n["two layers"]["induction"].values())[-1],
-                ),
-            ),
+            **of_scores(),
             "Efficiency": (
                 Measured(
                     "bottleneck",

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.nn.cache.contract import Uncached
+from orrery.nn.cache.contract import Cache, Uncached
 from orrery.nn.context import Context
 from orrery.nn.mixer import StatefulMixer
 from orrery.nn.segments import PackedSegments
@@ -59,11 +59,16 @@ class Backward(nn.Module):
         """
         assert ctx.layer is not None
         assert ctx.segments is not None
-        if not isinstance(ctx.layer.cache, Uncached):
-            raise UsageError("a mixer that reads backwards cannot go on from what came before", "use it in an encoder")
+        refuse_session(ctx.layer.cache)
         segments = ctx.segments[self.mask]
         y_BLD = self.mixer(turned(x_BLD, segments), replace(ctx, taps=None))
         return ctx.tap(self, "state", turned(y_BLD, segments))
+
+
+def refuse_session(cache: Cache) -> None:
+    """Refuse a call that goes on from another."""
+    if not isinstance(cache, Uncached):
+        raise UsageError("a mixer that reads backwards cannot go on from what came before", "use it in an encoder")
 
 
 def turned(x_BLD: Float[Tensor, "B L D"], segments: PackedSegments | None) -> Float[Tensor, "B L D"]:
