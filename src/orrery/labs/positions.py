@@ -18,7 +18,7 @@ from orrery.labs._lab import Numbers
 from orrery.labs.recall import Delayed, accuracy
 from orrery.nn.masks import Causal, Full
 from orrery.objectives.causal import CausalLanguageModel
-from orrery.reports.figures import heat_map, line_chart, short
+from orrery.reports.figures import heat_map, line_chart
 from orrery.reports.stack import stacked
 
 VOCABULARY, LENGTH, ROWS, RATE, LAYERS = 8, 16, 32, 0.01, 2
@@ -135,8 +135,8 @@ def figure(runs: Sequence[Numbers]) -> str:
     marks = runs[0]["marks"]
     checked = heat_map(
         [[one[mark] for mark in MARKS] for one in marks.values()],
-        rows=[short(name, 14) for name in marks],
-        columns=("range 0 to 1", "unique", "unlimited", "linear map"),
+        rows=[name.removesuffix(" index") for name in marks],
+        columns=("at most 1", "unique", "unlimited", "linear map"),
         title="Marks that each code has",
         highest=1.0,
     )
