@@ -147,7 +147,7 @@ def test_pairs_are_backwards_and_no_word_comes_twice() -> None:
 
 
 @pytest.mark.slow
-def test_attention_recalls_all_pairs_and_fixed_decay_few() -> None:
+def test_attention_recalls_all_pairs_and_an_lstm_few() -> None:
     assert failed("associative") == []
 
 
@@ -201,7 +201,7 @@ def test_what_the_associative_lab_holds() -> None:
         return [claim for claim, margin in associative.margins({"accuracy": found}).items() if margin < 0]
 
     assert kept() == []
-    assert kept(Based=0.8) == ["Based recalls 90% of 8 pairs"]
+    assert kept(Based=0.6) == ["Based recalls 70% of 8 pairs"]
     assert kept(LSTM=0.6) == ["LSTM recalls less than 50%"]
 
 

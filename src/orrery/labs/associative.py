@@ -49,7 +49,7 @@ MODELS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     }),
 }  # fmt: skip
 QUICK = (ATTENTION, LSTM)
-KNOWN = {ATTENTION: 0.95, BASED: 0.9, DELTA: 0.8}
+KNOWN = {ATTENTION: 0.95, BASED: 0.7, DELTA: 0.8}
 FORGETFUL, LOST = (RETNET, GLA, LSTM, ALONE), 0.5
 
 
