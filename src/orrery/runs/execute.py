@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from orrery.accounting.cache import layers
 from orrery.accounting.flops import matmul_parameters, matmul_rate, training_operations_per_token
 from orrery.checkpoints.disk import machine_errors, write_text
 from orrery.checkpoints.succession import NEW
@@ -113,5 +114,6 @@ def speed(recipe: Recipe, assembled: Assembled) -> Callable[[Precision], Speed] 
     if spec.reads_source or recipe.objective_class is not CausalLanguageModel:
         return None
     weights = matmul_parameters(assembled.parts.model)
-    cost = training_operations_per_token(weights, len(spec.answering.blocks), spec.width, recipe.batches.length)
+    attentions = sum(1 for _ in layers(spec))  # a mixer with a state looks at no pairs of tokens
+    cost = training_operations_per_token(weights, attentions, spec.width, recipe.batches.length)
     return lambda precision: Speed(cost, matmul_rate(getattr(torch, precision.dtype), precision.device))

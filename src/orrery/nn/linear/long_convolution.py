@@ -30,10 +30,21 @@ class LongConvolution(StatefulMixer, ABC):
     """D, one number a channel."""
     state_shape: tuple[int, int]
     """Channels, and the real numbers of the state of each."""
+    _kept: tuple[tuple[object, ...], LinearSystem] | None = None
+    """The systems that were made last, with what they were made of."""
 
     @abstractmethod
     def system(self, dtype: torch.dtype) -> LinearSystem:
         """Return the systems of all channels, discretised, in a format of real numbers."""
+
+    def discretised(self, dtype: torch.dtype) -> LinearSystem:
+        """Return the systems; while nothing learns they are kept for the next token, until a parameter changes."""
+        if torch.is_grad_enabled():
+            return self.system(dtype)
+        now = (dtype, *((parameter.data_ptr(), parameter._version) for parameter in self.parameters()))
+        if self._kept is None or self._kept[0] != now:
+            self._kept = now, self.system(dtype)
+        return self._kept[1]
 
     @abstractmethod
     def finish(self, y_BLF: Float[Tensor, "B L F"], beside_BLG: Tensor, show: Show) -> Float[Tensor, "B L D"]:
@@ -63,7 +74,7 @@ class LongConvolution(StatefulMixer, ABC):
         u_B1F, beside, carried = self.enter(x_BD[:, None], None, tuple(before), one)
         u_BF = u_B1F[:, 0].to(h_BFE.dtype)
         with full_precision(h_BFE):
-            system = self.system(h_BFE.dtype)
+            system = self.discretised(h_BFE.dtype)
             h_BFE = system.advance(h_BFE, u_BF)
             y_BF = show("read", system.read(h_BFE)) + self.skip * u_BF
         return self.finish(y_BF[:, None].to(u_B1F.dtype), beside, one)[:, 0], (h_BFE, *carried)
@@ -75,7 +86,7 @@ class LongConvolution(StatefulMixer, ABC):
         u_NTF, beside, carried = self.enter(x_NTD, real_NT, tuple(before), unseen)
         u = u_NTF.to(h_NFE.dtype)
         with full_precision(h_NFE):
-            y_NTF, h_NFE = way(self.system(h_NFE.dtype), u, real_NT, h_NFE)
+            y_NTF, h_NFE = way(self.discretised(h_NFE.dtype), u, real_NT, h_NFE)
             y_NTF = y_NTF + self.skip * u
         return self.finish(y_NTF.to(u_NTF.dtype), beside, unseen), (h_NFE, *carried)
 
