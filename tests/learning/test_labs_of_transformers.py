@@ -16,6 +16,7 @@ from orrery.labs import (
     prefix,
     quadratic,
     scaling,
+    steps,
     warmup,
 )
 from orrery.labs import _curves as curves
@@ -320,3 +321,36 @@ def test_letters_that_are_rare_are_one() -> None:
     assert rare > seldom > 0  # all others together
     batch = scaling.Crops(text, rows=2)(torch.Generator().manual_seed(0))
     assert torch.equal(batch["ids"][:, 1:], batch["targets"][:, :-1])
+
+
+# -- steps
+
+
+@pytest.mark.slow
+def test_a_transformer_needs_fewer_steps_from_afar_alone() -> None:
+    assert failed("steps") == []
+
+
+@pytest.mark.slow
+def test_a_recurrent_network_in_the_transformers_place_is_found(monkeypatch) -> None:
+    monkeypatch.setattr(steps, "QUICK_STEPS", 60)
+    monkeypatch.setattr(steps, "MODELS", {**steps.MODELS, "Transformer": steps.MODELS["RNN"]})
+    assert any("the Transformer knows" in claim for claim in failed("steps"))
+
+
+def test_what_the_steps_lab_holds() -> None:
+    def kept(near: tuple[int, int], far: int, best: float) -> list[bool]:
+        found = {"4": dict(zip(("RNN", "Transformer"), near, strict=True)), "8": {"RNN": 300, "Transformer": far}}
+        curves = {"8": {"RNN": {"0": 0.1, "300": best}, "Transformer": {"0": 0.1, "300": 1.0}}}
+        numbers = {"steps needed": found, "accuracy": curves, "steps": 300}
+        return [margin > 0 for margin in steps.margins(numbers).values()]
+
+    assert kept((40, 100), 120, 0.6) == [True, True, True, True]
+    assert kept((100, 40), 60, 0.6) == [False, True, True, True]
+    assert kept((40, 100), 190, 0.95) == [True, False, False, True]
+    assert kept((40, 100), 210, 0.6) == [True, False, True, False]
+
+
+def test_the_steps_needed_are_those_to_the_first_that_is_known() -> None:
+    assert steps.needed({"0": 0.1, "10": 0.95, "20": 0.85, "30": 0.99}) == 10
+    assert steps.needed({"0": 0.1, "10": 0.5}) == 10

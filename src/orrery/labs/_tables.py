@@ -126,7 +126,19 @@ def recurrent_or_transformer() -> Table:
         ("", "recurrent networks", "Transformers"),
         {
             **of_long_distances(),
-            "Steps of training": (Unmeasured(), Unmeasured()),
+            "Steps of training, the word of 4 ago": (
+                Measured("steps", "RNN: {} steps to know 90%", lambda n: n["steps needed"]["4"]["RNN"], ".0f"),
+                Measured("steps", "{} steps to know 90%", lambda n: n["steps needed"]["4"]["Transformer"], ".0f"),
+            ),
+            "Steps of training, the word of 8 ago": (
+                Measured(
+                    "steps",
+                    "RNN: {} of them are known after {at} steps",
+                    lambda n: longest(n["accuracy"]["8"]["RNN"]),
+                    at=lambda n: str(n["steps"]),
+                ),
+                Measured("steps", "{} steps to know 90%", lambda n: n["steps needed"]["8"]["Transformer"], ".0f"),
+            ),
             "In parallel": (
                 Measured("bottleneck", f"RNN: {chain}", lambda n: longest(n["chain"]["RNN"]), ",.0f", longest_text),
                 Measured("bottleneck", chain, lambda n: longest(n["chain"]["Transformer"]), ",.0f", longest_text),

@@ -82,6 +82,7 @@ def run(seed: int, quick: bool = False) -> Numbers:
         },
         "parameters": {BOTH: parameters(two), ONE: parameters(one)},
         "operations a word": {name: count / words for name, count in spent.items()},
+        "chance": 1 / task.vocabulary,
     }
 
 
@@ -135,5 +136,6 @@ def figure(runs: Sequence[Numbers]) -> str:
         f"{name}, {first['operations a word'][name] / 1000:.0f}k a word": mean(runs, "accuracy", name)
         for name in (BOTH, ONE)
     }
+    series["a word at random"] = [(float(length), first["chance"]) for length in first["accuracy"][ONE]]
     title = f"Accuracy by length, at {first['parameters'][BOTH]:,} and {first['parameters'][ONE]:,} parameters"
     return line_chart(series, title=title, x_label="words of the source", y_label="part of the words right")
