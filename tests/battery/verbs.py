@@ -29,6 +29,8 @@ BASES: dict[str, list[str]] = {
              "--training.steps=2", "--batches.size=8", "--data.max_new_tokens=2"],
     "distil": ["llama", "--prompts=labelled.csv", "--output=new.jsonl", "--max-new-tokens=2"],
     "generate": ["llama", "the cat", "--max-new-tokens=2"],
+    "see": ["llama", "the cat", "--output=new.html"],
+    "patch": ["llama", "the cat sat", "the dog sat", "--answer=t", "--output=new.json"],
     "tree": ["llama", "the cat", "--max-new-tokens=2"],
     "chat": ["llama", "--template=plain.jinja", "--max-new-tokens=2"],
     "score": ["llama", "the cat"],
@@ -85,11 +87,11 @@ SURE_TO_FAIL = {"data fetch", "verify", "evaluate word-vectors", "demo", "serve"
 OUTPUTS = {"output", "out", "json", "map", "report", "alignment", "picture"}
 MAY_BE_ZERO = {"seed", "seeds", "skip-bad", "examples", "sentences", "length-penalty", "temperature", "top-p", "min-p",
                "top-k", "near", "samples", "presence-penalty", "frequency-penalty", "diversity-penalty",
-               "coverage-penalty", "penalty-alpha"}  # fmt: skip
-MAY_BE_NEGATIVE = {"length-penalty", "presence-penalty", "frequency-penalty"}
+               "coverage-penalty", "penalty-alpha", "position", "port"}  # fmt: skip
+MAY_BE_NEGATIVE = {"position", "length-penalty", "presence-penalty", "frequency-penalty"}
 OPEN_TEXTS = {"prompt", "text", "texts", "system", "stop", "words", "overrides", "settings", "name", "drop-matching",
               "other", "similarity", "analogy", "column", "concordance", "filters", "question", "context", "labels",
-              "candidates", "bad-word", "regex"}  # fmt: skip
+              "candidates", "bad-word", "regex", "clean", "corrupted", "answer", "wrong"}  # fmt: skip
 """Where any words may be right, or where a wrong one is only not found."""
 
 

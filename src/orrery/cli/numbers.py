@@ -72,6 +72,8 @@ SEED_EACH = Parameter(
     negative="",
     consume_multiple=1,
 )
+PLACE = Parameter(converter=_whole(-MOST, MOST))
+"""A place in a text, a negative one counted from the end."""
 NUMBER = Parameter(converter=_real(-math.inf, math.inf, above=False))
 NOT_NEGATIVE = Parameter(converter=_real(0.0, math.inf, above=False))
 ABOVE_ZERO = Parameter(converter=_real(0.0, math.inf, above=True))

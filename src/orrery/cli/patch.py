@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from orrery.cli.numbers import PLACE
 from orrery.cli.tables import print_table
 from orrery.errors import UsageError
 
@@ -36,7 +37,7 @@ def patch(
     answer: str,
     wrong: str | None = None,
     by: By = "residual",
-    position: int = -1,
+    position: Annotated[int, PLACE] = -1,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     overwrite: bool = False,
     device: str = "auto",
