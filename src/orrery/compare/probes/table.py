@@ -95,7 +95,9 @@ def chosen(words: str | None) -> Sequence[str]:
     """
     if words in (None, "all"):
         return tuple(PROBES)
-    names = tuple(name.strip() for name in (words or "").split(",") if name.strip() and words != "none")
+    if words == "none":
+        return ()
+    names = tuple(name.strip() for name in (words or "").split(","))
     for name in names:
         if name not in PROBES or names.count(name) > 1:
             fault = "named twice" if name in PROBES else "no probe"
