@@ -31,15 +31,12 @@ RUNNABLE = [name for name in DECODERS if why_not(tiny(name, torch.float32)) is N
 REFUSED = {
     "deepseek_v2": "LatentAttention",
     "deepseek_v3": "LatentAttention",
-    "elman_rnn": "RecurrentPast",
     "gpt_oss": "MoE",
-    "gru": "RecurrentPast",
-    "lstm": "RecurrentPast",
     "mixtral": "MoE",
-    "nplm": "RecurrentPast",
     "olmoe": "MoE",
     "qwen2_moe": "MoE",
     "qwen3_moe": "MoE",
+    **{name: "RecurrentPast" for name in DECODERS if tiny(name, torch.float32).stack.pasts},
 }
 
 
