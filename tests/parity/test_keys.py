@@ -78,6 +78,8 @@ IDLE = defaultdict(
         ("num_layers", "num_hidden_layers"), "attention_types names every layer; another number alone is illegal"
     ),
     mamba2={
+        **DRAWN,
+        **SAME_NUMBERS,
         **dict.fromkeys(
             ("num_heads", "head_dim", "hidden_size", "expand"),
             "the heads make the width; another number alone is illegal",
@@ -87,7 +89,7 @@ IDLE = defaultdict(
     },
     olmoe={"head_dim": "repeats what the heads make of the width: the norm of the queries takes no other"},
     jamba=SAME_NUMBERS,
-    **{family: {**DRAWN, **SAME_NUMBERS} for family in ("mamba", "falcon_mamba", "mamba2")},
+    **{family: {**DRAWN, **SAME_NUMBERS} for family in ("mamba", "falcon_mamba")},
     mpt={
         "learned_pos_emb": "the reference has no learned positions beside ALiBi",
         "attn_config": "an empty object means the defaults, which the tiny configuration has",

@@ -69,6 +69,7 @@ _IGNORED = (
     "output_router_logits", "router_aux_loss_coef", "use_mamba_kernels", "use_mambapy", "use_associative_scan",
     "num_logits_to_keep", "calc_logits_for_entire_prompt",
 )  # fmt: skip
+_FIXED = {"sliding_window": None}
 _ALIASES = {"num_local_experts": "num_experts"}
 
 
@@ -78,7 +79,7 @@ def spec(config: Mapping[str, Any]) -> Decoder.Spec:
     Raises:
         ModelFileError: an offset is not below its period.
     """
-    c = Config("jamba", config, DEFAULTS, ignored=_IGNORED, aliases=_ALIASES)
+    c = Config("jamba", config, DEFAULTS, fixed=_FIXED, ignored=_IGNORED, aliases=_ALIASES)
     attends, mixes = _every(c, "attn_layer"), _every(c, "expert_layer")
     vocabulary = c["vocab_size"]
     return Decoder.Spec(
