@@ -310,7 +310,8 @@ def test_a_line_tells_what_lies_on_it() -> None:
     assert found["told"] == pytest.approx(losses["4000"])
     off = scaling.margins({"parameters": scaling.extended({**losses, "4000": 2.0})})
     assert [claim for claim, margin in off.items() if margin < 0] == [
-        "it tells the loss of the most parameters, not trained before, within 8%"
+        "it tells the loss of the most parameters, not trained before, within 5%",
+        "it is off by less than 50% of what no change is",
     ]
 
 

@@ -2,7 +2,8 @@
 
 Kaplan et al. 2020: the loss is a power of the parameters, ``L = (N_c / N)^a``, and one of the text, a straight line
 where both axes are logarithmic. It is fitted to a few tiny models, and the line tells the loss of a larger one before
-it is trained. The text is the documentation that Python brings along, by letters.
+it is trained: nearer than "no change" would be. That of more text is drawn beside its line and claimed nowhere, for by
+text the line was off by 1 to 6 % in four seeds. The text is the documentation that Python brings along, by letters.
 """
 
 import math
@@ -25,13 +26,14 @@ from orrery.reports.figures import line_chart
 
 LETTERS, TEXT, HELD_BACK = 64, 500_000, 40_000
 """The most frequent letters, all others being one more; how much text is read; its end, that is only measured on."""
-LENGTH, ROWS, RATE = 64, 16, 5e-3
-STEPS, WIDTHS, LARGER = 250, (8, 12, 16, 24, 32), 48
-WIDTH, TEXTS, MORE = 24, (80, 160, 240, 320), 640
+LENGTH, ROWS, RATE = 64, 16, 0.01
+STEPS, WIDTHS, LARGER = 300, (4, 8, 16, 32), 64
+WIDTH, TEXTS, MORE = 16, (75, 150, 300), 600
 """A model of one width on a few amounts of text, in steps, and on more."""
-QUICK_STEPS, QUICK_WIDTHS, QUICK_LARGER = 60, (8, 16), 24
-QUICK_TEXTS, QUICK_MORE = (60, 90), 150
-FALL, SLOPE, NEAR, TOLD = 0.1, 0.02, 0.05, 0.08
+QUICK_STEPS, QUICK_WIDTHS, QUICK_LARGER = 100, (4, 16), 64
+QUICK_TEXTS, QUICK_MORE = (50, 100), 200
+FALL, SLOPE, NEAR, TOLD, BETTER = 0.2, 0.03, 0.04, 0.05, 0.5
+"""The least that a loss falls and an exponent is; how near the line is; its part of the error of "no change"."""
 
 
 @cache
@@ -72,9 +74,10 @@ def run(seed: int, quick: bool = False) -> Numbers:
 
 
 def trained(width: int, steps: int, seed: int) -> tuple[str, float]:
-    """Return the parameters of a model, without its tables of words and places, and its loss in nats on new text."""
-    sizes = {"n_embd": width, "n_layer": 2, "n_head": 2, "n_positions": LENGTH, "vocab_size": LETTERS + 1}
-    model = build("gpt2", seed, {**sizes, **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)})
+    """Return the parameters of a Llama, without its tables of words, and its loss in nats on new text."""
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "num_hidden_layers": 2}
+    sizes = {"hidden_size": width, "intermediate_size": 4 * width, "max_position_embeddings": LENGTH}
+    model = build("llama", seed, {**sizes, **heads, "vocab_size": LETTERS + 1})
     text = letters()
     objective = CausalLanguageModel()
     fit(model, objective, Crops(text[:-HELD_BACK]), steps, RATE, seed, schedule=warmed_up(0.1))
@@ -103,6 +106,7 @@ def extended(losses: Mapping[str, float]) -> dict[str, object]:
         "exponent": -slope,
         "told": told(asked),
         "error": told(asked) / losses[asked] - 1,
+        "error of no change": losses[known[-1]] / losses[asked] - 1,
         "greatest error of the fit": max(abs(told(size) / value - 1) for size, value in fitted.items()),
     }
 
@@ -117,7 +121,11 @@ def margins(numbers: Numbers) -> Mapping[str, float]:
         )
         found[f"the exponent of {name} is {SLOPE} or more"] = one["exponent"] - SLOPE
         found[f"a line fits the losses by {name} within {NEAR:.0%}"] = NEAR - one["greatest error of the fit"]
-        found[f"it tells the loss of the most {name}, not trained before, within {TOLD:.0%}"] = TOLD - abs(one["error"])
+    one = numbers["parameters"]
+    found[f"it tells the loss of the most parameters, not trained before, within {TOLD:.0%}"] = TOLD - abs(one["error"])
+    found[f"it is off by less than {BETTER:.0%} of what no change is"] = BETTER * abs(one["error of no change"]) - abs(
+        one["error"]
+    )
     return found
 
 
