@@ -143,6 +143,28 @@ def packed_rows(found: dict[str, Any]) -> str:
     return table(("", *(f"{length:,} tokens" for length in lengths)), rows)
 
 
+def mixer_lengths(found: dict[str, Any]) -> str:
+    """Return how often as fast as attention each mixer was, by length, and what a session of each holds."""
+    parts = []
+    for way in dict.fromkeys(row["way"] for row in found["times"]):
+        times = [row for row in found["times"] if row["way"] == way]
+        faster = {(row["mixer"], row["length"]): row["faster"] for row in times}
+        lengths = sorted({row["length"] for row in times})
+        mixers = dict.fromkeys(row["mixer"] for row in times)
+        rows = [(mixer, *(f"{faster[mixer, length]:.2f}" for length in lengths)) for mixer in mixers]
+        parts.append(f"{way.capitalize()}, times attention's speed, {found['machine']['threads']} threads:\n")
+        parts.append(table(("", *(f"{length:,} tokens" for length in lengths)), rows))
+    held = {(row["mixer"], row["tokens"]): row["bytes"] for row in found["memory"]}
+    lengths = sorted({row["tokens"] for row in found["memory"]})
+    rows = [
+        (mixer, *(f"{held[mixer, length]:,}" for length in lengths))
+        for mixer in dict.fromkeys(row["mixer"] for row in found["memory"])
+    ]
+    parts.append("Bytes that a session holds:\n")
+    parts.append(table(("", *(f"{length:,} tokens" for length in lengths)), rows))
+    return "\n".join(parts)
+
+
 def engine(found: dict[str, Any]) -> str:
     """Return what the engine gains and costs: ratios within a round, for the machine was shared."""
     streams, pages, wait = found["streams"], found["pages"], found["fairness"]
@@ -290,6 +312,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         long_text,
         looking_cost,
         packed_rows,
+        mixer_lengths,
         engine,
         finetuning,
         pretraining_gain,
