@@ -64,6 +64,12 @@ class Draw:
         """Draw from a normal distribution around zero."""
         parameter.copy_(torch.empty(parameter.shape).normal_(0.0, deviation, generator=self.rng))
 
+    def even(self, linear: nn.Linear) -> None:
+        """Draw a matrix evenly within ``1 / sqrt(inputs)``; its bias becomes zero."""
+        self.uniform(linear.weight, linear.in_features**-0.5)
+        if linear.bias is not None:
+            linear.bias.zero_()
+
     def uniform(self, parameter: Tensor, bound: float) -> None:
         """Draw evenly from ``-bound`` to ``bound``."""
         parameter.copy_(torch.empty(parameter.shape).uniform_(-bound, bound, generator=self.rng))

@@ -77,9 +77,7 @@ class Mamba(StatefulMixer):
         Matrices are uniform within ``1 / sqrt(inputs)``; W is smaller by the root of the depth.
         """
         for part in (self.x, self.gate, self.step_down, self.write, self.read, self.out):
-            draw.uniform(part.weight, part.in_features**-0.5)
-            if part.bias is not None:
-                part.bias.zero_()
+            draw.even(part)
         self.out.weight.div_(draw.depth**0.5)
         self.convolution.initialise(draw)
         hidden, state = self.a_log.shape

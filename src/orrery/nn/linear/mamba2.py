@@ -95,9 +95,7 @@ class Mamba2(MatrixMemory):
         Matrices are uniform within ``1 / sqrt(inputs)``; W is smaller by the root of the depth.
         """
         for part in (self.gate, self.x, self.write, self.read, self.step_size, self.out):
-            draw.uniform(part.weight, part.in_features**-0.5)
-            if part.bias is not None:
-                part.bias.zero_()
+            draw.even(part)
         self.out.weight.div_(draw.depth**0.5)
         self.convolution.initialise(draw)
         draw.uniform(self.a_log, 7.5)
