@@ -99,6 +99,13 @@ def test_a_report_of_nothing_and_of_something_else_is_refused(few, tmp_path, cap
     assert "leave out --all, or the name" in capsys.readouterr().err
 
 
+def test_a_folder_of_something_else_is_refused_before_anything_runs(few, tmp_path, capsys) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    assert run(["lab", "--all", "--quick", "--output", str(tmp_path)]) == 2
+    assert "holds mine.txt, which is of no lab" in capsys.readouterr().err
+    assert [entry.name for entry in tmp_path.iterdir()] == ["mine.txt"]
+
+
 def test_what_a_lab_writes_is_read_again(tmp_path) -> None:
     outcome = _lab.carry_out("bottleneck", [2], quick=True)
     outcome.write(tmp_path)

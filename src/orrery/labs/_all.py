@@ -8,6 +8,7 @@ from orrery.checkpoints.outputs import OutputFolder
 from orrery.errors import OrreryError, UsageError
 from orrery.labs._lab import FILES, LabResult, carry_out, questions
 from orrery.labs._page import page
+from orrery.labs._unfinished import FOLDER as UNFINISHED
 from orrery.labs._unfinished import Unfinished
 
 PAGE = "index.html"
@@ -45,9 +46,10 @@ def carry_out_all(
         say: is told what is done.
 
     Raises:
-        UsageError: a lab is there with other seeds, or another ``quick``.
+        UsageError: a lab is there with other seeds, or another ``quick``; the folder holds something else.
         OrreryError: a lab could not run, the first of them.
     """
+    refuse_others(folder)
     kept = {name: one for name, one in results(folder).items() if same(one, seeds, quick)}
     chosen = [name for name in (questions() if names is None else names) if name not in kept]
     targets = {name: OutputFolder(folder / name, FILES, overwrite=overwrite) for name in chosen}
@@ -70,6 +72,15 @@ def carry_out_all(
         raise first
     write_page(folder)
     return results(folder)
+
+
+def refuse_others(folder: Path) -> None:
+    """Refuse a folder with something in it that no earlier call has written."""
+    ours = {*questions(), PAGE, UNFINISHED}
+    others = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    others = sorted(name for name in others if name not in ours and not name.startswith("."))
+    if others:
+        raise UsageError(f"{folder} holds {others[0]}, which is of no lab", "choose another folder with --output")
 
 
 def same(one: LabResult, seeds: Sequence[int], quick: bool) -> bool:
