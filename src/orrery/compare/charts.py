@@ -1,12 +1,14 @@
 """The figures of a comparison, as SVG text by their file's name."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from orrery.compare.findings import BESIDE, Comparison, Entry
 from orrery.compare.probes.table import PROBES
 from orrery.compare.summary import by_budget, ranked
-from orrery.reports.figures import bar_chart, line_chart
+from orrery.reports.figures import Number, bar_chart, line_chart
 
+Curve: TypeAlias = Sequence[tuple[Number, Number]]
 BY_SECONDS, BY_TOKENS, BY_BUDGET, SWEEPS = "loss-by-seconds", "loss-by-tokens", "loss-by-budget", "sweep"
 BITS = "bits per byte"
 
@@ -50,7 +52,8 @@ def budgets(found: Comparison) -> str:
     unit = found.settings["unit"]
     title = "What a byte costs, by the budget"
     x_label = f"{unit} of training" if unit == "minutes" else unit
-    return line_chart(series, title=title, x_label=x_label, y_label=BITS, log_x=True, spreads=spreads)
+    drawn = _in_order(found, series)
+    return line_chart(drawn, title=title, x_label=x_label, y_label=BITS, log_x=True, spreads=spreads)
 
 
 def sweeps(found: Comparison) -> str:
@@ -61,8 +64,8 @@ def sweeps(found: Comparison) -> str:
         places = [(trial.rate, trial.loss) for trial in sorted(first, key=lambda trial: trial.rate)]
         if any(trial.bits_per_byte is not None for trial in first):
             series[name] = places
-    title = "The sweep: short trainings at several rates"
-    return line_chart(series, title=title, x_label="learning rate", y_label=f"{BITS}, text for choosing", log_x=True)
+    title, y_label = "The sweep: short trainings at several rates", f"{BITS}, text for choosing"
+    return line_chart(_in_order(found, series), title=title, x_label="learning rate", y_label=y_label, log_x=True)
 
 
 def by_seconds(found: Comparison) -> str:
@@ -93,4 +96,10 @@ def _chart(found: Comparison, axis: str, label: str) -> str:
         level = [(place, entry.bits_per_byte) for place in (min(places), max(places))]
         series[entry.name] = [(getattr(point, axis), point.bits_per_byte) for point in entry.curve] or level
     title = f"What a byte costs, by {label}"
-    return line_chart(series, title=title, x_label=label, y_label=BITS)
+    return line_chart(_in_order(found, series), title=title, x_label=label, y_label=BITS)
+
+
+def _in_order(found: Comparison, series: Mapping[str, Curve]) -> dict[str, Curve]:
+    """Return the curves so that a model has one colour in all figures: as they were trained, what is counted last."""
+    trained = [entry.name for entry in found.entries if entry.steps is not None]
+    return {name: series[name] for name in dict.fromkeys((*trained, *series)) if name in series}

@@ -34,8 +34,9 @@ def trainings(plan: Plan, count: int) -> str:
 
 def in_words(whole: float, unit: str, names: int, plan: Plan) -> str:
     """Return what everything takes together."""
+    models = "1 model" if names == 1 else f"{names} models in all"
     probes = f"; then {len(plan.probing.names)} probes of each" if plan.probing.names else ""
     if unit == "steps":
-        return f"{whole:,.0f} steps of training for {names} models in all{probes}"
+        return f"{whole:,.0f} steps of training for {models}{probes}"
     hours = f" ({whole / 60:.1f} hours)" if whole >= 90 else ""
-    return f"{whole:.1f} minutes{hours} of training for {names} models in all, evaluations not counted{probes}"
+    return f"{whole:.1f} minutes{hours} of training for {models}, evaluations not counted{probes}"

@@ -59,8 +59,8 @@ def curves(drawn: dict[str, str]) -> str:
     if BY_SECONDS not in drawn:
         return section("How they learned", "<p>None of them learned step by step.</p>")
     note = (
-        "Held-back text, seconds of training alone, the greatest budget and the first seed. What was counted rather "
-        "than trained is a level line."
+        "Held-back text, the greatest budget and the first seed; evaluations are not counted as training. What was "
+        "counted rather than trained is a level line."
     )
     return section("How they learned", "\n".join(figure(drawn[name], note) for name in (BY_SECONDS, BY_TOKENS)))
 
