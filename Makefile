@@ -30,6 +30,8 @@ UNTYPED := export JAXTYPING_DISABLE=1;
 NUMBERS := $(wildcard tests/parity tests/gradients tests/learning tests/unit/generation)
 PROPERTIES := tests/properties
 TYPED = tests --ignore=tests/compile $(NUMBERS:%=--ignore=%)
+# One process: the pages run examples, and a forked worker that dies says nothing but "EOFError".
+pages = OMP_NUM_THREADS=1 PYTHONFAULTHANDLER=1 $(BIN)/sphinx-build $(1) -W --keep-going docs docs/_build/html
 FAST = $(TYPED) $(if $(PROPERTIES),,--ignore=tests/properties)
 
 .PHONY: help demo test quick test-slow test-long mutants checks docs clean
@@ -82,11 +84,11 @@ checks: $(TEST)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -q -W --keep-going -j $(WORKERS) docs docs/_build/html
+	$(call pages,-q)
 	$(BIN)/python tests/architecture/rules.py
 
 docs: $(TEST)
-	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -j $(WORKERS) docs docs/_build/html
+	$(call pages)
 
 clean:
 	rm -rf $(VENV) dist build docs/_build .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
