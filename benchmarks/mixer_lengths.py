@@ -84,7 +84,8 @@ def made(family: str, config: Mapping[str, Any]) -> Decoder:
     spec = rules.spec({**config, **layers})
     role, residual = next(iter(spec.stack.blocks[0].residuals.items()))
     block = Block.Spec(residuals={role: residual})
-    model = replace(spec, stack=replace(spec.stack, blocks=(block,))).build(0)
+    masks = {residual.branch.mask: spec.stack.masks[residual.branch.mask]}
+    model = replace(spec, stack=replace(spec.stack, blocks=(block,), masks=masks)).build(0)
     initialise(model, 1, seed=0)
     return model
 

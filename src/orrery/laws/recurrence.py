@@ -33,11 +33,12 @@ def check(family: str) -> Iterator[Evidence]:
     for form in dict.fromkeys(form for mixer in mixers for form in mixer.forms):
         for precision, dtype, bound in (("float64", torch.float64, FLOAT64), ("float32", torch.float32, SINGLE)):
             yield evidence(f"{form} form == steps, {precision}", value=alone(family, form, dtype), bound=bound)
-    for form in forms_of(family)[1:]:
+    for form in (None, *forms_of(family)[1:]):
+        name = "outputs alone" if form is None else f"{form} form"
         for precision, dtype, bound in (("float64", torch.float64, FLOAT64), ("float32", torch.float32, SINGLE)):
             value = outputs(family, form, dtype)
-            yield evidence(f"{form} form == steps, logits, {precision}", value=value, bound=bound)
-        yield evidence(f"{form} form == steps, gradients, float64", value=gradients(family, form), bound=FLOAT64)
+            yield evidence(f"{name} == steps, logits, {precision}", value=value, bound=bound)
+        yield evidence(f"{name} == steps, gradients, float64", value=gradients(family, form), bound=FLOAT64)
 
 
 def layouts() -> dict[str, PackedSegments | None]:
@@ -102,7 +103,7 @@ def padded() -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def outputs(family: str, form: str, dtype: torch.dtype) -> float:
+def outputs(family: str, form: str | None, dtype: torch.dtype) -> float:
     """Compare the logits of whole rows, and of real tokens."""
     (ids, real), model = padded(), tiny(family, dtype)
     calls = ({"scan": form}, {"scan": "step"})
@@ -111,7 +112,7 @@ def outputs(family: str, form: str, dtype: torch.dtype) -> float:
     return max(deviation(whole, by_step), deviation(found, expected))
 
 
-def gradients(family: str, form: str) -> float:
+def gradients(family: str, form: str | None) -> float:
     """Compare the gradients of every parameter."""
     model, (ids, real) = tiny(family), padded()
     found = []

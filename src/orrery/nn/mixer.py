@@ -67,6 +67,14 @@ class StatefulMixer(nn.Module, ABC):
         """The forms beside ``step``, by name; the first is computed where none is asked for."""
         return {}
 
+    @property
+    def alone(self) -> Form | None:
+        """A form for rows that begin anew and that no call goes on with, as in training, if that is less work.
+
+        It is given an empty state and returns any.
+        """
+        return None
+
     @abstractmethod
     def begin(self, x_BLD: Float[Tensor, "B L D"]) -> State:
         """Return the state before each row's first token, ``[B, ...]`` each."""
@@ -87,9 +95,13 @@ class StatefulMixer(nn.Module, ABC):
         assert ctx.layer is not None
         assert ctx.segments is not None
         segments, form = ctx.segments[self.mask], self.form(ctx.scan)
-        before = ctx.layer.load_state(self.mask, self.role) or self.begin(x_BLD)
-        run = self.compute if ctx.taps is None else partial(self.watched, ctx)
-        y_BLD, after = run(form, x_BLD, segments, before)
+        carried = ctx.layer.load_state(self.mask, self.role)
+        before = carried or self.begin(x_BLD)
+        if ctx.scan is None and carried is None and not ctx.layer.cache.remembers:
+            run = partial(self.outputs, x_BLD, segments, before)
+        else:
+            run = partial(self.compute, form, x_BLD, segments, before)
+        y_BLD, after = run() if ctx.taps is None else self.watched(ctx, form, run, x_BLD, segments, before)
         ctx.layer.store_state(self.mask, self.role, after)
         return ctx.tap(self, self.output, y_BLD)
 
@@ -115,19 +127,27 @@ class StatefulMixer(nn.Module, ABC):
         A segment begins with its row's state: a row of several documents has none before them. Only the steps have
         anything to ``show`` and to ``edit``.
         """
-        run = self.forms.get(form) or partial(self.steps, show=show, edit=edit)
-        if segments is None:
-            return run(x_BLD, None, before)
-        if not len(segments.row_N):
-            return torch.zeros_like(x_BLD), before
-        y_BLD, ended = run(x_BLD, segments, tuple(part[segments.row_N] for part in before))
-        after = tuple(old.index_copy(0, segments.row_N, new) for old, new in zip(before, ended, strict=True))
-        return y_BLD, after
+        return _from_rows(self.forms.get(form) or partial(self.steps, show=show, edit=edit), x_BLD, segments, before)
+
+    def outputs(self, x_BLD: Tensor, segments: PackedSegments | None, before: State) -> tuple[Tensor, State]:
+        """Return the outputs behind an empty state, and what stands for states that no call goes on from.
+
+        The first form gives them, unless there is one for outputs ``alone``.
+        """
+        if self.alone is None:
+            return self.compute(self.form(None), x_BLD, segments, before)
+        return _from_rows(self.alone, x_BLD, segments, before)
 
     def watched(
-        self, ctx: Context, form: str, x_BLD: Tensor, segments: PackedSegments | None, before: State
+        self,
+        ctx: Context,
+        form: str,
+        run: Callable[[], tuple[Tensor, State]],
+        x_BLD: Tensor,
+        segments: PackedSegments | None,
+        before: State,
     ) -> tuple[Tensor, State]:
-        """Compute in one form, and show what is inside the steps, which decide nothing unless an edit reaches it."""
+        """Run a form, and show what is inside the steps, which decide nothing unless an edit reaches it."""
         seen: dict[str, Tensor] = {}
         stepwise = self.compute("step", x_BLD, segments, before, seen.setdefault)
         edit = self._edit(ctx, x_BLD, segments, seen)
@@ -138,7 +158,7 @@ class StatefulMixer(nn.Module, ABC):
         for name, value_BLE in (seen | ({"stepwise": stepwise[0]} if beside else {})).items():
             if ctx.tap(self, name, value_BLE) is not value_BLE:
                 raise UsageError(f"the {name} of a recurrence is shown, not edited", "edit its gates, or its state")
-        return self.compute(form, x_BLD, segments, before) if beside else stepwise
+        return run() if beside else stepwise
 
     def _edit(
         self, ctx: Context, x_BLD: Tensor, segments: PackedSegments | None, gates: Mapping[str, Tensor]
@@ -203,6 +223,17 @@ def _segments_of(x_BLD: Tensor, segments: PackedSegments | None) -> PackedSegmen
         return segments
     real_BL = x_BLD.new_ones(x_BLD.shape[:2], dtype=torch.bool)
     return PackedSegments.of_lengths(real_BL, [x_BLD.shape[1]] * len(x_BLD))
+
+
+def _from_rows(form: Form, x_BLD: Tensor, segments: PackedSegments | None, before: State) -> tuple[Tensor, State]:
+    """Run a form from the states of rows, and return those of rows."""
+    if segments is None:
+        return form(x_BLD, None, before)
+    if not len(segments.row_N):
+        return torch.zeros_like(x_BLD), before
+    y_BLD, ended = form(x_BLD, segments, tuple(part[segments.row_N] for part in before))
+    after = tuple(old.index_copy(0, segments.row_N, new) for old, new in zip(before, ended, strict=True))
+    return y_BLD, after
 
 
 def _over_rows(form: RowForm, x_BLD: Tensor, segments: PackedSegments | None, state: State) -> tuple[Tensor, State]:

@@ -9,6 +9,7 @@ values, or the latent and the shared key of multi-head latent attention.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -51,6 +52,9 @@ class Layer:
 
 class Cache(ABC):
     """What a stack asks of its memory of earlier calls."""
+
+    remembers: ClassVar[bool] = True
+    """Whether a later call sees what this one stores."""
 
     @abstractmethod
     def next_positions(self, tokens: int, device: torch.device) -> Int[Tensor, "B L"]:
@@ -106,6 +110,8 @@ class Cache(ABC):
 
 class Uncached(Cache):
     """No memory: the null object of a full forward."""
+
+    remembers: ClassVar[bool] = False
 
     def next_positions(self, tokens: int, device: torch.device) -> Int[Tensor, "B L"]:
         """Count from zero; one row broadcasts over the batch."""

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.nn.cache.contract import Cache, Uncached
+from orrery.nn.cache.contract import Cache
 from orrery.nn.context import Context
 from orrery.nn.mixer import StatefulMixer
 from orrery.nn.segments import PackedSegments
@@ -67,7 +67,7 @@ class Backward(nn.Module):
 
 def refuse_session(cache: Cache) -> None:
     """Refuse a call that goes on from another."""
-    if not isinstance(cache, Uncached):
+    if cache.remembers:
         raise UsageError("a mixer that reads backwards cannot go on from what came before", "use it in an encoder")
 
 

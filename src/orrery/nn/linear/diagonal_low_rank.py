@@ -11,6 +11,9 @@ from torch import Tensor
 from orrery.nn.linear.diagonal import as_complex, as_real
 from orrery.nn.linear.linear_system import LinearSystem
 
+FEW = 512
+"""Steps up to which moving a row step by step takes less time than the matrices of 1, 2, 4, ... steps."""
+
 
 @dataclass(frozen=True)
 class DiagonalLowRank(LinearSystem):
@@ -94,6 +97,23 @@ class DiagonalLowRank(LinearSystem):
                 rows_FNE = rows_FNE @ self._steps(doublings)
         return rows_FNE
 
+    def _row_after(self, steps: int) -> Float[Tensor, "F E"]:
+        """Return what is read of a state that so many steps then move: ``C A^n``.
+
+        Few steps are taken one by one, each in time linear in Z; many by doubling.
+        """
+        exact = self._exact
+        if steps > FEW:
+            return self._power(exact._row[:, None], steps)[:, 0]
+        s_F1 = 2 / exact.dt[:, None]
+        left_FZ = 1 / (s_F1 - exact.a)
+        turn_FZ, out_FZ = 2 * s_F1 * left_FZ - 1, 2 * s_F1 * left_FZ * exact.p
+        back_FZ = 2 * exact.p.conj() * left_FZ / (1 + exact._along(left_FZ * exact.p))
+        row_FZ = exact.c
+        for _ in range(steps):
+            row_FZ = row_FZ * turn_FZ - back_FZ * (row_FZ * out_FZ).sum(-1, keepdim=True).real
+        return as_real(2 * row_FZ.conj())
+
     def marks(self, length: int) -> Float[Tensor, "F E L"]:
         """Double the columns that are known, with the matrix of as many steps, until there are enough."""
         marks_FEL = self._column[..., None]
@@ -125,8 +145,7 @@ class DiagonalLowRank(LinearSystem):
         ``r = dt / (1 - z - dt w a)`` it is ``c' r b - w (c' r p) (p* r b) / (1 + w p* r p)``: sums of the products of
         r, which is a Cauchy matrix, with four vectors. Nothing is divided by ``1 + z``, which is zero at one of them.
         """
-        row_FE = self._exact._row
-        left_FE = row_FE - self._power(row_FE[:, None], length)[:, 0]
+        left_FE = self._exact._row - self._row_after(length)
         c = _both(as_complex(left_FE.to(self.dt.dtype)).conj() / 2)
         a, p, b = _both(self.a), _both(self.p), _both(self.b)
         at_L = torch.arange(length // 2 + 1, device=self.dt.device, dtype=self.dt.dtype)

@@ -14,6 +14,8 @@ from torch import Tensor
 
 PIECE = 64
 """Tokens of a piece: at each end of it the state is known."""
+SHORT = 1024
+"""Tokens of a row that is convolved as a whole where nobody asks for states; longer ones would need much memory."""
 
 
 class LinearSystem(ABC):
@@ -72,6 +74,15 @@ def in_rows(
     y_NTF = _echoed(system, free, u_NPTF).flatten(1, 2)[:, :tokens]
     y_NTF = y_NTF + convolved(u_NTF[:, None], system.kernel(tokens))[:, 0]
     return y_NTF, _after(system, states, u_NTF, real_NT, u_NPTF.shape[2])
+
+
+def from_nothing(
+    system: LinearSystem, u_NTF: Float[Tensor, "N T F"], real_NT: Bool[Tensor, "N T"] | None, h_NFE: Tensor
+) -> tuple[Float[Tensor, "N T F"], Float[Tensor, "N F E"]]:
+    """Return the outputs behind an empty state, which comes back as it is: only the kernel of the row is needed."""
+    if u_NTF.shape[1] > SHORT:
+        return in_pieces(system, u_NTF, real_NT, h_NFE)
+    return convolved(u_NTF[:, None], system.kernel(u_NTF.shape[1]))[:, 0], h_NFE
 
 
 def convolved(u_NPTF: Float[Tensor, "N P T F"], kernel_FT: Float[Tensor, "F T"]) -> Float[Tensor, "N P T F"]:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from orrery.nn.cache.contract import State
-from orrery.nn.linear.linear_system import LinearSystem, in_pieces, in_rows
+from orrery.nn.linear.linear_system import LinearSystem, from_nothing, in_pieces, in_rows
 from orrery.nn.linear.memory import full_precision
 from orrery.nn.mixer import Form, Show, StatefulMixer, unseen
 
@@ -61,6 +61,11 @@ class LongConvolution(StatefulMixer, ABC):
         """Piece by piece, or whole rows, both by Fourier transforms."""
         ways = {"chunked": in_pieces, "parallel": in_rows}
         return {name: self.over_rows(partial(self._rows, way)) for name, way in ways.items()}
+
+    @property
+    def alone(self) -> Form:
+        """Convolve with the kernel alone, as the papers train."""
+        return self.over_rows(partial(self._rows, from_nothing))
 
     def begin(self, x_BLD: Float[Tensor, "B L D"]) -> State:
         """Return zeros."""

@@ -8,8 +8,9 @@ from mixer_forms import inputs, randomised, wrong
 from orrery.errors import UsageError
 from orrery.laws.models import random_ids, tiny
 from orrery.models.initialise import initialise
-from orrery.nn.linear import linear_system
+from orrery.nn.linear import diagonal_low_rank, linear_system
 from orrery.nn.linear.s4 import S4, hippo
+from orrery.nn.segments import PackedSegments
 
 WIDTH = 3
 FORMS = ["step", "parallel", "chunked"]
@@ -63,6 +64,21 @@ def test_rows_of_several_pieces_with_steps_of_every_size(form):
         assert wrong(mixer, form, by_step, *inputs(mixer, WIDTH, length), 1e-9) == {}
     mixer = mixer.float()
     assert wrong(mixer, form, by_step, *inputs(mixer, WIDTH, 150), 1e-4) == {}
+
+
+@pytest.mark.parametrize("few", [0, 512])
+def test_outputs_whose_states_nobody_asks_for_are_those_of_the_steps(monkeypatch, few):
+    """A row moved step by step gives the kernel that doubled matrices give, and its gradient."""
+    monkeypatch.setattr(diagonal_low_rank, "FEW", few)
+    mixer = randomised(S4.Spec(state=6).build(WIDTH))
+    x, _ = inputs(mixer, WIDTH, 7)
+    needed = [x, *mixer.parameters()]
+    for segments in (None, PackedSegments.of(torch.arange(7) < torch.tensor([[7], [4]]))):
+        empty = mixer.begin(x)
+        found, expected = mixer.outputs(x, segments, empty)[0], mixer.compute("step", x, segments, empty)[0]
+        assert float((found - expected).detach().abs().max()) < 1e-12
+        for a, b in zip(*(torch.autograd.grad(y.pow(2).sum(), needed) for y in (found, expected)), strict=True):
+            assert float((a - b).abs().max()) < 1e-9 * max(1, float(b.abs().max()))
 
 
 def test_a_new_one_is_hippo_legs():
