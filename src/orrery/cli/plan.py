@@ -12,8 +12,17 @@ if TYPE_CHECKING:
     from orrery.training.config import Recipe
 
 
-def plan(subject: Path | None = None, /, *, data: Annotated[bool, Parameter(negative="")] = False) -> None:
-    """Show what a training sees of each corpus: tokens, weight in the mixture, epochs elapsed.
+def plan(
+    subject: Path | None = None,
+    /,
+    *,
+    data: Annotated[bool, Parameter(negative="")] = False,
+    tables: Annotated[bool, Parameter(negative="")] = False,
+    budget: float | None = None,
+    output: Path | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Show what a training sees of each corpus, what published ones took, and the best size for a budget.
 
     Parameters
     ----------
@@ -21,10 +30,22 @@ def plan(subject: Path | None = None, /, *, data: Annotated[bool, Parameter(nega
         A recipe; without one, GPT-3's mixture beside what the course's slide says, and the tokens and parameters of
         published models.
     data
-        The data. It is all that can be planned so far.
+        The tokens, weight in the mixture and epochs elapsed of each corpus.
+    tables
+        The tables of the course, from what decks and papers print, recomputed.
+    budget
+        The compute-optimal size for so many floating-point operations, such as 1e21.
+    output
+        With --tables: a folder, in which they become one page with figures, tables.html.
+    overwrite
+        Replace a page that is there.
     """
+    from orrery.cli.plan_tables import plan_published
+
+    if plan_published(subject, tables=tables, budget=budget, output=output, overwrite=overwrite):
+        return
     if not data:
-        raise UsageError("nothing to plan", "give --data: the mixture of a recipe, or without one the course's tables")
+        raise UsageError("nothing to plan", "give --data, --tables or --budget FLOPS")
     if subject is None:
         course_data()
     else:
