@@ -102,7 +102,7 @@ def bar_chart(values: Mapping[str, Number], *, title: str, x_label: str, log_x: 
         start, end = sorted((axis.at(zero), axis.at(value)))
         parts.append(_text(left - 8, y + 14, short(name, 28), "end"))
         parts.append(f'<rect class="f0" x="{px(start)}" y="{y}" width="{px(end - start)}" height="18" rx="2"/>')
-        parts.append(_text(end + 6, y + 14, f"{value:.4g}"))
+        parts.append(_text(end + 6, y + 14, f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"))
     parts.append(_text((left + WIDTH - 80) / 2, height - 12, x_label, "middle"))
     return svg(WIDTH, height, title, parts)
 
@@ -393,10 +393,10 @@ def _longest(texts: Sequence[str], most: int = 14) -> int:
 
 
 def _number(value: Number) -> str:
-    """Return a tick's label: 0.25, 300, 20k, 5M, 1e+20."""
+    """Return a tick's label: 0.25, 300, 20k, 5M, 2T, 1e+20."""
     if abs(value) >= 1e15:
         return f"{value:g}"
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             return f"{value / (1e3 if letter == 'k' else size):g}{letter}"
     return f"{value:g}"

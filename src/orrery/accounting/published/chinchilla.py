@@ -187,7 +187,7 @@ def approaches_table() -> Table:
             "the loss is flat around its least: choices that differ threefold in size differ by little in loss.",
         ),
         approaches_chart(),
-        "The best number of parameters for a budget. Points of equal budget lie on one upright line.",
+        "The best number of parameters for a budget; the lines of approaches 1 and 2 lie on each other.",
     )
 
 

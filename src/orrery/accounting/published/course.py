@@ -1,5 +1,6 @@
 """All tables of the course, in the order in which they are printed, and their page."""
 
+import re
 from collections.abc import Iterator
 
 from orrery.accounting.data_table import gpt3_table
@@ -13,7 +14,7 @@ from orrery.accounting.published import (
     training_runs,
 )
 from orrery.accounting.table import Table
-from orrery.reports.page import document, figure, rows_table, section, visible
+from orrery.reports.page import document, figure, markup_table, section, visible
 
 
 def tables() -> Iterator[Table]:
@@ -60,10 +61,16 @@ def page() -> str:
 def part(table: Table) -> str:
     """Return the section of a table: its figure, its rows, its notes and its source."""
     notes = "".join(f"<li>{visible(note)}</li>" for note in table.notes)
+    rows = markup_table(table.columns, ([cell(text) for text in row] for row in table.rows))
     parts = [
         figure(table.figure, table.caption) if table.figure else "",
-        rows_table(table.columns, table.rows),
+        figure(rows, f"Source: {table.source}."),
         f"<ul>{notes}</ul>" if notes else "",
-        f"<p>Source: {visible(table.source)}.</p>",
     ]
     return section(table.title, "\n".join(filter(None, parts)), table.name)
+
+
+def cell(text: str) -> str:
+    """Return a cell: numbers stay on one line, and no word is broken; a table that is too wide can be scrolled."""
+    style = "white-space:nowrap" if re.fullmatch(r"[-+\d.,e %]+", text) else "overflow-wrap:normal"
+    return f'<span style="{style}">{visible(text)}</span>'

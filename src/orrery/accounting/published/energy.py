@@ -90,7 +90,7 @@ def energy_table() -> Table:
         ("training", "device hours", "watts", "PUE", "MWh", "printed", "check", "source"),
         rows,
         ("paper differs: LLaMA 65B and BLOOM, printed 449 and 475, where hours x 400 W x 1.1 are 449.8 and 476.5.",),
-        bar_chart(bars, title="Energy of a training", x_label="MWh", log_x=True),
+        bar_chart(bars, title="Energy of a training", x_label="MWh, logarithmic", log_x=True),
         "Device hours x watts x overhead; a brain beside them.",
     )
 

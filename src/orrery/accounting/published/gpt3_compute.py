@@ -105,8 +105,13 @@ def compute_table() -> Table:
 def compute_chart() -> str:
     """Draw Figure 2.2: the compute of each training, on a logarithmic axis."""
     title = "Total compute used during training"
-    return bar_chart({row.name: float(row.days) for row in ROWS}, title=title, x_label="PF-days", log_x=True)
+    days = {row.name: float(row.days) for row in ROWS}
+    ordered = {name: days[name] for group in GROUPS for name in days if name.startswith(group)}
+    return bar_chart(ordered, title=title, x_label="petaflop/s-days, logarithmic", log_x=True)
 
+
+GROUPS = ("BERT", "RoBERTa", "T5", "GPT-3")
+"""The order of Figure 2.2."""
 
 CASES = (
     ("GPT-3, 175 billion parameters x 300 billion tokens", 175 * BILLION, 300 * BILLION),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from orrery.accounting.parameters import parameters
 from orrery.accounting.presets import PRESETS, preset
 from orrery.accounting.published.sizes import published
-from orrery.accounting.table import Table, large
+from orrery.accounting.table import Table
 from orrery.reports.figures import scatter
 
 
@@ -68,15 +68,14 @@ MODELS = (
 def model_sizes_table() -> Table:
     """Return the sizes over years with the chart of deck S0."""
     rows = [
-        (model.name, f"{model.year}-{model.month:02}", large(model.parameters), f"{model.parameters:,.0f}", model.how,
-         model.source)
+        (model.name, f"{model.year}-{model.month:02}", f"{model.parameters:,.0f}", model.how, model.source)
         for model in MODELS
     ]  # fmt: skip
     return Table(
         "model-sizes",
         "Parameters of language models by year",
         "deck S0, Text Transformer Model Parameters; the numbers are ours, from the reports named",
-        ("model", "report", "size", "parameters", "how", "source"),
+        ("model", "report", "parameters", "how", "source"),
         rows,
         (
             "slide differs: GPT-4 has 1.5 trillion parameters in deck S0 and 1.76 trillion in deck S3; its makers have "
