@@ -12,21 +12,21 @@ PAGE = "tables.html"
 
 
 def plan_published(
-    subject: Path | None, *, tables: bool, budget: float | None, output: Path | None, overwrite: bool
+    subject: str | None, *, data: bool, tables: bool, budget: float | None, output: Path | None, overwrite: bool
 ) -> bool:
     """Print the tables or the size for a budget where they are asked for; say whether they were.
 
     Raises:
-        UsageError: a subject beside them, both at once, a folder without the tables, or a budget of nothing.
+        UsageError: something else is asked for beside them, a folder without the tables, or a budget of nothing.
     """
     if output is not None and not tables:
         raise UsageError("--output is the folder of the page of --tables", "add --tables, or leave --output out")
-    asked = [name for name, given in (("--tables", tables), ("--budget", budget is not None)) if given]
-    if not asked:
+    given = {"--tables": tables, "--budget": budget is not None, "--data": data, str(subject): subject is not None}
+    asked = [name for name, is_given in given.items() if is_given]
+    if not (tables or budget is not None):
         return False
-    if subject is not None or len(asked) > 1:
-        what = f"{subject} beside {asked[0]}" if subject is not None else " and ".join(asked)
-        raise UsageError(f"{what}: each is a plan of its own", "ask for one at a time")
+    if len(asked) > 1:
+        raise UsageError(f"{' and '.join(asked)}: each is a plan of its own", "ask for one at a time")
     if budget is not None:
         print_budget(budget)
     else:
