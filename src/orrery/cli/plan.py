@@ -23,6 +23,10 @@ def plan(
     tokens: Annotated[float | None, ABOVE_ZERO] = None,
     dtype: str = "bfloat16",
     data: Annotated[bool, Parameter(negative="")] = False,
+    tables: Annotated[bool, Parameter(negative="")] = False,
+    budget: float | None = None,
+    output: Path | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Print what a model consists of, and what training it and writing with it costs, before anything is trained.
 
@@ -46,12 +50,24 @@ def plan(
     data
         Print what a recipe sees of each corpus instead: tokens, weight in the mixture, epochs elapsed. Without a
         recipe, GPT-3's mixture beside what the course's slide says, and published models.
+    tables
+        Print the tables of the course instead: what its decks and the papers print, recomputed.
+    budget
+        Print the compute-optimal size for so many floating-point operations instead, such as 1e21.
+    output
+        With --tables: a folder, in which they become one page with figures, tables.html.
+    overwrite
+        Replace a page that is there.
     """
+    from orrery.cli.plan_tables import plan_published
+
+    if plan_published(subject, data=data, tables=tables, budget=budget, output=output, overwrite=overwrite):
+        return
     if data:
         course_data() if subject is None else recipe_data(Path(subject))
         return
     if subject is None:
-        raise UsageError("nothing to plan", "name a preset such as gpt3-175b, a recipe, a folder; or give --data")
+        raise UsageError("nothing to plan", "name a preset such as gpt3-175b, a recipe, a folder; or --data, --tables")
     from orrery.accounting.plan import plan as planned
     from orrery.cli.plan_model import print_plan
 

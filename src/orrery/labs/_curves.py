@@ -4,8 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from orrery.accounting.log_line import log_line
 from orrery.reports.figures import Number
 
 
@@ -25,8 +24,7 @@ def at(numbers: Mapping[str, Any], path: Sequence[str]) -> Any:
 
 def exponent(curve: Mapping[str, Number]) -> float:
     """Return ``a`` of the best ``y = c x^a``: the slope of a line through the logarithms."""
-    x, y = [math.log(float(key)) for key in curve], [math.log(value) for value in curve.values()]
-    return float(np.polyfit(x, y, 1)[0])
+    return log_line([float(key) for key in curve], list(curve.values()))[0]
 
 
 def equal_at(one: Mapping[str, Number], other: Mapping[str, Number]) -> float:

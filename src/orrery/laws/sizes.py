@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import cast
 
 from orrery.accounting.parameters import parameters
 from orrery.accounting.presets import gpt3, preset
+from orrery.accounting.published.gpt3 import wide_heads
+from orrery.accounting.published.sizes import COUNTED, PRESETS, SIZES, Size
 from orrery.errors import OrreryError
-from orrery.families import load_family, names
+from orrery.families import names
 from orrery.laws.evidence import Evidence, SlideDiffers, exact
-from orrery.laws.published import COUNTED, PRESETS, SIZES, Size
 from orrery.models.decoder import Decoder
-from orrery.models.model import ModelSpec
 from orrery.nn.attention.multihead import Biases, MultiHeadAttention
 from orrery.nn.block import Block
 from orrery.nn.feedforward.mlp import MLP
@@ -40,7 +39,7 @@ def known() -> list[Size]:
 
 def counted(size: Size) -> int:
     """Count what the file of a published model holds, each storage once."""
-    return parameters(cast(ModelSpec, load_family(size.family).spec(size.config)))
+    return parameters(size.spec())
 
 
 def slides() -> Iterator[SlideDiffers]:
@@ -60,16 +59,6 @@ def refuses(width: int, layers: int, heads: int) -> bool:
     except OrreryError:
         return True
     return False
-
-
-def wide_heads(spec: Decoder.Spec, heads: int, head_width: int) -> Decoder.Spec:
-    """Return the spec with other heads: their channels need not add up to the width."""
-    block = spec.stack.blocks[0]
-    residual = block.residuals["attention"]
-    assert isinstance(residual.branch, MultiHeadAttention.Spec)
-    branch = replace(residual.branch, heads=heads, kv_heads=heads, head_width=head_width)
-    changed = Block.Spec(residuals={**block.residuals, "attention": replace(residual, branch=branch)})
-    return replace(spec, stack=replace(spec.stack, blocks=repeat(changed, len(spec.stack.blocks))))
 
 
 def nanogpt() -> Decoder.Spec:

@@ -77,24 +77,32 @@ def line_chart(
     return svg(WIDTH, HEIGHT + below, title, [*parts, legend])
 
 
-def bar_chart(values: Mapping[str, Number], *, title: str, x_label: str) -> str:
+def bar_chart(values: Mapping[str, Number], *, title: str, x_label: str, log_x: bool = False) -> str:
     """Return horizontal bars as an SVG element, one for each name, with its number beside it.
 
+    Args:
+        values: the length of each bar by its name.
+        title: above the figure.
+        x_label: what the numbers are, with their unit.
+        log_x: a logarithmic axis, with its ticks; the bars begin at the lowest, for there is no zero.
+
     Raises:
-        UsageError: no bar, or a value that is not finite.
+        UsageError: no bar, a value that is not finite, or one of at most zero on a logarithmic axis.
     """
     if not values or not all(map(math.isfinite, values.values())):
         raise UsageError("a bar chart needs finite numbers", "leave out what has no number")
     left = 24 + 7 * min(28, max(map(len, values)))
-    axis = _Axis([0.0, *values.values()], left, WIDTH - 80, False)
-    height = _TOP + 26 * len(values) + 30
-    parts = []
+    axis = _Axis([*values.values()] if log_x else [0.0, *values.values()], left, WIDTH - 80, log_x)
+    zero = axis.ticks[0] if log_x else 0.0
+    bottom = _TOP + 26 * len(values)
+    height = bottom + (46 if log_x else 30)
+    parts = [_tick(axis.at(tick), bottom, tick) for tick in (axis.ticks if log_x else ())]
     for row, (name, value) in enumerate(values.items()):
         y = _TOP + 26 * row
-        start, end = sorted((axis.at(0.0), axis.at(value)))
+        start, end = sorted((axis.at(zero), axis.at(value)))
         parts.append(_text(left - 8, y + 14, short(name, 28), "end"))
         parts.append(f'<rect class="f0" x="{px(start)}" y="{y}" width="{px(end - start)}" height="18" rx="2"/>')
-        parts.append(_text(end + 6, y + 14, f"{value:.4g}"))
+        parts.append(_text(end + 6, y + 14, f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"))
     parts.append(_text((left + WIDTH - 80) / 2, height - 12, x_label, "middle"))
     return svg(WIDTH, height, title, parts)
 
@@ -186,7 +194,12 @@ def _cells(
 
 
 def scatter(
-    groups: Mapping[str, Mapping[str, tuple[Number, Number]]], *, title: str, x_label: str, y_label: str
+    groups: Mapping[str, Mapping[str, tuple[Number, Number]]],
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+    log_y: bool = False,
 ) -> str:
     """Return labelled points as an SVG element, one hue for each group.
 
@@ -195,16 +208,17 @@ def scatter(
         title: above the figure.
         x_label: what x is.
         y_label: what y is.
+        log_y: a logarithmic y axis.
 
     Raises:
-        UsageError: no point, or one that is not finite.
+        UsageError: no point, one that is not finite, or one of at most zero on a logarithmic axis.
     """
     points = [point for group in groups.values() for point in group.values()]
     if not points or not all(math.isfinite(number) for point in points for number in point):
         raise UsageError("a scatter needs points with finite numbers", "leave out what has no place")
     names = 44 + 7 * _longest(list(groups), 28) if len(groups) > 1 else 0  # room for the legend beside the points
     across = _Axis([x for x, _ in points], _LEFT, WIDTH - _RIGHT - names, False)
-    upward = _Axis([y for _, y in points], HEIGHT - _BOTTOM, _TOP, False)
+    upward = _Axis([y for _, y in points], HEIGHT - _BOTTOM, _TOP, log_y)
     parts = [_frame(across, upward, x_label, y_label)]
     places = [(across.at(x), upward.at(y)) for x, y in points]
     boxes = [(x - 3, y - 3, x + 3, y + 3) for x, y in places]
@@ -261,11 +275,7 @@ def _decades(low: Number, high: Number) -> list[Number]:
 def _frame(across: _Axis, upward: _Axis, x_label: str, y_label: str) -> str:
     """Return grid, ticks and labels."""
     bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
-    parts = []
-    for tick in across.ticks:
-        x = px(across.at(tick))
-        parts.append(f'<line class="g" x1="{x}" x2="{x}" y1="{_TOP}" y2="{bottom}"/>')
-        parts.append(_text(across.at(tick), bottom + 16, _number(tick), "middle"))
+    parts = [_tick(across.at(tick), bottom, tick) for tick in across.ticks]
     for tick in upward.ticks:
         y = px(upward.at(tick))
         parts.append(f'<line class="g" x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}"/>')
@@ -275,6 +285,12 @@ def _frame(across: _Axis, upward: _Axis, x_label: str, y_label: str) -> str:
     middle = px((_TOP + bottom) / 2)
     parts.append(f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{escaped(y_label)}</text>')
     return "".join(parts)
+
+
+def _tick(x: Number, bottom: Number, value: Number) -> str:
+    """Return an upright line of the grid with its number below."""
+    line = f'<line class="g" x1="{px(x)}" x2="{px(x)}" y1="{_TOP}" y2="{px(bottom)}"/>'
+    return line + _text(x, bottom + 16, _number(value), "middle")
 
 
 def _unbroken(curve: Sequence[tuple[Number, Number]], across: _Axis, upward: _Axis) -> list[str]:
@@ -377,8 +393,10 @@ def _longest(texts: Sequence[str], most: int = 14) -> int:
 
 
 def _number(value: Number) -> str:
-    """Return a tick's label: 0.25, 300, 20k, 5M."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+    """Return a tick's label: 0.25, 300, 20k, 5M, 2T, 1e+20."""
+    if abs(value) >= 1e15:
+        return f"{value:g}"
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             return f"{value / (1e3 if letter == 'k' else size):g}{letter}"
     return f"{value:g}"

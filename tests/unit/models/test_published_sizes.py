@@ -4,7 +4,7 @@ import pytest
 
 from orrery.accounting.parameters import parameters
 from orrery.accounting.presets import preset
-from orrery.laws.published import PRESETS
+from orrery.accounting.published.sizes import PRESETS
 from orrery.laws.sizes import counted, known
 
 

@@ -2,7 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+from orrery.errors import UsageError
+from orrery.families import load_family
+from orrery.models.model import ModelSpec
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,10 @@ class Size:
     config: Mapping[str, Any]
     parameters: int
     beside: int = 0
+
+    def spec(self) -> ModelSpec:
+        """Return its architecture."""
+        return cast(ModelSpec, load_family(self.family).spec(self.config))
 
 
 def _gpt2(width: int, layers: int, heads: int) -> dict[str, Any]:
@@ -202,3 +210,15 @@ PRESETS: Mapping[str, int] = {
     "palm-540b": 540_356_474_880,
 }
 """Exact sizes of models without public weights: PaLM 540B as published, GPT-3 as its Table 2.1 and Appendix D round."""
+
+
+def published(name: str) -> Size:
+    """Return the published model of this name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    known = {size.name: size for size in (*SIZES, *COUNTED)}
+    if name not in known:
+        raise UsageError(f"no published size of {name!r}", f"there are: {', '.join(known)}")
+    return known[name]

@@ -1,0 +1,82 @@
+"""`orrery plan --tables`: the tables of the course from published numbers; `--budget`: the compute-optimal size."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orrery.errors import UsageError
+
+if TYPE_CHECKING:
+    from orrery.accounting.table import Table
+
+PAGE = "tables.html"
+
+
+def plan_published(
+    subject: str | None, *, data: bool, tables: bool, budget: float | None, output: Path | None, overwrite: bool
+) -> bool:
+    """Print the tables or the size for a budget where they are asked for; say whether they were.
+
+    Raises:
+        UsageError: something else is asked for beside them, a folder without the tables, or a budget of nothing.
+    """
+    if output is not None and not tables:
+        raise UsageError("--output is the folder of the page of --tables", "add --tables, or leave --output out")
+    given = {"--tables": tables, "--budget": budget is not None, "--data": data, str(subject): subject is not None}
+    asked = [name for name, is_given in given.items() if is_given]
+    if not (tables or budget is not None):
+        return False
+    if len(asked) > 1:
+        raise UsageError(f"{' and '.join(asked)}: each is a plan of its own", "ask for one at a time")
+    if budget is not None:
+        print_budget(budget)
+    else:
+        print_tables(output, overwrite=overwrite)
+    return True
+
+
+def print_tables(output: Path | None = None, *, overwrite: bool = False) -> None:
+    """Print every table with its source and notes; with a folder write them there as one page with figures.
+
+    Raises:
+        UsageError: the folder cannot be written, or holds a page and ``overwrite`` is not given.
+    """
+    from orrery.accounting.published.course import page, tables
+    from orrery.checkpoints.outputs import OutputFile
+
+    if output is None:
+        for number, table in enumerate(tables()):
+            print_one(table, first=number == 0)
+        return
+    if output.is_file():
+        raise UsageError(f"{output} is a file, and --output names a folder", "give a folder; the page is made in it")
+    file = OutputFile(output / PAGE, overwrite=overwrite)
+    file.write(page())
+    print(f"page: {output / PAGE}")
+
+
+def print_one(table: "Table", *, first: bool = False) -> None:
+    """Print one table as plain text."""
+    from orrery.cli.tables import print_table
+
+    print(table.title if first else f"\n{table.title}")
+    print_table(table.columns, table.rows)
+    for note in table.notes:
+        print(note)
+    print(f"source: {table.source}")
+
+
+def print_budget(flops: float) -> None:
+    """Print the compute-optimal size for a budget by each approach.
+
+    Raises:
+        UsageError: a budget that is not a positive finite number.
+    """
+    from orrery.accounting.published.chinchilla import COLUMNS, budget_rows
+    from orrery.accounting.table import plain, scientific
+    from orrery.accounting.training_compute import petaflop_days
+    from orrery.cli.tables import print_table
+
+    rows = budget_rows(flops)
+    print(f"{scientific(flops)} FLOPs, {plain(petaflop_days(flops))} petaflop/s-days: the compute-optimal size")
+    print_table(COLUMNS, rows)
+    print("approaches 1 to 3: Hoffmann et al. 2022; orrery plan --tables says where they differ, and why")
