@@ -24,7 +24,7 @@ def plan(
     dtype: str = "bfloat16",
     data: Annotated[bool, Parameter(negative="")] = False,
     tables: Annotated[bool, Parameter(negative="")] = False,
-    budget: float | None = None,
+    budget: Annotated[float | None, ABOVE_ZERO] = None,
     output: Path | None = None,
     overwrite: bool = False,
 ) -> None:
