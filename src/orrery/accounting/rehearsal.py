@@ -5,8 +5,7 @@ anything. So the plan follows the model: a new family needs no formula here.
 """
 
 import weakref
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,31 +96,17 @@ class Work:
         return Work(times * self.weights, times * self.tokens)
 
 
-@dataclass(frozen=True)
-class Seen:
-    """One operation as a kernel sees it: its name, the shapes and formats of what it reads, and what it costs."""
-
-    name: str
-    shapes: tuple[tuple[tuple[int, ...], torch.dtype], ...]
-    operations: int
-    moved: int
-
-
 @dataclass
 class Rehearsal(TorchDispatchMode):
     """Writes down what happens inside, and gives each part of it a name by ``part``.
 
     Attributes:
         work: operations by part.
-        seen: how often each operation took place, by part.
         live: bytes that lie in memory now, of what was made inside.
-        peak: the most that there were.
     """
 
     work: dict[str, Work] = field(default_factory=dict)
-    seen: dict[str, Counter[Seen]] = field(default_factory=dict)
     live: int = 0
-    peak: int = 0
     now: str = ""
 
     def __post_init__(self) -> None:
@@ -136,7 +121,6 @@ class Rehearsal(TorchDispatchMode):
         """Count what happens inside under a name."""
         before, self.now = self.now, name
         self.work.setdefault(name, Work())
-        self.seen.setdefault(name, Counter())
         try:
             yield
         finally:
@@ -146,14 +130,14 @@ class Rehearsal(TorchDispatchMode):
         """Run an operation and note it."""
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
-        tensors = [leaf for leaf in tree_leaves(out) if isinstance(leaf, Tensor)]
-        for tensor in tensors:
-            self._hold(tensor)
+        for made in tree_leaves(out):
+            if isinstance(made, Tensor):
+                self._hold(made)
         if self.now:
-            self._count(func, args, kwargs, out, tensors)
+            self._count(func, args, kwargs, out)
         return out
 
-    def _count(self, func: Any, args: Any, kwargs: Any, out: Any, made: list[Tensor]) -> None:
+    def _count(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         packet, operations = func._overloadpacket, 0
         if packet in OURS:
             shapes = [one.shape if isinstance(one, Tensor) else one for one in args]
@@ -162,12 +146,6 @@ class Rehearsal(TorchDispatchMode):
             operations = int(flop_registry[packet](*args, **kwargs, out_val=out))
         found = Work(tokens=operations) if packet in BETWEEN_TOKENS else Work(weights=operations)
         self.work[self.now] += found
-        read = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        if func.is_view or not made:
-            return
-        shapes_read = tuple((tuple(one.shape), one.dtype) for one in read)
-        moved = sum(one.numel() * one.itemsize for one in (*read, *made))
-        self.seen[self.now][Seen(str(packet), shapes_read, operations, moved)] += 1
 
     def _hold(self, tensor: Tensor) -> None:
         storage = tensor.untyped_storage()
@@ -176,7 +154,6 @@ class Rehearsal(TorchDispatchMode):
         size = storage.nbytes()
         self._held[storage._cdata] = size
         self.live += size
-        self.peak = max(self.peak, self.live)
         weakref.finalize(storage, self._free, storage._cdata)
 
     def _free(self, storage: int) -> None:
@@ -188,8 +165,3 @@ def rehearsed() -> Iterator[Rehearsal]:
     """Run what is inside without numbers, and write it down."""
     with FakeTensorMode(allow_non_fake_inputs=True), rehearsal(), Rehearsal() as noted:
         yield noted
-
-
-def bytes_of(tensors: Iterable[Tensor]) -> int:
-    """Return the bytes of tensors, each storage once."""
-    return sum({tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}.values())

@@ -53,8 +53,8 @@ def step_cost(
 ) -> StepCost:
     """Return the cost of a step on rows without padding, of any number of blocks: equal ones cost the same.
 
-    Two models are rehearsed, in which every distinct block stands once or one of them twice; the difference is the
-    cost of one block.
+    Short models are rehearsed, in which every distinct block stands once, or one of them twice: the difference is the
+    cost of that block.
 
     Args:
         spec: the architecture.

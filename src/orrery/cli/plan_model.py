@@ -1,5 +1,6 @@
 """What `orrery plan` prints of one model."""
 
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ def print_plan(plan: "Plan") -> None:
     """Print a model's parameters by matrix, operations, and memory."""
     from orrery.accounting.matrices import LECTURE, Convention, total
 
+    print(f"rehearsing a step of {plan.name}", file=sys.stderr)
+    operations = operation_rows(plan)  # before a line is printed: a length may be one that the model has no places for
     own, lecture = total(plan.matrices, Convention()), plan.by_convention(LECTURE)
     found = plan.parameters
     print(f"{plan.name}\n")
@@ -28,7 +31,7 @@ def print_plan(plan: "Plan") -> None:
     print_table(("matrix", "shape", "how many", "parameters"), matrix_rows(plan))
     narrow = str(plan.dtype).removeprefix("torch.")
     print(f"\na step of {plan.rows:,} x {plan.length:,} tokens, products in {narrow}\n")
-    print_table(("operations", "by weights", "between tokens", "in all", "a token"), operation_rows(plan))
+    print_table(("operations", "by weights", "between tokens", "in all", "a token"), operations)
     print()
     print_table(("memory", "bytes", "GB", ""), memory_rows(plan))
     if plan.training is not None:

@@ -32,13 +32,14 @@ def why_not_here() -> str | None:
 
 @lru_cache(maxsize=1)
 def machine_code_folder() -> Path:
-    """Return the folder of the machine code of exactly these sources, this compiler and this processor.
+    """Return the folder of the machine code of exactly these sources in this place, this compiler and this processor.
 
     numba looks at the file of a function alone, and not at those that it was compiled with.
     """
     digest = hashlib.sha256(" ".join((version("numba"), version("llvmlite"), platform.python_version())).encode())
     digest.update(_processor().encode())
     here = Path(__file__).parent
+    digest.update(bytes(here))
     for source in (*sorted((here / "step").glob("*.py")), here / "quantised.py", here / "compiled.py"):
         digest.update(source.read_bytes())
     return cache_folder() / "numba" / f"step-{digest.hexdigest()[:16]}"

@@ -71,7 +71,8 @@ def test_a_recipe_gives_rows_length_and_tokens(tmp_path):
     recipe.write_text(
         "name: small\nmodel: {family: llama, config: {hidden_size: 16, intermediate_size: 32, num_hidden_layers: 2,"
         " num_attention_heads: 2, max_position_embeddings: 16}}\ntokenizer: {kind: character}\n"
-        f"data: {{train: {text}}}\nbatches: {{kind: crops, length: 16, size: 4}}\ntraining: {{steps: 10, optimizer: {{kind: adamw, rate: 0.001}}}}\n"
+        f"data: {{train: {text}}}\nbatches: {{kind: crops, length: 16, size: 4}}\n"
+        "training: {steps: 10, optimizer: {kind: adamw, rate: 0.001}}\n"
     )
     found = plan(recipe)
     assert (found.name, found.rows, found.length, found.tokens, found.optimizer) == ("small", 4, 16, 640.0, "adamw")

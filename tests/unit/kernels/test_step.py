@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -13,6 +16,7 @@ from orrery.generation.paged import PagedModel
 from orrery.generation.requests import Request
 from orrery.generation.row import Limits
 from orrery.generation.samplers import GREEDY, sampler
+from orrery.kernels.readiness import machine_code_folder
 from orrery.kernels.step import instructions as code
 from orrery.laws.evidence import FLOAT32
 from orrery.laws.models import tiny
@@ -237,3 +241,32 @@ def test_a_full_row_is_refused_and_the_session_goes_on():
         with pytest.raises(UsageError, match="does not fit"):
             writer.step(torch.tensor([[1]]), session)
         assert session.lengths == (3,)
+
+
+def _in_a_process(cache, *words):
+    environment = os.environ | {"XDG_CACHE_HOME": str(cache), "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, *words], env=environment, check=True)
+
+
+_SHARED = """
+import torch
+from orrery.families import load_family
+from orrery.generation.compiled_step import CompiledStep
+
+config = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 1, "num_attention_heads": 4}
+model = load_family("llama").spec({**config, "vocab_size": 64}).build(0).eval()
+with torch.no_grad():
+    writer = CompiledStep(model)
+    _, session = writer.start(torch.zeros(2, 4, dtype=torch.int64), 8)
+    writer.step(torch.zeros(2, 1, dtype=torch.int64), session)
+"""
+
+
+@pytest.mark.slow
+def test_machine_code_of_a_build_that_was_cut_short_runs(tmp_path):
+    folder = tmp_path / "orrery" / "numba" / machine_code_folder().name
+    _in_a_process(tmp_path, "-m", "orrery.kernels.step.build")
+    for file in folder.glob("*/run.run-*"):
+        file.unlink()
+    _in_a_process(tmp_path, "-m", "orrery.kernels.step.build")  # compiles what calls parallel functions, and not these
+    _in_a_process(tmp_path, "-c", _SHARED)

@@ -15,6 +15,9 @@ from orrery.kernels.step.run import run
 
 def build() -> Any:
     """Return the compiled step; the first time in a program this takes a moment, the first time at all some seconds."""
+    # Machine code is linked with the threads' functions as it is loaded. numba starts the threads itself, but not for a
+    # caller of a parallel function that another process compiled: where a build was cut short, calls would go nowhere.
+    numba.get_num_threads()
     whole = numba.int64
     rows, block, reals = numba.int64[:, ::1], numba.int64[:, :, ::1], numba.float64[:, ::1]
     entries = compiled_entries()
