@@ -74,34 +74,26 @@ class Machine:
 
 
 _NCCL = "network: what nccl-tests report for large messages, about 230 of 300 GB/s on eight A100, 360 of 450 on H100"
-_FOUNDRY = "without recomputation in the public benchmarks of llm-foundry (MPT-7B, 2,048 tokens, eight devices"
-_FLASH2 = "Dao 2023, FlashAttention-2, forward and backward"
+_FITTED = "matmul: from one run on one node or device, which is then met exactly (published.benchmarks)"
 _A100 = Efficiency(
     matmul=0.654,
     attention=0.6,
     network=0.8,
-    source=f"matmul: with it this model predicts the fastest run {_FOUNDRY}: 64.2 % MFU); attention: {_FLASH2}; {_NCCL}",
+    source=f"{_FITTED}; attention: Dao 2023, FlashAttention-2, forward and backward; {_NCCL}",
 )
 _H100 = Efficiency(
     matmul=0.488,
     attention=0.35,
     network=0.8,
-    source=f"matmul: with it this model predicts the fastest run {_FOUNDRY}: 46.4 % MFU); attention: Shah et al. 2024, "
-    f"abstract, of FlashAttention-2; {_NCCL}",
+    source=f"{_FITTED}; attention: Shah et al. 2024, abstract, of FlashAttention-2 on an H100; {_NCCL}",
 )
-_V100 = Efficiency(
-    matmul=0.783,
-    attention=0.783,
-    network=0.8,
-    source="matmul: with it this model predicts the 62.4 teraflop/s of a GPT-2 of 1.2 billion parameters on one device "
-    f"(Megatron-LM 1.0, announcement of May 2020), attention alike; {_NCCL}",
-)
+_V100 = Efficiency(matmul=0.662, attention=0.662, network=0.8, source=f"{_FITTED}; attention: alike; {_NCCL}")
 _TPU = Efficiency(
     matmul=0.76,
     attention=0.76,
     network=0.8,
-    source="matmul and attention: Pope et al. 2022, abstract, 76 % of the rate in a forward pass of PaLM 540B on 64 TPU "
-    f"v4; {_NCCL}, taken for this network too",
+    source="matmul and attention: Pope et al. 2022, abstract, 76 % of the rate in the forward pass of PaLM 540B on 64 "
+    f"TPU v4; {_NCCL}, taken for this network too",
 )
 
 MACHINES: Mapping[str, Machine] = {
@@ -118,8 +110,8 @@ MACHINES: Mapping[str, Machine] = {
             latency=5 * MICROSECOND,
             efficiency=_V100,
             price=3.90,
-            source="NVIDIA V100 SXM data sheet (300 GB/s of NVLink in both directions); network: 400 Gb/s for eight, as "
-            "Microsoft said of OpenAI's cluster (May 2020); price: an eighth of AWS p3dn.24xlarge on demand",
+            source="NVIDIA V100 SXM data sheet (300 GB/s of NVLink in both directions); network: 400 Gb/s for eight, "
+            "as Microsoft said of OpenAI's cluster (May 2020); price: an eighth of AWS p3dn.24xlarge on demand",
         ),
         Machine(
             "a100-40gb",
@@ -161,7 +153,7 @@ MACHINES: Mapping[str, Machine] = {
             efficiency=_H100,
             price=12.29,
             source="NVIDIA H100 SXM data sheet, without sparsity (900 GB/s of NVLink in both directions); network: 400 "
-            "Gb/s a device, as in DGX H100 and in Dubey et al. 2024; price: an eighth of AWS p5.48xlarge on demand, 2023",
+            "Gb/s a device, as in DGX H100 and in Dubey et al. 2024; price: an eighth of AWS p5.48xlarge, 2023",
         ),
         Machine(
             "h200",
@@ -187,8 +179,8 @@ MACHINES: Mapping[str, Machine] = {
             latency=5 * MICROSECOND,
             efficiency=_TPU,
             price=2.00,
-            source="Jouppi et al. 2023, Table 4: four links of 70 GB/s, pods of 1,024 chips; between pods as for TPU v4; "
-            "price: a quarter of v3-8 on demand",
+            source="Jouppi et al. 2023, Table 4: four links of 70 GB/s, pods of 1,024 chips; between pods as for "
+            "TPU v4; price: a quarter of v3-8 on demand",
         ),
         Machine(
             "tpu-v4",

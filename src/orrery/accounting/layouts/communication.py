@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil, log2
 
 from orrery.accounting.layouts.layout import Layout
-from orrery.accounting.layouts.memory import stage_weights
+from orrery.accounting.layouts.memory import last_stage, stage_weights
 from orrery.accounting.layouts.training import Training
 from orrery.accounting.layouts.work import Work
 from orrery.accounting.machines import Machine
@@ -125,7 +125,7 @@ def layer_bytes(work: Work, training: Training, layout: Layout) -> LayerBytes:
     stream = size.activation * tokens * work.width
     keys = size.activation * tokens * work.cached / min(layout.tensor, work.kv_heads)
     moved = layout.expert > 1
-    weights = stage_weights(work, layout, last=True)
+    weights = stage_weights(work, layout, last_stage(work, layout))
     return LayerBytes(
         tensor=work.branches * all_reduce(layout.tensor, stream),
         context=(layout.context - 1) * keys,
@@ -153,7 +153,7 @@ class StepBytes:
 
 def step_bytes(work: Work, training: Training, layout: Layout) -> StepBytes:
     """Return what a device of the last stage sends once a step for the state that replicas share."""
-    found = stage_weights(work, layout, last=True)
+    found = stage_weights(work, layout, last_stage(work, layout))
     size, held = training.bytes, found.dense + found.experts
     once = layout.fsdp if layout.zero < 3 else 1
     added = layout.fsdp if layout.zero < 2 else 1

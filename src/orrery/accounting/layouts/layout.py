@@ -174,7 +174,15 @@ def _shared(work: Work, training: Training, layout: Layout) -> Iterator[tuple[st
 
 
 def stages(work: Work) -> list[int]:
-    """Return the numbers of stages that the layers divide into, with or without the table and the head."""
+    """Return the numbers of stages that the layers divide into, with or without the table and the head as layers.
+
+    No stage is without a layer.
+    """
+    return [n for n in _pieces(work) if n == 1 or 2 * n <= work.layers + 2 or work.layers % n == 0]
+
+
+def _pieces(work: Work) -> list[int]:
+    """Return into how many equal pieces the layers can be cut."""
     return sorted({*divisors(work.layers), *(n for n in divisors(work.layers + 2) if n > 2)})
 
 
@@ -201,7 +209,8 @@ def interleaves(work: Work, pipeline: int) -> list[int]:
     if pipeline == 1:
         return [1]
     most = (work.layers + 2) // pipeline
-    return [n for n in range(1, most + 1) if pipeline * n in stages(work)]
+    pieces = _pieces(work)
+    return [n for n in range(1, most + 1) if pipeline * n in pieces]
 
 
 def _check_batch(training: Training, layout: Layout) -> None:

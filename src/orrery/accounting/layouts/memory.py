@@ -53,48 +53,80 @@ class Weights:
     layer: float
 
 
+@dataclass(frozen=True)
+class Stage:
+    """One stage of the pipeline.
+
+    Attributes:
+        layers: that it has.
+        tables: of tokens: the embedding on the first, the head on the last.
+        ahead: stages before it, each of which has begun one micro batch more.
+        last: whether it has the logits.
+    """
+
+    layers: int
+    tables: int
+    ahead: int
+    last: bool
+
+
 def memory(work: Work, training: Training, layout: Layout) -> Memory:
-    """Return the bytes of the fullest device: the first stage keeps most activations, the last has the logits."""
-    first, last = (_stage(work, training, layout, last=last) for last in (False, True))
-    return first if layout.pipeline > 1 and first.total >= last.total else last
+    """Return the bytes of the fullest device.
+
+    The first stage has begun most micro batches, the last has the logits, and those between may have a layer more.
+    """
+    ends = stage_layers(work, layout)
+    if layout.pipeline == 1:
+        return _stage(work, training, layout, last_stage(work, layout))
+    candidates = [Stage(ends, 1, 0, last=False), last_stage(work, layout)]
+    if layout.pipeline > 2:
+        candidates.append(Stage(layout.slots(work), 0, 1, last=False))
+    return max((_stage(work, training, layout, stage) for stage in candidates), key=lambda one: one.total)
 
 
-def _stage(work: Work, training: Training, layout: Layout, *, last: bool) -> Memory:
-    found, size = stage_weights(work, layout, last=last), training.bytes
+def _stage(work: Work, training: Training, layout: Layout, stage: Stage) -> Memory:
+    found, size = stage_weights(work, layout, stage), training.bytes
     layer = layer_activations(work, training, layout)
     kept = layer.kept(layout.recompute)
-    begun = 1.0 if last else in_flight(layout, layout.micro_batches(training))
-    begun = begun if layout.pipeline > 1 else 1.0
+    begun = in_flight(layout, layout.micro_batches(training), stage.ahead)
     tokens = layout.micro * training.length / layout.context
     embedded = tokens * work.width * training.dropout / layout.between
-    table = work.table / layout.tensor
-    layers = stage_layers(work, layout, last=last)
     return Memory(
         weights=size.weight * shard(found, layout, 3),
         gradients=size.gradient * shard(found, layout, 2),
         optimizer=size.optimizer * shard(found, layout, 1),
-        gathered=size.weight * max(PREFETCHED * found.layer, table) if layout.sharded(3) > 1 else 0.0,
-        activations=begun * (layers * kept + (embedded if not last or layout.pipeline == 1 else 0)),
+        gathered=size.weight * _gathered(work, layout, found),
+        activations=begun * (stage.layers * kept + (0.0 if stage.ahead else embedded)),
         working=layer.whole - kept,
-        logits=4 * tokens * (work.width / layout.between + work.vocabulary / layout.tensor) if last else 0.0,
+        logits=4 * tokens * (work.width / layout.between + work.vocabulary / layout.tensor) if stage.last else 0.0,
     )
 
 
-def stage_layers(work: Work, layout: Layout, *, last: bool) -> int:
-    """Return the layers of the first or the last stage, or of the only one."""
+def _gathered(work: Work, layout: Layout, found: "Weights") -> float:
+    """Return the parameters that FSDP holds together where it shards them: those of two layers, or a table."""
+    return max(PREFETCHED * found.layer, work.table / layout.tensor) if layout.sharded(3) > 1 else 0.0
+
+
+def stage_layers(work: Work, layout: Layout) -> int:
+    """Return the layers of the first and of the last stage, or of the only one."""
     return work.layers if layout.pipeline == 1 else layout.slots(work) - layout.spare(work) // 2
 
 
-def stage_weights(work: Work, layout: Layout, *, last: bool) -> Weights:
-    """Return the parameters of a device of the first or the last stage, or of the only one."""
-    layers = stage_layers(work, layout, last=last)
+def last_stage(work: Work, layout: Layout) -> Stage:
+    """Return the last stage, or the only one."""
     tables = 1 if layout.pipeline > 1 or work.tied else 2
+    return Stage(stage_layers(work, layout), tables, layout.pipeline - 1, last=True)
+
+
+def stage_weights(work: Work, layout: Layout, stage: Stage) -> Weights:
+    """Return the parameters of a device of a stage."""
     # With more ranks than heads of keys and values, several hold the same head.
     copied = work.width * work.cached * (1 / min(layout.tensor, work.kv_heads) - 1 / layout.tensor)
     copied *= layout.tensor > work.kv_heads
     dense = (work.block - work.block_experts) / layout.tensor + copied
     experts = work.block_experts / layout.tensor / layout.expert
-    return Weights(layers * dense + tables * work.table / layout.tensor, layers * experts, dense + experts)
+    tables = stage.tables * work.table / layout.tensor
+    return Weights(stage.layers * dense + tables, stage.layers * experts, dense + experts)
 
 
 def shard(found: Weights, layout: Layout, stage: int) -> float:
@@ -103,13 +135,14 @@ def shard(found: Weights, layout: Layout, stage: int) -> float:
     return found.dense / pieces + found.experts / max(1, pieces // layout.expert)
 
 
-def in_flight(layout: Layout, micro_batches: int) -> float:
-    """Return the micro batches whose activations the first stage keeps at once: ``p + (p - 1) / v``.
+def in_flight(layout: Layout, micro_batches: int, ahead: int = 0) -> float:
+    """Return the micro batches whose activations a stage keeps at once; the first one ``p``, or ``p + (p - 1) / v``.
 
-    Korthikanti et al. 2022, section 4.2.3; ``p`` for one chunk a stage (1F1B, Narayanan et al. 2021).
+    ``p`` for one chunk a stage (1F1B, Narayanan et al. 2021), the other for several (Korthikanti et al. 2022, section
+    4.2.3); each stage further on one less.
     """
     more = (layout.pipeline - 1) / layout.interleave if layout.interleave > 1 else 0
-    return min(float(micro_batches), layout.pipeline + more)
+    return min(float(micro_batches), layout.pipeline + more - ahead)
 
 
 @dataclass(frozen=True)
@@ -185,6 +218,6 @@ def decoding_memory(work: Work, layout: Layout, rows: int, tokens: int, number_b
         number_bytes: of a weight, a key and a value.
     """
     shared = min(layout.tensor, work.kv_heads) * layout.context * layout.replicas
-    layers = stage_layers(work, layout, last=True)
-    weights = shard(stage_weights(work, layout, last=True), layout, 3)
+    layers = stage_layers(work, layout)
+    weights = shard(stage_weights(work, layout, last_stage(work, layout)), layout, 3)
     return Decoding(number_bytes * weights, number_bytes * work.cached * layers * rows * tokens / shared)

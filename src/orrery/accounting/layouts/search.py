@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
+from typing import Any
 
 from orrery.accounting.layouts.layout import (
     FULL,
@@ -78,7 +79,7 @@ def best(search: Search) -> Plan:
                 if found is None or (seconds, bytes_) < found[:2]:
                     found = seconds, bytes_, layout
     if found is None:
-        raise _none_fits(search, bool(bounded))
+        raise _none_fits(search)
     return plan(search.work, search.training, found[2], search.machine)
 
 
@@ -89,10 +90,17 @@ def layouts(search: Search) -> Iterator[Layout]:
 
 
 def _bounded(search: Search) -> Iterator[tuple[float, Layout]]:
-    """Yield each layout without shards with the least time that shards can leave it."""
+    """Yield each layout that can fit, without shards, with the least time that shards can leave it."""
     for start in _starts(search):
-        time = step_time(search.work, search.training, start, search.machine)
-        yield time.total - time.data - time.fsdp - time.optimizer, start
+        if _least(search, start) <= search.room:
+            time = step_time(search.work, search.training, start, search.machine)
+            yield time.total - time.data - time.fsdp - time.optimizer, start
+
+
+def _least(search: Search, start: Layout) -> float:
+    """Return a bound of the memory of a layout with any shards: more of them never need more."""
+    all_shards = (replace(start, data=1, fsdp=start.replicas, zero=zero) for zero in (2, 3))
+    return min(memory(search.work, search.training, layout).total for layout in all_shards)
 
 
 def _starts(search: Search) -> Iterator[Layout]:
@@ -131,7 +139,7 @@ def _sharded(search: Search, start: Layout) -> Iterator[Layout]:
                 yield replace(start, data=start.replicas // fsdp, fsdp=fsdp, zero=zero)
 
 
-def _allowed(search: Search, name: str, values: Sequence[int | Recomputation]) -> list:  # type: ignore[type-arg]
+def _allowed(search: Search, name: str, values: Sequence[Any]) -> list[Any]:
     """Return the values of a degree that may be tried."""
     only = search.only.get(name)
     return [value for value in values if only is None or value in only]
@@ -145,10 +153,10 @@ def _cuts(work: Work, tensor: int) -> bool:
     return work.hidden % tensor == 0 and (tensor >= work.kv_heads or work.kv_heads % tensor == 0)
 
 
-def _none_fits(search: Search, any_divides: bool) -> UsageError:
+def _none_fits(search: Search) -> UsageError:
     """Return the error of a search that found nothing."""
     asked = f"{search.devices:,} devices of {search.room / 1e9:,.1f} GB"
-    if not any_divides:
+    if next(layouts(search), None) is None:
         hint = "allow more degrees, or give a batch with more divisors"
         return UsageError(f"no layout of {search.work.name} has the degrees that are allowed for {asked}", hint)
     least, smallest = _smallest(search)
@@ -169,10 +177,9 @@ def _none_fits(search: Search, any_divides: bool) -> UsageError:
 def _smallest(search: Search) -> tuple[float, Layout]:
     """Return the layout that needs the least memory: everything sharded and recomputed, where that is allowed."""
     only: dict[str, Sequence[int | bool | Recomputation]] = dict(search.only)
-    for name, value in (("recompute", FULL), ("zero", 3), ("micro", 1)):
+    for name, value in (("recompute", FULL), ("zero", 3), ("micro", 1), ("interleave", 1)):
         only.setdefault(name, (value,))
-    narrow = replace(search, only=only)
-    sizes = ((memory(search.work, search.training, one).total, one) for one in layouts(narrow))
+    sizes = ((memory(search.work, search.training, one).total, one) for one in layouts(replace(search, only=only)))
     return min(sizes, key=lambda pair: pair[0])
 
 
@@ -194,7 +201,7 @@ def would_fit(found: Plan, limit: float) -> str:
     return "no single change of it fits: search for a layout by leaving it out, or take more devices"
 
 
-def _changes(found: Plan) -> Iterator[dict]:  # type: ignore[type-arg]
+def _changes(found: Plan) -> Iterator[dict[str, Any]]:
     """Yield changes that need less memory: recomputing, smaller micro batches, shards, more ranks and stages."""
     layout = found.layout
     yield from ({"recompute": again} for again in RECOMPUTATIONS.values() if again.kept + again.scores < _kept(layout))

@@ -4,13 +4,13 @@ from dataclasses import dataclass, fields
 
 from orrery.accounting.layouts.communication import LayerBytes, Routes, layer_bytes, routes, step_bytes
 from orrery.accounting.layouts.layout import Layout
-from orrery.accounting.layouts.memory import layer_activations, shard, stage_layers, stage_weights
+from orrery.accounting.layouts.memory import last_stage, layer_activations, shard, stage_layers, stage_weights
 from orrery.accounting.layouts.training import Training
 from orrery.accounting.layouts.work import Work
 from orrery.accounting.machines import Machine
 
 ADAM_BYTES = 30
-"""That Adam moves for a parameter: gradient, copy, both moments read (16), copy and moments written (12), weight (2)."""
+"""That Adam moves for a parameter: gradient, copy and moments read (16), those three written (12), the weight (2)."""
 LOGIT_BYTES = 16
 """That the loss moves for a logit in fp32: written, read, its gradient written and read."""
 
@@ -93,7 +93,7 @@ def step_time(work: Work, training: Training, layout: Layout, machine: Machine) 
     times = micro_batches * layers
     worked = times * both.total + micro_batches * head
     filling = 2 * (layout.pipeline - 1) * ways.pipeline.seconds(sent.boundary)
-    held = shard(stage_weights(work, layout, last=True), layout, 1)
+    held = shard(stage_weights(work, layout, last_stage(work, layout)), layout, 1)
     once = step_bytes(work, training, layout)
     late = max(0.0, ways.fsdp.seconds(once.gradients, layers) - layers * backward.total)
     late += max(0.0, ways.fsdp.seconds(once.weights, layers) - layers * forward.total)
@@ -116,15 +116,17 @@ def layer_passes(work: Work, training: Training, layout: Layout, machine: Machin
     """Return the forward and the backward pass of one layer and one micro batch; what is recomputed is backward.
 
     Products cost ``2 N`` operations a token and twice that backward, attention ``4 H C keys`` and the kernel's
-    multiple. What the layer would keep for its backward pass is written and read; backward it is read, and a gradient
-    of it written.
+    multiple; a product takes at least the time in which its weights are read. What the layer would keep for its
+    backward pass is written and read; backward it is read, and a gradient of it written.
     """
     rate = machine.rate(training.number_format)
     tokens = layout.micro * training.length / layout.context
     sent, ways = layer_bytes(work, training, layout), routes(machine, layout)
     kept, kernel = layer_activations(work, training, layout), training.kernel
     scored = 4 * work.heads * work.head_width * tokens * training.length * kernel.keys / layout.tensor
+    weights = training.bytes.weight * stage_weights(work, layout, last_stage(work, layout)).layer
     matmul = 2 * work.block_active * tokens / layout.tensor / (rate * machine.efficiency.matmul)
+    matmul = max(matmul, weights / machine.bandwidth)
     attention = scored / (rate * machine.efficiency.attention)
     tensor = ways.tensor.seconds(sent.tensor, 2 * work.branches)
     expert = ways.expert.seconds(sent.expert, 2)
@@ -144,7 +146,7 @@ def _slowest(work: Work, training: Training, layout: Layout, machine: Machine, l
     tokens = layout.micro * training.length / layout.context / layout.tensor
     rate = machine.rate(training.number_format) * machine.efficiency.matmul
     head = tokens * (6 * work.table / rate + LOGIT_BYTES * work.vocabulary / machine.bandwidth)
-    ends = stage_layers(work, layout, last=True)
+    ends = stage_layers(work, layout)
     full = layout.slots(work) if layout.pipeline > 2 else ends
     return max(((full, 0.0), (ends, head)), key=lambda stage: stage[0] * layer + stage[1])
 
