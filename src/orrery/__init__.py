@@ -15,6 +15,7 @@ _ATTRIBUTES = {
     "finetune": "orrery.finetuning.finetune",
     "load": "orrery.language_model.load",
     "pipeline": "orrery.pipelines",
+    "plan": "orrery.accounting.plan",
     "see": "orrery.pages.see",
     "train": "orrery.runs.train",
 }

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from orrery.cli.numbers import ABOVE_ZERO, COUNT
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
@@ -12,23 +13,49 @@ if TYPE_CHECKING:
     from orrery.training.config import Recipe
 
 
-def plan(subject: Path | None = None, /, *, data: Annotated[bool, Parameter(negative="")] = False) -> None:
-    """Show what a training sees of each corpus: tokens, weight in the mixture, epochs elapsed.
+def plan(
+    subject: str | None = None,
+    /,
+    *,
+    config: Path | None = None,
+    rows: Annotated[int | None, COUNT] = None,
+    length: Annotated[int | None, COUNT] = None,
+    tokens: Annotated[float | None, ABOVE_ZERO] = None,
+    dtype: str = "bfloat16",
+    data: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Print what a model consists of, and what training it and writing with it costs, before anything is trained.
+
+    Parameters by matrix, operations, memory. No weights are read and none are made.
 
     Parameters
     ----------
     subject
-        A recipe; without one, GPT-3's mixture beside what the course's slide says, and the tokens and parameters of
-        published models.
+        A preset (gpt3-175b; a name that does not exist lists them), a family with --config, the file of a recipe, the
+        folder of a model or a run.
+    config
+        A file like config.json, for a family.
+    rows
+        Of a step; those of the recipe, else one.
+    length
+        Tokens of a row; those of the recipe, else the context that the model is meant for.
+    tokens
+        That the whole training sees, such as 300e9; those of the recipe, else left open.
+    dtype
+        Of products: bfloat16, or float32.
     data
-        The data. It is all that can be planned so far.
+        Print what a recipe sees of each corpus instead: tokens, weight in the mixture, epochs elapsed. Without a
+        recipe, GPT-3's mixture beside what the course's slide says, and published models.
     """
-    if not data:
-        raise UsageError("nothing to plan", "give --data: the mixture of a recipe, or without one the course's tables")
+    if data:
+        course_data() if subject is None else recipe_data(Path(subject))
+        return
     if subject is None:
-        course_data()
-    else:
-        recipe_data(subject)
+        raise UsageError("nothing to plan", "name a preset such as gpt3-175b, a recipe, a folder; or give --data")
+    from orrery.accounting.plan import plan as planned
+    from orrery.cli.plan_model import print_plan
+
+    print_plan(planned(subject, config=config, rows=rows, length=length, tokens=tokens, dtype=dtype))
 
 
 def course_data() -> None:

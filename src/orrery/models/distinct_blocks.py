@@ -62,7 +62,17 @@ def distinct_blocks(spec: ModelSpec) -> DistinctBlocks:
     return DistinctBlocks(spec, build_on_meta(spec), groups)
 
 
-def _with_distinct(spec: Any, path: str, groups: dict[str, list[Group]]) -> Any:
+def shortened(spec: ModelSpec, twice: tuple[str, int] | None = None) -> tuple[ModelSpec, Mapping[str, Sequence[Group]]]:
+    """Return a spec with every distinct block once, but one of them twice, and the groups that the blocks stand for.
+
+    ``twice`` is the name of a stack and the number of a group there. What a block costs is the difference of two such.
+    """
+    groups: dict[str, list[Group]] = {}
+    short: ModelSpec = _with_distinct(spec, "", groups, twice)
+    return short, groups
+
+
+def _with_distinct(spec: Any, path: str, groups: dict[str, list[Group]], twice: tuple[str, int] | None = None) -> Any:
     """Return a spec with every distinct block once in each of its stacks, a reader's too, and note the groups."""
     changed: dict[str, Any] = {}
     for f in fields(spec):
@@ -71,9 +81,10 @@ def _with_distinct(spec: Any, path: str, groups: dict[str, list[Group]]) -> Any:
             members = _members(part)
             order = range(len(part.blocks)) if part.order is None else part.order
             groups[place] = [Group(tuple(d for d, n in enumerate(order) if n in m), len(m)) for m in members]
-            changed[f.name] = replace(part, blocks=tuple(part.blocks[m[0]] for m in members), order=None)
+            numbers = [m[0] for g, m in enumerate(members) for _ in range(2 if twice == (place, g) else 1)]
+            changed[f.name] = replace(part, blocks=tuple(part.blocks[n] for n in numbers), order=None)
         elif isinstance(part, ModelSpec):
-            changed[f.name] = _with_distinct(part, f"{place}.", groups)
+            changed[f.name] = _with_distinct(part, f"{place}.", groups, twice)
     return replace(spec, **changed)
 
 

@@ -1,6 +1,5 @@
 """A kernel for training on processors: the pattern is kept, so that the backward pass is five plain products."""
 
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.masks import BoundMask
+from orrery.nn.rehearsal import kept
 
 
 def stored_pattern(q_BHLC: Float[Tensor, "B H L C"], kv: KeysValues, operands: Operands) -> Float[Tensor, "B H L E"]:
@@ -82,6 +82,6 @@ def _added(mask: BoundMask, bias_BHLS: Tensor | None, q_BHLC: Tensor, keys: int)
     return base.masked_fill(~allowed, torch.finfo(q_BHLC.dtype).min).expand(B, H, L, keys).flatten(0, 1)
 
 
-@lru_cache(maxsize=8)
+@kept(8)
 def _causal(queries: int, keys: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.full((queries, keys), float("-inf"), dtype=dtype, device=device).triu(1)

@@ -79,7 +79,7 @@ class MoE(nn.Module):
         quiet = replace(ctx, taps=None)  # an expert sees other rows at every call: its insides have no fixed shape
         by_expert_M = routing.chosen_NE.flatten().argsort(stable=True)
         row_M, weight_M = by_expert_M // routing.chosen_NE.shape[1], routing.weights_NE.flatten()[by_expert_M]
-        counts = routing.counts().tolist()
+        counts = routing.counts_on_host()
         mixed_ND = torch.zeros_like(x_ND)
         for expert, row_T, weight_T in zip(self.experts, row_M.split(counts), weight_M.split(counts), strict=True):
             if len(row_T):

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.attention.operands import unseen
+from orrery.nn.rehearsal import rehearsing
 from orrery.nn.spec import ModuleSpec, Value, spec
 
 
@@ -31,6 +32,13 @@ class Routing:
     def counts(self) -> Int[Tensor, "X"]:
         """Return how many tokens each expert received."""
         return torch.bincount(self.chosen_NE.flatten(), minlength=self.scores_NX.shape[1])
+
+    def counts_on_host(self) -> list[int]:
+        """Return the same as numbers that the host knows; a rehearsal sends equally many to all, to within one."""
+        if not rehearsing():
+            return list(self.counts().tolist())
+        choices, experts = self.chosen_NE.numel(), self.scores_NX.shape[1]
+        return [choices // experts + int(expert < choices % experts) for expert in range(experts)]
 
     def load(self) -> Float[Tensor, "X"]:
         """Return the share of all choices that each expert received."""

@@ -13,6 +13,7 @@ from orrery.nn.cache.contract import State
 from orrery.nn.linear.linear_system import LinearSystem, from_nothing, in_pieces, in_rows
 from orrery.nn.linear.memory import full_precision
 from orrery.nn.mixer import Form, Show, StatefulMixer, unseen
+from orrery.nn.rehearsal import rehearsing
 
 _Way: TypeAlias = Callable[[LinearSystem, Tensor, Tensor | None, Tensor], tuple[Tensor, Tensor]]
 
@@ -39,7 +40,7 @@ class LongConvolution(StatefulMixer, ABC):
 
     def discretised(self, dtype: torch.dtype) -> LinearSystem:
         """Return the systems; while nothing learns they are kept for the next token, until a parameter changes."""
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or rehearsing():
             return self.system(dtype)
         now = (dtype, *((parameter.data_ptr(), parameter._version) for parameter in self.parameters()))
         if self._kept is None or self._kept[0] != now:

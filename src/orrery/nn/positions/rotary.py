@@ -4,7 +4,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from jaxtyping import Float
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from orrery.errors import UsageError
 from orrery.nn.positions.scheme import BoundPosition, Call, PositionScheme, PositionSpec
+from orrery.nn.rehearsal import kept
 from orrery.nn.spec import Value, spec
 
 
@@ -172,7 +172,7 @@ class Rotary(PositionScheme):
         return _Rotated(cosine, sine, self.width, self.rotate_pairs)
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def _rates(scaling: Scaling, base: float, width: int, length: int) -> Tensor:
     return scaling.rates(base, width, length)
 

@@ -1,7 +1,7 @@
 """Recurrent encoders: from embedded words to the memory that a decoder attends to."""
 
 from abc import ABC, abstractmethod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from orrery.errors import UsageError
 from orrery.nn.recurrent.engine import narrow_formats
+from orrery.nn.rehearsal import rehearsing
 from orrery.nn.segments import PackedSegments
 from orrery.nn.spec import ModuleSpec, spec
 
@@ -49,9 +50,8 @@ class BidirectionalGRUEncoder(Reader):
     def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
         """Return the states of both directions, side by side."""
         segments = PackedSegments.of_real(real_BL)
-        with narrow_formats(x_BLD):
-            y_packed, _ = self.engine(segments.pack(x_BLD))
-        return segments.unpack(y_packed.data), real_BL
+        y_BLE, _ = _read(self.engine, x_BLD, segments)
+        return y_BLE, real_BL
 
 
 class FinalStateGRU(Reader):
@@ -75,8 +75,7 @@ class FinalStateGRU(Reader):
     def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
         """Read from left to right."""
         segments = PackedSegments.of_real(real_BL)
-        with narrow_formats(x_BLD):
-            _, last_1ND = self.engine(segments.pack(x_BLD))
+        _, last_1ND = _read(self.engine, x_BLD, segments)
         h_BD = x_BLD.new_zeros(x_BLD.shape[0], x_BLD.shape[2]).index_copy(0, segments.row_N, last_1ND[0])
         return torch.tanh(self.summary(h_BD))[:, None], real_BL.any(1, keepdim=True)
 
@@ -111,12 +110,11 @@ class StackedLSTMEncoder(Reader):
     def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Bool[Tensor, "B L"]) -> Memory:
         """Read from left to right."""
         segments = PackedSegments.of_real(real_BL)
-        with narrow_formats(x_BLD):
-            y_packed, (h, c) = self.engine(segments.pack(x_BLD))
+        y_BLD, (h, c) = _read(self.engine, x_BLD, segments)
         states_NPD = torch.stack([h, c], 1).flatten(0, 1).transpose(0, 1)
         states_BPD = x_BLD.new_zeros(len(x_BLD), *states_NPD.shape[1:]).index_copy(0, segments.row_N, states_NPD)
         unseen_BP = real_BL.new_zeros(states_BPD.shape[:2])
-        return torch.cat([states_BPD, segments.unpack(y_packed.data)], 1), torch.cat([unseen_BP, real_BL], 1)
+        return torch.cat([states_BPD, y_BLD], 1), torch.cat([unseen_BP, real_BL], 1)
 
 
 class ReversedSource(Reader):
@@ -150,3 +148,16 @@ class ReversedSource(Reader):
         if extra < 0:  # a summary has no places
             return memory, seen
         return tuple(torch.cat([part[:, :extra], part[:, extra:].flip(1)], 1) for part in (memory, seen))  # type: ignore[return-value]
+
+
+def _read(engine: nn.Module, x_BLD: Tensor, segments: PackedSegments) -> tuple[Tensor, Any]:
+    """Let a recurrent engine read every row's tokens; return its outputs in their places, and its last states.
+
+    A rehearsal has no lengths to pack by, and reads whole rows.
+    """
+    with narrow_formats(x_BLD):
+        if rehearsing():
+            y_BLE, last = engine(x_BLD)
+            return y_BLE, last
+        y_packed, last = engine(segments.pack(x_BLD))
+    return segments.unpack(y_packed.data), last

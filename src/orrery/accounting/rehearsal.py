@@ -1,0 +1,195 @@
+"""A step rehearsed: run on tensors without numbers, to see what it multiplies and what it keeps in memory.
+
+Every operation of the real step takes place, in the formats and by the kernels of this processor, but none computes
+anything. So the plan follows the model: a new family needs no formula here.
+"""
+
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry, sdpa_flop_count
+
+from orrery.nn.rehearsal import rehearsal
+
+aten: Any = torch.ops.aten
+
+BETWEEN_TOKENS = frozenset(
+    {
+        aten.bmm,
+        aten.baddbmm,
+        aten._scaled_dot_product_flash_attention_for_cpu,
+        aten._scaled_dot_product_flash_attention_for_cpu_backward,
+    }
+)
+"""Operations that multiply what tokens have made, among them those of attention; all others multiply by weights."""
+
+
+def _attention(q: torch.Size, k: torch.Size, v: torch.Size, *rest: Any, **named: Any) -> int:
+    return int(sdpa_flop_count(q, k, v))
+
+
+def _attention_backward(
+    above: torch.Size, q: torch.Size, k: torch.Size, v: torch.Size, *rest: Any, **named: Any
+) -> int:
+    # Twice the forward pass. That the kernel computes the scores once more is its own affair, as with checkpoints.
+    return 2 * int(sdpa_flop_count(q, k, v))
+
+
+def _lstm(x: torch.Size, weight: torch.Size, recurrent: torch.Size, *rest: Any, **named: Any) -> int:
+    tokens = x[0] * x[1]
+    return 2 * tokens * (weight[0] * weight[1] + recurrent[0] * recurrent[1])
+
+
+def _lstm_backward(*given: Any, **named: Any) -> int:
+    return 2 * _lstm(*given)
+
+
+def _linear(x: torch.Size, weight: torch.Size, *rest: Any, **named: Any) -> int:
+    return 2 * x.numel() * weight[0]
+
+
+OURS: dict[Any, Callable[..., int]] = {
+    aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+    aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
+    aten.mkldnn_rnn_layer: _lstm,
+    aten.mkldnn_rnn_layer_backward: _lstm_backward,
+    torch.ops.mkldnn._linear_pointwise: _linear,
+}
+"""Operations of the processor's own kernels, which torch's counter does not know."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Floating-point operations, a multiplication and an addition counted as two.
+
+    Attributes:
+        weights: in products with weights, and for their gradients.
+        tokens: in products between tokens: attention, and the states of what replaces it.
+    """
+
+    weights: int = 0
+    tokens: int = 0
+
+    @property
+    def total(self) -> int:
+        """Return both."""
+        return self.weights + self.tokens
+
+    def __add__(self, other: "Work") -> "Work":
+        """Return the sum."""
+        return Work(self.weights + other.weights, self.tokens + other.tokens)
+
+    def __sub__(self, other: "Work") -> "Work":
+        """Return the difference."""
+        return self + -1 * other
+
+    def __rmul__(self, times: int) -> "Work":
+        """Return several times as much."""
+        return Work(times * self.weights, times * self.tokens)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One operation as a kernel sees it: its name, the shapes and formats of what it reads, and what it costs."""
+
+    name: str
+    shapes: tuple[tuple[tuple[int, ...], torch.dtype], ...]
+    operations: int
+    moved: int
+
+
+@dataclass
+class Rehearsal(TorchDispatchMode):
+    """Writes down what happens inside, and gives each part of it a name by ``part``.
+
+    Attributes:
+        work: operations by part.
+        seen: how often each operation took place, by part.
+        live: bytes that lie in memory now, of what was made inside.
+        peak: the most that there were.
+    """
+
+    work: dict[str, Work] = field(default_factory=dict)
+    seen: dict[str, Counter[Seen]] = field(default_factory=dict)
+    live: int = 0
+    peak: int = 0
+    now: str = ""
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self._held: dict[int, int] = {}
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Count what happens inside under a name."""
+        before, self.now = self.now, name
+        self.work.setdefault(name, Work())
+        self.seen.setdefault(name, Counter())
+        try:
+            yield
+        finally:
+            self.now = before
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation and note it."""
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        tensors = [leaf for leaf in tree_leaves(out) if isinstance(leaf, Tensor)]
+        for tensor in tensors:
+            self._hold(tensor)
+        if self.now:
+            self._count(func, args, kwargs, out, tensors)
+        return out
+
+    def _count(self, func: Any, args: Any, kwargs: Any, out: Any, made: list[Tensor]) -> None:
+        packet, operations = func._overloadpacket, 0
+        if packet in OURS:
+            shapes = [one.shape if isinstance(one, Tensor) else one for one in args]
+            operations = OURS[packet](*shapes, **kwargs)
+        elif packet in flop_registry:
+            operations = int(flop_registry[packet](*args, **kwargs, out_val=out))
+        found = Work(tokens=operations) if packet in BETWEEN_TOKENS else Work(weights=operations)
+        self.work[self.now] += found
+        read = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        if func.is_view or not made:
+            return
+        shapes_read = tuple((tuple(one.shape), one.dtype) for one in read)
+        moved = sum(one.numel() * one.itemsize for one in (*read, *made))
+        self.seen[self.now][Seen(str(packet), shapes_read, operations, moved)] += 1
+
+    def _hold(self, tensor: Tensor) -> None:
+        storage = tensor.untyped_storage()
+        if storage._cdata in self._held:
+            return
+        size = storage.nbytes()
+        self._held[storage._cdata] = size
+        self.live += size
+        self.peak = max(self.peak, self.live)
+        weakref.finalize(storage, self._free, storage._cdata)
+
+    def _free(self, storage: int) -> None:
+        self.live -= self._held.pop(storage, 0)
+
+
+@contextmanager
+def rehearsed() -> Iterator[Rehearsal]:
+    """Run what is inside without numbers, and write it down."""
+    with FakeTensorMode(allow_non_fake_inputs=True), rehearsal(), Rehearsal() as noted:
+        yield noted
+
+
+def bytes_of(tensors: Iterable[Tensor]) -> int:
+    """Return the bytes of tensors, each storage once."""
+    return sum({tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}.values())
