@@ -25,9 +25,9 @@ class Efficiency:
         source: where they come from.
     """
 
-    matmul: float
-    attention: float
-    network: float
+    matmul: int | float
+    attention: int | float
+    network: int | float
     source: str
 
 
@@ -50,15 +50,15 @@ class Machine:
     """
 
     name: str
-    rates: Mapping[str, float]
-    bandwidth: float
-    memory: float
+    rates: Mapping[str, int | float]
+    bandwidth: int | float
+    memory: int | float
     node: int
-    node_bandwidth: float
-    network_bandwidth: float
-    latency: float
+    node_bandwidth: int | float
+    network_bandwidth: int | float
+    latency: int | float
     efficiency: Efficiency
-    price: float | None
+    price: int | float | None
     source: str
 
     def rate(self, number_format: str) -> float:

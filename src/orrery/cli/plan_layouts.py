@@ -57,21 +57,24 @@ def layouts(work: "Work", options: LayoutOptions) -> None:
     training = training_of(work, options.batch, next(iter(machine.rates)))
     tokens = options.tokens or float(CHINCHILLA * work.active)
     limit = machine.memory if options.memory is None else options.memory
-    print(
+    head = (
         f"{work.name} on {machine.name}: {training.sequences:,} sequences of {training.length:,} tokens a step, "
         f"{tokens:,.0f} tokens in all, {limit:,.0f} bytes a device"
     )
     counts = options.devices or DEVICES
     search = Search(work, training, machine, counts[0], limit)
-    if options.layout is not None:
+    if options.layout is None and len(counts) > 1:
+        print(head)
+        print_scaled(search, counts, tokens)
+        return
+    if options.layout is None:
+        found = best(search)
+    else:
         found = plan(work, training, parse_layout(options.layout), machine)
         _refuse_other_number(found, options.devices)
         refuse_too_large(found, limit, would_fit(found, limit) if found.memory.total > limit else "")
-        print_plan(found, limit, tokens)
-    elif len(counts) == 1:
-        print_plan(best(search), limit, tokens)
-    else:
-        print_scaled(search, counts, tokens)
+    print(head)
+    print_plan(found, limit, tokens)
 
 
 def _refuse_other_number(found: "Plan", devices: tuple[int, ...]) -> None:

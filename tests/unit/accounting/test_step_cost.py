@@ -1,19 +1,14 @@
 """A step's cost is what torch's counter sees of a real one, for every family; equal blocks are counted, not run."""
 
-from dataclasses import replace
 
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from orrery.accounting.presets import preset
-from orrery.accounting.rehearsal import Work, rehearsed
 from orrery.accounting.step_cost import example_batch, step_cost
-from orrery.errors import UsageError
 from orrery.families import load_family, names
 from orrery.models.model import apply
-from orrery.nn.rehearsal import rehearsing
 
 
 @pytest.fixture

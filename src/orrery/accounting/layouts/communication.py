@@ -13,22 +13,22 @@ from orrery.accounting.machines import Machine
 RING = "Patarasuk and Yuan 2009"
 
 
-def all_gather(ranks: int, size: float) -> float:
+def all_gather(ranks: int, size: int | float) -> float:
     """Return the bytes that each rank sends to bring ``size`` bytes together: ``(n - 1) / n size``."""
     return (ranks - 1) / ranks * size
 
 
-def reduce_scatter(ranks: int, size: float) -> float:
+def reduce_scatter(ranks: int, size: int | float) -> float:
     """Return the bytes that each rank sends to add up ``size`` bytes and keep a share: ``(n - 1) / n size``."""
     return (ranks - 1) / ranks * size
 
 
-def all_reduce(ranks: int, size: float) -> float:
+def all_reduce(ranks: int, size: int | float) -> float:
     """Return the bytes that each rank sends to add up ``size`` bytes: ``2 (n - 1) / n size``, both of the above."""
     return reduce_scatter(ranks, size) + all_gather(ranks, size)
 
 
-def all_to_all(ranks: int, size: float) -> float:
+def all_to_all(ranks: int, size: int | float) -> float:
     """Return the bytes that each rank sends of ``size``, of which every rank gets a share: ``(n - 1) / n size``."""
     return (ranks - 1) / ranks * size
 
@@ -46,10 +46,10 @@ class Route:
 
     ranks: int
     inside: bool
-    bandwidth: float
-    latency: float
+    bandwidth: int | float
+    latency: int | float
 
-    def seconds(self, size: float, messages: float = 1) -> float:
+    def seconds(self, size: int | float, messages: int | float = 1) -> float:
         """Return the seconds in which so many bytes go out, in so many messages."""
         return size / self.bandwidth + messages * self.latency if size else 0.0
 
@@ -110,12 +110,12 @@ class LayerBytes:
         boundary: activations that a stage hands on: ``s b h 2 / t`` (Narayanan et al. 2021, section 4.1).
     """
 
-    tensor: float
-    context: float
-    expert: float
-    weights: float
-    gradients: float
-    boundary: float
+    tensor: int | float
+    context: int | float
+    expert: int | float
+    weights: int | float
+    gradients: int | float
+    boundary: int | float
 
 
 def layer_bytes(work: Work, training: Training, layout: Layout) -> LayerBytes:
@@ -146,9 +146,9 @@ class StepBytes:
         copies: an all-reduce of what a device holds of the gradients, over the copies of ``data``.
     """
 
-    weights: float
-    gradients: float
-    copies: float
+    weights: int | float
+    gradients: int | float
+    copies: int | float
 
 
 def step_bytes(work: Work, training: Training, layout: Layout) -> StepBytes:
@@ -179,7 +179,7 @@ class Traffic:
 
     kind: str
     ranks: int
-    bytes: float
+    bytes: int | float
     inside: bool
     formula: str
     paper: str
@@ -197,7 +197,7 @@ def _all_traffic(work: Work, training: Training, layout: Layout, machine: Machin
     # Forward, backward, and forward again where layers are recomputed.
     through = 2 + layout.recompute.layer
 
-    def of(kind: str, ranks: Route, size: float, formula: str, paper: str) -> Traffic:
+    def of(kind: str, ranks: Route, size: int | float, formula: str, paper: str) -> Traffic:
         return Traffic(kind, ranks.ranks, size, ranks.inside, formula, paper)
 
     yield of(

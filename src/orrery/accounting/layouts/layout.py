@@ -21,10 +21,10 @@ class Recomputation:
     """
 
     name: str
-    kept: float
-    scores: float
-    layer: float
-    attention: float
+    kept: int | float
+    scores: int | float
+    layer: int | float
+    attention: int | float
 
 
 NOTHING = Recomputation("none", 1, 1, 0, 0)

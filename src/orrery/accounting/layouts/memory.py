@@ -24,13 +24,13 @@ class Memory:
         logits: of the last stage, in fp32, and what the head and the last norm read.
     """
 
-    weights: float
-    gradients: float
-    optimizer: float
-    gathered: float
-    activations: float
-    working: float
-    logits: float
+    weights: int | float
+    gradients: int | float
+    optimizer: int | float
+    gathered: int | float
+    activations: int | float
+    working: int | float
+    logits: int | float
 
     @property
     def total(self) -> float:
@@ -48,9 +48,9 @@ class Weights:
         layer: of one layer, both kinds.
     """
 
-    dense: float
-    experts: float
-    layer: float
+    dense: int | float
+    experts: int | float
+    layer: int | float
 
 
 @dataclass(frozen=True)
@@ -159,10 +159,10 @@ class LayerActivations:
         boundary: the layer's input alone.
     """
 
-    outside: float
-    inside: float
-    scores: float
-    boundary: float
+    outside: int | float
+    inside: int | float
+    scores: int | float
+    boundary: int | float
 
     @property
     def whole(self) -> float:
@@ -197,8 +197,8 @@ class Decoding:
         cache: keys and values of all rows.
     """
 
-    weights: float
-    cache: float
+    weights: int | float
+    cache: int | float
 
     @property
     def total(self) -> float:
@@ -206,7 +206,7 @@ class Decoding:
         return self.weights + self.cache
 
 
-def decoding_memory(work: Work, layout: Layout, rows: int, tokens: int, number_bytes: float = 2) -> Decoding:
+def decoding_memory(work: Work, layout: Layout, rows: int, tokens: int, number_bytes: int | float = 2) -> Decoding:
     """Return the bytes of a device that decodes: ``2 K C layers rows tokens`` numbers, and its weights.
 
     Args:

@@ -38,7 +38,7 @@ class Plan:
         """Tokens that all devices together train on in a second."""
         return self.training.tokens / self.time.total
 
-    def mfu(self, counted: float = 1.0) -> float:
+    def mfu(self, counted: int | float = 1.0) -> float:
         """Return the model's operations over what the devices could do in the same time (Chowdhery et al. 2022).
 
         ``counted`` is the share of all keys that is counted; the paper counts all of them, also those that the causal
@@ -46,24 +46,24 @@ class Plan:
         """
         return self._utilisation(self.work.operations(self.training.length, counted))
 
-    def hfu(self, counted: float = 1.0) -> float:
+    def hfu(self, counted: int | float = 1.0) -> float:
         """Return the utilisation with recomputed operations (Korthikanti et al. 2022, section 6.3)."""
         again, work = self.layout.recompute, self.work
         attention = 4 * work.layers * work.heads * work.head_width * self.training.length * counted
         repeated = again.layer * 2 * work.layers * work.block_active + again.attention * attention
         return self._utilisation(work.operations(self.training.length, counted) + repeated)
 
-    def days(self, tokens: float) -> float:
+    def days(self, tokens: int | float) -> float:
         """Return the days of a training on so many tokens, without a failure or a pause."""
         return tokens / self.tokens_per_second / DAY
 
-    def cost(self, tokens: float) -> float | None:
+    def cost(self, tokens: int | float) -> float | None:
         """Return the dollars of that training; nothing where the machine has no price."""
         if self.machine.price is None:
             return None
         return self.days(tokens) * DAY / HOUR * self.layout.devices * self.machine.price
 
-    def _utilisation(self, operations: float) -> float:
+    def _utilisation(self, operations: int | float) -> float:
         peak = self.machine.rate(self.training.number_format) * self.layout.devices
         return operations * self.tokens_per_second / peak
 
@@ -79,7 +79,7 @@ def plan(work: Work, training: Training, layout: Layout, machine: Machine) -> Pl
     return Plan(work, training, layout, machine, found, step_time(work, training, layout, machine))
 
 
-def refuse_too_large(found: Plan, limit: float, would_fit: str) -> None:
+def refuse_too_large(found: Plan, limit: int | float, would_fit: str) -> None:
     """Raise `UsageError` where a plan needs more memory than there is, with what would fit."""
     if found.memory.total > limit:
         need = f"{found.memory.total / 1e9:,.1f} GB a device, and {limit / 1e9:,.1f} GB are there"

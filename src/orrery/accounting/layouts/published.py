@@ -58,9 +58,9 @@ class Run:
     layout: Layout
     machine: str
     devices: int
-    published: float
+    published: int | float
     recomputed: bool
-    counted: float
+    counted: int | float
     source: str
     free: Mapping[str, Sequence[int | bool | Recomputation]] = field(default_factory=dict)
     reason: str = ""

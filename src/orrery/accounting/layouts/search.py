@@ -49,7 +49,7 @@ class Search:
     training: Training
     machine: Machine
     devices: int
-    limit: float | None = None
+    limit: int | float | None = None
     only: Mapping[str, Sequence[int | bool | Recomputation]] = field(default_factory=dict)
 
     @property
@@ -68,7 +68,7 @@ def best(search: Search) -> Plan:
         UsageError: none fits: how much the smallest needs, and how many devices would do.
     """
     bounded = sorted(_bounded(search), key=lambda pair: pair[0])
-    found: tuple[float, float, Layout] | None = None
+    found: tuple[int | float, int | float, Layout] | None = None
     for bound, start in bounded:
         if found is not None and bound > found[0]:
             break
@@ -183,7 +183,7 @@ def _smallest(search: Search) -> tuple[float, Layout]:
     return min(sizes, key=lambda pair: pair[0])
 
 
-def would_fit(found: Plan, limit: float) -> str:
+def would_fit(found: Plan, limit: int | float) -> str:
     """Return the single changes of a layout that make it fit, each with its memory; or that none does."""
     fitting = []
     for change in _changes(found):

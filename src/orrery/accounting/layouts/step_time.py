@@ -33,17 +33,17 @@ class StepTime:
         optimizer: Adam, at the bandwidth of the memory.
     """
 
-    matmul: float
-    attention: float
-    memory: float
-    tensor: float
-    expert: float
-    context: float
-    fsdp: float
-    data: float
-    head: float
-    bubble: float
-    optimizer: float
+    matmul: int | float
+    attention: int | float
+    memory: int | float
+    tensor: int | float
+    expert: int | float
+    context: int | float
+    fsdp: int | float
+    data: int | float
+    head: int | float
+    bubble: int | float
+    optimizer: int | float
 
     @property
     def total(self) -> float:
@@ -55,19 +55,19 @@ class StepTime:
 class Pass:
     """Seconds of one layer, forward or backward, without what FSDP sends."""
 
-    matmul: float
-    attention: float
-    memory: float
-    tensor: float
-    expert: float
-    context: float
+    matmul: int | float
+    attention: int | float
+    memory: int | float
+    tensor: int | float
+    expert: int | float
+    context: int | float
 
     @property
     def total(self) -> float:
         """The seconds of the pass."""
         return self.matmul + self.attention + self.memory + self.tensor + self.expert + self.context
 
-    def plus(self, other: "Pass", times: float = 1.0) -> "Pass":
+    def plus(self, other: "Pass", times: int | float = 1.0) -> "Pass":
         """Return this and so many of another pass."""
         return Pass(*(getattr(self, f.name) + times * getattr(other, f.name) for f in fields(self)))
 
@@ -141,7 +141,7 @@ def layer_passes(work: Work, training: Training, layout: Layout, machine: Machin
     return forward, backward.plus(forward, again.layer).plus(core, alone)
 
 
-def _slowest(work: Work, training: Training, layout: Layout, machine: Machine, layer: float) -> tuple[int, float]:
+def _slowest(work: Work, training: Training, layout: Layout, machine: Machine, layer: int | float) -> tuple[int, float]:
     """Return the layers of the slowest stage, and its seconds of the head: the last stage's, or a full one's."""
     tokens = layout.micro * training.length / layout.context / layout.tensor
     rate = machine.rate(training.number_format) * machine.efficiency.matmul

@@ -54,12 +54,12 @@ SCALED_COLUMNS = (
 )
 
 
-def scaled_rows(found: Sequence[Scaled], tokens: float) -> list[Row]:
+def scaled_rows(found: Sequence[Scaled], tokens: int | float) -> list[Row]:
     """Return a row for each number of devices; ``tokens`` are those of the whole training."""
     return [_scaled_row(one, tokens) for one in found]
 
 
-def _scaled_row(one: Scaled, tokens: float) -> Row:
+def _scaled_row(one: Scaled, tokens: int | float) -> Row:
     if one.plan is None:
         return (f"{one.devices:,}", "", one.why, *("" for _ in SCALED_COLUMNS[3:]))
     plan = one.plan
@@ -76,12 +76,12 @@ def _scaled_row(one: Scaled, tokens: float) -> Row:
     )
 
 
-def dollars(cost: float | None) -> str:
+def dollars(cost: int | float | None) -> str:
     """Return an amount in whole dollars; a dash where the machine has no price."""
     return "-" if cost is None else f"{cost:,.0f}"
 
 
-def memory_rows(plan: Plan, limit: float) -> list[Row]:
+def memory_rows(plan: Plan, limit: int | float) -> list[Row]:
     """Return the bytes of the fullest device by what they hold, with their share of the limit."""
     parts = [(f.name, getattr(plan.memory, f.name)) for f in fields(plan.memory)]
     shown = [*parts, ("all", plan.memory.total), ("there are", limit)]

@@ -16,9 +16,9 @@ class Kernel:
         backward: operations of its backward pass, by those forward.
     """
 
-    score_bytes: float
-    keys: float
-    backward: float
+    score_bytes: int | float
+    keys: int | float
+    backward: int | float
 
 
 FLASH = Kernel(score_bytes=0, keys=0.5, backward=2.5)
@@ -40,10 +40,10 @@ class Bytes:
         activation: between the layers.
     """
 
-    weight: float = 2
-    gradient: float = 2
-    optimizer: float = 12
-    activation: float = 2
+    weight: int | float = 2
+    gradient: int | float = 2
+    optimizer: int | float = 12
+    activation: int | float = 2
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Training:
     number_format: str = "bf16"
     bytes: Bytes = Bytes()
     kernel: Kernel = FLASH
-    dropout: float = 0
+    dropout: int | float = 0
 
     @property
     def tokens(self) -> int:

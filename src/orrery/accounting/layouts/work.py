@@ -81,7 +81,7 @@ class Work:
         """The numbers that a token leaves in the cache of one layer: its keys and values."""
         return 2 * self.kv_heads * self.head_width
 
-    def operations(self, length: int, counted: float = 1.0) -> float:
+    def operations(self, length: int, counted: int | float = 1.0) -> float:
         """Return the operations of a trained token: ``6 N + 12 layers heads head_width length``.
 
         Chowdhery et al. 2022, appendix B. N is what a token is multiplied by: the active parameters, without a table
