@@ -61,7 +61,7 @@ class Machine:
     price: int | float | None
     source: str
 
-    def rate(self, number_format: str) -> float:
+    def rate(self, number_format: str) -> int | float:
         """Return the operations a second in a number format.
 
         Raises:

@@ -1,6 +1,5 @@
 """A step's cost is what torch's counter sees of a real one, for every family; equal blocks are counted, not run."""
 
-
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel

@@ -13,22 +13,22 @@ from orrery.accounting.machines import Machine
 RING = "Patarasuk and Yuan 2009"
 
 
-def all_gather(ranks: int, size: int | float) -> float:
+def all_gather(ranks: int, size: int | float) -> int | float:
     """Return the bytes that each rank sends to bring ``size`` bytes together: ``(n - 1) / n size``."""
     return (ranks - 1) / ranks * size
 
 
-def reduce_scatter(ranks: int, size: int | float) -> float:
+def reduce_scatter(ranks: int, size: int | float) -> int | float:
     """Return the bytes that each rank sends to add up ``size`` bytes and keep a share: ``(n - 1) / n size``."""
     return (ranks - 1) / ranks * size
 
 
-def all_reduce(ranks: int, size: int | float) -> float:
+def all_reduce(ranks: int, size: int | float) -> int | float:
     """Return the bytes that each rank sends to add up ``size`` bytes: ``2 (n - 1) / n size``, both of the above."""
     return reduce_scatter(ranks, size) + all_gather(ranks, size)
 
 
-def all_to_all(ranks: int, size: int | float) -> float:
+def all_to_all(ranks: int, size: int | float) -> int | float:
     """Return the bytes that each rank sends of ``size``, of which every rank gets a share: ``(n - 1) / n size``."""
     return (ranks - 1) / ranks * size
 
@@ -49,7 +49,7 @@ class Route:
     bandwidth: int | float
     latency: int | float
 
-    def seconds(self, size: int | float, messages: int | float = 1) -> float:
+    def seconds(self, size: int | float, messages: int | float = 1) -> int | float:
         """Return the seconds in which so many bytes go out, in so many messages."""
         return size / self.bandwidth + messages * self.latency if size else 0.0
 

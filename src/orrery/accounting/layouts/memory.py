@@ -33,7 +33,7 @@ class Memory:
     logits: int | float
 
     @property
-    def total(self) -> float:
+    def total(self) -> int | float:
         """All of them."""
         return float(sum(getattr(self, f.name) for f in fields(self)))
 
@@ -102,7 +102,7 @@ def _stage(work: Work, training: Training, layout: Layout, stage: Stage) -> Memo
     )
 
 
-def _gathered(work: Work, layout: Layout, found: "Weights") -> float:
+def _gathered(work: Work, layout: Layout, found: "Weights") -> int | float:
     """Return the parameters that FSDP holds together where it shards them: those of two layers, or a table."""
     return max(PREFETCHED * found.layer, work.table / layout.tensor) if layout.sharded(3) > 1 else 0.0
 
@@ -129,13 +129,13 @@ def stage_weights(work: Work, layout: Layout, stage: Stage) -> Weights:
     return Weights(stage.layers * dense + tables, stage.layers * experts, dense + experts)
 
 
-def shard(found: Weights, layout: Layout, stage: int) -> float:
+def shard(found: Weights, layout: Layout, stage: int) -> int | float:
     """Return the parameters of a device whose state a ZeRO stage shards; experts are cut among fewer devices."""
     pieces = layout.sharded(stage)
     return found.dense / pieces + found.experts / max(1, pieces // layout.expert)
 
 
-def in_flight(layout: Layout, micro_batches: int, ahead: int = 0) -> float:
+def in_flight(layout: Layout, micro_batches: int, ahead: int = 0) -> int | float:
     """Return the micro batches whose activations a stage keeps at once; the first one ``p``, or ``p + (p - 1) / v``.
 
     ``p`` for one chunk a stage (1F1B, Narayanan et al. 2021), the other for several (Korthikanti et al. 2022, section
@@ -165,11 +165,11 @@ class LayerActivations:
     boundary: int | float
 
     @property
-    def whole(self) -> float:
+    def whole(self) -> int | float:
         """All of a layer."""
         return self.outside + self.inside + self.scores
 
-    def kept(self, again: Recomputation) -> float:
+    def kept(self, again: Recomputation) -> int | float:
         """Return what is kept: all, all but the scores, or the layer's input, ``2 s b h``."""
         layer = again.kept * (self.outside + self.inside) + (1 - again.kept) * self.boundary
         return layer + again.scores * self.scores
@@ -201,7 +201,7 @@ class Decoding:
     cache: int | float
 
     @property
-    def total(self) -> float:
+    def total(self) -> int | float:
         """Both."""
         return self.weights + self.cache
 

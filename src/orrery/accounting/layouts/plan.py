@@ -34,11 +34,11 @@ class Plan:
     time: StepTime
 
     @property
-    def tokens_per_second(self) -> float:
+    def tokens_per_second(self) -> int | float:
         """Tokens that all devices together train on in a second."""
         return self.training.tokens / self.time.total
 
-    def mfu(self, counted: int | float = 1.0) -> float:
+    def mfu(self, counted: int | float = 1.0) -> int | float:
         """Return the model's operations over what the devices could do in the same time (Chowdhery et al. 2022).
 
         ``counted`` is the share of all keys that is counted; the paper counts all of them, also those that the causal
@@ -46,24 +46,24 @@ class Plan:
         """
         return self._utilisation(self.work.operations(self.training.length, counted))
 
-    def hfu(self, counted: int | float = 1.0) -> float:
+    def hfu(self, counted: int | float = 1.0) -> int | float:
         """Return the utilisation with recomputed operations (Korthikanti et al. 2022, section 6.3)."""
         again, work = self.layout.recompute, self.work
         attention = 4 * work.layers * work.heads * work.head_width * self.training.length * counted
         repeated = again.layer * 2 * work.layers * work.block_active + again.attention * attention
         return self._utilisation(work.operations(self.training.length, counted) + repeated)
 
-    def days(self, tokens: int | float) -> float:
+    def days(self, tokens: int | float) -> int | float:
         """Return the days of a training on so many tokens, without a failure or a pause."""
         return tokens / self.tokens_per_second / DAY
 
-    def cost(self, tokens: int | float) -> float | None:
+    def cost(self, tokens: int | float) -> int | float | None:
         """Return the dollars of that training; nothing where the machine has no price."""
         if self.machine.price is None:
             return None
         return self.days(tokens) * DAY / HOUR * self.layout.devices * self.machine.price
 
-    def _utilisation(self, operations: int | float) -> float:
+    def _utilisation(self, operations: int | float) -> int | float:
         peak = self.machine.rate(self.training.number_format) * self.layout.devices
         return operations * self.tokens_per_second / peak
 

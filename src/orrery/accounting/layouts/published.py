@@ -90,12 +90,12 @@ class Comparison:
     plan: Plan
 
     @property
-    def predicted(self) -> float:
+    def predicted(self) -> int | float:
         """The utilisation, counted as the run's."""
         return self.plan.hfu(self.run.counted) if self.run.recomputed else self.plan.mfu(self.run.counted)
 
     @property
-    def ratio(self) -> float:
+    def ratio(self) -> int | float:
         """Predicted over published."""
         return self.predicted / self.run.published
 

@@ -53,7 +53,7 @@ class Search:
     only: Mapping[str, Sequence[int | bool | Recomputation]] = field(default_factory=dict)
 
     @property
-    def room(self) -> float:
+    def room(self) -> int | float:
         """The bytes of a device."""
         return self.machine.memory if self.limit is None else self.limit
 
@@ -89,7 +89,7 @@ def layouts(search: Search) -> Iterator[Layout]:
         yield from _sharded(search, start)
 
 
-def _bounded(search: Search) -> Iterator[tuple[float, Layout]]:
+def _bounded(search: Search) -> Iterator[tuple[int | float, Layout]]:
     """Yield each layout that can fit, without shards, with the least time that shards can leave it."""
     for start in _starts(search):
         if _least(search, start) <= search.room:
@@ -97,7 +97,7 @@ def _bounded(search: Search) -> Iterator[tuple[float, Layout]]:
             yield time.total - time.data - time.fsdp - time.optimizer, start
 
 
-def _least(search: Search, start: Layout) -> float:
+def _least(search: Search, start: Layout) -> int | float:
     """Return a bound of the memory of a layout with any shards: more of them never need more."""
     all_shards = (replace(start, data=1, fsdp=start.replicas, zero=zero) for zero in (2, 3))
     return min(memory(search.work, search.training, layout).total for layout in all_shards)
@@ -174,7 +174,7 @@ def _none_fits(search: Search) -> UsageError:
     return UsageError(message, hint)
 
 
-def _smallest(search: Search) -> tuple[float, Layout]:
+def _smallest(search: Search) -> tuple[int | float, Layout]:
     """Return the layout that needs the least memory: everything sharded and recomputed, where that is allowed."""
     only: dict[str, Sequence[int | bool | Recomputation]] = dict(search.only)
     for name, value in (("recompute", FULL), ("zero", 3), ("micro", 1), ("interleave", 1)):
@@ -215,7 +215,7 @@ def _changes(found: Plan) -> Iterator[dict[str, Any]]:
     yield from ({"pipeline": n, "interleave": 1} for n in stages(found.work) if n > layout.pipeline)
 
 
-def _kept(layout: Layout) -> float:
+def _kept(layout: Layout) -> int | float:
     return layout.recompute.kept + layout.recompute.scores
 
 

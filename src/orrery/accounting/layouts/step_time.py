@@ -46,7 +46,7 @@ class StepTime:
     optimizer: int | float
 
     @property
-    def total(self) -> float:
+    def total(self) -> int | float:
         """The seconds of the step."""
         return float(sum(getattr(self, f.name) for f in fields(self)))
 
@@ -63,7 +63,7 @@ class Pass:
     context: int | float
 
     @property
-    def total(self) -> float:
+    def total(self) -> int | float:
         """The seconds of the pass."""
         return self.matmul + self.attention + self.memory + self.tensor + self.expert + self.context
 
@@ -72,7 +72,7 @@ class Pass:
         return Pass(*(getattr(self, f.name) + times * getattr(other, f.name) for f in fields(self)))
 
 
-def bubble(stages: int, micro_batches: int, chunks: int = 1) -> float:
+def bubble(stages: int, micro_batches: int, chunks: int = 1) -> int | float:
     """Return the idle share of a step's work, ``(p - 1) / (v m)`` (Narayanan et al. 2021, section 2.2).
 
     Of the whole step's time it is ``(p - 1) / (v m + p - 1)``.
@@ -151,7 +151,7 @@ def _slowest(work: Work, training: Training, layout: Layout, machine: Machine, l
     return max(((full, 0.0), (ends, head)), key=lambda stage: stage[0] * layer + stage[1])
 
 
-def _unhidden(sent: LayerBytes, ways: Routes, forward: Pass, backward: Pass) -> float:
+def _unhidden(sent: LayerBytes, ways: Routes, forward: Pass, backward: Pass) -> int | float:
     """Return the seconds of a layer's weights and gradients that neither of its passes hides."""
     gathered, added = ways.fsdp.seconds(sent.weights), ways.fsdp.seconds(sent.gradients)
     return max(0.0, gathered - forward.total) + max(0.0, gathered + added - backward.total)

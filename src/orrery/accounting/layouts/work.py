@@ -59,20 +59,20 @@ class Work:
         return self.vocabulary * self.width
 
     @property
-    def block(self) -> float:
+    def block(self) -> int | float:
         """The parameters of one layer; what stands outside of them (positions, a last norm) is spread over all."""
         tables = self.table * (1 if self.tied else 2)
         return (self.parameters - tables) / self.layers
 
     @property
-    def block_experts(self) -> float:
+    def block_experts(self) -> int | float:
         """The parameters of all experts of one layer; none where there is one."""
         if self.experts == self.chosen:
             return 0.0
         return (self.parameters - self.active) / self.layers * self.experts / (self.experts - self.chosen)
 
     @property
-    def block_active(self) -> float:
+    def block_active(self) -> int | float:
         """The parameters of one layer that a token meets."""
         return self.block - (self.parameters - self.active) / self.layers
 
@@ -81,7 +81,7 @@ class Work:
         """The numbers that a token leaves in the cache of one layer: its keys and values."""
         return 2 * self.kv_heads * self.head_width
 
-    def operations(self, length: int, counted: int | float = 1.0) -> float:
+    def operations(self, length: int, counted: int | float = 1.0) -> int | float:
         """Return the operations of a trained token: ``6 N + 12 layers heads head_width length``.
 
         Chowdhery et al. 2022, appendix B. N is what a token is multiplied by: the active parameters, without a table
