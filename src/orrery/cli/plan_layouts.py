@@ -16,7 +16,7 @@ _MACHINE = "The kind of device: v100, a100-40gb, a100-80gb, h100, h200, tpu-v3, 
 _DEVICES = "How many there are; several make a table. The best layout for each is searched."
 _LAYOUT = "A layout instead of the best one, such as data=8,tensor=4,recompute=full."
 _BATCH = "Tokens of the global batch."
-_TOKENS = "Tokens of the whole training, for days and cost; by default 20 for each parameter."
+_PUBLISHED = "Print published runs beside what the model of their machine predicts; no subject is needed."
 _MEMORY = "Bytes that a device has; by default the machine's."
 BATCH = 4_194_304
 CHINCHILLA = 20
@@ -31,8 +31,8 @@ class LayoutOptions:
     devices: Annotated[tuple[int, ...], COUNT_EACH, Parameter(help=_DEVICES)] = ()
     layout: Annotated[str | None, Parameter(help=_LAYOUT)] = None
     batch: Annotated[int, COUNT, Parameter(help=_BATCH)] = BATCH
-    tokens: Annotated[float | None, ABOVE_ZERO, Parameter(help=_TOKENS)] = None
     memory: Annotated[float | None, ABOVE_ZERO, Parameter(help=_MEMORY)] = None
+    published: Annotated[bool, Parameter(help=_PUBLISHED, negative="")] = False
 
     @property
     def asked(self) -> bool:
@@ -40,8 +40,17 @@ class LayoutOptions:
         return bool(self.machine or self.devices or self.layout or self.memory)
 
 
-def layouts(work: "Work", options: LayoutOptions) -> None:
+NO_LAYOUTS = LayoutOptions()
+"""What is used unless told otherwise."""
+
+
+def layouts(work: "Work", options: LayoutOptions, tokens: float | None = None) -> None:
     """Print the given layout, the best one for a number of devices, or the best for each of several.
+
+    Args:
+        work: the model.
+        options: what is asked.
+        tokens: of the whole training, for days and cost; by default 20 a parameter (Hoffmann et al. 2022).
 
     Raises:
         UsageError: the machine, the layout or the batch cannot be, or nothing fits: what is wrong, and what would fit.
@@ -55,7 +64,7 @@ def layouts(work: "Work", options: LayoutOptions) -> None:
 
     machine = load_machine(options.machine or "h100")
     training = training_of(work, options.batch, next(iter(machine.rates)))
-    tokens = options.tokens or float(CHINCHILLA * work.active)
+    tokens = tokens or float(CHINCHILLA * work.active)
     limit = machine.memory if options.memory is None else options.memory
     head = (
         f"{work.name} on {machine.name}: {training.sequences:,} sequences of {training.length:,} tokens a step, "

@@ -4,7 +4,8 @@ import pytest
 
 from orrery.accounting.layouts.work import work_of
 from orrery.accounting.presets import preset
-from orrery.cli.plan_layouts import LayoutOptions, layouts, published_layouts
+from orrery.cli.plan_layouts import LayoutOptions, layouts
+from orrery.cli.program import run
 from orrery.errors import UsageError
 
 SMALL = work_of(preset("gpt3-1.3b"), "gpt3-1.3b")
@@ -12,7 +13,7 @@ BATCH = 1_048_576
 
 
 def test_a_layout_in_its_parts(capsys):
-    layouts(SMALL, LayoutOptions(machine="a100-80gb", layout="data=2,tensor=4", batch=BATCH, tokens=300e9))
+    layouts(SMALL, LayoutOptions(machine="a100-80gb", layout="data=2,tensor=4", batch=BATCH), tokens=300e9)
     printed = capsys.readouterr().out
     assert "gpt3-1.3b on a100-80gb: 512 sequences of 2,048 tokens a step, 300,000,000,000 tokens in all" in printed
     assert "weights      657,861,632" in printed
@@ -55,8 +56,18 @@ def test_a_machine_and_devices_ask_for_layouts():
     assert all(LayoutOptions(**one).asked for one in ({"machine": "h100"}, {"devices": (8,)}, {"layout": "data=1"}))
 
 
+def test_the_program_plans_layouts(capsys):
+    words = ["plan", "gpt3-1.3b", "--machine", "a100-80gb", "--layout", "data=2,tensor=4", "--tokens", "300e9"]
+    assert run([*words, "--batch", str(BATCH)]) == 0
+    assert "300,000,000,000 tokens in all" in capsys.readouterr().out
+    assert run(["plan", "gpt3-1.3b", "--devices", "1", "8", "--batch", str(BATCH), "--length", "1024"]) == 0
+    assert "1,024 sequences of 1,024 tokens a step" in capsys.readouterr().out
+    assert run(["plan", "gpt3-1.3b", "--layout", "tensor=5"]) == 2
+    assert "would fit" in capsys.readouterr().err
+
+
 def test_published_runs_are_printed_with_their_sources(capsys):
-    published_layouts()
+    assert run(["plan", "--published"]) == 0
     printed = capsys.readouterr().out
     assert "PaLM 540B" in printed
     assert "- Dubey et al. 2024, Table 4" in printed
