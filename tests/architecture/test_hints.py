@@ -19,8 +19,8 @@ RECIPES = {"train", "demo", "compare", "finetune", "sft", "reward", "dpo", "ppo"
 """Verbs that take a recipe's keys as flags with a dot."""
 
 EVERYWHERE = {"--help", "--debug"}
-NO_FLAG = {"reports/style.py", "demo/page.py"}
-"""They hold names of CSS, and command lines that a test of the page runs."""
+NO_FLAG = {"reports/style.py", "demo/page.py", "accounting/layouts/launch.py"}
+"""They hold names of CSS, command lines that a test of the page runs, and flags of ``torchrun``."""
 
 MANY = {
     "checkpoints/gguf.py": ["export"],
@@ -103,6 +103,7 @@ MANY = {
     "cli/tokenizer/compare.py": ["tokenizer compare"],
     "cli/tokenizer/parallel.py": ["tokenizer compare"],
     "cli/import_model.py": ["import"],
+    "cli/plan_layouts.py": ["plan"],
     "accounting/plan.py": ["plan"],
 }  # fmt: skip
 """Which verbs show what a module says; a module of one verb, ``cli/VERB.py``, needs no line."""

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from orrery.cli.numbers import ABOVE_ZERO, COUNT
+from orrery.cli.plan_layouts import NO_LAYOUTS, LayoutOptions, published_layouts
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
     from orrery.accounting.data_table import MixtureRow
+    from orrery.accounting.plan import Plan
     from orrery.training.config import Recipe
 
 
@@ -27,10 +29,12 @@ def plan(
     budget: Annotated[float | None, ABOVE_ZERO] = None,
     output: Path | None = None,
     overwrite: bool = False,
+    layouts: LayoutOptions = NO_LAYOUTS,
 ) -> None:
     """Print what a model consists of, and what training it and writing with it costs, before anything is trained.
 
-    Parameters by matrix, operations, memory. No weights are read and none are made.
+    Parameters by matrix, operations, memory; with --machine, --devices or --layout how many devices share the training
+    instead. No weights are read and none are made.
 
     Parameters
     ----------
@@ -58,6 +62,8 @@ def plan(
         With --tables: a folder, in which they become one page with figures, tables.html.
     overwrite
         Replace a page that is there.
+    layouts
+        On what a model is to be trained.
     """
     from orrery.cli.plan_tables import plan_published
 
@@ -66,12 +72,29 @@ def plan(
     if data:
         course_data() if subject is None else recipe_data(Path(subject))
         return
+    if layouts.published:
+        published_layouts()
+        return
     if subject is None:
         raise UsageError("nothing to plan", "name a preset such as gpt3-175b, a recipe, a folder; or --data, --tables")
     from orrery.accounting.plan import plan as planned
     from orrery.cli.plan_model import print_plan
 
-    print_plan(planned(subject, config=config, rows=rows, length=length, tokens=tokens, dtype=dtype))
+    found = planned(subject, config=config, rows=rows, length=length, tokens=tokens, dtype=dtype)
+    if layouts.asked:
+        many_devices(found, layouts)
+    else:
+        print_plan(found)
+
+
+def many_devices(found: "Plan", options: LayoutOptions) -> None:
+    """Print on how many devices, and how, a planned model is best trained."""
+    from dataclasses import replace
+
+    from orrery.accounting.layouts.work import work_of
+    from orrery.cli.plan_layouts import layouts
+
+    layouts(replace(work_of(found.spec, found.name), length=found.length), options, found.tokens)
 
 
 def course_data() -> None:

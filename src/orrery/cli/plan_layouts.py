@@ -1,0 +1,140 @@
+"""What ``orrery plan`` says of many devices: a layout in its parts, the best by devices, published runs."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from orrery.cli.numbers import ABOVE_ZERO, COUNT, COUNT_EACH
+
+if TYPE_CHECKING:
+    from orrery.accounting.layouts.plan import Plan
+    from orrery.accounting.layouts.search import Search
+    from orrery.accounting.layouts.work import Work
+
+_MACHINE = "The kind of device: v100, a100-40gb, a100-80gb, h100, h200, tpu-v3, tpu-v4, or a YAML file of your own."
+_DEVICES = "How many there are; several make a table. The best layout for each is searched."
+_LAYOUT = "A layout instead of the best one, such as data=8,tensor=4,recompute=full."
+_BATCH = "Tokens of the global batch."
+_PUBLISHED = "Print published runs beside what the model of their machine predicts; no subject is needed."
+_MEMORY = "Bytes that a device has; by default the machine's."
+BATCH = 4_194_304
+CHINCHILLA = 20
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LayoutOptions:
+    """On what a model is to be trained, and how."""
+
+    machine: Annotated[str | None, Parameter(help=_MACHINE)] = None
+    devices: Annotated[tuple[int, ...], COUNT_EACH, Parameter(help=_DEVICES)] = ()
+    layout: Annotated[str | None, Parameter(help=_LAYOUT)] = None
+    batch: Annotated[int, COUNT, Parameter(help=_BATCH)] = BATCH
+    memory: Annotated[float | None, ABOVE_ZERO, Parameter(help=_MEMORY)] = None
+    published: Annotated[bool, Parameter(help=_PUBLISHED, negative="")] = False
+
+    @property
+    def asked(self) -> bool:
+        """Whether a layout is asked for at all."""
+        return bool(self.machine or self.devices or self.layout or self.memory)
+
+
+NO_LAYOUTS = LayoutOptions()
+"""What is used unless told otherwise."""
+
+
+def layouts(work: "Work", options: LayoutOptions, tokens: float | None = None) -> None:
+    """Print the given layout, the best one for a number of devices, or the best for each of several.
+
+    Args:
+        work: the model.
+        options: what is asked.
+        tokens: of the whole training, for days and cost; by default 20 a parameter (Hoffmann et al. 2022).
+
+    Raises:
+        UsageError: the machine, the layout or the batch cannot be, or nothing fits: what is wrong, and what would fit.
+    """
+    from orrery.accounting.layouts.layout import parse_layout
+    from orrery.accounting.layouts.plan import plan, refuse_too_large
+    from orrery.accounting.layouts.search import Search, best, would_fit
+    from orrery.accounting.layouts.tables import DEVICES
+    from orrery.accounting.layouts.training import training_of
+    from orrery.accounting.machines import load_machine
+
+    machine = load_machine(options.machine or "h100")
+    training = training_of(work, options.batch, next(iter(machine.rates)))
+    tokens = tokens or float(CHINCHILLA * work.active)
+    limit = machine.memory if options.memory is None else options.memory
+    head = (
+        f"{work.name} on {machine.name}: {training.sequences:,} sequences of {training.length:,} tokens a step, "
+        f"{tokens:,.0f} tokens in all, {limit:,.0f} bytes a device"
+    )
+    counts = options.devices or DEVICES
+    search = Search(work, training, machine, counts[0], limit)
+    if options.layout is None and len(counts) > 1:
+        print(head)
+        print_scaled(search, counts, tokens)
+        return
+    if options.layout is None:
+        found = best(search)
+    else:
+        found = plan(work, training, parse_layout(options.layout), machine)
+        _refuse_other_number(found, options.devices)
+        refuse_too_large(found, limit, would_fit(found, limit) if found.memory.total > limit else "")
+    print(head)
+    print_plan(found, limit, tokens)
+
+
+def _refuse_other_number(found: "Plan", devices: tuple[int, ...]) -> None:
+    from orrery.errors import UsageError
+
+    own = found.layout.devices
+    if devices and devices != (own,):
+        asked = ", ".join(f"{count:,}" for count in devices)
+        message = f"the layout {found.layout.text()} is of {own:,} devices, and --devices says {asked}"
+        raise UsageError(message, "its degrees multiply to the devices: change one of them, or leave --devices out")
+
+
+def print_plan(found: "Plan", limit: float, tokens: float) -> None:
+    """Print a plan: memory, communication, time, what the training takes, and how it is started."""
+    from orrery.accounting.layouts.launch import launch
+    from orrery.accounting.layouts.tables import dollars, memory_rows, time_rows, traffic_rows
+    from orrery.cli.tables import print_table
+
+    print(f"\nlayout {found.layout.text()}: {found.layout.devices:,} devices")
+    print("\nbytes of the fullest device")
+    print_table(("what", "bytes", "of the device"), memory_rows(found, limit))
+    if rows := traffic_rows(found):
+        print("\nbytes that each device sends in a step")
+        print_table(("parallelism", "ranks", "bytes", "network", "formula", "paper"), rows)
+    print("\nseconds of a step")
+    print_table(("what", "seconds", "of the step"), time_rows(found))
+    print(
+        f"\n{found.tokens_per_second:,.0f} tokens a second, MFU {100 * found.mfu():.1f} %, "
+        f"{found.days(tokens):,.1f} days, {dollars(found.cost(tokens))} dollars"
+    )
+    start = launch(found.layout, found.training, found.machine)
+    print(f"\n{start.micro_batches:,} micro batches a replica; on every node:\n{start.command()}")
+
+
+def print_scaled(search: "Search", counts: tuple[int, ...], tokens: float) -> None:
+    """Print the best plan for each number of devices."""
+    from orrery.accounting.layouts.tables import SCALED_COLUMNS, scaled, scaled_rows
+    from orrery.cli.tables import print_table
+
+    print()
+    print_table(SCALED_COLUMNS, scaled_rows(scaled(search, counts), tokens))
+
+
+def published_layouts() -> None:
+    """Print published runs beside what the model of their machine predicts."""
+    from orrery.accounting.layouts.published import comparisons
+    from orrery.accounting.layouts.tables import PUBLISHED_COLUMNS, published_rows
+    from orrery.cli.tables import print_table
+
+    found = comparisons()
+    print_table(PUBLISHED_COLUMNS, published_rows(found))
+    print("\nsources")
+    for source in dict.fromkeys(one.run.source for one in found):
+        print(f"- {source}")

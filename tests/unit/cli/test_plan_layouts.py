@@ -1,0 +1,73 @@
+"""What the program prints of layouts, and what it refuses."""
+
+import pytest
+
+from orrery.accounting.layouts.work import work_of
+from orrery.accounting.presets import preset
+from orrery.cli.plan_layouts import LayoutOptions, layouts
+from orrery.cli.program import run
+from orrery.errors import UsageError
+
+SMALL = work_of(preset("gpt3-1.3b"), "gpt3-1.3b")
+BATCH = 1_048_576
+
+
+def test_a_layout_in_its_parts(capsys):
+    layouts(SMALL, LayoutOptions(machine="a100-80gb", layout="data=2,tensor=4", batch=BATCH), tokens=300e9)
+    printed = capsys.readouterr().out
+    assert "gpt3-1.3b on a100-80gb: 512 sequences of 2,048 tokens a step, 300,000,000,000 tokens in all" in printed
+    assert "weights      657,861,632" in printed
+    assert "2(t-1)/t 2sbh a branch and pass" in printed
+    assert (
+        "torchrun --nnodes 1 --nproc-per-node 8 -m orrery train RECIPE --parallel.data 2 --parallel.tensor 4" in printed
+    )
+
+
+def test_the_best_for_one_number_of_devices_and_for_several(capsys):
+    layouts(SMALL, LayoutOptions(machine="a100-80gb", devices=(8,), batch=BATCH))
+    assert "8 devices" in capsys.readouterr().out
+    layouts(SMALL, LayoutOptions(machine="v100", devices=(1, 8), batch=BATCH))
+    printed = capsys.readouterr().out
+    assert "dollars" in printed
+    assert len([line for line in printed.splitlines() if line.startswith(("1 ", "8 "))]) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"machine": "h1000"}, "no machine and no file 'h1000'"),
+        ({"layout": "tensor=5"}, "tensor=5 does not divide the 16 heads"),
+        ({"layout": "data=2,tensor=4", "devices": (16,)}, "is of 8 devices, and --devices says 16"),
+        ({"layout": "data=1", "memory": 1e9}, "needs 24.7 GB a device, and 1.0 GB are there"),
+        ({"devices": (8,), "memory": 1e6}, "fits 8 devices of 0.0 GB"),
+        ({"layout": "data=1", "batch": 100}, "a batch of 100 tokens holds no sequence"),
+    ],
+)
+def test_what_cannot_be_is_refused(options, message, capsys):
+    with pytest.raises(UsageError) as error:
+        layouts(SMALL, LayoutOptions(**{"batch": BATCH, **options}))
+    assert message in error.value.message
+    assert error.value.hint
+    assert not capsys.readouterr().out
+
+
+def test_a_machine_and_devices_ask_for_layouts():
+    assert not LayoutOptions().asked
+    assert all(LayoutOptions(**one).asked for one in ({"machine": "h100"}, {"devices": (8,)}, {"layout": "data=1"}))
+
+
+def test_the_program_plans_layouts(capsys):
+    words = ["plan", "gpt3-1.3b", "--machine", "a100-80gb", "--layout", "data=2,tensor=4", "--tokens", "300e9"]
+    assert run([*words, "--batch", str(BATCH)]) == 0
+    assert "300,000,000,000 tokens in all" in capsys.readouterr().out
+    assert run(["plan", "gpt3-1.3b", "--devices", "1", "8", "--batch", str(BATCH), "--length", "1024"]) == 0
+    assert "1,024 sequences of 1,024 tokens a step" in capsys.readouterr().out
+    assert run(["plan", "gpt3-1.3b", "--layout", "tensor=5"]) == 2
+    assert "would fit" in capsys.readouterr().err
+
+
+def test_published_runs_are_printed_with_their_sources(capsys):
+    assert run(["plan", "--published"]) == 0
+    printed = capsys.readouterr().out
+    assert "PaLM 540B" in printed
+    assert "- Dubey et al. 2024, Table 4" in printed
