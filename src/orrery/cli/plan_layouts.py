@@ -123,8 +123,12 @@ def print_scaled(search: "Search", counts: tuple[int, ...], tokens: float) -> No
     from orrery.accounting.layouts.tables import SCALED_COLUMNS, scaled, scaled_rows
     from orrery.cli.tables import print_table
 
+    found = scaled(search, counts)
     print()
-    print_table(SCALED_COLUMNS, scaled_rows(scaled(search, counts), tokens))
+    print_table(SCALED_COLUMNS, scaled_rows(found, tokens))
+    for one in found:
+        if one.plan is None:
+            print(one.why)
 
 
 def published_layouts() -> None:

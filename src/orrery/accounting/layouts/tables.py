@@ -61,7 +61,7 @@ def scaled_rows(found: Sequence[Scaled], tokens: int | float) -> list[Row]:
 
 def _scaled_row(one: Scaled, tokens: int | float) -> Row:
     if one.plan is None:
-        return (f"{one.devices:,}", "", one.why, *("" for _ in SCALED_COLUMNS[3:]))
+        return (f"{one.devices:,}", "", "none fits", *("" for _ in SCALED_COLUMNS[3:]))
     plan = one.plan
     return (
         f"{one.devices:,}",
