@@ -5,18 +5,19 @@ anything. So the plan follows the model: a new family needs no formula here.
 """
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode, is_fake
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
+from orrery.accounting.lstm_workspace import workspace_bytes
 from orrery.nn.rehearsal import rehearsal
 
 aten: Any = torch.ops.aten
@@ -103,10 +104,15 @@ class Rehearsal(TorchDispatchMode):
     Attributes:
         work: operations by part.
         live: bytes that lie in memory now, of what was made inside.
+        peak: the most of ``live`` so far; set it to ``live`` to begin anew.
+        watch: told of every operation while a part has a name: the operation, its arguments, its result, and the
+            products' operations in it.
     """
 
     work: dict[str, Work] = field(default_factory=dict)
     live: int = 0
+    peak: int = 0
+    watch: Callable[[Any, Sequence[Any], Any, int], None] | None = None
     now: str = ""
 
     def __post_init__(self) -> None:
@@ -130,6 +136,8 @@ class Rehearsal(TorchDispatchMode):
         """Run an operation and note it."""
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
+        if func._overloadpacket is aten.mkldnn_rnn_layer and is_fake(out[0]):
+            self._hold(out[3], workspace_bytes(args[0].shape, args[1].shape[0] // 4))
         for made in tree_leaves(out):
             if isinstance(made, Tensor):
                 self._hold(made)
@@ -146,14 +154,17 @@ class Rehearsal(TorchDispatchMode):
             operations = int(flop_registry[packet](*args, **kwargs, out_val=out))
         found = Work(tokens=operations) if packet in BETWEEN_TOKENS else Work(weights=operations)
         self.work[self.now] += found
+        if self.watch is not None:
+            self.watch(func, args, out, operations)
 
-    def _hold(self, tensor: Tensor) -> None:
+    def _hold(self, tensor: Tensor, size: int | None = None) -> None:
         storage = tensor.untyped_storage()
         if storage._cdata in self._held:
             return
-        size = storage.nbytes()
+        size = storage.nbytes() if size is None else size
         self._held[storage._cdata] = size
         self.live += size
+        self.peak = max(self.peak, self.live)
         weakref.finalize(storage, self._free, storage._cdata)
 
     def _free(self, storage: int) -> None:

@@ -1,0 +1,117 @@
+"""A real step of training in a process of its own: the memory that it fills, and the seconds that it takes."""
+
+import json
+import os
+import pickle
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from orrery.accounting.whole_step import WholeStep
+from orrery.errors import RunError
+
+PROGRAM = "from orrery.accounting.measured_step import child; child()"
+RESIDENT = Path("/proc/self/statm")
+HIGHEST = Path("/proc/self/clear_refs")
+APART = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+"""Makes the C library of Linux map each tensor of 64 kilobytes or more apart."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What steps took.
+
+    Attributes:
+        peak: bytes by which a process grew at most, from the loaded libraries to the last step, whose allocator gives
+            each tensor pages of its own.
+        resident: the same of an ordinary process, in whose memory there are gaps between tensors.
+        seconds: of a step, the median.
+        steps: that were timed, after one that was not.
+    """
+
+    peak: int
+    resident: int
+    seconds: float
+    steps: int
+
+
+def measure(step: WholeStep, steps: int = 5) -> Measured:
+    """Take steps in two fresh processes and return what they took.
+
+    Memory is the growth in physical pages since a small step, which loads the libraries. The allocator of the C
+    library keeps gaps between tensors that it cannot give back, a sixth to a third of the whole in small trainings; so a process
+    whose allocator maps each tensor apart tells what tensors hold, and an ordinary one what a training takes from the
+    machine. The ordinary one is timed. With one thread seconds are the processor's own, which neighbours on the
+    machine disturb least; with several they are the clock's.
+
+    Raises:
+        RunError: a process ended before the steps were taken.
+    """
+    apart, usual = _run(step, 2, os.environ | APART), _run(step, steps, dict(os.environ))
+    return Measured(int(apart["peak"]), int(usual["peak"]), usual["seconds"], steps)
+
+
+def _run(step: WholeStep, steps: int, environment: Mapping[str, str]) -> dict[str, float]:
+    command = [sys.executable, "-c", PROGRAM, str(steps)]
+    done = subprocess.run(command, input=pickle.dumps(step), capture_output=True, check=False, env=environment)
+    if done.returncode:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["nothing was said"]
+        message = f"the measured step ended with {done.returncode}: {last[0]}"
+        raise RunError(message, "it may lack memory: lower --rows or --length")
+    found: dict[str, float] = json.loads(done.stdout.decode().splitlines()[-1])
+    return found
+
+
+def child() -> None:
+    """Take the steps that standard input describes, and print what they took."""
+    step: WholeStep = pickle.load(sys.stdin.buffer)
+    torch.set_num_threads(step.precision.threads)
+    _warm(step)
+    before = _resident()
+    if HIGHEST.exists():
+        HIGHEST.write_text("5")  # the highest mark of Linux begins anew
+    running, clock = step.begin(), clock_of(step.precision.threads)
+    running.take()
+    seconds = []
+    for _ in range(int(sys.argv[1])):
+        began = clock()
+        running.take()
+        seconds.append(clock() - began)
+    peak = _highest() - before
+    print(json.dumps({"peak": peak, "seconds": median(seconds)}))
+
+
+def clock_of(threads: int) -> Callable[[], float]:
+    """Return the clock of steps: the processor's own for one thread, the wall's for several."""
+    return time.process_time if threads == 1 else time.perf_counter
+
+
+def _warm(step: WholeStep) -> None:
+    """Load what steps load: the kernels, and the engine of gradients."""
+    from orrery.families import load_family
+
+    rules = load_family("gpt2")
+    running = replace(step, spec=rules.spec(rules.TINY), rows=1, length=8).begin()
+    running.take()
+    running.take()
+
+
+def _resident() -> int:
+    if RESIDENT.exists():
+        return int(RESIDENT.read_text().split()[1]) * resource.getpagesize()
+    return _highest()
+
+
+def _highest() -> int:
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(one for one in status.read_text().splitlines() if one.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,0 +1,42 @@
+"""An operation as a machine sees it: what it multiplies, and what it reads and writes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operation.
+
+    Attributes:
+        name: torch's.
+        operations: in products, a multiplication and an addition counted as two.
+        bytes: that it reads and writes, each tensor once.
+        shapes: of its tensors, for those that multiply; else left out, so that equal ones are found together.
+        fresh: whether what it writes is new memory.
+    """
+
+    name: str
+    operations: int
+    bytes: int
+    shapes: tuple[tuple[int, ...], ...]
+    fresh: bool
+
+
+def call_of(func: Any, args: Sequence[Any], out: Any, operations: int) -> Call:
+    """Return an operation as a machine sees it; a view of what is there reads and writes nothing."""
+    read = [one for one in tree_leaves(args) if isinstance(one, Tensor)]
+    made = [one for one in tree_leaves(out) if isinstance(one, Tensor)]
+    theirs = {one.untyped_storage()._cdata for one in read}
+    fresh = [one for one in made if one.untyped_storage()._cdata not in theirs]
+    name = func._overloadpacket.__name__
+    if not fresh and not func._schema.is_mutable:
+        return Call("view", 0, 0, (), False)
+    moved = sum(one.numel() * one.element_size() for one in (*read, *fresh))
+    shapes = tuple(tuple(one.shape) for one in read) if operations else ()
+    return Call(name, operations, moved, shapes, bool(fresh))
