@@ -72,7 +72,7 @@ def main() -> None:
         spec = load_family(family).spec(config)
         row = {"shape": name, "family": family, "rows": count, "length": length}
         found = compare(WholeStep(spec, count, length, "adamw", precision), speed, options.steps)
-        row |= {part: getattr(found, part) for part in ("peak", "seconds", "measured_peak", "measured_seconds")}
+        row |= {part: getattr(found, part) for part in ("peak", "seconds", "measured_peak", "measured_resident", "measured_seconds")}
         row |= {"memory_miss": found.memory_miss, "time_miss": found.time_miss}
         rows.append(row)
         print(

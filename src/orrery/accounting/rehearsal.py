@@ -5,7 +5,7 @@ anything. So the plan follows the model: a new family needs no formula here.
 """
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,6 +65,14 @@ OURS: dict[Any, Callable[..., int]] = {
     torch.ops.mkldnn._linear_pointwise: _linear,
 }
 """Operations of the processor's own kernels, which torch's counter does not know."""
+
+
+def operations_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> int:
+    """Return the floating-point operations of an operation's products; of what multiplies no matrices, none."""
+    packet = func._overloadpacket
+    if packet in OURS:
+        return OURS[packet](*(one.shape if isinstance(one, Tensor) else one for one in args), **kwargs)
+    return int(flop_registry[packet](*args, **kwargs, out_val=out)) if packet in flop_registry else 0
 
 
 @dataclass(frozen=True)
@@ -146,12 +154,7 @@ class Rehearsal(TorchDispatchMode):
         return out
 
     def _count(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
-        packet, operations = func._overloadpacket, 0
-        if packet in OURS:
-            shapes = [one.shape if isinstance(one, Tensor) else one for one in args]
-            operations = OURS[packet](*shapes, **kwargs)
-        elif packet in flop_registry:
-            operations = int(flop_registry[packet](*args, **kwargs, out_val=out))
+        packet, operations = func._overloadpacket, operations_of(func, args, kwargs, out)
         found = Work(tokens=operations) if packet in BETWEEN_TOKENS else Work(weights=operations)
         self.work[self.now] += found
         if self.watch is not None:
