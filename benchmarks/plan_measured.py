@@ -4,8 +4,8 @@
     python benchmarks/plan_measured.py --shapes lstm t5 --steps 9 --threads 2
 
 Two models of GPT-2's kind, a Llama, a BERT, two encoder-decoders (the original Transformer and a T5) and two that carry
-states instead of attending (an LSTM, gated linear attention). One calibration of the machine serves all. Memory should be within 10 %, time
-within 20 %. With one thread seconds are the processor's own, which other work on the machine disturbs least.
+states instead of attending (an LSTM, gated linear attention). One calibration of the machine serves all. Memory should
+be within 10 %, time within 20 %. With one thread seconds are the processor's own, which other work on the machine disturbs least.
 """
 
 import argparse
@@ -72,7 +72,10 @@ def main() -> None:
         spec = load_family(family).spec(config)
         row = {"shape": name, "family": family, "rows": count, "length": length}
         found = compare(WholeStep(spec, count, length, "adamw", precision), speed, options.steps)
-        row |= {part: getattr(found, part) for part in ("peak", "seconds", "measured_peak", "measured_resident", "measured_seconds")}
+        row |= {
+            part: getattr(found, part)
+            for part in ("peak", "seconds", "measured_peak", "measured_resident", "measured_seconds")
+        }
         row |= {"memory_miss": found.memory_miss, "time_miss": found.time_miss}
         rows.append(row)
         print(
@@ -81,7 +84,13 @@ def main() -> None:
             flush=True,
         )
     machine = {"processor": this_processor().vendor, "system": platform.system(), "cores": os.cpu_count()}
-    made = {"dtype": options.dtype, "threads": options.threads, "steps": options.steps, "machine": machine, "rows": rows}
+    made = {
+        "dtype": options.dtype,
+        "threads": options.threads,
+        "steps": options.steps,
+        "machine": machine,
+        "rows": rows,
+    }
     if options.json:
         Path(options.json).write_text(json.dumps(made, indent=1) + "\n")
     sys.exit(int(any(abs(row["memory_miss"]) > MEMORY or abs(row["time_miss"]) > TIME for row in rows)))

@@ -298,6 +298,28 @@ def decoding(found: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
+def plan_measured(found: dict[str, Any]) -> str:
+    """Return memory and seconds of a step of each shape, predicted and measured."""
+    rows = [
+        (
+            row["shape"],
+            f"{row['rows']} x {row['length']}",
+            *(f"{row[key] / 1e6:,.1f}" for key in ("peak", "measured_peak")),
+            f"{row['memory_miss']:+.1%}",
+            f"{row['measured_resident'] / 1e6:,.1f}",
+            *(f"{row[key]:.3f}" for key in ("seconds", "measured_seconds")),
+            f"{row['time_miss']:+.1%}",
+        )
+        for row in found["rows"]
+    ]
+    said = f"{found['dtype']}, {found['threads']} thread(s), the median of {found['steps']} steps.\n\n"
+    memory, seconds = (
+        ("MB predicted", "MB measured", "miss", "MB of the process"),
+        ("s predicted", "s measured", "miss"),
+    )
+    return said + table(("shape", "rows x tokens", *memory, *seconds), rows)
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     function.__name__: function
     for function in (
@@ -322,6 +344,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         overload,
         decoding,
         preferences,
+        plan_measured,
     )
 }
 

@@ -105,6 +105,8 @@ MANY = {
     "cli/import_model.py": ["import"],
     "cli/plan_layouts.py": ["plan"],
     "accounting/plan.py": ["plan"],
+    "accounting/fitting.py": ["plan"],
+    "accounting/measured_step.py": ["plan"],
 }  # fmt: skip
 """Which verbs show what a module says; a module of one verb, ``cli/VERB.py``, needs no line."""
 

@@ -14,8 +14,8 @@ def workspace_bytes(shape: Sequence[int], hidden: int) -> int:
     """Return the bytes of a layer's workspace for ``shape``, tokens by rows by channels.
 
     Gates and states of every token: ``rows (a tokens + b)``. How far apart the kernel lays their rows is its own
-    affair and depends on its version, so that ``a`` and ``b`` are read off two runs of it on one and on two tokens. Tables are
-    whole pages: for few rows and tokens it keeps some kilobytes more.
+    affair and depends on its version, so that ``a`` and ``b`` are read off two runs of it on one and on two tokens.
+    Tables are whole pages: for few rows and tokens it keeps some kilobytes more.
     """
     tokens, rows, width = shape
     one, two = _asked(width, hidden)
@@ -31,7 +31,7 @@ def _asked(width: int, hidden: int) -> tuple[int, int]:
 def _of(tokens: int, width: int, hidden: int) -> int:
     x_LBD, state_BD = torch.zeros(tokens, ROWS, width), torch.zeros(ROWS, hidden)
     weights = [torch.zeros(4 * hidden, n) for n in (width, hidden)] + [torch.zeros(4 * hidden) for _ in range(2)]
-    # Not reversed; no lengths of rows; LSTM is mode 2; one layer, with biases, in one direction, tokens first, training.
+    # Not reversed; no lengths of rows; LSTM is mode 2; one layer, biases, one direction, tokens first, training.
     settings = (False, [], 2, hidden, 1, True, False, False, True)
     made = torch.ops.aten.mkldnn_rnn_layer(x_LBD, *weights, state_BD, state_BD, *settings)
     return int(made[3].nbytes)

@@ -33,9 +33,7 @@ def _attention(heads: int, length: int) -> Sample:
 def _attention_backward(heads: int, length: int) -> Sample:
     q, k, v, above = (torch.randn(1, heads, length, 64) for _ in range(4))
     out, sums = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, True)
-    return partial(
-        aten._scaled_dot_product_flash_attention_for_cpu_backward, above, q, k, v, out, sums, 0.0, True
-    )
+    return partial(aten._scaled_dot_product_flash_attention_for_cpu_backward, above, q, k, v, out, sums, 0.0, True)
 
 
 def _lstm_parts(rows: int, width: int) -> tuple[Any, ...]:
@@ -61,12 +59,13 @@ def _lstm_backward(rows: int, width: int) -> Sample:
     return partial(aten.mkldnn_rnn_layer_backward, x, *made, *settings)
 
 
-LINEAR = tuple(partial(_linear, *sizes) for sizes in ((64, 64, 64), (256, 128, 128), (512, 256, 512), (512, 1024, 1024)))
+LINEAR = tuple(
+    partial(_linear, *sizes) for sizes in ((64, 64, 64), (256, 128, 128), (512, 256, 512), (512, 1024, 1024))
+)
 BATCHED = tuple(partial(_batched, *sizes) for sizes in ((8, 32, 32), (16, 128, 64), (16, 256, 64)))
 PRODUCTS: Mapping[str, Sequence[Callable[[], Sample]]] = {
     USUAL: LINEAR,
     "bmm": BATCHED,
-    "baddbmm": BATCHED,
     "_scaled_dot_product_flash_attention_for_cpu": [partial(_attention, 4, 64), partial(_attention, 8, 256)],
     "_scaled_dot_product_flash_attention_for_cpu_backward": [
         partial(_attention_backward, 4, 64),
@@ -110,9 +109,7 @@ def _norm(rows: int, width: int) -> Sample:
 def _adamw(rows: int, width: int) -> Sample:
     tensors = [[torch.rand(rows, width)] for _ in range(4)]
     numbers = {"lr": 1e-5, "beta1": 0.9, "beta2": 0.95, "weight_decay": 0.1, "eps": 1e-8}
-    return partial(
-        aten._fused_adamw_, *tensors, [], [torch.ones(())], **numbers, amsgrad=False, maximize=False
-    )
+    return partial(aten._fused_adamw_, *tensors, [], [torch.ones(())], **numbers, amsgrad=False, maximize=False)
 
 
 def _table_backward(rows: int, width: int) -> Sample:

@@ -61,7 +61,8 @@ class Speed:
 
     def _one(self, call: Call) -> float:
         if call.operations:
-            curve = self.products.get(call.name, self.products[USUAL])
+            name = "bmm" if call.name == "baddbmm" else call.name
+            curve = self.products.get(name, self.products[USUAL])
             return call.operations / curve.at(call.operations)
         curve = self.writes.get(call.name, self.writes[USUAL])
         return call.bytes / curve.at(call.bytes) if call.bytes else 0.0

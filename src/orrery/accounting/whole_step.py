@@ -70,8 +70,8 @@ class Rehearsed:
     """What a step takes by its rehearsal.
 
     Attributes:
-        peak: the most bytes that tensors have at once: weights, gradients, the optimizer's numbers, activations, and what comes
-            and goes.
+        peak: the most bytes that tensors have at once: weights, gradients, the optimizer's numbers, activations, and
+            what comes and goes.
         held: bytes between two steps.
         calls: the operations, and how often each takes place.
     """

@@ -27,6 +27,7 @@ def plan(
     data: Annotated[bool, Parameter(negative="")] = False,
     tables: Annotated[bool, Parameter(negative="")] = False,
     budget: Annotated[float | None, ABOVE_ZERO] = None,
+    measure: Annotated[bool, Parameter(negative="")] = False,
     output: Path | None = None,
     overwrite: bool = False,
     layouts: LayoutOptions = NO_LAYOUTS,
@@ -58,6 +59,8 @@ def plan(
         Print the tables of the course instead: what its decks and the papers print, recomputed.
     budget
         Print the compute-optimal size for so many floating-point operations instead, such as 1e21.
+    measure
+        Take a step on this machine's processor and print its memory and seconds beside the prediction instead.
     output
         With --tables: a folder, in which they become one page with figures, tables.html.
     overwrite
@@ -81,7 +84,13 @@ def plan(
     from orrery.cli.plan_model import print_plan
 
     found = planned(subject, config=config, rows=rows, length=length, tokens=tokens, dtype=dtype)
-    if layouts.asked:
+    if measure and layouts.asked:
+        raise UsageError("a step is measured on this machine alone", "leave out --machine, --devices and --layout")
+    if measure:
+        from orrery.cli.plan_measured import print_measured
+
+        print_measured(found)
+    elif layouts.asked:
         many_devices(found, layouts)
     else:
         print_plan(found)

@@ -1,0 +1,133 @@
+"""A rehearsed step holds the bytes that a real one holds at its peak; operations, speeds and refusals of it."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from orrery.accounting import fitting
+from orrery.accounting.fitting import check_fits
+from orrery.accounting.lstm_workspace import workspace_bytes
+from orrery.accounting.measured_step import measure
+from orrery.accounting.plan import Plan
+from orrery.accounting.rehearsal import Rehearsal
+from orrery.accounting.roofline import Call
+from orrery.accounting.samples import PRODUCTS, USUAL, WRITES
+from orrery.accounting.speed import Curve, Speed
+from orrery.accounting.whole_step import WholeStep, rehearse
+from orrery.errors import UsageError
+from orrery.families import load_family
+from orrery.training.precision import Precision
+
+PLAIN = Precision("float32", "plain", "cpu", 1)
+NARROW = Precision("bfloat16", "autocast", "cpu", 1)
+
+
+def tiny(family, precision=PLAIN, optimizer="adamw"):
+    rules = load_family(family)
+    return WholeStep(rules.spec(rules.TINY), 4, 24, optimizer, precision)
+
+
+def real(step):
+    """The most bytes that tensors with numbers hold in the second step."""
+    with Rehearsal() as noted:
+        running = step.begin()
+        running.take()
+        noted.peak = noted.live
+        running.take()
+    return noted.peak
+
+
+@pytest.mark.parametrize("precision", [PLAIN, NARROW], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("family", ["gpt2", "transformer", "gla"])
+def test_the_peak_is_that_of_a_real_step(family, precision):
+    step = tiny(family, precision)
+    step.begin().take()  # tables that a model makes once and keeps are made
+    assert rehearse(step).peak == real(step)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_the_optimizer_counts(optimizer):
+    step = tiny("gpt2", optimizer=optimizer)
+    assert rehearse(step).peak == real(step)
+    assert rehearse(step).peak != real(replace(step, optimizer="adamw" if optimizer == "sgd" else "sgd"))
+
+
+def test_a_larger_model_is_found_out():
+    step = tiny("gpt2")
+    assert rehearse(step).peak != real(replace(step, rows=5))
+
+
+def test_the_workspace_of_an_lstm_is_that_of_the_kernel():
+    tokens, rows, width = 24, 32, 48
+    x, state = torch.zeros(tokens, rows, width), torch.zeros(rows, width)
+    weights = [torch.zeros(4 * width, width)] * 2 + [torch.zeros(4 * width)] * 2
+    made = torch.ops.aten.mkldnn_rnn_layer(x, *weights, state, state, False, [], 2, width, 1, True, False, False, True)
+    assert workspace_bytes(x.shape, width) == pytest.approx(made[3].nbytes, rel=0.01)
+
+
+def test_a_step_of_an_lstm_counts_its_workspace():
+    rules = load_family("lstm")
+    step = WholeStep(rules.spec({**rules.TINY, "hidden_size": 64}), 32, 32, "adamw", PLAIN)
+    assert rehearse(step).peak == pytest.approx(real(step), rel=0.03)  # a table of the kernel is whole pages
+
+
+def test_a_view_moves_nothing_and_products_are_told_apart():
+    calls = rehearse(tiny("gpt2")).calls
+    assert all(call.bytes == 0 for call in calls if call.name == "view")
+    assert any(call.operations and call.shapes for call in calls)
+    assert all(call.bytes > 0 for call in calls if call.operations)
+
+
+def test_seconds_are_products_writes_and_calls():
+    speed = Speed({USUAL: Curve((1.0,), (10.0,))}, {USUAL: Curve((1.0,), (4.0,)), "exp": Curve((1.0,), (2.0,))}, 0.5)
+    product, write, known = (
+        Call("mm", 100, 8, ((2, 2),), True),
+        Call("mul", 0, 8, (), True),
+        Call("exp", 0, 8, (), True),
+    )
+    view = Call("view", 0, 0, (), False)
+    assert speed.seconds({product: 1, write: 2, known: 1, view: 4}) == 10.5 + 2 * 2.5 + 4.5 + 4 * 0.5
+
+
+def test_a_curve_is_straight_between_logarithms_and_level_outside():
+    curve = Curve((1.0, 100.0), (1.0, 10_000.0))
+    assert [curve.at(size) for size in (0.1, 1.0, 10.0, 100.0, 1e9)] == pytest.approx([1, 1, 100, 10_000, 10_000])
+
+
+def test_every_sample_calls_what_it_is_named_after():
+    for name, makes in (*PRODUCTS.items(), *WRITES.items()):
+        run = makes[0]()
+        with torch.no_grad(), torch.profiler.profile() as seen:
+            run()
+        assert name == USUAL or any(event.name == f"aten::{name}" for event in seen.events()), name
+
+
+@pytest.mark.slow
+def test_a_real_step_is_measured():
+    found = measure(tiny("gpt2"), 2)
+    assert found.peak > 0
+    assert found.seconds > 0
+
+
+def test_what_does_not_fit_is_refused_with_what_would(monkeypatch):
+    rules = load_family("gpt2")
+    plan = Plan("small", rules.spec(rules.TINY), 64, 24, torch.float32)
+    monkeypatch.setattr(fitting, "free_bytes", lambda: plan.memory)
+    check_fits(plan)
+    monkeypatch.setattr(fitting, "free_bytes", lambda: plan.memory - plan.cost.kept // 2)
+    with pytest.raises(UsageError, match=r"needs 0\.0 GB") as refused:
+        check_fits(plan)
+    rows = int(str(refused.value).split("--rows ")[1].split()[0])
+    assert 24 <= rows < 64
+    monkeypatch.setattr(fitting, "free_bytes", lambda: 10)
+    with pytest.raises(UsageError, match="its weights alone"):
+        check_fits(plan)
+
+
+def test_what_takes_too_long_is_refused(monkeypatch):
+    rules = load_family("gpt2")
+    plan = Plan("small", rules.spec(rules.TINY), 4, 24, torch.float32)
+    monkeypatch.setattr(fitting, "SLOWEST", plan.cost.training.total / 2)
+    with pytest.raises(UsageError, match="--rows 2 is little enough"):
+        check_fits(plan)
