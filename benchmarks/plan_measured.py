@@ -5,7 +5,8 @@
 
 Two models of GPT-2's kind, a Llama, a BERT, two encoder-decoders (the original Transformer and a T5) and two that carry
 states instead of attending (an LSTM, gated linear attention). One calibration of the machine serves all. Memory should
-be within 10 %, time within 20 %. With one thread seconds are the processor's own, which other work on the machine disturbs least.
+be within 10 %, time within 20 %. With one thread seconds are the
+processor's own, which other work on the machine disturbs least.
 """
 
 import argparse

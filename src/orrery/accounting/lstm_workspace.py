@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -32,6 +33,6 @@ def _of(tokens: int, width: int, hidden: int) -> int:
     x_LBD, state_BD = torch.zeros(tokens, ROWS, width), torch.zeros(ROWS, hidden)
     weights = [torch.zeros(4 * hidden, n) for n in (width, hidden)] + [torch.zeros(4 * hidden) for _ in range(2)]
     # Not reversed; no lengths of rows; LSTM is mode 2; one layer, biases, one direction, tokens first, training.
-    settings = (False, [], 2, hidden, 1, True, False, False, True)
+    settings: tuple[Any, ...] = (False, [], 2, hidden, 1, True, False, False, True)
     made = torch.ops.aten.mkldnn_rnn_layer(x_LBD, *weights, state_BD, state_BD, *settings)
     return int(made[3].nbytes)

@@ -46,9 +46,9 @@ def measure(step: WholeStep, steps: int = 5) -> Measured:
     """Take steps in two fresh processes and return what they took.
 
     Memory is the growth in physical pages since a small step, which loads the libraries. The allocator of the C
-    library keeps gaps between tensors that it cannot give back, a sixth to a third in small
-    trainings; so a process whose allocator maps each tensor apart tells what tensors hold, and an ordinary one what a training takes from the
-    machine. The ordinary one is timed. With one thread seconds are the processor's own, which neighbours on the
+    library keeps gaps between tensors that it cannot give back, a sixth to a third in small trainings; so a process
+    whose allocator maps each tensor apart tells what tensors hold, and an ordinary one what a training takes from
+    the machine. The ordinary one is timed. With one thread seconds are the processor's own, which neighbours on the
     machine disturb least; with several they are the clock's.
 
     Raises:
@@ -58,14 +58,14 @@ def measure(step: WholeStep, steps: int = 5) -> Measured:
     return Measured(int(apart["peak"]), int(usual["peak"]), usual["seconds"], steps)
 
 
-def _run(step: WholeStep, steps: int, environment: Mapping[str, str]) -> dict[str, float]:
+def _run(step: WholeStep, steps: int, environment: Mapping[str, str]) -> dict[str, int | float]:
     command = [sys.executable, "-c", PROGRAM, str(steps)]
     done = subprocess.run(command, input=pickle.dumps(step), capture_output=True, check=False, env=environment)
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["nothing was said"]
         message = f"the measured step ended with {done.returncode}: {last[0]}"
         raise RunError(message, "it may lack memory: lower --rows or --length")
-    found: dict[str, float] = json.loads(done.stdout.decode().splitlines()[-1])
+    found: dict[str, int | float] = json.loads(done.stdout.decode().splitlines()[-1])
     return found
 
 

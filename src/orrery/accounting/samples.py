@@ -55,7 +55,7 @@ def _lstm_backward(rows: int, width: int) -> Sample:
         )
     above = torch.randn_like(out)
     made = (*weights, state, state, out, h, c, above, state, state)
-    settings = (False, 2, width, 1, True, True, False, [], False, kept)
+    settings: tuple[Any, ...] = (False, 2, width, 1, True, True, False, [], False, kept)
     return partial(aten.mkldnn_rnn_layer_backward, x, *made, *settings)
 
 
