@@ -46,7 +46,7 @@ def measure(step: WholeStep, steps: int = 5) -> Measured:
     """Take steps in two fresh processes and return what they took.
 
     Memory is the growth in physical pages since a small step, which loads the libraries. The allocator of the C
-    library keeps gaps between tensors that it cannot give back, a sixth to a third in small trainings; so a process
+    library keeps gaps between tensors that it cannot give back, a tenth to two fifths in small trainings; so a process
     whose allocator maps each tensor apart tells what tensors hold, and an ordinary one what a training takes from
     the machine. The ordinary one is timed. With one thread seconds are the processor's own, which neighbours on the
     machine disturb least; with several they are the clock's.
