@@ -33,12 +33,13 @@ def check(family: str) -> Iterator[Evidence]:
     for form in dict.fromkeys(form for mixer in mixers for form in mixer.forms):
         for precision, dtype, bound in (("float64", torch.float64, FLOAT64), ("float32", torch.float32, SINGLE)):
             yield evidence(f"{form} form == steps, {precision}", value=alone(family, form, dtype), bound=bound)
-    for form in (None, *forms_of(family)[1:]):
-        name = "outputs alone" if form is None else f"{form} form"
+    ways: tuple[str | None, ...] = (None, *forms_of(family)[1:])
+    for way in ways:
+        name = "outputs alone" if way is None else f"{way} form"
         for precision, dtype, bound in (("float64", torch.float64, FLOAT64), ("float32", torch.float32, SINGLE)):
-            value = outputs(family, form, dtype)
+            value = outputs(family, way, dtype)
             yield evidence(f"{name} == steps, logits, {precision}", value=value, bound=bound)
-        yield evidence(f"{name} == steps, gradients, float64", value=gradients(family, form), bound=FLOAT64)
+        yield evidence(f"{name} == steps, gradients, float64", value=gradients(family, way), bound=FLOAT64)
 
 
 def layouts() -> dict[str, PackedSegments | None]:

@@ -1,0 +1,94 @@
+"""Plans beside what papers and the course print."""
+
+import pytest
+import torch
+
+import orrery
+from orrery.accounting.matrices import Convention, total
+from orrery.accounting.plan import PETAFLOP_DAY, plan, state_bytes
+from orrery.errors import UsageError
+from orrery.families import load_family
+from orrery.laws.models import random_ids, tiny
+
+LLAMA_405B = {
+    "vocab_size": 128_256,
+    "hidden_size": 16_384,
+    "intermediate_size": 53_248,
+    "num_hidden_layers": 126,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 8192,
+}
+
+
+def test_gpt3_by_both_conventions_and_its_cache():
+    found = orrery.plan("gpt3-175b")
+    assert found.parameters.trained == 174_604_259_328
+    assert found.by_convention() == (175_181_291_520, 27_938)
+    assert total(found.matrices, Convention(output_per_head=True))[1] > 27_938
+    assert (found.cache_per_token, found.cache) == (4_718_592, 9_663_676_416)
+    assert PETAFLOP_DAY == 8.64e19
+    # Two operations for each weight that multiplies, the head's among them and the table of positions not.
+    weights = 96 * 12 * 12_288**2 + 50_257 * 12_288
+    assert found.cost.forward.weights == 2 * weights * 2048
+    assert found.cost.forward.tokens == 96 * 2 * 2 * 12_288 * 2048**2
+
+
+def test_training_compute_that_papers_print():
+    palm = plan("palm-540b", tokens=780e9)
+    assert f"{palm.training:.3g}" == "2.56e+24"
+    assert f"{6 * palm.parameters.trained * 780e9:.3g}" == "2.53e+24"
+
+
+def test_llama_405b(tmp_path):
+    found = plan(load_family("llama").spec(LLAMA_405B), tokens=15.6e12)
+    assert found.parameters.trained == 405_853_388_800
+    assert f"{6 * found.parameters.trained * 15.6e12:.2g}" == "3.8e+25"
+
+
+@pytest.mark.parametrize("family", ["mamba", "gla", "jamba", "lstm", "rwkv"])
+def test_the_state_is_that_of_a_session(family):
+    model = tiny(family, torch.float32)
+    _, short = model.start(random_ids(1, 3), 32)
+    _, long = model.start(random_ids(1, 20), 32)
+    if family == "jamba":  # its attention keeps keys and values beside the states
+        assert 0 < state_bytes(model.spec) < short.bytes()
+    else:
+        assert state_bytes(model.spec) == short.bytes() == long.bytes()
+
+
+def test_memory_is_the_sum_of_its_parts():
+    found = plan("gpt3-125m", rows=2, length=64, optimizer="sgd", dtype="float32")
+    weights = 4 * 125_226_240
+    assert (found.weights_bytes, found.gradients_bytes, found.optimizer_bytes) == (weights, weights, weights)
+    assert found.memory == 3 * weights + found.cost.kept
+
+
+def test_a_recipe_gives_rows_length_and_tokens(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("one two three four five\n" * 200)
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(
+        "name: small\nmodel: {family: llama, config: {hidden_size: 16, intermediate_size: 32, num_hidden_layers: 2,"
+        " num_attention_heads: 2, max_position_embeddings: 16}}\ntokenizer: {kind: character}\n"
+        f"data: {{train: {text}}}\nbatches: {{kind: crops, length: 16, size: 4}}\n"
+        "training: {steps: 10, optimizer: {kind: adamw, rate: 0.001}}\n"
+    )
+    found = plan(recipe)
+    assert (found.name, found.rows, found.length, found.tokens, found.optimizer) == ("small", 4, 16, 640.0, "adamw")
+
+
+@pytest.mark.parametrize(
+    ("subject", "more", "said"),
+    [
+        ("gpt5", {}, "nothing to plan is called 'gpt5'"),
+        ("gpt3-125m", {"rows": 0}, "a step on 0 rows"),
+        ("gpt3-125m", {"length": -1}, "of -1 tokens"),
+        ("gpt3-125m", {"tokens": float("nan")}, "a training on nan tokens"),
+        ("gpt3-125m", {"dtype": "int3"}, "no format 'int3'"),
+        ("gpt3-125m", {"optimizer": "magic"}, "no optimizer 'magic'"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(subject, more, said):
+    with pytest.raises(UsageError, match=said):
+        plan(subject, **more)
