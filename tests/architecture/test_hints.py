@@ -23,6 +23,8 @@ NO_FLAG = {"reports/style.py", "demo/page.py"}
 """They hold names of CSS, and command lines that a test of the page runs."""
 
 MANY = {
+    "accounting/plan.py": ["plan"],
+    "cli/plan_tables.py": ["plan"],
     "checkpoints/gguf.py": ["export"],
     "cli/beam_options.py": ["generate"],
     "serving/served.py": ["serve"],
@@ -33,7 +35,7 @@ MANY = {
         "export", "import", "lab", "parity", "verify", "average", "embed", "bench", "bench generate",
         "quantise", "evaluate choices", "evaluate mmlu", "evaluate hellaswag", "evaluate blimp", "evaluate gsm8k",
         "evaluate humaneval", "evaluate mbpp",
-        "distil",
+        "distil", "plan",
     ],
     "cli/evaluate/_items.py": ["evaluate choices", "evaluate blimp", "evaluate gsm8k", "evaluate humaneval"],
     "cli/evaluate/_programs.py": ["evaluate humaneval", "evaluate mbpp"],
