@@ -105,6 +105,7 @@ MANY = {
     "cli/tokenizer/compare.py": ["tokenizer compare"],
     "cli/tokenizer/parallel.py": ["tokenizer compare"],
     "cli/import_model.py": ["import"],
+    "accounting/plan.py": ["plan"],
 }  # fmt: skip
 """Which verbs show what a module says; a module of one verb, ``cli/VERB.py``, needs no line."""
 

@@ -80,6 +80,7 @@ def test_the_law_finds_a_form_with_another_gradient(decaying, monkeypatch):
         "chunked form == steps, float64",
         "chunked form == steps, float32",
         "chunked form == steps, gradients, float64",
+        "outputs alone == steps, gradients, float64",  # what is computed where no form is named
     }
 
 
@@ -102,6 +103,7 @@ def test_the_law_finds_a_form_whose_gradient_ends_at_its_pieces(decaying, monkey
         "chunked form == steps, float64",
         "chunked form == steps, float32",
         "chunked form == steps, gradients, float64",
+        "outputs alone == steps, gradients, float64",  # what is computed where no form is named
     }
 
 
