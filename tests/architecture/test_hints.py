@@ -23,7 +23,6 @@ NO_FLAG = {"reports/style.py", "demo/page.py"}
 """They hold names of CSS, and command lines that a test of the page runs."""
 
 MANY = {
-    "accounting/plan.py": ["plan"],
     "cli/plan_tables.py": ["plan"],
     "checkpoints/gguf.py": ["export"],
     "cli/beam_options.py": ["generate"],
