@@ -105,7 +105,6 @@ MANY = {
     "cli/tokenizer/parallel.py": ["tokenizer compare"],
     "cli/import_model.py": ["import"],
     "cli/plan_layouts.py": ["plan"],
-    "cli/plan_tables.py": ["plan"],
     "accounting/plan.py": ["plan"],
 }  # fmt: skip
 """Which verbs show what a module says; a module of one verb, ``cli/VERB.py``, needs no line."""
