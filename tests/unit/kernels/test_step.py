@@ -1,7 +1,9 @@
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -194,6 +196,27 @@ def test_a_model_whose_numbers_change_is_written_anew():
     assert through_a_session(model, writer) < FLOAT32
 
 
+def test_a_program_is_made_anew_for_every_writer_of_a_model_that_changed():
+    model = small("gpt2", torch.float32)
+    first = stepping(model, "compiled")
+    with torch.no_grad():
+        model.stack.final.weight.mul_(3)
+    assert through_a_session(model, first) < FLOAT32
+    second = stepping(model, "compiled")
+    assert second._program is first._program
+    assert through_a_session(model, second) < FLOAT32
+
+
+def test_a_model_goes_when_its_user_lets_go_of_it():
+    model = small("llama", torch.float32)
+    writer = stepping(model, "compiled")
+    generate(writer, [[1, 2, 3]], TOKENIZER, Limits(4, 48))
+    gone = weakref.ref(model)
+    del model, writer
+    gc.collect()
+    assert gone() is None
+
+
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 def test_a_model_that_learns_is_written_as_it_is_now(kind):
     model = small("gpt2", torch.float32)
@@ -219,7 +242,7 @@ def test_what_cannot_be_compiled_is_refused_by_name_or_left_to_the_model():
     model = small("llama", torch.float32)
     writer = stepping(model, "compiled")
     assert isinstance(writer, CompiledStep)
-    assert stepping(model, "compiled") is writer
+    assert stepping(model, "compiled")._program is writer._program
     assert stepping(model, "eager") is model
 
 
