@@ -12,6 +12,9 @@ from orrery.kernels.readiness import BUILDING, READY, machine_code_folder
 from orrery.kernels.step.entries import compiled_entries
 from orrery.kernels.step.run import run
 
+LOCK = "lock"
+"""The file that the program which compiles holds."""
+
 
 def build() -> Any:
     """Return the compiled step; the first time in a program this takes a moment, the first time at all some seconds."""
@@ -20,12 +23,29 @@ def build() -> Any:
     numba.get_num_threads()
     whole = numba.int64
     rows, block, reals = numba.int64[:, ::1], numba.int64[:, :, ::1], numba.float64[:, ::1]
-    entries = compiled_entries()
-    run.compile((rows, reals, rows, rows, block, rows, numba.int64[::1], *[whole] * 4, numba.int64[::1]))
+    with _one_at_a_time():
+        entries = compiled_entries()
+        run.compile((rows, reals, rows, rows, block, rows, numba.int64[::1], *[whole] * 4, numba.int64[::1]))
     with contextlib.suppress(OSError):  # where nothing can be kept, each program compiles anew
         (machine_code_folder() / READY).touch()
         (machine_code_folder() / BUILDING).unlink(missing_ok=True)
     return partial(_run, entries)
+
+
+def _one_at_a_time() -> contextlib.AbstractContextManager[Any]:
+    """Wait until no other program compiles, and hold that until the end: numba's files are not made for two at once.
+
+    Where the system has no such lock, or nothing can be kept, each compiles for itself.
+    """
+    try:
+        import fcntl  # not on Windows
+
+        machine_code_folder().mkdir(parents=True, exist_ok=True)
+        file = (machine_code_folder() / LOCK).open("w")
+        fcntl.flock(file, fcntl.LOCK_EX)  # the system's: it goes with a program that is killed
+    except (ImportError, OSError):
+        return contextlib.nullcontext()
+    return file
 
 
 def _run(entries: Any, *arguments: Any) -> None:
