@@ -308,6 +308,13 @@ def test_machine_code_of_a_build_that_was_cut_short_runs(cache):
 
 
 @pytest.mark.slow
+def test_machine_code_that_cannot_be_read_is_made_anew(cache):
+    for file in cache.glob("orrery/numba/*/*/run.run-*"):
+        os.truncate(file, 200)
+    assert _program(cache, "-c", _SHARED).wait() == 0
+
+
+@pytest.mark.slow
 def test_programs_compile_one_at_a_time(cache):
     begin = time.monotonic()
     assert _program(cache, *_BUILD).wait() == 0
