@@ -1,24 +1,18 @@
 """Plans beside what papers and the course print."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
 import orrery
 from orrery.accounting.matrices import Convention, total
-from orrery.accounting.plan import PETAFLOP_DAY, plan, state_bytes
+from orrery.accounting.parameters import parameters
+from orrery.accounting.plan import plan, state_bytes
+from orrery.accounting.presets import PRESETS, preset
+from orrery.accounting.published.sizes import KEYS
 from orrery.errors import UsageError
-from orrery.families import load_family
 from orrery.laws.models import random_ids, tiny
-
-LLAMA_405B = {
-    "vocab_size": 128_256,
-    "hidden_size": 16_384,
-    "intermediate_size": 53_248,
-    "num_hidden_layers": 126,
-    "num_attention_heads": 128,
-    "num_key_value_heads": 8,
-    "max_position_embeddings": 8192,
-}
 
 
 def test_gpt3_by_both_conventions_and_its_cache():
@@ -27,7 +21,6 @@ def test_gpt3_by_both_conventions_and_its_cache():
     assert found.by_convention() == (175_181_291_520, 27_938)
     assert total(found.matrices, Convention(output_per_head=True))[1] > 27_938
     assert (found.cache_per_token, found.cache) == (4_718_592, 9_663_676_416)
-    assert PETAFLOP_DAY == 8.64e19
     # Two operations for each weight that multiplies, the head's among them and the table of positions not.
     weights = 96 * 12 * 12_288**2 + 50_257 * 12_288
     assert found.cost.forward.weights == 2 * weights * 2048
@@ -40,10 +33,19 @@ def test_training_compute_that_papers_print():
     assert f"{6 * palm.parameters.trained * 780e9:.3g}" == "2.53e+24"
 
 
-def test_llama_405b(tmp_path):
-    found = plan(load_family("llama").spec(LLAMA_405B), tokens=15.6e12)
+def test_llama_405b():
+    found = plan("llama-3.1-405b", tokens=15.6e12)
     assert found.parameters.trained == 405_853_388_800
     assert f"{6 * found.parameters.trained * 15.6e12:.2g}" == "3.8e+25"
+
+
+def test_a_published_model_is_planned_by_its_name():
+    assert plan("llama-3.1-405b").parameters.trained == 405_853_388_800
+    assert plan("bert-base-uncased").parameters.trained == 109_482_240
+    for name in set(KEYS) & set(PRESETS):
+        assert KEYS[name].parameters == parameters(preset(name))
+    with pytest.raises(UsageError, match=r"llama-3\.1-405b"):
+        plan("llama-3-405b")
 
 
 @pytest.mark.parametrize("family", ["mamba", "gla", "jamba", "lstm", "rwkv"])
@@ -82,6 +84,7 @@ def test_a_recipe_gives_rows_length_and_tokens(tmp_path):
     ("subject", "more", "said"),
     [
         ("gpt5", {}, "nothing to plan is called 'gpt5'"),
+        ("gpt3-125m", {"config": Path("config.json")}, "'gpt3-125m' is none"),
         ("gpt3-125m", {"rows": 0}, "a step on 0 rows"),
         ("gpt3-125m", {"length": -1}, "of -1 tokens"),
         ("gpt3-125m", {"tokens": float("nan")}, "a training on nan tokens"),
