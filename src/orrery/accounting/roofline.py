@@ -7,6 +7,11 @@ from typing import Any
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
+MAPPED = 32 * 1024 * 1024
+"""Bytes from which the C library of Linux takes new pages from the system for an allocation, and gives them back."""
+ACROSS = "clone across"
+"""The name of a clone that reads a matrix across its rows, as transposing does."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -18,6 +23,7 @@ class Call:
         bytes: that it reads and writes, each tensor once.
         shapes: of its tensors, for those that multiply; else left out, so that equal ones are found together.
         fresh: whether what it writes is new memory.
+        mapped: bytes of what it makes that is so large that its pages are new each time.
     """
 
     name: str
@@ -25,6 +31,7 @@ class Call:
     bytes: int
     shapes: tuple[tuple[int, ...], ...]
     fresh: bool
+    mapped: int = 0
 
 
 def call_of(func: Any, args: Sequence[Any], out: Any, operations: int) -> Call:
@@ -34,8 +41,11 @@ def call_of(func: Any, args: Sequence[Any], out: Any, operations: int) -> Call:
     theirs = {one.untyped_storage()._cdata for one in read}
     fresh = [one for one in made if one.untyped_storage()._cdata not in theirs]
     name = func._overloadpacket.__name__
+    if name == "clone" and read[0].dim() > 1 and read[0].stride(-1) != 1 and made[0].is_contiguous():
+        name = ACROSS
     if not fresh and not func._schema.is_mutable:
         return Call("view", 0, 0, (), False)
     moved = sum(one.numel() * one.element_size() for one in (*read, *fresh))
     shapes = tuple(tuple(one.shape) for one in read) if operations else ()
-    return Call(name, operations, moved, shapes, bool(fresh))
+    mapped = sum(one.nbytes for one in fresh if one.nbytes >= MAPPED)
+    return Call(name, operations, moved, shapes, bool(fresh), mapped)

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from orrery.accounting.roofline import ACROSS, MAPPED
+
 aten: Any = torch.ops.aten
 Sample = Callable[[], Any]
 USUAL = ""
@@ -59,6 +61,16 @@ def _lstm_backward(rows: int, width: int) -> Sample:
     return partial(aten.mkldnn_rnn_layer_backward, x, *made, *settings)
 
 
+NARROW = partial(_linear, 2, 2048, 2048)
+"""A product for which the processor mostly waits for its weights."""
+
+
+def filled(new: bool) -> Sample:
+    """Return what writes ``2 MAPPED`` bytes, into new pages or into those of a tensor that is there."""
+    there = torch.empty(2 * MAPPED, dtype=torch.uint8)
+    return lambda: (torch.empty_like(there) if new else there).fill_(1)
+
+
 LINEAR = tuple(
     partial(_linear, *sizes) for sizes in ((64, 64, 64), (256, 128, 128), (512, 256, 512), (512, 1024, 1024))
 )
@@ -93,6 +105,10 @@ def _turned(rows: int, width: int) -> Sample:
     return partial(x.clone, memory_format=torch.contiguous_format)
 
 
+def _across(rows: int, width: int) -> Sample:
+    return partial(torch.randn(width, rows).t().clone, memory_format=torch.contiguous_format)
+
+
 def _norm_backward(rows: int, width: int) -> Sample:
     x, above, scale = torch.randn(rows, width), torch.randn(rows, width), torch.ones(width)
     _, mean, deviation = aten.native_layer_norm(x, [width], scale, scale, 1e-5)
@@ -125,6 +141,7 @@ def _loss_backward(rows: int, width: int) -> Sample:
 WRITES: Mapping[str, Sequence[Callable[[], Sample]]] = {
     USUAL: _plain(torch.add, 2),
     "clone": _of(_turned),
+    ACROSS: _of(_across),
     "add_": _plain(aten.add_.Tensor, 2),
     "div_": _plain(lambda x: x.div_(1.0)),
     "pow": _plain(lambda x: torch.pow(x, 2)),

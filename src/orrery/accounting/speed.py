@@ -13,8 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from orrery.accounting.measured_step import clock_of
 from orrery.accounting.rehearsal import operations_of
-from orrery.accounting.roofline import Call, call_of
-from orrery.accounting.samples import PRODUCTS, USUAL, WRITES, Sample
+from orrery.accounting.roofline import MAPPED, Call, call_of
+from orrery.accounting.samples import NARROW, PRODUCTS, USUAL, WRITES, Sample, filled
 from orrery.accounting.whole_step import WholeStep, rehearse
 from orrery.families import load_family
 from orrery.training.precision import Precision
@@ -53,22 +53,26 @@ class Speed:
     Attributes:
         products: operations a second of each kind of product, by the operations of a call.
         writes: bytes a second of each kind of other operation, by the bytes of a call.
+        weights: bytes a second that a product of few rows reads.
+        mapping: seconds that a byte costs whose page the system makes anew.
         call: seconds that an operation takes however small it is, Python's part and that of the gradients among them.
     """
 
     products: Mapping[str, Curve]
     writes: Mapping[str, Curve]
+    weights: float
+    mapping: float
     call: float
 
     def seconds(self, calls: Mapping[Call, int]) -> float:
         """Return the time of a step: its products, and what else it reads and writes, one after another."""
-        return sum(count * (self.call + self._one(one)) for one, count in calls.items())
+        return sum(count * (self.call + self.mapping * one.mapped + self._one(one)) for one, count in calls.items())
 
     def _one(self, call: Call) -> float:
         if call.operations:
             name = "bmm" if call.name == "baddbmm" else call.name
             curve = self.products.get(name, self.products[USUAL])
-            return call.operations / curve.at(call.operations)
+            return max(call.operations / curve.at(call.operations), call.bytes / self.weights)
         curve = self.writes.get(call.name, self.writes[USUAL])
         return call.bytes / curve.at(call.bytes) if call.bytes else 0.0
 
@@ -77,9 +81,11 @@ def calibrate(precision: Precision) -> Speed:
     """Measure this machine with the arithmetic and the threads of a training. Nothing is kept."""
     clock = clock_of(precision.threads)
     with torch.no_grad(), precision.context():
-        products = {name: _curve(makes, name, clock) for name, makes in PRODUCTS.items()}
-        writes = {name: _curve(makes, name, clock) for name, makes in WRITES.items()}
-    return Speed(products, writes, _call(precision, clock))
+        products = {name: _curve(makes, clock) for name, makes in PRODUCTS.items()}
+        writes = {name: _curve(makes, clock) for name, makes in WRITES.items()}
+        _, narrow, seconds = _timed(NARROW, clock)
+        new = _seconds(filled(new=True), clock) - _seconds(filled(new=False), clock)
+    return Speed(products, writes, narrow / seconds, max(0.0, new) / (2 * MAPPED), _call(precision, clock))
 
 
 class _Seen(TorchDispatchMode):
@@ -95,18 +101,21 @@ class _Seen(TorchDispatchMode):
         return out
 
 
-def _curve(makes: Sequence[Callable[[], Sample]], name: str, clock: Callable[[], float]) -> Curve:
-    points = []
-    for make in makes:
-        run = make()
-        with _Seen() as seen:
-            run()
-        copies = min(MANY, COLD // max(1, sum(one.bytes for one in seen.calls)))
-        run = _in_turn([run, *(make() for _ in range(copies))])
-        size = sum(one.operations for one in seen.calls) or sum(one.bytes for one in seen.calls)
-        points.append((float(size), size / _seconds(run, clock)))
-    points.sort()
-    return Curve(tuple(size for size, _ in points), tuple(value for _, value in points))
+def _curve(makes: Sequence[Callable[[], Sample]], clock: Callable[[], float]) -> Curve:
+    """Return operations a second of products, bytes a second of what multiplies nothing."""
+    found = (_timed(make, clock) for make in makes)
+    timed = sorted((float(operations or moved), seconds) for operations, moved, seconds in found)
+    return Curve(tuple(size for size, _ in timed), tuple(size / seconds for size, seconds in timed))
+
+
+def _timed(make: Callable[[], Sample], clock: Callable[[], float]) -> tuple[int, int, float]:
+    """Return the operations, the bytes and the seconds of a sample."""
+    run = make()
+    with _Seen() as seen:
+        run()
+    operations, moved = sum(one.operations for one in seen.calls), sum(one.bytes for one in seen.calls)
+    run = _in_turn([run, *(make() for _ in range(min(MANY, COLD // max(1, moved))))])
+    return operations, moved, _seconds(run, clock)
 
 
 def _in_turn(runs: Sequence[Sample]) -> Sample:
