@@ -300,24 +300,24 @@ def decoding(found: dict[str, Any]) -> str:
 
 def plan_measured(found: dict[str, Any]) -> str:
     """Return memory and seconds of a step of each shape, predicted and measured."""
+
+    def cells(pair: dict[str, float], unit: float, form: str) -> tuple[str, str, str]:
+        predicted, measured = pair["predicted"], pair["measured"]
+        return f"{predicted / unit:{form}}", f"{measured / unit:{form}}", f"{predicted / measured - 1:+.1%}"
+
     rows = [
         (
             row["shape"],
             f"{row['rows']} x {row['length']}",
-            *(f"{row[key] / 1e6:,.1f}" for key in ("peak", "measured_peak")),
-            f"{row['memory_miss']:+.1%}",
-            f"{row['measured_resident'] / 1e6:,.1f}",
-            *(f"{row[key]:.3f}" for key in ("seconds", "measured_seconds")),
-            f"{row['time_miss']:+.1%}",
+            *cells(row["tensors"], 1e6, ",.0f"),
+            *cells(row["process"], 1e6, ",.0f"),
+            *cells(row["seconds"], 1, ".3f"),
         )
         for row in found["rows"]
     ]
     said = f"{found['dtype']}, {found['threads']} thread(s), the median of {found['steps']} steps.\n\n"
-    memory, seconds = (
-        ("MB predicted", "MB measured", "miss", "MB of the process"),
-        ("s predicted", "s measured", "miss"),
-    )
-    return said + table(("shape", "rows x tokens", *memory, *seconds), rows)
+    columns = ("MB of tensors", "measured", "miss", "MB of the process", "measured", "miss", "s", "measured", "miss")
+    return said + table(("shape", "rows x tokens", *columns), rows)
 
 
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {

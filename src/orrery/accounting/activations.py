@@ -1,15 +1,16 @@
-"""What a batch keeps in memory between forward and backward, measured on a few of its rows."""
+"""What a batch costs a step of training: operations, and what it keeps in memory between forward and backward."""
 
-from itertools import chain
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from orrery.accounting.rehearsal import Rehearsal
 from orrery.models.inputs import Batch
 from orrery.objectives import Objective
 from orrery.training.loop import Parts
 from orrery.training.precision import Precision
-from orrery.training.step import rows_of, take, to_device
+from orrery.training.step import rows_of, share, take, to_device
 
 LOOKED_AT = 64
 """Batches among which the largest is sought: those of pairs differ in their lengths."""
@@ -17,39 +18,58 @@ FEW, MORE = 2, 4
 """Rows that are computed: bytes grow by the same number with each row."""
 
 
-def activation_bytes(parts: Parts, precision: Precision, rows: int) -> int:
-    """Return the bytes that ``rows`` rows of the largest of the first batches keep for their gradient.
+@dataclass(frozen=True)
+class BatchCost:
+    """What a batch costs.
 
-    Two and four of its rows go through the model; the rest follows, for what a row adds is the same for each. Rows
-    of fewer real tokens than the others may add less.
+    Attributes:
+        kept: bytes of activations that lie in memory when the backward pass begins.
+        operations: floating-point operations of the products in the forward and the backward pass.
     """
+
+    kept: float
+    operations: float
+
+    def __add__(self, other: "BatchCost") -> "BatchCost":
+        """Return the sum."""
+        return BatchCost(self.kept + other.kept, self.operations + other.operations)
+
+    def __rmul__(self, times: float) -> "BatchCost":
+        """Return several times as much."""
+        return BatchCost(times * self.kept, times * self.operations)
+
+
+def largest_batch(parts: Parts) -> Batch:
+    """Return the largest of the first batches, as the objective prepares it."""
     batch = max((parts.source.batch(step) for step in range(LOOKED_AT)), key=_size)
-    batch = parts.objective.prepare(batch, torch.Generator().manual_seed(0))
-    rows = min(rows, rows_of(batch))
-    counted = [min(rows, count) for count in (FEW, MORE)]
+    return parts.objective.prepare(batch, torch.Generator().manual_seed(0))
+
+
+def cost_of_rows(parts: Parts, precision: Precision, batch: Batch, rows: int) -> BatchCost:
+    """Return the cost of ``rows`` rows like those of a batch.
+
+    Two and four of its rows go through the model and back; the rest follows, for what a row adds is the same for each.
+    Rows of fewer real tokens than the others may add less.
+    """
+    counted = [min(rows, rows_of(batch), count) for count in (FEW, MORE)]
     model = parts.model.to(precision.device).train()
     with torch.random.fork_rng():
-        few, more = (kept_bytes(model, parts.objective, take(batch, range(count)), precision) for count in counted)
-    each = (more - few) / max(1, counted[1] - counted[0])
-    return round(more + each * (rows - counted[1]))
+        few, more = (batch_cost(model, parts.objective, take(batch, range(count)), precision) for count in counted)
+    each = (1 / max(1, counted[1] - counted[0])) * (more + -1 * few)
+    return more + (rows - counted[1]) * each
 
 
-def kept_bytes(model: nn.Module, objective: Objective, batch: Batch, precision: Precision) -> int:
-    """Return the bytes of all storages that autograd keeps after a forward pass, without parameters and buffers."""
-    own = {tensor.untyped_storage().data_ptr() for tensor in chain(model.parameters(), model.buffers())}
-    kept: dict[int, int] = {}
-
-    def note(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor), precision.context():
-        terms = objective.loss(model, to_device(batch, precision.device))
-        total = sum(kept.values())
-    del terms
-    return total
+def batch_cost(model: nn.Module, objective: Objective, batch: Batch, precision: Precision) -> BatchCost:
+    """Return what a batch costs, by one step on it; the model is left without gradients."""
+    with Rehearsal() as noted, noted.part("step"):
+        with precision.context():
+            terms = objective.loss(model, to_device(batch, precision.device))
+            loss = torch.stack([share(term, 1) for term in terms.values()]).sum()
+        del terms
+        kept = noted.live
+        loss.backward()
+    model.zero_grad(set_to_none=True)
+    return BatchCost(kept, noted.work["step"].total)
 
 
 def _size(batch: Batch) -> int:

@@ -1,22 +1,13 @@
 """Whether a step fits into the memory that this machine has free, said before it is taken."""
 
-from pathlib import Path
-
 from orrery.accounting.plan import Plan
 from orrery.accounting.step_cost import step_cost
+from orrery.accounting.whole_step import GAPS
 from orrery.errors import UsageError
+from orrery.training.memory import free_bytes
 
-MEMINFO = Path("/proc/meminfo")
 SLOWEST = 1e13
 """Operations of a step up to which it is taken: some minutes on two cores."""
-
-
-def free_bytes() -> int | None:
-    """Return the bytes that a new process can have, or nothing where the system does not say."""
-    if not MEMINFO.exists():
-        return None
-    line = next(one for one in MEMINFO.read_text().splitlines() if one.startswith("MemAvailable"))
-    return int(line.split()[1]) * 1024
 
 
 def check_fits(plan: Plan) -> None:
@@ -26,9 +17,9 @@ def check_fits(plan: Plan) -> None:
         UsageError: its weights, gradients, optimizer and activations are more than there is memory, or its
             operations take too long to be waited for.
     """
-    free = free_bytes()
-    if free is not None and plan.memory > free:
-        message = f"a step of {plan.name} needs {plan.memory / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free here"
+    free, needed = free_bytes(), plan.memory + GAPS * plan.cost.kept
+    if free is not None and needed > free:
+        message = f"a step of {plan.name} needs {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free here"
         raise UsageError(message, smaller(plan, free))
     if plan.cost.training.total > SLOWEST:
         fits = SLOWEST / plan.cost.training.total
@@ -41,13 +32,13 @@ def smaller(plan: Plan, free: int) -> str:
     fixed = plan.weights_bytes + plan.gradients_bytes + plan.optimizer_bytes
     if fixed > free:
         return f"its weights alone need {fixed / 1e9:,.1f} GB with gradients and optimizer: --machine plans for others"
-    rows = int((free - fixed) / (plan.cost.kept / plan.rows))
+    rows = int((free - fixed) / ((1 + GAPS) * plan.cost.kept / plan.rows))
     if rows >= 1:
         return f"--rows {rows} fits"
     length = plan.length
     while length > 1:
         length //= 2
-        if fixed + step_cost(plan.spec, 1, length, plan.dtype).kept <= free:
+        if fixed + (1 + GAPS) * step_cost(plan.spec, 1, length, plan.dtype).kept <= free:
             return f"--rows 1 --length {length} fits"
     return "--machine plans for others"
 

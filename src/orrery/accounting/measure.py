@@ -2,9 +2,23 @@
 
 from dataclasses import dataclass
 
-from orrery.accounting.measured_step import measure
-from orrery.accounting.speed import Speed
+from orrery.accounting.measured_step import libraries_bytes, measure
+from orrery.accounting.speed import Speed, calibrate
 from orrery.accounting.whole_step import WholeStep, rehearse
+from orrery.training.precision import Precision
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A number predicted, and the same measured."""
+
+    predicted: float
+    measured: float
+
+    @property
+    def miss(self) -> float:
+        """How far the predicted one lies above the measured one, as a share of this."""
+        return self.predicted / self.measured - 1
 
 
 @dataclass(frozen=True)
@@ -12,32 +26,36 @@ class Compared:
     """A prediction and its measurement.
 
     Attributes:
-        peak: bytes of tensors at once, predicted.
-        seconds: of a step, predicted.
-        measured_peak: bytes of tensors at once, measured.
-        measured_resident: bytes by which an ordinary process grew, with the gaps of its allocator.
-        measured_seconds: of a step, measured.
+        tensors: bytes that tensors have at once.
+        process: bytes of the process, its libraries and the gaps between its tensors among them.
+        seconds: of a step.
     """
 
-    peak: int
-    seconds: float
-    measured_peak: int
-    measured_resident: int
-    measured_seconds: float
-
-    @property
-    def memory_miss(self) -> float:
-        """How far the predicted bytes lie above the measured ones, as a share of these."""
-        return self.peak / self.measured_peak - 1
-
-    @property
-    def time_miss(self) -> float:
-        """How far the predicted seconds lie above the measured ones, as a share of these."""
-        return self.seconds / self.measured_seconds - 1
+    tensors: Pair
+    process: Pair
+    seconds: Pair
 
 
-def compare(step: WholeStep, speed: Speed, steps: int = 5) -> Compared:
-    """Predict a step from its rehearsal and the speed of the machine, then take it."""
+@dataclass(frozen=True)
+class Calibration:
+    """What is known of this machine before a step is taken: its speed, and the bytes of a process without a model."""
+
+    speed: Speed
+    libraries: int
+
+
+def calibration(precision: Precision) -> Calibration:
+    """Measure both; it takes some ten seconds, and nothing is kept."""
+    return Calibration(calibrate(precision), libraries_bytes(precision))
+
+
+def compare(step: WholeStep, machine: Calibration, steps: int = 5) -> Compared:
+    """Predict a step from its rehearsal and the machine, then take it."""
     planned = rehearse(step)
+    seconds = machine.speed.seconds(planned.calls)
     found = measure(step, steps)
-    return Compared(planned.peak, speed.seconds(planned.calls), found.peak, found.resident, found.seconds)
+    return Compared(
+        Pair(planned.peak, found.peak),
+        Pair(machine.libraries + planned.growth, found.process),
+        Pair(seconds, found.seconds),
+    )

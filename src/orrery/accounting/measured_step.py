@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -16,6 +16,7 @@ import torch
 
 from orrery.accounting.whole_step import WholeStep
 from orrery.errors import RunError
+from orrery.training.precision import Precision
 
 PROGRAM = "from orrery.accounting.measured_step import child; child()"
 RESIDENT = Path("/proc/self/statm")
@@ -31,13 +32,13 @@ class Measured:
     Attributes:
         peak: bytes by which a process grew at most, from the loaded libraries to the last step, whose allocator gives
             each tensor pages of its own.
-        resident: the same of an ordinary process, in whose memory there are gaps between tensors.
+        process: bytes of an ordinary process, its libraries and the gaps between its tensors among them.
         seconds: of a step, the median.
         steps: that were timed, after one that was not.
     """
 
     peak: int
-    resident: int
+    process: int
     seconds: float
     steps: int
 
@@ -45,17 +46,26 @@ class Measured:
 def measure(step: WholeStep, steps: int = 5) -> Measured:
     """Take steps in two fresh processes and return what they took.
 
-    Memory is the growth in physical pages since a small step, which loads the libraries. The allocator of the C
-    library keeps gaps between tensors that it cannot give back, a tenth to two fifths in small trainings; so a process
-    whose allocator maps each tensor apart tells what tensors hold, and an ordinary one what a training takes from
-    the machine. The ordinary one is timed. With one thread seconds are the processor's own, which neighbours on the
-    machine disturb least; with several they are the clock's.
+    Memory of tensors is the growth in physical pages since a small step, which loads the libraries. The allocator of
+    the C library keeps gaps between tensors that it cannot give back, a tenth to two fifths in small trainings; so a
+    process whose allocator maps each tensor apart tells what tensors hold, and an ordinary one, libraries and all, what
+    a training takes from the machine. The ordinary one is timed. With one thread seconds are the processor's own, which
+    neighbours on the machine disturb least; with several they are the clock's.
 
     Raises:
         RunError: a process ended before the steps were taken.
     """
     apart, usual = _run(step, 2, os.environ | APART), _run(step, steps, dict(os.environ))
-    return Measured(int(apart["peak"]), int(usual["peak"]), usual["seconds"], steps)
+    return Measured(int(apart["peak"]), int(usual["libraries"] + usual["peak"]), usual["seconds"], steps)
+
+
+def libraries_bytes(precision: Precision) -> int:
+    """Return the bytes of a process that has loaded what steps load, and holds no model.
+
+    Raises:
+        RunError: it ended before.
+    """
+    return int(_run(_small(precision), 1, dict(os.environ))["libraries"])
 
 
 def _run(step: WholeStep, steps: int, environment: Mapping[str, str]) -> dict[str, int | float]:
@@ -85,7 +95,7 @@ def child() -> None:
         running.take()
         seconds.append(clock() - began)
     peak = _highest() - before
-    print(json.dumps({"peak": peak, "seconds": median(seconds)}))
+    print(json.dumps({"libraries": before, "peak": peak, "seconds": median(seconds)}))
 
 
 def clock_of(threads: int) -> Callable[[], float]:
@@ -95,12 +105,16 @@ def clock_of(threads: int) -> Callable[[], float]:
 
 def _warm(step: WholeStep) -> None:
     """Load what steps load: the kernels, and the engine of gradients."""
+    running = _small(step.precision).begin()
+    running.take()
+    running.take()
+
+
+def _small(precision: Precision) -> WholeStep:
     from orrery.families import load_family
 
     rules = load_family("gpt2")
-    running = replace(step, spec=rules.spec(rules.TINY), rows=1, length=8).begin()
-    running.take()
-    running.take()
+    return WholeStep(rules.spec(rules.TINY), 1, 8, "adamw", precision)
 
 
 def _resident() -> int:

@@ -21,6 +21,8 @@ from orrery.accounting.lstm_workspace import workspace_bytes
 from orrery.nn.rehearsal import rehearsal
 
 aten: Any = torch.ops.aten
+MAPPED = 32 * 1024 * 1024
+"""Bytes from which the C library of Linux takes new pages from the system for an allocation, and gives them back."""
 
 BETWEEN_TOKENS = frozenset(
     {
@@ -112,7 +114,9 @@ class Rehearsal(TorchDispatchMode):
     Attributes:
         work: operations by part.
         live: bytes that lie in memory now, of what was made inside.
-        peak: the most of ``live`` so far; set it to ``live`` to begin anew.
+        peak: the most of ``live`` so far.
+        heap: bytes of ``live`` in tensors under ``MAPPED``, which share the heap of the C library.
+        heap_peak: the most of ``heap`` so far.
         watch: told of every operation while a part has a name: the operation, its arguments, its result, and the
             products' operations in it.
     """
@@ -120,6 +124,8 @@ class Rehearsal(TorchDispatchMode):
     work: dict[str, Work] = field(default_factory=dict)
     live: int = 0
     peak: int = 0
+    heap: int = 0
+    heap_peak: int = 0
     watch: Callable[[Any, Sequence[Any], Any, int], None] | None = None
     now: str = ""
 
@@ -166,12 +172,20 @@ class Rehearsal(TorchDispatchMode):
             return
         size = storage.nbytes() if size is None else size
         self._held[storage._cdata] = size
-        self.live += size
-        self.peak = max(self.peak, self.live)
+        self._change(size, 1)
         weakref.finalize(storage, self._free, storage._cdata)
 
     def _free(self, storage: int) -> None:
-        self.live -= self._held.pop(storage, 0)
+        self._change(self._held.pop(storage, 0), -1)
+
+    def _change(self, size: int, sign: int) -> None:
+        self.live += sign * size
+        self.heap += sign * size * (size < MAPPED)
+        self.peak, self.heap_peak = max(self.peak, self.live), max(self.heap_peak, self.heap)
+
+    def begin_anew(self) -> None:
+        """Forget the peaks so far."""
+        self.peak, self.heap_peak = self.live, self.heap
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from typing import Any
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-MAPPED = 32 * 1024 * 1024
-"""Bytes from which the C library of Linux takes new pages from the system for an allocation, and gives them back."""
+from orrery.accounting.rehearsal import MAPPED
+
 ACROSS = "clone across"
 """The name of a clone that reads a matrix across its rows, as transposing does."""
 

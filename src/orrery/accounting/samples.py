@@ -7,7 +7,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from orrery.accounting.roofline import ACROSS, MAPPED
+from orrery.accounting.rehearsal import MAPPED
+from orrery.accounting.roofline import ACROSS
 
 aten: Any = torch.ops.aten
 Sample = Callable[[], Any]

@@ -12,8 +12,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from orrery.accounting.measured_step import clock_of
-from orrery.accounting.rehearsal import operations_of
-from orrery.accounting.roofline import MAPPED, Call, call_of
+from orrery.accounting.rehearsal import MAPPED, operations_of
+from orrery.accounting.roofline import Call, call_of
 from orrery.accounting.samples import NARROW, PRODUCTS, USUAL, WRITES, Sample, filled
 from orrery.accounting.whole_step import WholeStep, rehearse
 from orrery.families import load_family

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from orrery.cli.tables import print_table
 
 if TYPE_CHECKING:
+    from orrery.accounting.measure import Pair
     from orrery.accounting.plan import Plan
 
 
@@ -14,8 +15,7 @@ def print_measured(plan: "Plan") -> None:
     import torch
 
     from orrery.accounting.fitting import check_fits
-    from orrery.accounting.measure import compare
-    from orrery.accounting.speed import calibrate
+    from orrery.accounting.measure import calibration, compare
     from orrery.accounting.whole_step import WholeStep
     from orrery.kernels.processor import this_processor
     from orrery.training.precision import choose_precision
@@ -26,9 +26,15 @@ def print_measured(plan: "Plan") -> None:
     print(f"rehearsing a step of {plan.name}", file=sys.stderr)
     check_fits(plan)
     print("measuring how fast this processor is, then taking steps", file=sys.stderr)
-    found = compare(step, calibrate(precision))
+    found = compare(step, calibration(precision))
     print(f"{plan.name}: a step of {plan.rows:,} x {plan.length:,} tokens, {name}, {precision.threads} threads\n")
-    memory = (f"{found.peak / 1e6:,.1f}", f"{found.measured_peak / 1e6:,.1f}", f"{found.memory_miss:+.1%}")
-    seconds = (f"{found.seconds:.3g}", f"{found.measured_seconds:.3g}", f"{found.time_miss:+.1%}")
-    print_table(("", "predicted", "measured", "miss"), [("MB of tensors", *memory), ("seconds", *seconds)])
-    print(f"\nthe process took {found.measured_resident / 1e6:,.1f} MB: between tensors its allocator keeps gaps")
+    rows = [
+        ("MB of tensors", *_cells(found.tensors, 1e6, ",.1f")),
+        ("MB of the process", *_cells(found.process, 1e6, ",.1f")),
+        ("seconds", *_cells(found.seconds, 1, ".3g")),
+    ]
+    print_table(("", "predicted", "measured", "miss"), rows)
+
+
+def _cells(pair: "Pair", unit: float, form: str) -> tuple[str, str, str]:
+    return f"{pair.predicted / unit:{form}}", f"{pair.measured / unit:{form}}", f"{pair.miss:+.1%}"

@@ -26,7 +26,7 @@ from orrery.training.distributed import Alone, Ranks
 from orrery.training.ending import is_over, take_best, told, write_final
 from orrery.training.evaluate import Validation, evaluate
 from orrery.training.folder import RunFolder
-from orrery.training.memory import STATES, memory_errors, peak_gigabytes, weight_bytes
+from orrery.training.memory import STATES, memory_errors, peak_gigabytes, refuse_too_large, weight_bytes
 from orrery.training.optimizers import build_optimizer, optimizer_tensors, restore_optimizer, set_rate
 from orrery.training.precision import Precision, choose_precision, find_device, resumed_precision
 from orrery.training.progress import Reporter, Silent
@@ -142,6 +142,7 @@ class Trainer:
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
         self.learner = Learner(self.model, self.owned) if self.owned else self.model
         refuse_untrainable(self.learner)
+        refuse_too_large(self.learner, self.settings.optimizer.kind, device)
         self.optimizer = build_optimizer(self.learner, self.settings.optimizer)
         # What cannot be trained has left nothing behind so far.
         if self.ranks.rank == 0:

@@ -3,12 +3,14 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 from torch import nn
 
 from orrery.errors import RunError
 
+MEMINFO = Path("/proc/meminfo")
 # Bytes kept per byte of a weight: the weight, its gradient and the optimizer's tensors.
 STATES = {"sgd": 1, "adam": 2, "adamw": 2, "muon": 2}
 
@@ -28,6 +30,34 @@ def weight_bytes(model: nn.Module) -> int:
     return sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
 
 
+def free_bytes(device: str = "cpu") -> int | None:
+    """Return the bytes that can still be taken on a device, or nothing where the system does not say."""
+    if device == "cuda":
+        return int(torch.cuda.mem_get_info()[0])
+    if not MEMINFO.exists():
+        return None
+    line = next(one for one in MEMINFO.read_text().splitlines() if one.startswith("MemAvailable"))
+    return int(line.split()[1]) * 1024
+
+
+def learnt_bytes(model: nn.Module) -> int:
+    """Return the bytes of the parameters that learn: gradients take as many, and each of the optimizer's tensors."""
+    return sum(one.numel() * one.element_size() for one in model.parameters() if one.requires_grad)
+
+
+def refuse_too_large(model: nn.Module, optimizer_kind: str, device: str) -> None:
+    """Refuse a training whose gradients and optimizer alone are more than there is memory, before its first step.
+
+    Raises:
+        RunError: they are.
+    """
+    free, needed = free_bytes(device), (1 + STATES[optimizer_kind]) * learnt_bytes(model)
+    if free is not None and needed > free:
+        lack = f"gradients and {optimizer_kind} need {needed / 1e9:.2f} GB, and {free / 1e9:.2f} GB are free"
+        hint = "train a smaller model, an adapter (model.adapter), or a part of this one (model.freeze)"
+        raise RunError(f"out of memory, seen before the first step: {lack}", hint)
+
+
 @contextmanager
 def memory_errors(model: nn.Module, optimizer_kind: str) -> Iterator[None]:
     """Turn an allocation that failed into ``RunError`` with an estimate and the settings that need less."""
@@ -38,8 +68,8 @@ def memory_errors(model: nn.Module, optimizer_kind: str) -> Iterator[None]:
         lacking = "can't allocate memory" in text or "not enough memory" in text
         if not (lacking or isinstance(error, MemoryError | torch.OutOfMemoryError)):
             raise
-        weights, states = weight_bytes(model), STATES[optimizer_kind]
-        parts = f"weights {weights / 1e9:.2f} GB, gradients {weights / 1e9:.2f} GB"
-        parts += f", optimizer {states * weights / 1e9:.2f} GB, the rest activations"
+        weights, learnt = weight_bytes(model), learnt_bytes(model)
+        parts = f"weights {weights / 1e9:.2f} GB, gradients {learnt / 1e9:.2f} GB"
+        parts += f", optimizer {STATES[optimizer_kind] * learnt / 1e9:.2f} GB, the rest activations"
         hint = "lower training.micro_batch (same result), batches.length or the model's size"
         raise RunError(f"out of memory ({parts})", hint) from error

@@ -5,7 +5,8 @@ import random
 import pytest
 import torch
 
-from orrery.accounting.activations import LOOKED_AT, activation_bytes, kept_bytes
+from orrery.accounting.activations import LOOKED_AT, batch_cost, cost_of_rows, largest_batch
+from orrery.accounting.step_cost import step_cost
 from orrery.training.assemble import assemble
 from orrery.training.precision import Precision
 from orrery.training.recipes import check_recipe
@@ -39,29 +40,36 @@ def parts(request, tmp_path):
     return assemble(check_recipe(recipe, "test")).parts
 
 
+def of(parts, batch):
+    return batch_cost(parts.model, parts.objective, batch, PLAIN)
+
+
 @pytest.mark.parametrize("parts", MODELS, indirect=True)
-def test_few_rows_tell_what_all_keep(parts):
-    batches = [parts.source.batch(step) for step in range(LOOKED_AT)]
-    kept = [kept_bytes(parts.model, parts.objective, batch, PLAIN) for batch in batches]
-    assert activation_bytes(parts, PLAIN, 12) == pytest.approx(max(kept), rel=0.15)
-    assert activation_bytes(parts, PLAIN, 6) == pytest.approx(max(kept) / 2, rel=0.25)
-    one = max(kept_bytes(parts.model, parts.objective, take(batch, range(1)), PLAIN) for batch in batches)
-    assert activation_bytes(parts, PLAIN, 1) <= one
+def test_few_rows_tell_what_all_cost(parts):
+    largest = largest_batch(parts)
+    whole = of(parts, largest)
+    assert cost_of_rows(parts, PLAIN, largest, 12).kept == pytest.approx(whole.kept, rel=0.15)
+    assert cost_of_rows(parts, PLAIN, largest, 12).operations == pytest.approx(whole.operations, rel=0.01)
+    assert cost_of_rows(parts, PLAIN, largest, 6).kept == pytest.approx(whole.kept / 2, rel=0.25)
+    assert cost_of_rows(parts, PLAIN, largest, 1) == of(parts, take(largest, range(1)))
+    others = [parts.source.batch(step) for step in range(0, LOOKED_AT, 16)]
+    assert whole.kept >= 0.95 * max(of(parts, batch).kept for batch in others)
 
 
 @pytest.mark.parametrize("parts", ["llama"], indirect=True)
-def test_what_is_kept_is_counted_once_and_weights_are_not(parts):
+def test_operations_are_those_that_torch_counts_and_activations_grow_with_rows(parts):
     batch = parts.source.batch(0)
-    whole = kept_bytes(parts.model, parts.objective, batch, PLAIN)
-    half = kept_bytes(parts.model, parts.objective, take(batch, range(6)), PLAIN)
-    assert 1.9 < whole / half < 2.0  # but for masks and positions, which rows share
-    single = kept_bytes(parts.model, parts.objective, take(batch, range(1)), PLAIN)
-    assert single < whole / 10  # the weights would be in it whole
+    whole, half = of(parts, batch), of(parts, take(batch, range(6)))
+    assert whole.operations == pytest.approx(2 * half.operations, rel=1e-3)  # the angles of positions are shared too
+    assert 1.9 < whole.kept / half.kept < 2.0  # but for masks and positions, which rows share
+    spec = parts.model.spec
+    assert whole.operations == step_cost(spec, 12, 24, torch.float32).training.total
+    assert all(weight.grad is None for weight in parts.model.parameters())
 
 
 @pytest.mark.parametrize("parts", ["rnnsearch"], indirect=True)
 def test_looking_ahead_draws_nothing(parts):
     torch.manual_seed(3)
     before = torch.get_rng_state()
-    activation_bytes(parts, PLAIN, 12)
+    cost_of_rows(parts, PLAIN, largest_batch(parts), 12)
     assert torch.equal(torch.get_rng_state(), before)

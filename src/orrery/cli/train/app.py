@@ -88,21 +88,19 @@ def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool, inputs
 
 
 def plan(recipe: "Recipe", assembly: "Assembled", folder: Path) -> str:
-    """Return what a run would do, line by line: parameters, tokens, memory, arithmetic and folder."""
+    """Return what a run would do, line by line: parameters, tokens, operations, memory, arithmetic and folder."""
     import torch
 
-    from orrery.accounting.activations import activation_bytes
+    from orrery.accounting.run_cost import run_cost
+    from orrery.accounting.training_compute import PETAFLOP_DAY
     from orrery.kernels.processor import this_processor
-    from orrery.training.memory import STATES, weight_bytes
     from orrery.training.precision import choose_precision, find_device
 
     settings, batches = recipe.training, recipe.batches
     device = find_device(settings.device)
     precision = choose_precision(settings.precision, device, this_processor(), torch.get_num_threads())
-    weights, tokens = weight_bytes(assembly.parts.model), assembly.batch_tokens
-    at_once = min(batches.most_rows, settings.micro_batch or batches.most_rows)
-    kept = activation_bytes(assembly.parts, precision, at_once)
-    held = "all rows" if batches.tokens and not settings.micro_batch else f"{at_once:,} rows at once,"
+    tokens, cost = assembly.batch_tokens, run_cost(recipe, assembly.parts, precision)
+    held = "all rows" if batches.tokens and not settings.micro_batch else f"{cost.at_once:,} rows at once,"
     drawn = f"at most {batches.tokens:,} positions, rows" if batches.tokens else f"{batches.size:,} rows"
     rows = (
         ("parameters", f"{sum(p.numel() for p in assembly.parts.model.parameters()):,}"),
@@ -112,8 +110,10 @@ def plan(recipe: "Recipe", assembly: "Assembled", folder: Path) -> str:
         ("run", f"{settings.steps:,} steps, {tokens * settings.steps:,} tokens"),
         *plan_epochs(recipe, assembly),
         *(("note", note) for note in assembly.parts.notes),
-        ("memory", f"{weights * (2 + STATES[settings.optimizer.kind]):,} bytes, and for each batch"),
-        ("activations", f"about {kept:,} bytes for {held} of the largest of the first batches"),
+        ("operations", f"about {cost.step:.3g} a step, {cost.all:.3g} in all ({cost.all / PETAFLOP_DAY:.2g} PF-days)"),
+        ("memory", f"{cost.fixed:,} bytes of weights, gradients and optimizer, and for each batch"),
+        ("activations", f"about {cost.kept:,} bytes for {held} of the largest of the first batches"),
+        *cost.free_lines(),
         ("arithmetic", f"{precision.dtype} ({precision.path}), {precision.threads} threads, on {device}"),
         ("folder", str(folder)),
     )
