@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -20,6 +20,8 @@ from orrery.training.precision import Precision
 
 PROGRAM = "from orrery.accounting.measured_step import child; child()"
 RESIDENT = Path("/proc/self/statm")
+SHORT = 8
+"""Tokens of the step that loads the kernels."""
 HIGHEST = Path("/proc/self/clear_refs")
 APART = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 """Makes the C library of Linux map each tensor of 64 kilobytes or more apart."""
@@ -46,16 +48,18 @@ class Measured:
 def measure(step: WholeStep, steps: int = 5) -> Measured:
     """Take steps in two fresh processes and return what they took.
 
-    Memory of tensors is the growth in physical pages since a small step, which loads the libraries. The allocator of
-    the C library keeps gaps between tensors that it cannot give back, a tenth to two fifths in small trainings; so a
-    process whose allocator maps each tensor apart tells what tensors hold, and an ordinary one, libraries and all, what
-    a training takes from the machine. The ordinary one is timed. With one thread seconds are the processor's own, which
-    neighbours on the machine disturb least; with several they are the clock's.
+    Memory of tensors is the growth in physical pages since a step on a few tokens, which loads the kernels. The
+    allocator of the C library keeps gaps between tensors that it cannot give back, a tenth to two fifths in small
+    trainings; so a process whose allocator maps each tensor apart tells what tensors hold, and an ordinary one,
+    libraries and all, what a training takes from the machine. The ordinary one is timed. With one thread seconds are
+    the processor's own, which neighbours on the machine disturb least; with several they are the clock's.
 
     Raises:
         RunError: a process ended before the steps were taken.
     """
-    apart, usual = _run(step, 2, os.environ | APART), _run(step, steps, dict(os.environ))
+    few = replace(step, rows=1, length=min(SHORT, step.length))
+    apart = _run(few, step, 2, os.environ | APART)
+    usual = _run(_small(step.precision), step, steps, dict(os.environ))
     return Measured(int(apart["peak"]), int(usual["libraries"] + usual["peak"]), usual["seconds"], steps)
 
 
@@ -65,12 +69,15 @@ def libraries_bytes(precision: Precision) -> int:
     Raises:
         RunError: it ended before.
     """
-    return int(_run(_small(precision), 1, dict(os.environ))["libraries"])
+    small = _small(precision)
+    return int(_run(small, small, 1, dict(os.environ))["libraries"])
 
 
-def _run(step: WholeStep, steps: int, environment: Mapping[str, str]) -> dict[str, int | float]:
+def _run(first: WholeStep, step: WholeStep, steps: int, environment: Mapping[str, str]) -> dict[str, int | float]:
+    """Take steps in a fresh process, after a first one that loads what steps load."""
     command = [sys.executable, "-c", PROGRAM, str(steps)]
-    done = subprocess.run(command, input=pickle.dumps(step), capture_output=True, check=False, env=environment)
+    given = pickle.dumps((first, step))
+    done = subprocess.run(command, input=given, capture_output=True, check=False, env=environment)
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["nothing was said"]
         message = f"the measured step ended with {done.returncode}: {last[0]}"
@@ -81,9 +88,9 @@ def _run(step: WholeStep, steps: int, environment: Mapping[str, str]) -> dict[st
 
 def child() -> None:
     """Take the steps that standard input describes, and print what they took."""
-    step: WholeStep = pickle.load(sys.stdin.buffer)
+    first, step = pickle.load(sys.stdin.buffer)
     torch.set_num_threads(step.precision.threads)
-    _warm(step)
+    _warm(first)
     before = _resident()
     if HIGHEST.exists():
         HIGHEST.write_text("5")  # the highest mark of Linux begins anew
@@ -105,7 +112,7 @@ def clock_of(threads: int) -> Callable[[], float]:
 
 def _warm(step: WholeStep) -> None:
     """Load what steps load: the kernels, and the engine of gradients."""
-    running = _small(step.precision).begin()
+    running = step.begin()
     running.take()
     running.take()
 
@@ -114,7 +121,7 @@ def _small(precision: Precision) -> WholeStep:
     from orrery.families import load_family
 
     rules = load_family("gpt2")
-    return WholeStep(rules.spec(rules.TINY), 1, 8, "adamw", precision)
+    return WholeStep(rules.spec(rules.TINY), 1, SHORT, "adamw", precision)
 
 
 def _resident() -> int:
