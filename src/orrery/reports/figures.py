@@ -5,7 +5,7 @@ the same bytes for the same input. Everything from outside is escaped.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 
 from orrery.errors import UsageError
@@ -43,6 +43,8 @@ def line_chart(
     log_x: bool = False,
     log_y: bool = False,
     spreads: Mapping[str, Sequence[tuple[Number, Number, Number]]] | None = None,
+    bands: Mapping[str, Sequence[tuple[Number, Number, Number]]] | None = None,
+    dots: Collection[str] = (),
 ) -> str:
     """Return curves as an SVG element; curves of one hue differ in their dashes.
 
@@ -54,6 +56,8 @@ def line_chart(
         log_x: a logarithmic x axis.
         log_y: a logarithmic y axis.
         spreads: upright lines (x, low, high) by the curve's name, such as standard deviations.
+        bands: shaded areas (x, low, high) by the curve's name, such as intervals of confidence.
+        dots: names of those whose points stand by themselves, without a line through them.
 
     Raises:
         UsageError: no finite point at all, or one of at most zero on a logarithmic axis.
@@ -61,13 +65,17 @@ def line_chart(
     points = [point for curve in series.values() for point in curve if all(map(math.isfinite, point))]
     if not points:
         raise UsageError("a line chart needs at least one finite point", "give a series with numbers")
-    points += [(x, y) for lines in (spreads or {}).values() for x, low, high in lines for y in (low, high)]
+    ranges = [*(spreads or {}).values(), *(bands or {}).values()]
+    points += [(x, y) for lines in ranges for x, low, high in lines for y in (low, high)]
     across = _Axis([x for x, _ in points], _LEFT, WIDTH - _RIGHT, log_x)
     upward = _Axis([y for _, y in points], HEIGHT - _BOTTOM, _TOP, log_y)
     parts = [_frame(across, upward, x_label, y_label)]
     for number, (name, curve) in enumerate(series.items()):
-        line = _line(number)
-        parts += [f'<polyline {line} points="{path}"/>' for path in _unbroken(curve, across, upward)]
+        parts += [_band(band, number, across, upward) for band in ((bands or {}).get(name),) if band]
+        if name in dots:
+            parts += [_dot(x, y, number, across, upward) for x, y in curve if math.isfinite(x) and math.isfinite(y)]
+        else:
+            parts += [f'<polyline {_line(number)} points="{path}"/>' for path in _unbroken(curve, across, upward)]
         for x, low, high in (spreads or {}).get(name, ()):
             ends = f'y1="{px(upward.at(low))}" y2="{px(upward.at(high))}"'
             parts.append(
@@ -261,7 +269,12 @@ def _round_steps(low: Number, high: Number) -> list[Number]:
 
 
 def _decades(low: Number, high: Number) -> list[Number]:
-    """Return powers of ten that enclose the range, at most eight; over few decades also 2 and 5 times them."""
+    """Return powers of ten that enclose the range, at most eight; over few decades also 2 and 5 times them.
+
+    A range of less than a decade's third has round steps: powers would leave most of the figure empty.
+    """
+    if low < high <= 2.5 * low:
+        return _round_steps(low, high)
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     if last - first <= 2:
         steps = [m * 10.0**power for power in range(first, last + 1) for m in (1, 2, 5)] + [10.0 ** (last + 1)]
@@ -302,6 +315,18 @@ def _unbroken(curve: Sequence[tuple[Number, Number]], across: _Axis, upward: _Ax
         else:
             stretches.append([])
     return [" ".join(points) for points in stretches if points]
+
+
+def _band(band: Sequence[tuple[Number, Number, Number]], number: int, across: _Axis, upward: _Axis) -> str:
+    """Return the area between the low and the high ends, in a light shade of the curve's hue."""
+    edge = [(x, low) for x, low, _ in band] + [(x, high) for x, _, high in reversed(band)]
+    points = " ".join(f"{px(across.at(x))},{px(upward.at(y))}" for x, y in edge)
+    return f'<polygon class="f{number % len(_HUES)}" fill-opacity="0.15" points="{points}"/>'
+
+
+def _dot(x: Number, y: Number, number: int, across: _Axis, upward: _Axis) -> str:
+    """Return a point of a curve that has no line."""
+    return f'<circle class="f{number % len(_HUES)}" r="3.5" cx="{px(across.at(x))}" cy="{px(upward.at(y))}"/>'
 
 
 def _line(number: int) -> str:

@@ -16,6 +16,8 @@ from orrery.schema.section import Section
 from orrery.training.config import Recipe
 
 PREFIX = "ORRERY_"
+LADDER = "ladder"
+"""The section of a recipe that is trained in several sizes."""
 # What may differ when a run is continued: how long, and how it is watched and kept, but not what is learned.
 # A base may have moved: every weight comes from the checkpoint.
 FREE_ON_RESUME = (
@@ -48,7 +50,10 @@ def load_as(
     names have ``__`` for the dot (``ORRERY_TRAINING__STEPS=5``). Values are YAML. Raises ``UsageError``
     naming the dotted key.
     """
-    return check_as(schema, overridden(read_yaml(path), overrides, environment, schema), str(path))
+    values = read_yaml(path)
+    if LADDER in values:
+        raise UsageError(f"{path} is a scaling ladder, of several trainings", f"`orrery ladder {path}` carries it out")
+    return check_as(schema, overridden(values, overrides, environment, schema), str(path))
 
 
 def overridden(
