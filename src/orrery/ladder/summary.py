@@ -15,8 +15,8 @@ def foretold(found: Findings, told: Mapping[str, Forecast]) -> str:
     one = told[AXES[0]]
     low, high = one.interval(one.place)
     return (
-        f"the law of {len(found.fitted)} trainings tells {one.told:.4f} nats a token ({low:.4f} to {high:.4f} with "
-        f"{LEVEL:.0%}) of {found.largest['parameters']:,} parameters"
+        f"{found.largest['parameters']:,} parameters: the law of {len(found.fitted)} smaller trainings predicts "
+        f"{one.told:.4f} nats a token ({LEVEL:.0%} interval {low:.4f} to {high:.4f})"
     )
 
 
@@ -30,9 +30,10 @@ def outcome(found: Findings, told: Mapping[str, Forecast]) -> str:
     before = found.sizes[-2]["parameters"]
     same = mean(found.of(before)) / one.measured - 1
     return (
-        f"{found.largest['parameters']:,} parameters: predicted {one.told:.4f} ({low:.4f} to {high:.4f}), measured "
-        f"{one.measured:.4f} nats a token, {inside} the interval: {one.miss:+.2%}; the loss of {before:,} parameters "
-        f"would have been off by {same:+.2%}"
+        f"{found.largest['parameters']:,} parameters: the law of {len(found.fitted)} smaller trainings predicted "
+        f"{one.told:.4f} nats a token ({LEVEL:.0%} interval {low:.4f} to {high:.4f}), the training reached "
+        f"{one.measured:.4f}: a miss of {one.miss:+.2%}, {inside} the interval. The loss of {before:,} parameters, "
+        f"taken as the prediction, would miss by {same:+.2%}"
     )
 
 

@@ -73,7 +73,8 @@ def line_chart(
     for number, (name, curve) in enumerate(series.items()):
         parts += [_band(band, number, across, upward) for band in ((bands or {}).get(name),) if band]
         if name in dots:
-            parts += [_dot(x, y, number, across, upward) for x, y in curve if math.isfinite(x) and math.isfinite(y)]
+            finite = [point for point in curve if all(map(math.isfinite, point))]
+            parts += [_circle(across.at(x), upward.at(y), number) for x, y in finite]
         else:
             parts += [f'<polyline {_line(number)} points="{path}"/>' for path in _unbroken(curve, across, upward)]
         for x, low, high in (spreads or {}).get(name, ()):
@@ -81,7 +82,7 @@ def line_chart(
             parts.append(
                 f'<line class="l s{number % len(_HUES)}" x1="{px(across.at(x))}" x2="{px(across.at(x))}" {ends}/>'
             )
-    legend, below = _legend(list(series))
+    legend, below = _legend(list(series), dots)
     return svg(WIDTH, HEIGHT + below, title, [*parts, legend])
 
 
@@ -324,9 +325,9 @@ def _band(band: Sequence[tuple[Number, Number, Number]], number: int, across: _A
     return f'<polygon class="f{number % len(_HUES)}" fill-opacity="0.15" points="{points}"/>'
 
 
-def _dot(x: Number, y: Number, number: int, across: _Axis, upward: _Axis) -> str:
+def _circle(x: Number, y: Number, number: int) -> str:
     """Return a point of a curve that has no line."""
-    return f'<circle class="f{number % len(_HUES)}" r="3.5" cx="{px(across.at(x))}" cy="{px(upward.at(y))}"/>'
+    return f'<circle class="f{number % len(_HUES)}" r="3.5" cx="{px(x)}" cy="{px(y)}"/>'
 
 
 def _line(number: int) -> str:
@@ -335,7 +336,7 @@ def _line(number: int) -> str:
     return f'class="l s{number % len(_HUES)}"' + (f' stroke-dasharray="{dashes}"' if dashes else "")
 
 
-def _legend(names: Sequence[str]) -> tuple[str, int]:
+def _legend(names: Sequence[str], dots: Collection[str] = ()) -> tuple[str, int]:
     """Return names beside their hues, in rows below the figure where no curve runs through them, and their height."""
     if len(names) < 2:
         return "", 0
@@ -345,7 +346,8 @@ def _legend(names: Sequence[str]) -> tuple[str, int]:
     for number, name in enumerate(names):
         row, column = divmod(number, columns)
         x, y = _LEFT + column * each, HEIGHT + 12 + 18 * row
-        parts.append(f'<line {_line(number)} x1="{x}" x2="{x + 20}" y1="{y - 4}" y2="{y - 4}"/>')
+        line = f'<line {_line(number)} x1="{x}" x2="{x + 20}" y1="{y - 4}" y2="{y - 4}"/>'
+        parts.append(_circle(x + 10, y - 4, number) if name in dots else line)
         parts.append(_text(x + 26, y, short(name, 28)))
     return "".join(parts), 18 * -(-len(names) // columns) + 8
 
