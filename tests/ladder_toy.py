@@ -12,14 +12,14 @@ LADDER: dict[str, Any] = {
     "name": "toy",
     "ladder": {
         "sizes": [{"hidden_size": width} for width in (8, 12, 16, 24)],
-        "tokens_per_parameter": 0.5,
+        "tokens_per_parameter": 0.2,
         "seeds": [1, 2],
     },
     "model": {
         "family": "llama",
         "config": {
             "intermediate_size": 16,
-            "num_hidden_layers": 2,
+            "num_hidden_layers": 1,
             "num_attention_heads": 2,
             "max_position_embeddings": 16,
             "tie_word_embeddings": True,

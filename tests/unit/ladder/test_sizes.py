@@ -28,7 +28,7 @@ def test_each_size_has_its_share_of_tokens_and_its_rate(tmp_path):
         assert abs(size.tokens - 20 * size.parameters) <= 16 * 4 / 2
         assert size.rate == pytest.approx(0.01 * (found[0].parameters / size.parameters) ** 0.3)
         assert size.recipe.training.schedule.warmup == round(0.2 * size.steps)
-        assert size.recipe.model.config["num_hidden_layers"] == 2
+        assert size.recipe.model.config["num_hidden_layers"] == 1
 
 
 def test_the_operations_are_those_of_the_formula(tmp_path):
