@@ -23,6 +23,7 @@ NO_FLAG = {"reports/style.py", "demo/page.py", "accounting/layouts/launch.py"}
 """They hold names of CSS, command lines that a test of the page runs, and flags of ``torchrun``."""
 
 MANY = {
+    "cli/plan_tables.py": ["plan"],
     "checkpoints/gguf.py": ["export"],
     "cli/beam_options.py": ["generate"],
     "serving/served.py": ["serve"],
@@ -33,7 +34,7 @@ MANY = {
         "export", "import", "lab", "parity", "verify", "average", "embed", "bench", "bench generate",
         "quantise", "evaluate choices", "evaluate mmlu", "evaluate hellaswag", "evaluate blimp", "evaluate gsm8k",
         "evaluate humaneval", "evaluate mbpp",
-        "distil",
+        "distil", "plan",
     ],
     "cli/evaluate/_items.py": ["evaluate choices", "evaluate blimp", "evaluate gsm8k", "evaluate humaneval"],
     "cli/evaluate/_programs.py": ["evaluate humaneval", "evaluate mbpp"],

@@ -54,7 +54,7 @@ BASES: dict[str, list[str]] = {
     "evaluate mbpp": ["llama", "functions.jsonl", "--max-new-tokens=2"],
     "neighbours": ["vectors.txt", "cat", "--n=2"],
     "show": ["./llama"],
-    "plan": ["recipe.yaml", "--data"],
+    "plan": ["recipe.yaml"],
     "export": ["llama", "gguf", "new.gguf"],
     "average": ["llama", "new", "--others=other"],
     "quantise": ["llama", "new"],

@@ -92,6 +92,14 @@ def test_the_page_on_mixers_shows_forms_that_agree_and_a_state_of_one_size(examp
     assert len({line.split(":")[1] for line in sizes.splitlines()}) == 1
 
 
+def test_the_page_on_planning_shows_the_numbers_of_its_sources(examples, tmp_path):
+    _, shown = _walk(examples, "planning", tmp_path)
+    printed = "\n".join(text for text in shown if not text.startswith("<svg"))
+    for number in ("2.86 billion", "3,645.8", "2.56e+24", "3.8e+25"):
+        assert number in printed
+    assert sum(text.startswith("<svg") for text in shown) == 4
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",

@@ -39,9 +39,9 @@ def test_a_budget_has_a_best_size_by_each_approach(capsys) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--budget", "0"], "budget of operations: 0 is not a positive finite number"),
-        (["--budget", "-3"], "budget of operations: -3"),
-        (["--budget", "nan"], "budget of operations: nan"),
+        (["--budget", "0"], "--budget 0 is out of range"),
+        (["--budget", "-3"], "--budget -3 is out of range"),
+        (["--budget", "nan"], "--budget nan is no finite number"),
         (["--budget", "1e21", "--tables"], "each is a plan of its own"),
         (["gpt3-175b", "--tables"], "each is a plan of its own"),
         (["--data", "--tables"], "each is a plan of its own"),

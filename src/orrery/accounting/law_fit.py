@@ -106,8 +106,8 @@ def fit_loss_law(
         UsageError: fewer than six runs, fewer than three sizes or amounts of text, a number that is not positive and
             finite, or sizes and amounts of text that grow together, of which no run tells the one from the other.
     """
-    x_PT, y_P = _checked(runs, ("parameters", "training tokens"))
-    spread = (x_PT - x_PT.mean(0)) / x_PT.std(0)
+    x, y = _checked(runs, ("parameters", "training tokens"))
+    spread = (x - x.mean(0)) / x.std(0)
     if np.linalg.svd(spread, compute_uv=False)[-1] / math.sqrt(len(runs)) < APART:
         raise UsageError(
             "parameters and tokens grow together in all runs: what each of them does cannot be told apart",
@@ -118,7 +118,7 @@ def fit_loss_law(
         e, a, b, alpha, beta = map(float, found)
         return LossLaw(math.exp(e), math.exp(a), alpha, math.exp(b), beta)
 
-    return _fit(x_PT, y_P, law, resamples, seed)
+    return _fit(x, y, law, resamples, seed)
 
 
 def fit_power_law(
@@ -134,13 +134,13 @@ def fit_power_law(
     Raises:
         UsageError: fewer than four runs, fewer than three different x, or a number that is not positive and finite.
     """
-    x_PT, y_P = _checked(runs, ("size",))
+    x, y = _checked(runs, ("size",))
 
     def law(found: Array) -> PowerLawPlusConstant:
         e, a, alpha = map(float, found)
         return PowerLawPlusConstant(math.exp(e), math.exp(a), alpha)
 
-    return _fit(x_PT, y_P, law, resamples, seed)
+    return _fit(x, y, law, resamples, seed)
 
 
 def _checked(runs: Sequence[tuple[int | float, ...]], names: Sequence[str]) -> tuple[Array, Array]:
@@ -158,79 +158,79 @@ def _checked(runs: Sequence[tuple[int | float, ...]], names: Sequence[str]) -> t
     return table[:, :-1], table[:, -1]
 
 
-def _fit(x_PT: Array, y_P: Array, law: Callable[[Array], Law], resamples: int, seed: int) -> Fit[Law]:
+def _fit(x: Array, y: Array, law: Callable[[Array], Law], resamples: int, seed: int) -> Fit[Law]:
     """Fit from all starts, and again to resampled residuals from the best few."""
-    middle_T = x_PT.mean(0)
-    centred_PT, terms = x_PT - middle_T, x_PT.shape[1]
+    middle = x.mean(0)
+    centred, terms = x - middle, x.shape[1]
     grid = [*product(LEVELS, *[SCALES] * terms, *[EXPONENTS] * terms)]
-    start_SU = _shifted(np.array(grid), -middle_T)
-    coarse_SU, heights_S = _descend(centred_PT, y_P[None], start_SU, COARSE)
-    kept_KU, heights_K = _descend(centred_PT, y_P[None], coarse_SU[np.argsort(heights_S)[:KEPT]], FINE)
-    best_U = kept_KU[np.argmin(heights_K)]
-    residuals_P = y_P - _modelled(centred_PT, best_U[None])[0][0]
-    again = _resampled(centred_PT, y_P - residuals_P, residuals_P, best_U, resamples, seed)
-    laws = tuple(law(one) for one in _shifted(again, middle_T))
-    return Fit(law(_shifted(best_U[None], middle_T)[0]), laws, tuple(map(float, residuals_P)))
+    start = _shifted(np.array(grid), -middle)
+    coarse, heights = _descend(centred, y[None], start, COARSE)
+    kept, heights = _descend(centred, y[None], coarse[np.argsort(heights)[:KEPT]], FINE)
+    best = kept[np.argmin(heights)]
+    residuals = y - _modelled(centred, best[None])[0][0]
+    again = _resampled(centred, y - residuals, residuals, best, resamples, seed)
+    laws = tuple(law(one) for one in _shifted(again, middle))
+    return Fit(law(_shifted(best[None], middle)[0]), laws, tuple(map(float, residuals)))
 
 
-def _resampled(x_PT: Array, fitted_P: Array, residuals_P: Array, best_U: Array, count: int, seed: int) -> Array:
+def _resampled(x: Array, fitted: Array, residuals: Array, best: Array, count: int, seed: int) -> Array:
     """Return the fits to the law with residuals drawn anew, widened by the numbers that were fitted."""
     if not count:
-        return np.empty((0, len(best_U)))
-    points, unknown = len(fitted_P), len(best_U)
-    widened_P = (residuals_P - residuals_P.mean()) * math.sqrt(points / (points - unknown))
-    drawn_RP = np.random.default_rng(seed).choice(widened_P, (count, points))
-    found_RU, _ = _descend(x_PT, fitted_P + drawn_RP, np.repeat(best_U[None], count, 0), FINE)
-    return found_RU
+        return np.empty((0, len(best)))
+    points, unknown = len(fitted), len(best)
+    widened = (residuals - residuals.mean()) * math.sqrt(points / (points - unknown))
+    drawn = np.random.default_rng(seed).choice(widened, (count, points))
+    found, _ = _descend(x, fitted + drawn, np.repeat(best[None], count, 0), FINE)
+    return found
 
 
-def _shifted(found_SU: Array, shift_T: Array) -> Array:
+def _shifted(found: Array, shift: Array) -> Array:
     """Return the same laws with ``log x`` counted from another place: ``a + alpha shift``."""
-    terms = len(shift_T)
-    moved = found_SU.copy()
-    moved[:, 1 : 1 + terms] += found_SU[:, 1 + terms :] * shift_T
+    terms = len(shift)
+    moved = found.copy()
+    moved[:, 1 : 1 + terms] += found[:, 1 + terms :] * shift
     return moved
 
 
-def _modelled(x_PT: Array, found_SU: Array) -> tuple[Array, Array]:
-    """Return the logarithm of the loss of every law at every point ``[S, P]``, and its derivatives ``[S, P, U]``."""
-    terms = x_PT.shape[1]
-    scales_S1T, exponents_S1T = found_SU[:, None, 1 : 1 + terms], found_SU[:, None, 1 + terms :]
-    parts_SPT = scales_S1T - exponents_S1T * x_PT
-    levels_SP1 = np.broadcast_to(found_SU[:, None, :1], (*parts_SPT.shape[:2], 1))
-    all_SPE = np.concatenate([levels_SP1, parts_SPT], -1)
-    top_SP1 = all_SPE.max(-1, keepdims=True)
-    weights_SPE = np.exp(all_SPE - top_SP1)
-    sums_SP1 = weights_SPE.sum(-1, keepdims=True)
-    weights_SPE = weights_SPE / sums_SP1
-    slopes_SPU = np.concatenate([weights_SPE, -x_PT * weights_SPE[..., 1:]], -1)
-    return (top_SP1 + np.log(sums_SP1))[..., 0], slopes_SPU
+def _modelled(x: Array, found: Array) -> tuple[Array, Array]:
+    """Return the logarithm of the loss of every law at every point, and its derivatives by the numbers of the law."""
+    terms = x.shape[1]
+    scales, exponents = found[:, None, 1 : 1 + terms], found[:, None, 1 + terms :]
+    parts = scales - exponents * x
+    levels = np.broadcast_to(found[:, None, :1], (*parts.shape[:2], 1))
+    terms_of_each = np.concatenate([levels, parts], -1)
+    top = terms_of_each.max(-1, keepdims=True)
+    shares = np.exp(terms_of_each - top)
+    sums = shares.sum(-1, keepdims=True)
+    shares = shares / sums
+    slopes = np.concatenate([shares, -x * shares[..., 1:]], -1)
+    return (top + np.log(sums))[..., 0], slopes
 
 
-def _huber(residuals_SP: Array) -> Array:
+def _huber(residuals: Array) -> Array:
     """Return the sum over the points of each law."""
-    size = np.abs(residuals_SP)
+    size = np.abs(residuals)
     return np.asarray(np.where(size <= DELTA, size**2 / 2, DELTA * (size - DELTA / 2)).sum(-1))
 
 
-def _descend(x_PT: Array, y_SP: Array, start_SU: Array, steps: int) -> tuple[Array, Array]:
+def _descend(x: Array, y: Array, start: Array, steps: int) -> tuple[Array, Array]:
     """Follow every start downhill; return where each arrives and its Huber loss."""
-    found_SU, damping_S = start_SU.copy(), np.full(len(start_SU), 1e-2)
-    modelled_SP, slopes_SPU = _modelled(x_PT, found_SU)
-    heights_S = _huber(modelled_SP - y_SP)
+    found, damping = start.copy(), np.full(len(start), 1e-2)
+    modelled, slopes = _modelled(x, found)
+    heights = _huber(modelled - y)
     for _ in range(steps):
-        residuals_SP = modelled_SP - y_SP
-        weights_SP1 = (DELTA / np.maximum(np.abs(residuals_SP), DELTA))[..., None]
-        weighted_SUP = np.swapaxes(slopes_SPU * weights_SP1, 1, 2)
-        curvature_SUU = weighted_SUP @ slopes_SPU
-        diagonal = np.einsum("suu->su", curvature_SUU)
-        diagonal += damping_S[:, None] * diagonal + 1e-12
-        step_SU1 = np.linalg.solve(curvature_SUU, -weighted_SUP @ residuals_SP[..., None])
-        tried_SU = found_SU + np.clip(step_SU1[..., 0], -5, 5)
-        tried_SP, tried_SPU = _modelled(x_PT, tried_SU)
-        tried_S = _huber(tried_SP - y_SP)
-        better_S = tried_S < heights_S
-        found_SU[better_S], heights_S[better_S] = tried_SU[better_S], tried_S[better_S]
-        modelled_SP[better_S], slopes_SPU[better_S] = tried_SP[better_S], tried_SPU[better_S]
-        damping_S = np.clip(np.where(better_S, damping_S / 3, damping_S * 4), 1e-9, 1e9)
-    return found_SU, heights_S
+        residuals = modelled - y
+        weights = (DELTA / np.maximum(np.abs(residuals), DELTA))[..., None]
+        weighted = np.swapaxes(slopes * weights, 1, 2)
+        curvature = weighted @ slopes
+        diagonal = np.einsum("suu->su", curvature)
+        diagonal += damping[:, None] * diagonal + 1e-12
+        step = np.linalg.solve(curvature, -weighted @ residuals[..., None])
+        tried = found + np.clip(step[..., 0], -5, 5)
+        tried_modelled, tried_slopes = _modelled(x, tried)
+        tried_heights = _huber(tried_modelled - y)
+        better = tried_heights < heights
+        found[better], heights[better] = tried[better], tried_heights[better]
+        modelled[better], slopes[better] = tried_modelled[better], tried_slopes[better]
+        damping = np.clip(np.where(better, damping / 3, damping * 4), 1e-9, 1e9)
+    return found, heights

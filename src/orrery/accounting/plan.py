@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from orrery.accounting.cache import cache_bytes
 from orrery.accounting.matrices import LECTURE, Convention, Matrix, matrices_of, total
 from orrery.accounting.parameters import Parameters, counts
 from orrery.accounting.presets import PRESETS, preset
+from orrery.accounting.published.sizes import KEYS
 from orrery.accounting.rehearsal import rehearsed
 from orrery.accounting.step_cost import StepCost, step_cost
 from orrery.errors import ModelFileError, UsageError
@@ -158,7 +160,8 @@ def plan(
     """Return the plan of a preset, a family, a recipe, a folder, or an architecture.
 
     Args:
-        subject: ``gpt3-175b``; a family, which needs a ``config``; the file of a recipe; the folder of a model or run.
+        subject: ``gpt3-175b`` or ``llama-3.1-405b``; a family, which needs a ``config``; the file of a recipe; the
+            folder of a model or run.
         config: a file like config.json, for a family.
         rows: of a step; those of the recipe, else one.
         length: tokens of a row; those of the recipe, else the context that the model is meant for.
@@ -196,8 +199,13 @@ def _found(subject: str | Path | ModelSpec | Recipe, config: Path | None) -> Pla
     if isinstance(subject, Recipe):
         return of_recipe(subject)
     name = str(subject)
-    if name in PRESETS and config is None:
+    if config is not None and not is_family(name):
+        raise UsageError(f"--config is a file for a family, and {name!r} is none", "name a family, or leave it out")
+    if name in PRESETS:
         spec = preset(name)
+        return Plan(name, spec, 1, spec.context)
+    if name in KEYS and config is None:
+        spec = KEYS[name].spec()
         return Plan(name, spec, 1, spec.context)
     path = Path(name)
     if path.is_file() and path.suffix in (".yaml", ".yml"):
@@ -210,7 +218,8 @@ def _found(subject: str | Path | ModelSpec | Recipe, config: Path | None) -> Pla
         spec = _sized(name, config)
         return Plan(name, spec, 1, spec.context)
     if not path.exists():
-        hint = f"presets: {', '.join(PRESETS)}; or the file of a recipe, the folder of a model, a family with --config"
+        near = get_close_matches(name, [*PRESETS, *KEYS], 8) or [*PRESETS]
+        hint = f"such as {', '.join(near)}; or the file of a recipe, the folder of a model, a family with --config"
         raise UsageError(f"nothing to plan is called {name!r}", hint)
     spec = described(locate(path)).spec
     return Plan(name, spec, 1, spec.context)

@@ -39,8 +39,8 @@ def plan(
     Parameters
     ----------
     subject
-        A preset (gpt3-175b; a name that does not exist lists them), a family with --config, the file of a recipe, the
-        folder of a model or a run.
+        A preset or a published model (gpt3-175b, llama-3.1-405b; a name that does not exist lists what is near), a
+        family with --config, the file of a recipe, the folder of a model or a run.
     config
         A file like config.json, for a family.
     rows

@@ -1,11 +1,16 @@
 """Plans beside what papers and the course print."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
 import orrery
 from orrery.accounting.matrices import Convention, total
+from orrery.accounting.parameters import parameters
 from orrery.accounting.plan import PETAFLOP_DAY, plan, state_bytes
+from orrery.accounting.presets import PRESETS, preset
+from orrery.accounting.published.sizes import KEYS
 from orrery.errors import UsageError
 from orrery.families import load_family
 from orrery.laws.models import random_ids, tiny
@@ -46,6 +51,15 @@ def test_llama_405b(tmp_path):
     assert f"{6 * found.parameters.trained * 15.6e12:.2g}" == "3.8e+25"
 
 
+def test_a_published_model_is_planned_by_its_name():
+    assert plan("llama-3.1-405b").parameters.trained == 405_853_388_800
+    assert plan("bert-base-uncased").parameters.trained == 109_482_240
+    for name in set(KEYS) & set(PRESETS):
+        assert KEYS[name].parameters == parameters(preset(name))
+    with pytest.raises(UsageError, match=r"llama-3\.1-405b"):
+        plan("llama-3-405b")
+
+
 @pytest.mark.parametrize("family", ["mamba", "gla", "jamba", "lstm", "rwkv"])
 def test_the_state_is_that_of_a_session(family):
     model = tiny(family, torch.float32)
@@ -82,6 +96,7 @@ def test_a_recipe_gives_rows_length_and_tokens(tmp_path):
     ("subject", "more", "said"),
     [
         ("gpt5", {}, "nothing to plan is called 'gpt5'"),
+        ("gpt3-125m", {"config": Path("config.json")}, "'gpt3-125m' is none"),
         ("gpt3-125m", {"rows": 0}, "a step on 0 rows"),
         ("gpt3-125m", {"length": -1}, "of -1 tokens"),
         ("gpt3-125m", {"tokens": float("nan")}, "a training on nan tokens"),

@@ -1,3 +1,4 @@
+import math
 import re
 import subprocess
 import sys
@@ -144,3 +145,24 @@ def test_a_signed_map_refuses_what_it_cannot_show():
         signed_map([[1.0]], rows=["a"], columns=["x", "y"], title="t")
     with pytest.raises(UsageError, match="finite"):
         signed_map([[float("nan")]], rows=["a"], columns=["x"], title="t")
+
+
+def test_logarithmic_bars_are_as_long_as_logarithms_and_have_ticks():
+    svg = bar_chart({"a": 10, "b": 1000, "c": 25_000}, title="t", x_label="x", log_x=True)
+    widths = [float(node.get("width")) for node in ElementTree.fromstring(svg).iter() if node.get("class") == "f0"]
+    assert widths[0] == 0  # the bars begin at the lowest tick, here 10
+    assert widths[2] / widths[1] == pytest.approx(math.log10(2500) / 2, rel=1e-3)
+    assert {"10", "100", "1000", "10k", "100k", "25,000"} <= set(texts(svg))
+    with pytest.raises(UsageError, match="no place on a logarithmic axis"):
+        bar_chart({"a": 0}, title="t", x_label="x", log_x=True)
+
+
+def test_points_stand_at_the_height_of_their_logarithms():
+    svg = scatter(
+        {"g": {"a": (1, 1e9), "b": (2, 1e10), "c": (3, 1e13)}}, title="t", x_label="x", y_label="y", log_y=True
+    )
+    heights = [float(node.get("cy")) for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("circle")]
+    assert (heights[0] - heights[2]) / (heights[0] - heights[1]) == pytest.approx(4, rel=1e-3)
+    assert {"1G", "10T"} <= set(texts(svg))
+    with pytest.raises(UsageError, match="no place on a logarithmic axis"):
+        scatter({"g": {"a": (1, -1)}}, title="t", x_label="x", y_label="y", log_y=True)

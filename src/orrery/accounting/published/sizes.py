@@ -146,8 +146,8 @@ SIZES: tuple[Size, ...] = (
     Size("Llama 3 8B", "llama", _llama(4096, 14_336, 32, 32, 8, 128_256), 8_030_261_248),
     Size("Llama 3 70B", "llama", _llama(8192, 28_672, 80, 64, 8, 128_256), 70_553_706_496),
     Size("Llama 3.1 405B", "llama", _llama(16_384, 53_248, 126, 128, 8, 128_256), 405_853_388_800),
-    Size("Llama 3.2 1B, tied", "llama", _llama(2048, 8192, 16, 32, 8, 128_256, True), 1_235_814_400),
-    Size("Llama 3.2 3B, tied", "llama", _llama(3072, 8192, 28, 24, 8, 128_256, True), 3_212_749_824),
+    Size("Llama 3.2 1B", "llama", _llama(2048, 8192, 16, 32, 8, 128_256, True), 1_235_814_400),
+    Size("Llama 3.2 3B", "llama", _llama(3072, 8192, 28, 24, 8, 128_256, True), 3_212_749_824),
     Size("Mistral 7B", "mistral", _llama(4096, 14_336, 32, 32, 8), 7_241_732_096),
     Size("Mixtral 8x7B", "mixtral", _MIXTRAL, 46_702_792_704),
     Size("BLOOM 560M", "bloom", _bloom(1024, 24, 16), 559_214_592),
@@ -175,7 +175,7 @@ COUNTED: tuple[Size, ...] = (
     Size("StableLM 3B", "stablelm", {}, 2_795_443_200),
     Size("StarCoder 2 3B", "starcoder2", {}, 3_030_371_328),
     Size("Mistral 7B v0.3", "mistral", _llama(4096, 14_336, 32, 32, 8, 32_768), 7_248_023_552),
-    Size("Qwen 2.5 0.5B, tied", "qwen2", _llama(896, 4864, 24, 14, 2, 151_936, True), 494_032_768),
+    Size("Qwen 2.5 0.5B", "qwen2", _llama(896, 4864, 24, 14, 2, 151_936, True), 494_032_768),
     Size("Qwen 2.5 7B", "qwen2", _llama(3584, 18_944, 28, 28, 4, 152_064), 7_615_616_512),
     Size("Qwen 3 8B", "qwen3", {**_llama(4096, 12_288, 36, 32, 8, 151_936), "head_dim": 128}, 8_190_735_360),
     Size("Gemma 2B", "gemma", _llama(2048, 16_384, 18, 8, 1, 256_000, True), 2_506_172_416),
@@ -193,8 +193,8 @@ COUNTED: tuple[Size, ...] = (
     Size("ELECTRA small", "electra", {"architectures": ["ElectraModel"]}, 13_483_008),
     Size("ModernBERT base", "modernbert", {}, 149_655_232),
     Size("XLM-R base", "xlm_roberta", _bert("XLMRobertaModel", 768, 12, 250_002, **_ROBERTA), 278_043_648),
-    Size("ViT base, 1,000 classes", "vit", _VIT, 86_567_656),
-    Size("ViT large, 1,000 classes", "vit", {**_VIT_LARGE, **_VIT}, 304_326_632),
+    Size("ViT base", "vit", _VIT, 86_567_656),
+    Size("ViT large", "vit", {**_VIT_LARGE, **_VIT}, 304_326_632),
     Size("Captioner: ViT base and GPT-2 small", "vision_encoder_decoder", _CAPTIONER, 239_195_904),
 )
 
@@ -212,13 +212,21 @@ PRESETS: Mapping[str, int] = {
 """Exact sizes of models without public weights: PaLM 540B as published, GPT-3 as its Table 2.1 and Appendix D round."""
 
 
+def key(name: str) -> str:
+    """Return a name as one word of the command line: ``llama-3.1-405b`` for "Llama 3.1 405B"."""
+    return "-".join("".join(c if c.isalnum() or c in ".+" else " " for c in name.lower()).split())
+
+
+KEYS: Mapping[str, Size] = {key(size.name): size for size in (*SIZES, *COUNTED)}
+"""Every published model by its key."""
+
+
 def published(name: str) -> Size:
-    """Return the published model of this name.
+    """Return the published model of this name, or of its key.
 
     Raises:
         UsageError: there is none.
     """
-    known = {size.name: size for size in (*SIZES, *COUNTED)}
-    if name not in known:
-        raise UsageError(f"no published size of {name!r}", f"there are: {', '.join(known)}")
-    return known[name]
+    if key(name) not in KEYS:
+        raise UsageError(f"no published size of {name!r}", f"there are: {', '.join(KEYS)}")
+    return KEYS[key(name)]
