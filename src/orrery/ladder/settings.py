@@ -3,19 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from orrery.errors import UsageError
-from orrery.schema.numbers import AboveZero, Fraction, NotNegative, Seed, Tokens
+from orrery.schema.numbers import Fraction, NotNegative, NoTruth, Seed, Tokens
 from orrery.schema.section import Section
 from orrery.training.config import Recipe
 from orrery.training.recipes import LADDER, check_as, check_recipe, overridden, plain, read_yaml
 
 LEAST = 4
 """Trainings of the smaller sizes, of which the law has three numbers; and sizes, so that three of them are fitted."""
+
+
+PerParameter = Annotated[float, Field(gt=0, le=1e6), NoTruth]
 
 
 class LadderSettings(Section):
@@ -28,7 +31,7 @@ class LadderSettings(Section):
     """
 
     sizes: tuple[dict[str, Any], ...] = Field(min_length=LEAST)
-    tokens_per_parameter: AboveZero = 20.0
+    tokens_per_parameter: PerParameter = 20.0
     rate_exponent: NotNegative = 0.25
     warmup: Fraction = 0.1
     seeds: tuple[Seed, ...] = Field(default=(1337, 1338, 1339), min_length=1)
