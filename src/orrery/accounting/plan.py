@@ -26,8 +26,6 @@ from orrery.reading.read import locate
 from orrery.training.config import Recipe
 from orrery.training.memory import STATES
 
-PETAFLOP_DAY = 1e15 * 24 * 3600
-"""Operations of a day at a petaflop a second: 8.64e19."""
 WIDE = 4
 """Bytes of a weight while it learns, float32; gradients and each of the optimizer's numbers have as many."""
 FORMATS: Mapping[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16}

@@ -23,7 +23,7 @@ def plan(
     rows: Annotated[int | None, COUNT] = None,
     length: Annotated[int | None, COUNT] = None,
     tokens: Annotated[float | None, ABOVE_ZERO] = None,
-    dtype: str = "bfloat16",
+    dtype: str | None = None,
     data: Annotated[bool, Parameter(negative="")] = False,
     tables: Annotated[bool, Parameter(negative="")] = False,
     budget: Annotated[float | None, ABOVE_ZERO] = None,
@@ -50,7 +50,7 @@ def plan(
     tokens
         That the whole training sees, such as 300e9; those of the recipe, else left open.
     dtype
-        Of products: bfloat16, or float32.
+        Of products: bfloat16 (the default), or float32.
     data
         Print what a recipe sees of each corpus instead: tokens, weight in the mixture, epochs elapsed. Without a
         recipe, GPT-3's mixture beside what the course's slide says, and published models.
@@ -65,22 +65,56 @@ def plan(
     layouts
         On what a model is to be trained.
     """
-    from orrery.cli.plan_tables import plan_published
+    from orrery.cli.plan_tables import print_budget, print_tables
 
-    if plan_published(subject, data=data, tables=tables, budget=budget, output=output, overwrite=overwrite):
-        return
-    if data:
+    instead = {"--tables": tables, "--budget": budget is not None, "--data": data, "--published": layouts.published}
+    _refuse_beside([flag for flag, asked in instead.items() if asked], subject, layouts.asked)
+    if (output is not None or overwrite) and not tables:
+        raise UsageError("--output is the folder of the page of --tables", "add --tables, or leave --output out")
+    if tables:
+        print_tables(output, overwrite=overwrite)
+    elif budget is not None:
+        print_budget(budget)
+    elif data:
         course_data() if subject is None else recipe_data(Path(subject))
-        return
-    if layouts.published:
+    elif layouts.published:
         published_layouts()
-        return
+    else:
+        _plan_model(subject, layouts, config=config, rows=rows, length=length, tokens=tokens, dtype=dtype)
+
+
+def _refuse_beside(instead: list[str], subject: str | None, layout: list[str]) -> None:
+    """Refuse several plans at once, which would be passed over in silence but for one."""
+    own = [*instead, *([] if subject is None or instead == ["--data"] else [subject])]
+    if len(own) > 1:
+        raise UsageError(f"{' and '.join(own)}: each is a plan of its own", "ask for one at a time")
+    if layout and instead:
+        raise UsageError(
+            f"{layout[0]} is of the layout of a model, and {instead[0]} plans none", "leave one of them out"
+        )
+
+
+def _plan_model(
+    subject: str | None,
+    layouts: LayoutOptions,
+    *,
+    config: Path | None,
+    rows: int | None,
+    length: int | None,
+    tokens: float | None,
+    dtype: str | None,
+) -> None:
+    """Print what one model costs here, or how it is best trained on many devices."""
     if subject is None:
         raise UsageError("nothing to plan", "name a preset such as gpt3-175b, a recipe, a folder; or --data, --tables")
+    if layouts.asked and (rows is not None or dtype is not None):
+        own = "--rows" if rows is not None else "--dtype"
+        hint = "--batch counts the tokens of all devices, and a machine multiplies in its first format"
+        raise UsageError(f"{own} is of a step on one device, and {layouts.asked[0]} plans many", hint)
     from orrery.accounting.plan import plan as planned
     from orrery.cli.plan_model import print_plan
 
-    found = planned(subject, config=config, rows=rows, length=length, tokens=tokens, dtype=dtype)
+    found = planned(subject, config=config, rows=rows, length=length, tokens=tokens, dtype=dtype or "bfloat16")
     if layouts.asked:
         many_devices(found, layouts)
     else:

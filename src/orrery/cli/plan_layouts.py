@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from orrery.cli.numbers import ABOVE_ZERO, COUNT, COUNT_EACH
 
 if TYPE_CHECKING:
-    from orrery.accounting.layouts.plan import Plan
+    from orrery.accounting.layouts.layout_plan import LayoutPlan
     from orrery.accounting.layouts.search import Search
     from orrery.accounting.layouts.work import Work
 
@@ -19,7 +19,8 @@ _BATCH = "Tokens of the global batch."
 _PUBLISHED = "Print published runs beside what the model of their machine predicts; no subject is needed."
 _MEMORY = "Bytes that a device has; by default the machine's."
 BATCH = 4_194_304
-CHINCHILLA = 20
+TOKENS_A_PARAMETER = 20
+"""Hoffmann et al. 2022, approaches 1 and 2."""
 
 
 @Parameter(name="*")
@@ -35,9 +36,16 @@ class LayoutOptions:
     published: Annotated[bool, Parameter(help=_PUBLISHED, negative="")] = False
 
     @property
-    def asked(self) -> bool:
-        """Whether a layout is asked for at all."""
-        return bool(self.machine or self.devices or self.layout or self.memory)
+    def asked(self) -> list[str]:
+        """The flags that ask for a layout; none where none is asked for."""
+        given = {
+            "--machine": self.machine is not None,
+            "--devices": bool(self.devices),
+            "--layout": self.layout is not None,
+            "--memory": self.memory is not None,
+            "--batch": self.batch != BATCH,
+        }
+        return [flag for flag, is_given in given.items() if is_given]
 
 
 NO_LAYOUTS = LayoutOptions()
@@ -56,7 +64,7 @@ def layouts(work: "Work", options: LayoutOptions, tokens: float | None = None) -
         UsageError: the machine, the layout or the batch cannot be, or nothing fits: what is wrong, and what would fit.
     """
     from orrery.accounting.layouts.layout import parse_layout
-    from orrery.accounting.layouts.plan import plan, refuse_too_large
+    from orrery.accounting.layouts.layout_plan import plan_layout, refuse_too_large
     from orrery.accounting.layouts.search import Search, best, would_fit
     from orrery.accounting.layouts.tables import DEVICES
     from orrery.accounting.layouts.training import training_of
@@ -64,7 +72,7 @@ def layouts(work: "Work", options: LayoutOptions, tokens: float | None = None) -
 
     machine = load_machine(options.machine or "h100")
     training = training_of(work, options.batch, next(iter(machine.rates)))
-    tokens = tokens or float(CHINCHILLA * work.active)
+    tokens = tokens or float(TOKENS_A_PARAMETER * work.active)
     limit = machine.memory if options.memory is None else options.memory
     head = (
         f"{work.name} on {machine.name}: {training.sequences:,} sequences of {training.length:,} tokens a step, "
@@ -79,14 +87,14 @@ def layouts(work: "Work", options: LayoutOptions, tokens: float | None = None) -
     if options.layout is None:
         found = best(search)
     else:
-        found = plan(work, training, parse_layout(options.layout), machine)
+        found = plan_layout(work, training, parse_layout(options.layout), machine)
         _refuse_other_number(found, options.devices)
         refuse_too_large(found, limit, would_fit(found, limit) if found.memory.total > limit else "")
     print(head)
     print_plan(found, limit, tokens)
 
 
-def _refuse_other_number(found: "Plan", devices: tuple[int, ...]) -> None:
+def _refuse_other_number(found: "LayoutPlan", devices: tuple[int, ...]) -> None:
     from orrery.errors import UsageError
 
     own = found.layout.devices
@@ -96,7 +104,7 @@ def _refuse_other_number(found: "Plan", devices: tuple[int, ...]) -> None:
         raise UsageError(message, "its degrees multiply to the devices: change one of them, or leave --devices out")
 
 
-def print_plan(found: "Plan", limit: float, tokens: float) -> None:
+def print_plan(found: "LayoutPlan", limit: float, tokens: float) -> None:
     """Print a plan: memory, communication, time, what the training takes, and how it is started."""
     from orrery.accounting.layouts.launch import launch
     from orrery.accounting.layouts.tables import dollars, memory_rows, time_rows, traffic_rows
@@ -116,6 +124,7 @@ def print_plan(found: "Plan", limit: float, tokens: float) -> None:
     )
     start = launch(found.layout, found.training, found.machine)
     print(f"\n{start.micro_batches:,} micro batches a replica; on every node:\n{start.command()}")
+    print("the keys parallel.* are the plan's: recipes do not have them yet")
 
 
 def print_scaled(search: "Search", counts: tuple[int, ...], tokens: float) -> None:

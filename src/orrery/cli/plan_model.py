@@ -81,9 +81,9 @@ def memory_rows(plan: "Plan") -> list[tuple[str, ...]]:
 
 def print_training(operations: float, tokens: float, parameters: int) -> None:
     """Print what a whole training takes, and by the rule of thumb that leaves attention out."""
-    from orrery.accounting.plan import PETAFLOP_DAY
+    from orrery.accounting.training_compute import petaflop_days, training_flops
 
     print(f"\na training on {tokens:,.0f} tokens")
-    rule = 6 * parameters * tokens
+    rule = training_flops(parameters, tokens)
     for name, number in (("counted", operations), ("6 N D", rule)):
-        print(f"{name:8}  {number:.4g} operations, {number / PETAFLOP_DAY:,.4g} petaflop/s-days")
+        print(f"{name:8}  {number:.4g} operations, {float(petaflop_days(number)):,.4g} petaflop/s-days")

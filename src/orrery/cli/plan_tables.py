@@ -11,29 +11,6 @@ if TYPE_CHECKING:
 PAGE = "tables.html"
 
 
-def plan_published(
-    subject: str | None, *, data: bool, tables: bool, budget: float | None, output: Path | None, overwrite: bool
-) -> bool:
-    """Print the tables or the size for a budget where they are asked for; say whether they were.
-
-    Raises:
-        UsageError: something else is asked for beside them, a folder without the tables, or a budget of nothing.
-    """
-    if output is not None and not tables:
-        raise UsageError("--output is the folder of the page of --tables", "add --tables, or leave --output out")
-    given = {"--tables": tables, "--budget": budget is not None, "--data": data, str(subject): subject is not None}
-    asked = [name for name, is_given in given.items() if is_given]
-    if not (tables or budget is not None):
-        return False
-    if len(asked) > 1:
-        raise UsageError(f"{' and '.join(asked)}: each is a plan of its own", "ask for one at a time")
-    if budget is not None:
-        print_budget(budget)
-    else:
-        print_tables(output, overwrite=overwrite)
-    return True
-
-
 def print_tables(output: Path | None = None, *, overwrite: bool = False) -> None:
     """Print every table with its source and notes; with a folder write them there as one page with figures.
 

@@ -1,7 +1,7 @@
 """A model whose step of one token is one compiled call; all else is the model itself."""
 
 from contextlib import suppress
-from typing import Any, final
+from typing import Any, NamedTuple, final
 from weakref import WeakKeyDictionary
 
 import torch
@@ -65,7 +65,16 @@ def described(model: Any, kernel: str) -> str:
     return "compiled steps" if reason is None else f"eager steps ({reason})"
 
 
-_made: WeakKeyDictionary[Any, "CompiledStep"] = WeakKeyDictionary()
+class _Made(NamedTuple):
+    """A program, and what of the model it was made of; none where a part of the model has no instruction any more."""
+
+    program: StepProgram | None
+    state: list[tuple[int, int]]
+    small_N: Tensor
+
+
+_made: WeakKeyDictionary[Any, _Made] = WeakKeyDictionary()
+"""By model. A program reads parameters where they are and knows nothing of the model, which goes when its user does."""
 
 
 def stepping(model: Any, kernel: str = "auto") -> Any:
@@ -81,7 +90,7 @@ def stepping(model: Any, kernel: str = "auto") -> Any:
     if kernel == "eager":
         return model
     if model in _made:
-        return _made[model]
+        return CompiledStep(model, _made[model])
     reason = why_not(model)
     if reason is not None and kernel == "compiled":
         raise UsageError(f"the step of this model cannot be compiled: {reason}", "leave the kernel at auto")
@@ -91,7 +100,7 @@ def stepping(model: Any, kernel: str = "auto") -> Any:
         build_beside()
         return model
     begin_loading()
-    return _made.setdefault(model, CompiledStep(model))
+    return CompiledStep(model, _made.setdefault(model, _made_of(model)))
 
 
 @final
@@ -106,17 +115,17 @@ class CompiledStep:
 
     Args:
         model: a decoder for which ``why_not`` has no reason.
+        made: its program where there is one already.
 
     Raises:
-        NotRunnableError: there is one.
+        NotRunnableError: there is a reason.
     """
 
-    def __init__(self, model: Decoder) -> None:
+    def __init__(self, model: Decoder, made: _Made | None = None) -> None:
         self.model = model
         self.spec = model.spec
         self._vocabulary = model.spec.vocabulary or 0
-        self._program: StepProgram | None = StepProgram(model.stack, model.embed, model.head)
-        self._state, self._small_N = _state(model), _small(model)
+        self._program, self._state, self._small_N = _made_of(model) if made is None else made
 
     @property
     def row_invariant(self) -> bool:
@@ -151,6 +160,8 @@ class CompiledStep:
             self._program, self._state, self._small_N = None, state, small_N
             with suppress(NotRunnableError):
                 self._program = StepProgram(self.model.stack, self.model.embed, self.model.head)
+            if self.model in _made:
+                _made[self.model] = _Made(self._program, state, small_N)
         with wide_products():
             return self.model.start(source, capacity, lengths, **call)
 
@@ -177,6 +188,15 @@ class CompiledStep:
 def _in_slots(cache: RowCache) -> bool:
     """Say whether a cache is of the kinds that the compiled step knows."""
     return all(isinstance(store, SlotStore | SlidingStore) for store in cache.stores.values())
+
+
+def _made_of(model: Decoder) -> _Made:
+    """Make the program of a model.
+
+    Raises:
+        NotRunnableError: no instruction computes a part.
+    """
+    return _Made(StepProgram(model.stack, model.embed, model.head), _state(model), _small(model))
 
 
 def _state(model: Decoder) -> list[tuple[int, int]]:

@@ -25,6 +25,7 @@ pre{margin:1rem 0;padding:.75rem 1rem;background:var(--panel);overflow-x:auto;fo
 table{width:100%;border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 th,td{padding:.4rem .75rem .4rem 0;border-bottom:1px solid var(--line);text-align:left;vertical-align:top;
 overflow-wrap:anywhere}
+@media(min-width:56rem){td{overflow-wrap:break-word}}
 th{color:var(--soft);font-weight:500;overflow-wrap:normal}
 a{color:var(--accent)}
 details{margin:1rem 0;overflow-x:auto}

@@ -52,8 +52,28 @@ def test_what_cannot_be_is_refused(options, message, capsys):
 
 
 def test_a_machine_and_devices_ask_for_layouts():
-    assert not LayoutOptions().asked
-    assert all(LayoutOptions(**one).asked for one in ({"machine": "h100"}, {"devices": (8,)}, {"layout": "data=1"}))
+    assert LayoutOptions().asked == []
+    for name, value in {"machine": "h100", "devices": (8,), "layout": "data=1", "memory": 1e9, "batch": BATCH}.items():
+        assert LayoutOptions(**{name: value}).asked == [f"--{name}"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--published", "--machine", "h100"], "--machine is of the layout of a model"),
+        (["--tables", "--devices", "8"], "--devices is of the layout of a model"),
+        (["gpt3-1.3b", "--published"], "each is a plan of its own"),
+        (["--published", "--data"], "each is a plan of its own"),
+        (["gpt3-1.3b", "--machine", "h100", "--rows", "4"], "--rows is of a step on one device"),
+        (["gpt3-1.3b", "--devices", "8", "--dtype", "float32"], "--dtype is of a step on one device"),
+        (["gpt3-1.3b", "--overwrite"], "--output is the folder"),
+    ],
+)
+def test_nothing_is_passed_over_in_silence(words, said, capsys):
+    assert run(["plan", *words]) == 2
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert not shown.out
 
 
 def test_the_program_plans_layouts(capsys):

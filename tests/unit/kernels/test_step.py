@@ -1,7 +1,12 @@
+import fcntl
+import gc
 import os
+import shutil
 import subprocess
 import sys
 import threading
+import time
+import weakref
 
 import numpy as np
 import pytest
@@ -18,6 +23,8 @@ from orrery.generation.row import Limits
 from orrery.generation.samplers import GREEDY, sampler
 from orrery.kernels.readiness import machine_code_folder
 from orrery.kernels.step import instructions as code
+from orrery.kernels.step.build import LOCK
+from orrery.kernels.step.loading import compiled_run
 from orrery.laws.evidence import FLOAT32
 from orrery.laws.models import tiny
 from orrery.laws.step import in_a_batch, through_a_session
@@ -58,22 +65,22 @@ def test_a_compiled_step_is_the_models_own_in_every_state_of_a_session(family):
     assert in_a_batch(writer) == 0
 
 
-def _program(writer):
+def _instructions(writer):
     return writer._program._program
 
 
 def _wrong_partner(writer):
-    rows = _program(writer)
+    rows = _instructions(writer)
     rows[rows[:, 0] == code.ROTATE, 10] = 1
 
 
 def _no_new_key(writer):
-    rows = _program(writer)
+    rows = _instructions(writer)
     rows[rows[:, 0] == code.STORE, 8] = 0
 
 
 def _no_final_norm(writer):
-    rows, last = _program(writer), np.flatnonzero(_program(writer)[:, 0] == code.NORM)[-1]
+    rows, last = _instructions(writer), np.flatnonzero(_instructions(writer)[:, 0] == code.NORM)[-1]
     rows[last, 7] = 1 - rows[last, 7]
 
 
@@ -194,6 +201,27 @@ def test_a_model_whose_numbers_change_is_written_anew():
     assert through_a_session(model, writer) < FLOAT32
 
 
+def test_a_program_is_made_anew_for_every_writer_of_a_model_that_changed():
+    model = small("gpt2", torch.float32)
+    first = stepping(model, "compiled")
+    with torch.no_grad():
+        model.stack.final.weight.mul_(3)
+    assert through_a_session(model, first) < FLOAT32
+    second = stepping(model, "compiled")
+    assert second._program is first._program
+    assert through_a_session(model, second) < FLOAT32
+
+
+def test_a_model_goes_when_its_user_lets_go_of_it():
+    model = small("llama", torch.float32)
+    writer = stepping(model, "compiled")
+    generate(writer, [[1, 2, 3]], TOKENIZER, Limits(4, 48))
+    gone = weakref.ref(model)
+    del model, writer
+    gc.collect()
+    assert gone() is None
+
+
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 def test_a_model_that_learns_is_written_as_it_is_now(kind):
     model = small("gpt2", torch.float32)
@@ -219,7 +247,7 @@ def test_what_cannot_be_compiled_is_refused_by_name_or_left_to_the_model():
     model = small("llama", torch.float32)
     writer = stepping(model, "compiled")
     assert isinstance(writer, CompiledStep)
-    assert stepping(model, "compiled") is writer
+    assert stepping(model, "compiled")._program is writer._program
     assert stepping(model, "eager") is model
 
 
@@ -243,11 +271,20 @@ def test_a_full_row_is_refused_and_the_session_goes_on():
         assert session.lengths == (3,)
 
 
-def _in_a_process(cache, *words):
+@pytest.fixture
+def cache(tmp_path):
+    """A user's cache folder with all machine code."""
+    compiled_run()
+    shutil.copytree(machine_code_folder(), tmp_path / "orrery" / "numba" / machine_code_folder().name)
+    return tmp_path
+
+
+def _program(cache, *words):
     environment = os.environ | {"XDG_CACHE_HOME": str(cache), "OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, *words], env=environment, check=True)
+    return subprocess.Popen([sys.executable, *words], env=environment)
 
 
+_BUILD = ("-m", "orrery.kernels.step.build")
 _SHARED = """
 import torch
 from orrery.families import load_family
@@ -263,10 +300,28 @@ with torch.no_grad():
 
 
 @pytest.mark.slow
-def test_machine_code_of_a_build_that_was_cut_short_runs(tmp_path):
-    folder = tmp_path / "orrery" / "numba" / machine_code_folder().name
-    _in_a_process(tmp_path, "-m", "orrery.kernels.step.build")
-    for file in folder.glob("*/run.run-*"):
+def test_machine_code_of_a_build_that_was_cut_short_runs(cache):
+    for file in cache.glob("orrery/numba/*/*/run.run-*"):
         file.unlink()
-    _in_a_process(tmp_path, "-m", "orrery.kernels.step.build")  # compiles what calls parallel functions, and not these
-    _in_a_process(tmp_path, "-c", _SHARED)
+    assert _program(cache, *_BUILD).wait() == 0  # compiles what calls parallel functions, and not these
+    assert _program(cache, "-c", _SHARED).wait() == 0
+
+
+@pytest.mark.slow
+def test_machine_code_that_cannot_be_read_is_made_anew(cache):
+    for file in cache.glob("orrery/numba/*/*/run.run-*"):
+        os.truncate(file, 200)
+    assert _program(cache, "-c", _SHARED).wait() == 0
+
+
+@pytest.mark.slow
+def test_programs_compile_one_at_a_time(cache):
+    begin = time.monotonic()
+    assert _program(cache, *_BUILD).wait() == 0
+    took = time.monotonic() - begin
+    with (cache / "orrery" / "numba" / machine_code_folder().name / LOCK).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        other = _program(cache, *_BUILD)
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(timeout=2 * took)
+    assert other.wait() == 0

@@ -26,9 +26,10 @@ def sections(base=Section):
         for name in registry.names():
             registry.find(name)
     for section in base.__subclasses__():
-        # The settings of pipelines and views are no part of a recipe; they are there where another test asked for one.
+        # Settings of pipelines and views and files of machines are no part of a recipe; they are there where another
+        # test asked for one.
         part = section.__module__.startswith("orrery.")
-        if part and not section.__module__.startswith(("orrery.pipelines.", "orrery.views.")):
+        if part and not section.__module__.startswith(("orrery.pipelines.", "orrery.views.", "orrery.accounting.")):
             yield section
         yield from sections(section)
 

@@ -186,38 +186,3 @@ def layer_activations(work: Work, training: Training, layout: Layout) -> LayerAc
         scores=training.kernel.score_bytes * work.heads * tokens * training.length / layout.tensor,
         boundary=size * tokens * work.width / layout.between,
     )
-
-
-@dataclass(frozen=True)
-class Decoding:
-    """Bytes of one device that writes.
-
-    Attributes:
-        weights: of its stage.
-        cache: keys and values of all rows.
-    """
-
-    weights: int | float
-    cache: int | float
-
-    @property
-    def total(self) -> int | float:
-        """Both."""
-        return self.weights + self.cache
-
-
-def decoding_memory(work: Work, layout: Layout, rows: int, tokens: int, number_bytes: int | float = 2) -> Decoding:
-    """Return the bytes of a device that decodes: ``2 K C layers rows tokens`` numbers, and its weights.
-
-    Args:
-        work: the model.
-        layout: tensor ranks share the heads of keys and values as far as there are some, context ranks the tokens,
-            stages the layers, data and fsdp the rows.
-        rows: that are written at once, on all devices together.
-        tokens: of each row.
-        number_bytes: of a weight, a key and a value.
-    """
-    shared = min(layout.tensor, work.kv_heads) * layout.context * layout.replicas
-    layers = stage_layers(work, layout)
-    weights = shard(stage_weights(work, layout, last_stage(work, layout)), layout, 3)
-    return Decoding(number_bytes * weights, number_bytes * work.cached * layers * rows * tokens / shared)

@@ -3,32 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import cast
 
 from orrery.accounting.layouts.layout import FULL, SELECTIVE, Layout, Recomputation
-from orrery.accounting.layouts.plan import Plan
+from orrery.accounting.layouts.layout_plan import LayoutPlan
 from orrery.accounting.layouts.search import Search, best
 from orrery.accounting.layouts.training import EAGER, EAGER_WITHOUT_DROPOUT, Bytes, Training
 from orrery.accounting.layouts.work import Work, work_of
 from orrery.accounting.machines import load_machine
 from orrery.accounting.presets import gpt3, preset
-from orrery.families import load_family
-from orrery.models.decoder import Decoder
+from orrery.accounting.published.sizes import published
 
 BAR = 0.15
-LLAMA_405B = {
-    "hidden_size": 16_384,
-    "intermediate_size": 53_248,
-    "num_hidden_layers": 126,
-    "num_attention_heads": 128,
-    "num_key_value_heads": 8,
-    "vocab_size": 128_256,
-    "max_position_embeddings": 8_192,
-    "rms_norm_eps": 1e-5,
-    "rope_theta": 500_000.0,
-    "tie_word_embeddings": False,
-}
-"""Dubey et al. 2024, Table 3, and the ``config.json`` of the model."""
 MPT_7B = 6_658_859_008
 """As the benchmark prints it: ALiBi, no biases."""
 
@@ -65,7 +50,7 @@ class Run:
     free: Mapping[str, Sequence[int | bool | Recomputation]] = field(default_factory=dict)
     reason: str = ""
 
-    def plan(self) -> Plan:
+    def plan(self) -> LayoutPlan:
         """Return the plan of the run; of degrees that are not published the fastest, whatever its memory."""
         asked = self.layout
         only: dict[str, Sequence[int | bool | Recomputation]] = {
@@ -87,7 +72,7 @@ class Comparison:
     """
 
     run: Run
-    plan: Plan
+    plan: LayoutPlan
 
     @property
     def predicted(self) -> int | float:
@@ -113,7 +98,7 @@ def megatron(layers: int, width: int, heads: int) -> Work:
 
 def llama_405b() -> Work:
     """Return Llama 3 405B."""
-    return work_of(cast(Decoder.Spec, load_family("llama").spec(LLAMA_405B)), "llama-3-405b")
+    return work_of(published("Llama 3.1 405B").spec(), "llama-3-405b")
 
 
 @cache

@@ -15,8 +15,8 @@ from orrery.accounting.layouts.layout import (
     interleaves,
     stages,
 )
+from orrery.accounting.layouts.layout_plan import LayoutPlan, plan_layout
 from orrery.accounting.layouts.memory import memory
-from orrery.accounting.layouts.plan import Plan, plan
 from orrery.accounting.layouts.step_time import step_time
 from orrery.accounting.layouts.training import Training
 from orrery.accounting.layouts.work import Work
@@ -58,7 +58,7 @@ class Search:
         return self.machine.memory if self.limit is None else self.limit
 
 
-def best(search: Search) -> Plan:
+def best(search: Search) -> LayoutPlan:
     """Return the plan with the least time of a step among all that fit; of equal ones that with the least memory.
 
     What the shards of FSDP send can only add to a step, so layouts are tried in the order of their time without it,
@@ -80,7 +80,7 @@ def best(search: Search) -> Plan:
                     found = seconds, bytes_, layout
     if found is None:
         raise _none_fits(search)
-    return plan(search.work, search.training, found[2], search.machine)
+    return plan_layout(search.work, search.training, found[2], search.machine)
 
 
 def layouts(search: Search) -> Iterator[Layout]:
@@ -183,7 +183,7 @@ def _smallest(search: Search) -> tuple[int | float, Layout]:
     return min(sizes, key=lambda pair: pair[0])
 
 
-def would_fit(found: Plan, limit: int | float) -> str:
+def would_fit(found: LayoutPlan, limit: int | float) -> str:
     """Return the single changes of a layout that make it fit, each with its memory; or that none does."""
     fitting = []
     for change in _changes(found):
@@ -201,7 +201,7 @@ def would_fit(found: Plan, limit: int | float) -> str:
     return "no single change of it fits: search for a layout by leaving it out, or take more devices"
 
 
-def _changes(found: Plan) -> Iterator[dict[str, Any]]:
+def _changes(found: LayoutPlan) -> Iterator[dict[str, Any]]:
     """Yield changes that need less memory: recomputing, smaller micro batches, shards, more ranks and stages."""
     layout = found.layout
     yield from ({"recompute": again} for again in RECOMPUTATIONS.values() if again.kept + again.scores < _kept(layout))

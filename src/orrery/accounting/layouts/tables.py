@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from orrery.accounting.layouts.communication import traffic
-from orrery.accounting.layouts.plan import Plan
+from orrery.accounting.layouts.layout_plan import LayoutPlan
 from orrery.accounting.layouts.published import Comparison
 from orrery.accounting.layouts.search import Search, best
 from orrery.errors import UsageError
@@ -25,7 +25,7 @@ class Scaled:
     """
 
     devices: int
-    plan: Plan | None
+    plan: LayoutPlan | None
     why: str = ""
 
 
@@ -81,21 +81,21 @@ def dollars(cost: int | float | None) -> str:
     return "-" if cost is None else f"{cost:,.0f}"
 
 
-def memory_rows(plan: Plan, limit: int | float) -> list[Row]:
+def memory_rows(plan: LayoutPlan, limit: int | float) -> list[Row]:
     """Return the bytes of the fullest device by what they hold, with their share of the limit."""
     parts = [(f.name, getattr(plan.memory, f.name)) for f in fields(plan.memory)]
     shown = [*parts, ("all", plan.memory.total), ("there are", limit)]
     return [(name, f"{size:,.0f}", f"{100 * size / limit:.1f} %") for name, size in shown if size]
 
 
-def time_rows(plan: Plan) -> list[Row]:
+def time_rows(plan: LayoutPlan) -> list[Row]:
     """Return the seconds of a step by what they go to, with their share."""
     parts = [(f.name, getattr(plan.time, f.name)) for f in fields(plan.time)]
     total = plan.time.total
     return [(name, f"{value:.4f}", f"{100 * value / total:.1f} %") for name, value in [*parts, ("all", total)] if value]
 
 
-def traffic_rows(plan: Plan) -> list[Row]:
+def traffic_rows(plan: LayoutPlan) -> list[Row]:
     """Return what each kind of parallelism sends in a step: ranks, bytes of each device, network, formula, paper."""
     return [
         (

@@ -1,6 +1,6 @@
 """What is trained, apart from the model: the batch, the bytes of each number, and how attention is computed."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from orrery.accounting.layouts.work import Work
 from orrery.errors import UsageError
@@ -84,8 +84,3 @@ def training_of(work: Work, tokens: int, number_format: str = "bf16") -> Trainin
         message = f"a batch of {tokens:,} tokens holds no sequence of {work.name}, which has {work.length:,}"
         raise UsageError(message, f"give {work.length:,} tokens or more")
     return Training(round(tokens / work.length), work.length, number_format)
-
-
-def with_length(training: Training, length: int) -> Training:
-    """Return a training with as many tokens a batch in sequences of another length."""
-    return replace(training, sequences=max(1, training.tokens // length), length=length)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orrery.accounting.layouts.layout import FULL, SELECTIVE, Layout
-from orrery.accounting.layouts.memory import decoding_memory, in_flight, layer_activations, memory
+from orrery.accounting.layouts.memory import in_flight, layer_activations, memory
 from orrery.accounting.layouts.training import EAGER, Training
 from orrery.accounting.layouts.work import Work, work_of
 from orrery.accounting.presets import preset
@@ -117,16 +117,6 @@ def test_experts_are_shared_out_and_copied_heads_are_not():
     # One head of keys and values on each of eight ranks: the ninth part would be a copy.
     eight, sixteen = (memory(mixtral, Training(8, 4_096), Layout(tensor=n)).weights for n in (8, 16))
     assert sixteen - eight / 2 == 2 * 32 * 4_096 * 2 * 8 * 128 / 16
-
-
-def test_the_cache_of_gpt3():
-    """2 x 96 x 12,288 numbers of two bytes a token."""
-    one = decoding_memory(GPT3, Layout(), rows=1, tokens=1)
-    assert one.cache == 4_718_592
-    assert one.weights == 2 * 174_604_259_328
-    full = decoding_memory(GPT3, Layout(tensor=8, pipeline=4), rows=16, tokens=2_048)
-    assert full.cache == 16 * 9_663_676_416 / 32
-    assert full.total == full.weights + full.cache
 
 
 def test_what_has_no_layout_is_refused():

@@ -16,8 +16,8 @@ from orrery.accounting.layouts.layout import (
     parse_layout,
     stages,
 )
+from orrery.accounting.layouts.layout_plan import plan_layout, refuse_too_large
 from orrery.accounting.layouts.memory import memory
-from orrery.accounting.layouts.plan import plan, refuse_too_large
 from orrery.accounting.layouts.search import Search, best, layouts, would_fit
 from orrery.accounting.layouts.step_time import step_time
 from orrery.accounting.layouts.tables import scaled, scaled_rows
@@ -111,7 +111,7 @@ def test_none_fits_says_what_would():
 
 
 def test_a_layout_that_is_too_large_says_what_would_fit():
-    found = plan(GPT3, TRAINING, Layout(data=8, tensor=8, pipeline=8), A100)
+    found = plan_layout(GPT3, TRAINING, Layout(data=8, tensor=8, pipeline=8), A100)
     hint = would_fit(found, 50e9)
     with pytest.raises(UsageError, match=r"data=8,tensor=8,pipeline=8 needs [\d.]+ GB a device, and 50.0 GB are there"):
         refuse_too_large(found, 50e9, hint)

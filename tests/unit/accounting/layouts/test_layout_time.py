@@ -17,7 +17,7 @@ from orrery.accounting.layouts.communication import (
     traffic,
 )
 from orrery.accounting.layouts.layout import FULL, NOTHING, SELECTIVE, Layout
-from orrery.accounting.layouts.plan import plan
+from orrery.accounting.layouts.layout_plan import plan_layout
 from orrery.accounting.layouts.step_time import bubble, layer_passes, step_time
 from orrery.accounting.layouts.training import EAGER, FLASH, Training, training_of
 from orrery.accounting.layouts.work import work_of
@@ -148,7 +148,7 @@ def test_a_product_is_never_faster_than_its_weights_are_read():
 
 
 def test_throughput_utilisation_days_and_cost_follow_from_the_step():
-    found = plan(GPT3, TRAINING, Layout(data=8, tensor=8, pipeline=16, recompute=FULL), A100)
+    found = plan_layout(GPT3, TRAINING, Layout(data=8, tensor=8, pipeline=16, recompute=FULL), A100)
     assert found.tokens_per_second == 1_536 * 2_048 / found.time.total
     operations = 6 * 174_604_259_328 + 12 * 96 * 12_288 * 2_048
     assert found.mfu() == pytest.approx(operations * found.tokens_per_second / (1_024 * 312e12))
@@ -156,12 +156,12 @@ def test_throughput_utilisation_days_and_cost_follow_from_the_step():
     assert found.hfu() == pytest.approx(found.mfu() * (operations + again) / operations)
     assert found.days(300e9) == pytest.approx(300e9 / found.tokens_per_second / 86_400)
     assert found.cost(300e9) == pytest.approx(found.days(300e9) * 24 * 1_024 * 5.12)
-    assert plan(GPT3, TRAINING, found.layout, load_machine("h200")).cost(1) is None
+    assert plan_layout(GPT3, TRAINING, found.layout, load_machine("h200")).cost(1) is None
 
 
 def test_narayanans_estimate_of_the_days():
     """``8 T P / (n X)``: 34 days for 300 billion tokens on 1,024 devices at 140 teraflop/s (section 5.1)."""
-    found = plan(GPT3, TRAINING, Layout(data=8, tensor=8, pipeline=16, recompute=FULL), A100)
+    found = plan_layout(GPT3, TRAINING, Layout(data=8, tensor=8, pipeline=16, recompute=FULL), A100)
     rate = found.hfu() * 312e12
     assert found.days(300e9) == pytest.approx(8 * 300e9 * 174.6e9 / (1_024 * rate) / 86_400, rel=0.03)
 
@@ -172,7 +172,7 @@ def test_the_batch_is_in_whole_sequences():
     with pytest.raises(UsageError, match="holds no sequence of gpt3-175b, which has 2,048"):
         training_of(GPT3, 2_000)
     with pytest.raises(UsageError, match="tpu-v4 has no rate for 'fp16'"):
-        plan(GPT3, Training(8, 2_048, "fp16"), Layout(), load_machine("tpu-v4"))
+        plan_layout(GPT3, Training(8, 2_048, "fp16"), Layout(), load_machine("tpu-v4"))
 
 
 def test_all_parts_of_a_step_are_finite_and_not_negative():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orrery.accounting.layouts.plan import plan
+from orrery.accounting.layouts.layout_plan import plan_layout
 from orrery.accounting.layouts.published import Comparison, benchmarks, comparisons, llama_405b, runs
 from orrery.accounting.layouts.tables import published_rows
 from orrery.accounting.machines import MACHINES, load_machine
@@ -12,7 +12,7 @@ from orrery.accounting.machines import MACHINES, load_machine
 
 @pytest.mark.parametrize("run", benchmarks(), ids=lambda run: run.machine)
 def test_the_efficiency_of_a_machine_is_that_of_its_benchmark(run):
-    found = Comparison(run, plan(run.work, run.training, run.layout, load_machine(run.machine)))
+    found = Comparison(run, plan_layout(run.work, run.training, run.layout, load_machine(run.machine)))
     assert found.predicted == pytest.approx(run.published, abs=1.5e-3)
 
 
@@ -36,7 +36,7 @@ def test_the_reason_is_true():
     assert f"attention is {100 * share:.0f} % of" in one.run.reason
     machine = one.plan.machine
     faster = replace(machine, efficiency=replace(machine.efficiency, attention=0.45))
-    predicted = plan(one.run.work, one.run.training, one.plan.layout, faster).mfu(one.run.counted)
+    predicted = plan_layout(one.run.work, one.run.training, one.plan.layout, faster).mfu(one.run.counted)
     assert f"gives {100 * predicted:.1f} %" in one.run.reason
 
 

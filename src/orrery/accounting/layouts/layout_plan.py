@@ -14,7 +14,7 @@ DAY, HOUR = 86_400, 3_600
 
 
 @dataclass(frozen=True)
-class Plan:
+class LayoutPlan:
     """A layout on a machine, and what follows.
 
     Attributes:
@@ -68,7 +68,7 @@ class Plan:
         return operations * self.tokens_per_second / peak
 
 
-def plan(work: Work, training: Training, layout: Layout, machine: Machine) -> Plan:
+def plan_layout(work: Work, training: Training, layout: Layout, machine: Machine) -> LayoutPlan:
     """Return the plan of a layout, whether or not it fits the machine's memory (`refuse_too_large`).
 
     Raises:
@@ -76,10 +76,10 @@ def plan(work: Work, training: Training, layout: Layout, machine: Machine) -> Pl
     """
     check_layout(work, training, layout)
     found = memory(work, training, layout)
-    return Plan(work, training, layout, machine, found, step_time(work, training, layout, machine))
+    return LayoutPlan(work, training, layout, machine, found, step_time(work, training, layout, machine))
 
 
-def refuse_too_large(found: Plan, limit: int | float, would_fit: str) -> None:
+def refuse_too_large(found: LayoutPlan, limit: int | float, would_fit: str) -> None:
     """Raise `UsageError` where a plan needs more memory than there is, with what would fit."""
     if found.memory.total > limit:
         need = f"{found.memory.total / 1e9:,.1f} GB a device, and {limit / 1e9:,.1f} GB are there"
