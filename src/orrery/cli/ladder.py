@@ -42,12 +42,12 @@ def ladder(
 def dry(asked: "Ladder") -> int:
     """Print what would be trained, and for how long."""
     from orrery.ladder.run import rehearse
-    from orrery.ladder.summary import SIZES, planned_minutes, planned_rows
+    from orrery.ladder.summary import SIZES, planned, planned_rows
 
     found = rehearse(asked, lambda line: print(line, flush=True))
     columns = SIZES[: SIZES.index("planned")]
     print_table((*columns, "trainings", "each"), planned_rows(found))
-    print(f"\n{planned_minutes(found):.1f} minutes of training in all, evaluations not counted")
+    print(f"\n{planned(found)}")
     return 0
 
 

@@ -78,4 +78,4 @@ class Findings:
 def findings_from(values: Mapping[str, Any]) -> Findings:
     """Return the findings of a JSON file."""
     runs = [Run(**run) for run in values["runs"]]
-    return Findings(values["settings"], values["corpus"], values["sizes"], runs)
+    return Findings(dict(values["settings"]), dict(values["corpus"]), [dict(size) for size in values["sizes"]], runs)

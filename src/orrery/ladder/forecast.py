@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,12 @@ def forecasts(found: Findings) -> dict[str, Forecast]:
     made = {}
     for axis in AXES:
         places = {size["parameters"]: float(size[axis]) for size in found.sizes}
-        fit = fit_power_law([(places[run.parameters], run.loss) for run in found.fitted])
+        fit = fitted(tuple((places[run.parameters], run.loss) for run in found.fitted))
         made[axis] = Forecast(axis, fit, float(found.largest[axis]), measured)
     return made
+
+
+@lru_cache(maxsize=len(AXES))
+def fitted(runs: tuple[tuple[float, float], ...]) -> Fit[PowerLawPlusConstant]:
+    """Return the law of places and losses; it is asked for at every stage from the prediction on."""
+    return fit_power_law(runs)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from orrery.ladder.charts import figures
 from orrery.ladder.findings import Findings
 from orrery.ladder.forecast import LEVEL, Forecast
-from orrery.ladder.summary import LAWS, SIZES, law_rows, outcome, size_rows
+from orrery.ladder.summary import LAWS, SIZES, law_rows, outcome, passes, size_rows
 from orrery.reports.page import document, figure, rows_table, section, visible
 
 LAW_NOTE = (
@@ -45,6 +45,7 @@ def facts(found: Findings) -> list[tuple[str, str]]:
         ("fingerprint", f"sha256 {corpus['fingerprint']}"),
         ("vocabulary", f"{corpus['vocabulary']:,} tokens"),
         ("tokens a parameter", f"{rules['tokens_per_parameter']:g}"),
+        ("tokens of the largest", f"{passes(found):,.2f} times those of the text"),
         ("learning rate", f"falls with the parameters N as N^-{rules['rate_exponent']:g}"),
         ("seeds", ", ".join(map(str, rules["seeds"]))),
         ("the same at all sizes", ", ".join(f"{key} {value}" for key, value in kept)),

@@ -1,23 +1,25 @@
 """A scaling ladder carried out: the smaller sizes trained, a law fitted, the largest predicted, and then trained."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from orrery.compare.folder import TOKENIZER, held_folder
 from orrery.compare.learning import TRIAL_STEPS, Say, Watch, speed, time_and_tokens, train
 from orrery.compare.plan import changed
 from orrery.compare.texts import Ids, Texts, read
 from orrery.data.documents import Portion
 from orrery.data.sources.text import TextSource
+from orrery.errors import RunError
 from orrery.ladder.findings import Findings, Run
 from orrery.ladder.forecast import forecasts
 from orrery.ladder.settings import Ladder
 from orrery.ladder.sizes import Size, sizes_of
-from orrery.ladder.store import TOKENIZER, earlier, ladder_folder, leave, refuse_another
-from orrery.ladder.summary import foretold, outcome
+from orrery.ladder.store import RESULT, earlier, leave, refuse_moved
+from orrery.ladder.summary import foretold, outcome, planned
 from orrery.saving.final import writer
 from orrery.tasks.floors import model_bits_per_byte
 from orrery.training.assemble import assemble
@@ -26,7 +28,6 @@ from orrery.training.precision import find_device
 
 TIMED = 100_000
 """Characters of text that the speed of a size is measured on."""
-Seconds = Callable[[Sequence[Size], Texts], Sequence[float]]
 
 
 def climb(ladder: Ladder, folder: Path, say: Say, watch: Watch, *, resume: bool = False) -> Findings:
@@ -40,15 +41,20 @@ def climb(ladder: Ladder, folder: Path, say: Say, watch: Watch, *, resume: bool 
         resume: keep the trainings that are done, and go on inside the one that is not.
 
     Raises:
-        UsageError: the sizes cannot be trained, or the folder holds something else.
+        UsageError: the sizes cannot be trained, or the folder holds something else, or a ladder of other settings.
         DataError: nothing is held back, or the text has changed.
+        RunError: a training came apart.
     """
-    with ladder_folder(folder, resume):
+    with held_folder(folder, resume, RESULT, "scaling ladder"):
+        before = earlier(folder, ladder.as_json()) if resume else None
         say(f"reading {ladder.base.data.described}")
         texts = read(ladder.base, folder / TOKENIZER)
         sizes = sizes_of(ladder, texts.tokenizer.size, folder / TOKENIZER)
-        found = begun(ladder, texts, sizes, earlier(folder) if resume else None, say)
+        if before is not None:
+            refuse_moved(before, measured_on(ladder, texts), [size.as_json() for size in sizes])
+        found = before or begun(ladder, texts, sizes, say)
         leave(folder, found)
+        say(planned(found))
         work = Work(ladder, folder, texts, found, say, watch)
         found.signal = work.train_all(sizes)
     return found
@@ -60,29 +66,24 @@ def rehearse(ladder: Ladder, say: Say) -> Findings:
         say(f"reading {ladder.base.data.described}")
         texts = read(ladder.base, Path(place) / TOKENIZER)
         sizes = sizes_of(ladder, texts.tokenizer.size, Path(place) / TOKENIZER)
-        return begun(ladder, texts, sizes, None, say)
+        return begun(ladder, texts, sizes, say)
 
 
-def begun(ladder: Ladder, texts: Texts, sizes: Sequence[Size], before: Findings | None, say: Say) -> Findings:
-    """Return what is known before the first training, or what an earlier call has found.
+def begun(ladder: Ladder, texts: Texts, sizes: Sequence[Size], say: Say) -> Findings:
+    """Return what is known before the first training."""
+    say(f"timing {len(sizes)} sizes")
+    timed = [{**size.as_json(), "planned_seconds": planned_seconds(size, texts)} for size in sizes]
+    return Findings(ladder.as_json(), measured_on(ladder, texts), timed)
 
-    Raises:
-        UsageError: that had other settings.
-        DataError: that was on another text.
-    """
+
+def measured_on(ladder: Ladder, texts: Texts) -> dict[str, Any]:
+    """Return the facts of the text, and how much of what is held back is read."""
     chosen = held_back(texts, ladder.settings.held_back)
-    corpus = {
+    return {
         **texts.facts(ladder.base),
         "measured_tokens": sum(map(len, chosen.ids)),
         "measured_bytes": chosen.bytes,
     }
-    found = Findings(ladder.as_json(), corpus, [])
-    if before is not None:
-        refuse_another(before, found)
-        return before
-    say(f"timing {len(sizes)} sizes")
-    found.sizes = [{**size.as_json(), "planned_seconds": planned_seconds(size, texts)} for size in sizes]
-    return found
 
 
 def planned_seconds(size: Size, texts: Texts) -> float:
@@ -101,7 +102,7 @@ def shortened(source: TextSource) -> TextSource:
                 documents.append(document)
                 left -= len(document.text)
         portions.append(Portion(portion.name, portion.weight, documents))
-    return TextSource(portions, source.held_back[:1], source.mixed)
+    return TextSource(portions, [document for document in source.held_back if document.text][:1], source.mixed)
 
 
 @dataclass(frozen=True)
@@ -112,11 +113,17 @@ class HeldBack:
     bytes: int
 
 
-def held_back(texts: Texts, most: int) -> HeldBack:
-    """Return documents at even distances that have about ``most`` tokens; all of them where they have fewer."""
-    stride = max(1, round(texts.held_back_tokens / most))
-    documents = texts.source.held_back[::stride]
-    return HeldBack(texts.held_back_ids[::stride], sum(len(document.text.encode()) for document in documents))
+def held_back(texts: Texts, tokens: int) -> HeldBack:
+    """Return documents at even distances that have about so many tokens; all of them where they have fewer.
+
+    Where those are short ones, of less than half so many, they lie closer together.
+    """
+    texts_ids = zip(texts.source.held_back, texts.held_back_ids, strict=True)
+    whole = [(document, ids) for document, ids in texts_ids if document.text]
+    widest = max(1, round(texts.held_back_tokens / tokens))
+    parts = (whole[::stride] for stride in range(widest, 0, -1))
+    chosen = next((part for part in parts if 2 * sum(len(ids) for _, ids in part) >= tokens), whole)
+    return HeldBack([ids for _, ids in chosen], sum(len(document.text.encode()) for document, _ in chosen))
 
 
 @dataclass(frozen=True)
@@ -166,4 +173,7 @@ class Work:
         chosen = held_back(self.texts, self.ladder.settings.held_back)
         tokens, length = sum(map(len, chosen.ids)), size.recipe.batches.length
         bits = model_bits_per_byte(model, chosen.ids, length, tokens, find_device(size.recipe.training.device))
+        if not 0 < bits < math.inf:
+            message = f"{size.parameters:,} parameters, seed {seed}: the loss of the text held back is {bits:g}"
+            raise RunError(message, "give a lower training.optimizer.rate, and another folder with --output")
         return Run(size.parameters, seed, bits * math.log(2), bits * tokens / chosen.bytes, round(seconds, 3))

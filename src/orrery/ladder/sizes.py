@@ -1,10 +1,10 @@
 """The sizes of a ladder worked out: parameters, tokens, steps, operations and rate of each."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -12,11 +12,10 @@ from orrery.accounting.matrices import matrices_of
 from orrery.accounting.step_cost import step_cost
 from orrery.compare.learning import scheduled
 from orrery.compare.plan import changed
-from orrery.errors import UsageError
-from orrery.families import load_family
+from orrery.errors import ModelFileError, UsageError
 from orrery.ladder.settings import Ladder
 from orrery.models.model import ModelSpec
-from orrery.models.soundness import check_whole
+from orrery.training.building import read_spec
 from orrery.training.config import Recipe
 
 
@@ -75,18 +74,35 @@ def sizes_of(ladder: Ladder, vocabulary: int, tokenizer: Path) -> tuple[Size, ..
         tokenizer: its folder.
 
     Raises:
-        UsageError: a size that is not larger than the one before it.
+        UsageError: a size that is not larger than the one before it, or whose training is not.
+        ModelFileError: a size that is no model of the family.
     """
-    specs = [_spec(ladder, size, vocabulary) for size in ladder.settings.sizes]
+    specs = [_spec(ladder, number, size, vocabulary) for number, size in enumerate(ladder.settings.sizes, start=1)]
     counts = [blocks_parameters(spec) for spec in specs]
-    for number, (before, after) in enumerate(pairwise(counts), start=2):
-        if after <= before:
-            message = f"ladder.sizes: number {number} has {after:,} parameters in its blocks, the one before {before:,}"
-            raise UsageError(message, "name the sizes from the smallest to the largest")
-    return tuple(
+    refuse_no_growth(counts, "parameters in its blocks", ",d")
+    sizes = tuple(
         _size(ladder, config, spec, parameters, counts[0], tokenizer)
         for config, spec, parameters in zip(ladder.settings.sizes, specs, counts, strict=True)
     )
+    refuse_no_growth([size.operations for size in sizes], "operations in its training", ".4g")
+    return sizes
+
+
+def refuse_no_growth(numbers: Sequence[float], what: str, written: str) -> None:
+    """Refuse sizes of which one has no more of something than the one before it.
+
+    Args:
+        numbers: what each has.
+        what: of which these are the numbers.
+        written: the format of a number.
+
+    Raises:
+        UsageError: so it is; both numbers are named.
+    """
+    for number, (before, after) in enumerate(pairwise(numbers), start=2):
+        if after <= before:
+            message = f"ladder.sizes: number {number} has {after:{written}} {what}, the one before {before:{written}}"
+            raise UsageError(message, "name the sizes from the smallest to the largest")
 
 
 def blocks_parameters(spec: ModelSpec) -> int:
@@ -94,9 +110,13 @@ def blocks_parameters(spec: ModelSpec) -> int:
     return sum(one.numel * one.copies for one in matrices_of(spec) if one.layer is not None and not one.tied)
 
 
-def _spec(ladder: Ladder, size: Mapping[str, Any], vocabulary: int) -> ModelSpec:
-    config = {**ladder.base.model.config, **size, "vocab_size": vocabulary}
-    return check_whole(load_family(str(ladder.base.model.family)).spec(config))
+def _spec(ladder: Ladder, number: int, size: Mapping[str, Any], vocabulary: int) -> ModelSpec:
+    settings = ladder.base.model
+    try:
+        return cast(ModelSpec, read_spec(settings, {"vocab_size": vocabulary, **settings.config, **size}))
+    except ModelFileError as error:
+        message = f"ladder.sizes: number {number}: {error.message}"
+        raise ModelFileError(message, "change that key there, or in the model.config that all sizes share") from error
 
 
 def _size(

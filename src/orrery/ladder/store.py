@@ -1,13 +1,12 @@
-"""The folder of a ladder: who may write it, what an earlier call left there, and what is known so far."""
+"""The folder of a ladder: what an earlier call left there, and what is known so far."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from orrery.checkpoints.disk import machine_errors, write_text
-from orrery.checkpoints.lock import NAME as LOCK
-from orrery.checkpoints.lock import folder_lock
+from orrery.compare.folder import another_value
 from orrery.errors import DataError, UsageError
 from orrery.ladder.charts import figures
 from orrery.ladder.findings import Findings, findings_from
@@ -15,64 +14,44 @@ from orrery.ladder.forecast import forecasts
 from orrery.ladder.page import page
 from orrery.training.recipes import flatten
 
-RESULT, PAGE, TOKENIZER = "ladder.json", "ladder.html", "tokenizer"
+RESULT, PAGE = "ladder.json", "ladder.html"
 
 
-@contextmanager
-def ladder_folder(folder: Path, resume: bool) -> Iterator[None]:
-    """Hold the folder; only ``--resume`` may find something in it, and that a ladder."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file", "choose another folder with --output")
-    refuse_others(folder, resume)
-    with folder_lock(folder):
-        refuse_others(folder, resume)
-        yield
-
-
-def refuse_others(folder: Path, resume: bool) -> None:
-    """Raise ``UsageError`` for a folder with something in it that is not a ladder to go on with."""
-    found = sorted(entry.name for entry in folder.iterdir() if entry.name != LOCK) if folder.exists() else []
-    begun = RESULT in found or all(
-        name == TOKENIZER or name.startswith((f"{RESULT}.tmp-", ".orrery-")) for name in found
-    )
-    message = f"{folder} is not empty: it has {', '.join(found[:3])}"
-    if not begun:
-        raise UsageError(f"{message}, and no scaling ladder", "choose another folder with --output")
-    if found and not resume:
-        raise UsageError(message, "add --resume to go on with it, or choose another folder with --output")
-
-
-def earlier(folder: Path) -> Findings | None:
+def earlier(folder: Path, settings: Mapping[str, Any]) -> Findings | None:
     """Return what an earlier call found, if there was one.
 
     Raises:
-        UsageError: its file is not of a ladder.
+        UsageError: its file is not of a ladder, or that had other settings; the first that differs is named.
     """
     file = folder / RESULT
     if not file.exists():
         return None
     try:
-        return findings_from(json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError, LookupError, TypeError) as error:
+        before = findings_from(json.loads(file.read_text(encoding="utf-8")))
+        was = flatten(before.settings)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         message = f"{file} is not of a scaling ladder: {error}"
         raise UsageError(message, "choose another folder with --output") from error
-
-
-def refuse_another(before: Findings, found: Findings) -> None:
-    """Refuse to go on with a ladder of other settings or of another text.
-
-    Raises:
-        UsageError: a setting has changed; it is named.
-        DataError: the text has.
-    """
-    was, now = flatten(before.settings), flatten(found.settings)
+    now = flatten(settings)
     for key in sorted(was.keys() | now.keys()):
         if was.get(key) != now.get(key):
-            message = f"--resume: {key} was {was.get(key)!r} and is now {now.get(key)!r}"
-            raise UsageError(message, "take the old value, or choose another folder with --output")
-    if before.corpus != found.corpus:
+            raise another_value(key, was.get(key), now.get(key))
+    return before
+
+
+def refuse_moved(before: Findings, corpus: Mapping[str, Any], sizes: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse to go on with a ladder whose text or whose sizes are not what they were.
+
+    Raises:
+        DataError: the text has changed.
+        UsageError: the sizes are counted otherwise, as by another version of the program.
+    """
+    if before.corpus != corpus:
         message = "--resume: the text is not the one that this ladder began with"
         raise DataError(message, "restore it, or begin anew")
+    if [{**one, "planned_seconds": 0} for one in before.sizes] != [{**one, "planned_seconds": 0} for one in sizes]:
+        message = "--resume: the sizes are not those that this ladder began with"
+        raise UsageError(message, "take the version of the program that it was begun with, or begin anew")
 
 
 def leave(folder: Path, found: Findings) -> None:

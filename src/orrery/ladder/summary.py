@@ -1,8 +1,9 @@
 """A ladder in words and rows: what its law tells of the largest size, by how much it missed, and every size."""
 
-import math
+import statistics
 from collections.abc import Mapping, Sequence
 
+from orrery.compare.estimate import minutes_in_words
 from orrery.ladder.findings import Findings, Run
 from orrery.ladder.forecast import AXES, LEVEL, Forecast
 
@@ -72,6 +73,27 @@ def planned_minutes(found: Findings) -> float:
     return (trainings * sum(seconds[:-1]) + seconds[-1]) / 60
 
 
+def planned(found: Findings) -> str:
+    """Return how long all trainings take, and whether they repeat the text, in words."""
+    whole = f"{minutes_in_words(planned_minutes(found))} of training in all, evaluations not counted"
+    return "\n".join(line for line in (whole, repeats(found)) if line)
+
+
+def passes(found: Findings) -> float:
+    """Return how many times the tokens of the training text the largest size reads."""
+    return float(found.largest["tokens"] / found.corpus["train_tokens"])
+
+
+def repeats(found: Findings) -> str:
+    """Return a warning where the largest size reads more tokens than the text has, else nothing."""
+    if passes(found) <= 1:
+        return ""
+    return (
+        f"the largest size reads {found.largest['tokens']:,} tokens of a text that has "
+        f"{found.corpus['train_tokens']:,}: what is repeated teaches less (Muennighoff et al. 2023), and the law bends"
+    )
+
+
 def law_rows(told: Mapping[str, Forecast]) -> list[tuple[str, ...]]:
     """Return a row for each law, as `LAWS` names its cells."""
     rows: list[tuple[str, ...]] = []
@@ -99,11 +121,9 @@ def losses(runs: Sequence[Run]) -> str:
         return ""
     if len(runs) == 1:
         return f"{runs[0].loss:.4f}"
-    middle = mean(runs)
-    spread = math.sqrt(sum((run.loss - middle) ** 2 for run in runs) / (len(runs) - 1))
-    return f"{middle:.4f} \u00b1 {spread:.4f}"
+    return f"{mean(runs):.4f} \u00b1 {statistics.stdev(run.loss for run in runs):.4f}"
 
 
 def mean(runs: Sequence[Run]) -> float:
     """Return the mean loss."""
-    return sum(run.loss for run in runs) / len(runs)
+    return statistics.fmean(run.loss for run in runs)
