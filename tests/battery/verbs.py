@@ -77,7 +77,7 @@ BASES: dict[str, list[str]] = {
     "compare": ["--text=text.txt", "--models=ngram", "--steps=1", "--parameters=20000", "--tokenizer.vocabulary=280"],
     "ladder": [
         "recipe.yaml", "--ladder.sizes=[{n_embd: 8}, {n_embd: 12}, {n_embd: 16}, {n_embd: 24}]",
-        "--ladder.seeds=[1, 2]", "--ladder.tokens_per_parameter=0.02", "--output=new",
+        "--ladder.seeds=[1, 2]", "--ladder.tokens_per_parameter=0.02", "--expect=null", "--output=new",
     ],
     "demo": [
         "--data.train=text.txt", "--data.split={tail: 0.2}", "--training={steps: 2, optimizer: {rate: 0.01}}",

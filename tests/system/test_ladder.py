@@ -45,7 +45,7 @@ def stop_at(monkeypatch, steps, seed):
 
 
 def test_a_ladder_is_trained_and_the_largest_size_is_predicted_before(place, monkeypatch, capsys):
-    assert run(["ladder", "toy.yaml", "--output", "whole"]) == 0
+    assert run(["ladder", "toy.yaml", "--output", "whole", "--ladder.tokens_per_parameter", "0.08"]) == 0
     said = capsys.readouterr().out
     assert said.index("smaller trainings predicts") < said.index("size 4 of 4")
     assert "a miss of " in said
@@ -57,6 +57,12 @@ def test_a_ladder_is_trained_and_the_largest_size_is_predicted_before(place, mon
     largest = f"whole/{found['sizes'][-1]['parameters']}-parameters-seed-1"
     assert load(largest, say=lambda line: None).generate("The", max_new_tokens=2)
 
+
+@pytest.mark.slow
+def test_a_ladder_that_is_stopped_twice_ends_as_one_that_is_not(place, monkeypatch, capsys):
+    assert run(["ladder", "toy.yaml", "--output", "whole"]) == 0
+    found = result("whole")
+    one = found["forecasts"]["parameters"]
     for size in (1, 3):  # inside a training of a smaller size, and of the largest
         number = found["sizes"][size]
         stop_at(monkeypatch, number["steps"], seed=1)
@@ -78,6 +84,7 @@ def test_a_plan_trains_nothing(place, capsys):
     assert run(["ladder", "toy.yaml", "--dry-run", "--ladder.tokens_per_parameter", "2"]) == 0
     said = capsys.readouterr().out
     assert "minutes of training in all" in said
+    assert "what is repeated teaches less" in said
     assert not Path("runs").exists()
 
 
@@ -100,6 +107,16 @@ def test_what_is_wrong_is_said(words, code, said, place, capsys):
     assert run(words) == code
     assert said in capsys.readouterr().err
     assert not Path("runs/toy/ladder.json").exists()
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"settings": 5, "corpus": {}, "sizes": [], "runs": []}', "[" * 100_000]
+)
+def test_a_file_that_is_of_no_ladder_is_refused(content, place, capsys):
+    Path("out").mkdir()
+    Path("out/ladder.json").write_text(content)
+    assert run(["ladder", "toy.yaml", "--output", "out", "--resume"]) == 2
+    assert "ladder.json is not of a scaling ladder" in capsys.readouterr().err
 
 
 def test_only_the_same_ladder_is_gone_on_with(place, monkeypatch, capsys):

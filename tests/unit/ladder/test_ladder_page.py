@@ -9,7 +9,7 @@ from orrery.ladder.charts import FITTED, MEASURED, figures
 from orrery.ladder.findings import Run
 from orrery.ladder.forecast import forecasts
 from orrery.ladder.page import page
-from orrery.ladder.summary import outcome, planned_minutes, planned_rows, size_rows
+from orrery.ladder.summary import outcome, planned, planned_minutes, planned_rows, repeats, size_rows
 
 
 def law(x):
@@ -40,6 +40,16 @@ def test_the_page_says_the_miss_and_escapes_the_text():
     assert "<text>" not in said.partition("<h2>Facts")[2]
     assert "hidden_size 6" in said
     assert said == page(found, told)
+
+
+def test_a_text_that_repeats_is_told():
+    found = followed(law)
+    found.corpus = {**found.corpus, "train_tokens": 20 * 640_000}
+    assert repeats(found) == ""
+    assert "1.00 times those of the text" in page(found, forecasts(found))
+    found.corpus = {**found.corpus, "train_tokens": 5 * 640_000}
+    assert "reads 12,800,000 tokens of a text that has 3,200,000" in planned(found)
+    assert "4.00 times those of the text" in page(found, forecasts(found))
 
 
 def test_the_plan_counts_every_training():
