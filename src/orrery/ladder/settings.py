@@ -108,4 +108,5 @@ def refuse_unfit(base: Recipe, path: Path) -> None:
         key = "training.final best" if base.training.final == "best" else "evaluation.patience"
         raise UsageError(f"{path}: {key} chooses on the text that the law is of", "leave it out")
     if base.expect is not None:
-        raise UsageError(f"{path}: expect is of one training, and a ladder has several", "leave it out, or give --expect null")
+        message = f"{path}: expect is of one training, and a ladder has several"
+        raise UsageError(message, "leave it out, or give --expect null")
