@@ -74,10 +74,11 @@ def test_a_ladder_that_is_stopped_twice_ends_as_one_that_is_not(place, monkeypat
         assert ("parameters" in result("cut")["forecasts"]) == (size == 3)
     assert result("cut")["forecasts"]["parameters"]["predicted"] == one["predicted"]
     capsys.readouterr()
-    assert run(["ladder", "toy.yaml", "--output", "cut", "--resume"]) == 0
+    Path("cut").rename("moved")  # the training that was cut finds the tokenizer where it is now
+    assert run(["ladder", "toy.yaml", "--output", str(place / "moved"), "--resume"]) == 0
     assert "seed 2: done before" in capsys.readouterr().out
-    assert losses("cut") == losses("whole")
-    assert result("cut")["forecasts"] == found["forecasts"]
+    assert losses("moved") == losses("whole")
+    assert result("moved")["forecasts"] == found["forecasts"]
 
 
 def test_a_plan_trains_nothing(place, capsys):

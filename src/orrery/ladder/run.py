@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from orrery.compare.folder import TOKENIZER, held_folder
-from orrery.compare.learning import TRIAL_STEPS, Say, Watch, speed, time_and_tokens, train
+from orrery.compare.learning import TRIAL_STEPS, Say, Watch, settled, speed, time_and_tokens, train
 from orrery.compare.plan import changed
 from orrery.compare.texts import Ids, Texts, read
 from orrery.data.documents import Portion
@@ -52,9 +52,11 @@ def climb(ladder: Ladder, folder: Path, say: Say, watch: Watch, *, resume: bool 
         sizes = sizes_of(ladder, texts.tokenizer.size, folder / TOKENIZER)
         if before is not None:
             refuse_moved(before, measured_on(ladder, texts), [size.as_json() for size in sizes])
-        found = before or begun(ladder, texts, sizes, say)
+            found = before
+        else:
+            found = begun(ladder, texts, sizes, say)
+            say(planned(found))
         leave(folder, found)
-        say(planned(found))
         work = Work(ladder, folder, texts, found, say, watch)
         found.signal = work.train_all(sizes)
     return found
@@ -118,8 +120,8 @@ def held_back(texts: Texts, tokens: int) -> HeldBack:
 
     Where those are short ones, of less than half so many, they lie closer together.
     """
-    texts_ids = zip(texts.source.held_back, texts.held_back_ids, strict=True)
-    whole = [(document, ids) for document, ids in texts_ids if document.text]
+    documents = zip(texts.source.held_back, texts.held_back_ids, strict=True)
+    whole = [(document, ids) for document, ids in documents if document.text]
     widest = max(1, round(texts.held_back_tokens / tokens))
     parts = (whole[::stride] for stride in range(widest, 0, -1))
     chosen = next((part for part in parts if 2 * sum(len(ids) for _, ids in part) >= tokens), whole)
@@ -164,7 +166,9 @@ class Work:
             recipe = changed(size.recipe, seed=seed)
             assembly = assemble(recipe, self.texts.source)
             parts = replace(assembly.parts, finish=writer(recipe, assembly))
-            if stopped := train(parts, recipe, opened, self.watch()):
+            # Of a training that was begun: the same, but for where the folder with the tokenizer was then.
+            begun_as = settled(recipe, opened.path)
+            if stopped := train(parts, begun_as, opened, self.watch()):
                 return stopped
             _, seconds = time_and_tokens(opened.records())
             return self._measured(assembly.parts.model.eval(), size, seed, seconds)
