@@ -62,7 +62,6 @@ MANY = {
     "compare/texts.py": ["compare", "ladder"],
     "compare/models.py": ["compare"],
     "ladder/run.py": ["ladder"],
-    "ladder/settings.py": ["ladder"],
     "ladder/store.py": ["ladder"],
     "demo/tour.py": ["demo"],
     "labs/_all.py": ["lab"],

@@ -109,4 +109,4 @@ def refuse_unfit(base: Recipe, path: Path) -> None:
         raise UsageError(f"{path}: {key} chooses on the text that the law is of", "leave it out")
     if base.expect is not None:
         message = f"{path}: expect is of one training, and a ladder has several"
-        raise UsageError(message, "leave it out, or give --expect null")
+        raise UsageError(message, "leave it out, or make it null")
