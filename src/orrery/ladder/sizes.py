@@ -88,7 +88,7 @@ def sizes_of(ladder: Ladder, vocabulary: int, tokenizer: Path) -> tuple[Size, ..
     return sizes
 
 
-def refuse_no_growth(numbers: Sequence[float], what: str, written: str) -> None:
+def refuse_no_growth(numbers: Sequence[int | float], what: str, written: str) -> None:
     """Refuse sizes of which one has no more of something than the one before it.
 
     Args:

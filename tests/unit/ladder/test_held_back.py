@@ -8,6 +8,7 @@ from orrery.data.documents import Portion
 from orrery.data.records import Document
 from orrery.data.sources.text import TextSource
 from orrery.ladder.run import held_back, shortened
+from tiny_models import TOKENIZER
 
 
 def texts(*lengths: int) -> Texts:
@@ -15,7 +16,7 @@ def texts(*lengths: int) -> Texts:
     documents = [Document(str(number), "e" * length) for number, length in enumerate(lengths)]
     source = TextSource([Portion("all", 1.0, [Document("train", "e")])], documents)
     ids = [np.zeros(length + 1, np.uint32) for length in lengths]
-    return Texts(source, None, [], ids, source)
+    return Texts(source, TOKENIZER, [], ids, source)
 
 
 @pytest.mark.parametrize(
