@@ -40,6 +40,15 @@ TRAIN = {
     "checkpoints": {"every": 3, "keep": 2},
     "logging": {"every": 2},
 }
+LADDER = {
+    **TRAIN,
+    "name": "ladder",
+    "ladder": {
+        "sizes": [{"hidden_size": width} for width in (8, 12, 16, 20)],
+        "tokens_per_parameter": 0.1,
+        "seeds": [1, 2],
+    },
+}
 VECTORS = {
     "name": "vectors",
     "kind": "word2vec",
@@ -115,6 +124,7 @@ VERBS = {
         "--batches.length 8 --batches.size 4 --training.precision float32 --output OUT",
         folder=True, inputs=["text.txt"], slow=True,
     ),
+    "ladder": Writing("ladder ladder.yaml --output OUT", folder=True, inputs=["ladder.yaml", "text.txt"], slow=True),
     "demo": Writing(
         f"demo --data.train docs --training.steps 4 --training.schedule.warmup 1 --output OUT {TINY} "
         "--batches.length 64 --batches.size 4 --tokenizer.vocabulary 280",
@@ -138,6 +148,7 @@ def prepare(folder: Path) -> None:
     question = '{"question": "the cat", "choices": ["sat", "ran"], "answer": "A"}\n'
     (folder / "choices.jsonl").write_text(2 * question)
     (folder / "train.yaml").write_text(yaml.safe_dump(TRAIN))
+    (folder / "ladder.yaml").write_text(yaml.safe_dump(LADDER))
     (folder / "vectors.yaml").write_text(yaml.safe_dump(VECTORS))
     tiny_models.saved(folder / "llama", "llama")
     tiny_models.saved(folder / "other", "llama")

@@ -15,7 +15,7 @@ from orrery.cli.program import VERBS, build
 
 SOURCE = Path(orrery.__file__).parent
 FLAG = re.compile(r"(?:orrery (?P<verb>[a-z]+) )?(?P<flag>(?<![\w-])--[a-z][a-z-]*(?:\.[a-z_]+)*)")
-RECIPES = {"train", "demo", "compare", "finetune", "sft", "reward", "dpo", "ppo", "grpo"}
+RECIPES = {"train", "demo", "compare", "ladder", "finetune", "sft", "reward", "dpo", "ppo", "grpo"}
 """Verbs that take a recipe's keys as flags with a dot."""
 
 EVERYWHERE = {"--help", "--debug"}
@@ -28,7 +28,7 @@ MANY = {
     "cli/beam_options.py": ["generate"],
     "serving/served.py": ["serve"],
     "cli/writing_options.py": ["generate", "chat"],
-    "checkpoints/lock.py": ["train", "demo", "compare", "data prepare"],
+    "checkpoints/lock.py": ["train", "demo", "compare", "ladder", "data prepare"],
     "checkpoints/outputs.py": [
         "tokenizer train", "tokenizer compare", "data clean", "evaluate translation", "translate", "neighbours",
         "export", "import", "lab", "parity", "verify", "average", "embed", "bench", "bench generate",
@@ -55,11 +55,14 @@ MANY = {
     "generation/generate.py": ["generate", "chat", "translate", "score"],
     "compare/plan.py": ["compare"],
     "compare/probes/table.py": ["compare"],
+    "compare/folder.py": ["compare", "ladder"],
     "compare/store.py": ["compare"],
     "compare/sweep.py": ["compare"],
     "compare/trials.py": ["compare"],
-    "compare/texts.py": ["compare"],
+    "compare/texts.py": ["compare", "ladder"],
     "compare/models.py": ["compare"],
+    "ladder/run.py": ["ladder"],
+    "ladder/store.py": ["ladder"],
     "demo/tour.py": ["demo"],
     "labs/_all.py": ["lab"],
     "labs/_lab.py": ["lab"],
@@ -86,9 +89,9 @@ MANY = {
     "stages/run.py": ["train"],
     "runs/execute.py": ["train"],
     "training/folder.py": ["train"],
-    "training/precision.py": ["train", "demo", "compare"],
-    "training/recipes.py": ["train", "compare"],
-    "training/state.py": ["train", "compare"],
+    "training/precision.py": ["train", "demo", "compare", "ladder"],
+    "training/recipes.py": ["train", "compare", "ladder"],
+    "training/state.py": ["train", "compare", "ladder"],
     "cli/console.py": [],
     "cli/texts.py": ["classify", "tag", "answer", "summarise", "embed", "cloze"],
     "cli/overview.py": [],

@@ -75,6 +75,10 @@ BASES: dict[str, list[str]] = {
     "serve": ["no-such-model", "--port=0"],
     "bench generate": ["no-such-model"],
     "compare": ["--text=text.txt", "--models=ngram", "--steps=1", "--parameters=20000", "--tokenizer.vocabulary=280"],
+    "ladder": [
+        "recipe.yaml", "--ladder.sizes=[{n_embd: 8}, {n_embd: 12}, {n_embd: 16}, {n_embd: 24}]",
+        "--ladder.seeds=[1, 2]", "--ladder.tokens_per_parameter=0.02", "--expect=null", "--output=new",
+    ],
     "demo": [
         "--data.train=text.txt", "--data.split={tail: 0.2}", "--training={steps: 2, optimizer: {rate: 0.01}}",
         "--batches.length=8", "--model.config.hidden_size=8", "--model.config.intermediate_size=8",

@@ -22,10 +22,10 @@ from orrery.training.folder import OURS
 from outputs_toy import VERBS, tree
 
 KILLS = int(os.environ.get("ORRERY_TEST_KILLS", "20"))
-CONTINUED = {"train-resume": [], "data-prepare": [], "compare": ["--resume"]}
+CONTINUED = {"train-resume": [], "data-prepare": [], "compare": ["--resume"], "ladder": ["--resume"]}
 """Where the same command, with these flags, goes on and ends with what an undisturbed one leaves."""
 
-TIMED = {"verify", "demo", "compare", "lab"}
+TIMED = {"verify", "demo", "compare", "ladder", "lab"}
 """What they leave holds seconds, so that no two are equal."""
 
 RUNS = ("train", "train-vectors", "demo")
@@ -208,7 +208,7 @@ def lasting(case: Case, path: Path) -> object:
     found = content(path)
     if isinstance(found, bytes):
         return is_whole(found) if case.verb in TIMED else found
-    if case.verb in (*RUNS, "train-resume", "compare"):
+    if case.verb in (*RUNS, "train-resume", "compare", "ladder"):
         weights = {name: part for name, part in found.items() if name.startswith("final/model")}
         return sorted(name for name in found if name != LOCK and not name.startswith("checkpoints/")), weights
     if case.verb in TIMED:

@@ -10,6 +10,9 @@ from full_disk import no_room
 from orrery.cli.program import run
 from outputs_toy import VERBS, tree
 
+GOES_ON, NEVER = ("train", "compare", "ladder"), ("data-prepare", "compare", "ladder")
+"""Verbs that go on with ``--resume``, and those that replace nothing at all."""
+
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -37,13 +40,11 @@ def test_what_is_there_stays_without_overwrite(verb: str, here: Path, capsys: py
     before = tree(here)
     assert run(VERBS[verb].line("out")) == 2, capsys.readouterr().err
     assert tree(here) == before
-    assert run([*VERBS[verb].line("out"), "--resume"] if verb in ("train", "compare") else VERBS[verb].line("out")) == 2
+    assert run([*VERBS[verb].line("out"), "--resume"] if verb in GOES_ON else VERBS[verb].line("out")) == 2
     assert tree(here) == before
 
 
-@pytest.mark.parametrize(
-    "verb", [verb for verb in VERBS if VERBS[verb].folder and verb not in ("data-prepare", "compare")]
-)
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if VERBS[verb].folder and verb not in NEVER])
 def test_a_folder_of_other_things_is_not_replaced_with_overwrite_either(verb: str, here: Path) -> None:
     (here / "out").mkdir()
     (here / "out/notes.txt").write_text("mine")
@@ -56,7 +57,7 @@ def test_a_folder_of_other_things_is_not_replaced_with_overwrite_either(verb: st
 @pytest.mark.parametrize(("verb", "read"), [(verb, read) for verb in VERBS for read in VERBS[verb].inputs])
 @pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
 def test_no_input_is_written_over(verb: str, read: str, overwrite: list[str], here: Path) -> None:
-    if verb in ("data-prepare", "compare"):
+    if verb in NEVER:
         overwrite = []
     before = tree(here)
     assert run([*VERBS[verb].line(read), *overwrite]) == 2

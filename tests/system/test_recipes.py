@@ -16,7 +16,8 @@ from orrery.models.word2vec.files import read_vectors
 
 EVERY = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
 STAGED = [path for path in EVERY if "stages" in yaml.safe_load(path.read_text())]
-RECIPES = [path for path in EVERY if path not in STAGED]
+LADDERS = [path for path in EVERY if "ladder" in yaml.safe_load(path.read_text())]
+RECIPES = [path for path in EVERY if path not in (*STAGED, *LADDERS)]
 WORD_VECTORS = [path for path in RECIPES if yaml.safe_load(path.read_text()).get("kind") == "word2vec"]
 
 GIVEN = [path for path in RECIPES if isinstance(yaml.safe_load(path.read_text())["data"].get("pairs"), dict)]
@@ -92,6 +93,15 @@ def test_five_steps(recipe: Path, data_set: Callable[[str], Path], runs: Path) -
 def test_stages_are_planned(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", str(recipe), "--dry-run"]) == 0
     assert f"stage 1 of {len(yaml.safe_load(recipe.read_text())['stages'])}: " in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", LADDERS, ids=lambda path: path.stem)
+def test_ladders_are_planned(recipe: Path, data_set: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+    for name in sets_of(yaml.safe_load(recipe.read_text())["data"]):
+        data_set(name)
+    assert run(["ladder", str(recipe), "--dry-run"]) == 0
+    assert "of training in all" in capsys.readouterr().out
 
 
 @pytest.mark.slow

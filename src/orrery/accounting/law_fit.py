@@ -31,6 +31,8 @@ LEVELS, SCALES, EXPONENTS = (-1.0, -0.5, 0.0, 0.5, 1.0), (0.0, 5.0, 10.0, 15.0, 
 """The grid of starts: e, a (and b), alpha (and beta): 4,500 for the law of two variables, 150 for that of one."""
 COARSE, FINE, KEPT = 25, 400, 12
 """Steps from every start; steps from the best so many of them."""
+STEEPEST = 8.0
+"""The greatest exponent, up or down: runs of a few sizes cannot tell a steeper fall from a step."""
 APART = 1e-3
 """The least share of a variable that the other does not tell, as a standard deviation."""
 
@@ -227,6 +229,8 @@ def _descend(x: Array, y: Array, start: Array, steps: int) -> tuple[Array, Array
         diagonal += damping[:, None] * diagonal + 1e-12
         step = np.linalg.solve(curvature, -weighted @ residuals[..., None])
         tried = found + np.clip(step[..., 0], -5, 5)
+        exponents = slice(1 + x.shape[1], None)
+        tried[:, exponents] = np.clip(tried[:, exponents], -STEEPEST, STEEPEST)
         tried_modelled, tried_slopes = _modelled(x, tried)
         tried_heights = _huber(tried_modelled - y)
         better = tried_heights < heights

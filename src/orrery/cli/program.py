@@ -35,6 +35,7 @@ VERBS = {
     "compare": Verb(
         "orrery.cli.compare:compare", "Compare models of one size on one text, from counts to Transformer."
     ),
+    "ladder": Verb("orrery.cli.ladder:ladder", "Train a model in several sizes; predict the largest by a scaling law."),
     "generate": Verb("orrery.cli.generate:generate", "Continue a prompt with a model."),
     "tree": Verb("orrery.cli.tree:tree", "Show the ways that decoding follows behind a text, and those it drops."),
     "see": Verb("orrery.cli.see:see", "Look inside a model while it reads a text: a page, or one HTML file."),

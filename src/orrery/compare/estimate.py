@@ -38,5 +38,10 @@ def in_words(whole: float, unit: str, names: int, plan: Plan) -> str:
     probes = f"; then {len(plan.probing.names)} probes of each" if plan.probing.names else ""
     if unit == "steps":
         return f"{whole:,.0f} steps of training for {models}{probes}"
-    hours = f" ({whole / 60:.1f} hours)" if whole >= 90 else ""
-    return f"{whole:.1f} minutes{hours} of training for {models}, evaluations not counted{probes}"
+    return f"{minutes_in_words(whole)} of training for {models}, evaluations not counted{probes}"
+
+
+def minutes_in_words(minutes: float) -> str:
+    """Return an amount of minutes, from ninety on in hours too."""
+    hours = f" ({minutes / 60:,.1f} hours)" if minutes >= 90 else ""
+    return f"{minutes:,.1f} minutes{hours}"

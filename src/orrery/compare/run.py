@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orrery.compare.findings import BESIDE, SWEPT, Comparison, Entry, SweepResult
+from orrery.compare.folder import TOKENIZER, held_folder
 from orrery.compare.learning import Say, Watch, count, learn, measured_speed, scheduled, steps_in
 from orrery.compare.plan import Job, Plan, changed, jobs, recipes
 from orrery.compare.probes.subject import Subject
 from orrery.compare.probes.table import PROBES
-from orrery.compare.store import TOKENIZER, begin, compare_folder, earlier, leave, note
+from orrery.compare.store import RESULT, begin, earlier, leave, note
 from orrery.compare.texts import Texts, read
 from orrery.compare.trials import Trials
 from orrery.training.config import Recipe
@@ -30,7 +31,7 @@ def compare(plan: Plan, folder: Path, say: Say, watch: Watch, *, resume: bool = 
         DataError: nothing is held back, or the text has changed.
     """
     plan.check()
-    with compare_folder(folder, resume):
+    with held_folder(folder, resume, RESULT, "comparison"):
         before = earlier(folder, plan) if resume else None
         say(f"reading {plan.base.data.described}")
         texts = read(plan.base, folder / TOKENIZER)

@@ -1,47 +1,21 @@
-"""The folder of a comparison: who may write it, what an earlier call left there, and what is known so far."""
+"""The folder of a comparison: what an earlier call left there, and what is known so far."""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from orrery.checkpoints.disk import machine_errors, write_text
-from orrery.checkpoints.lock import NAME as LOCK
-from orrery.checkpoints.lock import folder_lock
 from orrery.compare.charts import figures
 from orrery.compare.findings import Comparison, comparison_from
+from orrery.compare.folder import another_value
 from orrery.compare.page import page
 from orrery.compare.plan import Plan
 from orrery.errors import DataError, UsageError
 
-RESULT, PAGE, TOKENIZER = "compare.json", "compare.html", "tokenizer"
+RESULT, PAGE = "compare.json", "compare.html"
 GROWING = ("models", "seeds", "budgets", "probes")
 """What a comparison that is continued may have more or less of."""
-
-
-@contextmanager
-def compare_folder(folder: Path, resume: bool) -> Iterator[None]:
-    """Hold the folder; only ``--resume`` may find something in it, and that a comparison."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file", "choose another folder with --output")
-    refuse_others(folder, resume)
-    with folder_lock(folder):
-        refuse_others(folder, resume)
-        yield
-
-
-def refuse_others(folder: Path, resume: bool) -> None:
-    """Raise ``UsageError`` for a folder with something in it that is not a comparison to go on with."""
-    found = sorted(entry.name for entry in folder.iterdir() if entry.name != LOCK) if folder.exists() else []
-    begun = RESULT in found or all(
-        name == TOKENIZER or name.startswith((f"{RESULT}.tmp-", ".orrery-")) for name in found
-    )
-    message = f"{folder} is not empty: it has {', '.join(found[:3])}"
-    if not begun:
-        raise UsageError(f"{message}, and no comparison", "choose another folder with --output")
-    if found and not resume:
-        raise UsageError(message, "add --resume to go on with it, or choose another folder with --output")
 
 
 def earlier(folder: Path, plan: Plan) -> Comparison | None:
@@ -61,8 +35,7 @@ def earlier(folder: Path, plan: Plan) -> Comparison | None:
         raise UsageError(f"{file} is not of a comparison: {error}", "choose another folder with --output") from error
     for key, value in plan.settings().items():
         if known[key] != value and key not in GROWING:
-            message = f"--resume: {key} was {known[key]!r} and is now {value!r}"
-            raise UsageError(message, "take the old value, or choose another folder with --output")
+            raise another_value(key, known[key], value)
     return before
 
 

@@ -5,7 +5,7 @@ the same bytes for the same input. Everything from outside is escaped.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 
 from orrery.errors import UsageError
@@ -43,6 +43,8 @@ def line_chart(
     log_x: bool = False,
     log_y: bool = False,
     spreads: Mapping[str, Sequence[tuple[Number, Number, Number]]] | None = None,
+    bands: Mapping[str, Sequence[tuple[Number, Number, Number]]] | None = None,
+    dots: Collection[str] = (),
 ) -> str:
     """Return curves as an SVG element; curves of one hue differ in their dashes.
 
@@ -54,6 +56,8 @@ def line_chart(
         log_x: a logarithmic x axis.
         log_y: a logarithmic y axis.
         spreads: upright lines (x, low, high) by the curve's name, such as standard deviations.
+        bands: shaded areas (x, low, high) by the curve's name, such as intervals of confidence.
+        dots: names of those whose points stand by themselves, without a line through them.
 
     Raises:
         UsageError: no finite point at all, or one of at most zero on a logarithmic axis.
@@ -61,19 +65,24 @@ def line_chart(
     points = [point for curve in series.values() for point in curve if all(map(math.isfinite, point))]
     if not points:
         raise UsageError("a line chart needs at least one finite point", "give a series with numbers")
-    points += [(x, y) for lines in (spreads or {}).values() for x, low, high in lines for y in (low, high)]
+    ranges = [*(spreads or {}).values(), *(bands or {}).values()]
+    points += [(x, y) for lines in ranges for x, low, high in lines for y in (low, high)]
     across = _Axis([x for x, _ in points], _LEFT, WIDTH - _RIGHT, log_x)
     upward = _Axis([y for _, y in points], HEIGHT - _BOTTOM, _TOP, log_y)
     parts = [_frame(across, upward, x_label, y_label)]
     for number, (name, curve) in enumerate(series.items()):
-        line = _line(number)
-        parts += [f'<polyline {line} points="{path}"/>' for path in _unbroken(curve, across, upward)]
+        parts += [_band(band, number, across, upward) for band in ((bands or {}).get(name),) if band]
+        if name in dots:
+            finite = [point for point in curve if all(map(math.isfinite, point))]
+            parts += [_circle(across.at(x), upward.at(y), number) for x, y in finite]
+        else:
+            parts += [f'<polyline {_line(number)} points="{path}"/>' for path in _unbroken(curve, across, upward)]
         for x, low, high in (spreads or {}).get(name, ()):
             ends = f'y1="{px(upward.at(low))}" y2="{px(upward.at(high))}"'
             parts.append(
                 f'<line class="l s{number % len(_HUES)}" x1="{px(across.at(x))}" x2="{px(across.at(x))}" {ends}/>'
             )
-    legend, below = _legend(list(series))
+    legend, below = _legend(list(series), dots)
     return svg(WIDTH, HEIGHT + below, title, [*parts, legend])
 
 
@@ -261,7 +270,12 @@ def _round_steps(low: Number, high: Number) -> list[Number]:
 
 
 def _decades(low: Number, high: Number) -> list[Number]:
-    """Return powers of ten that enclose the range, at most eight; over few decades also 2 and 5 times them."""
+    """Return powers of ten that enclose the range, at most eight; over few decades also 2 and 5 times them.
+
+    A range of less than a decade's third has round steps: powers would leave most of the figure empty.
+    """
+    if low < high <= 2.5 * low:
+        return _round_steps(low, high)
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     if last - first <= 2:
         steps = [m * 10.0**power for power in range(first, last + 1) for m in (1, 2, 5)] + [10.0 ** (last + 1)]
@@ -304,13 +318,25 @@ def _unbroken(curve: Sequence[tuple[Number, Number]], across: _Axis, upward: _Ax
     return [" ".join(points) for points in stretches if points]
 
 
+def _band(band: Sequence[tuple[Number, Number, Number]], number: int, across: _Axis, upward: _Axis) -> str:
+    """Return the area between the low and the high ends, in a light shade of the curve's hue."""
+    edge = [(x, low) for x, low, _ in band] + [(x, high) for x, _, high in reversed(band)]
+    points = " ".join(f"{px(across.at(x))},{px(upward.at(y))}" for x, y in edge)
+    return f'<polygon class="f{number % len(_HUES)}" fill-opacity="0.15" points="{points}"/>'
+
+
+def _circle(x: Number, y: Number, number: int) -> str:
+    """Return a point of a curve that has no line."""
+    return f'<circle class="f{number % len(_HUES)}" r="3.5" cx="{px(x)}" cy="{px(y)}"/>'
+
+
 def _line(number: int) -> str:
     """Return how the curve of a number is drawn: its hue, and dashes where the hues begin again."""
     dashes = ("", "7 4", "2 4", "9 3 2 3")[number // len(_HUES) % 4]
     return f'class="l s{number % len(_HUES)}"' + (f' stroke-dasharray="{dashes}"' if dashes else "")
 
 
-def _legend(names: Sequence[str]) -> tuple[str, int]:
+def _legend(names: Sequence[str], dots: Collection[str] = ()) -> tuple[str, int]:
     """Return names beside their hues, in rows below the figure where no curve runs through them, and their height."""
     if len(names) < 2:
         return "", 0
@@ -320,7 +346,8 @@ def _legend(names: Sequence[str]) -> tuple[str, int]:
     for number, name in enumerate(names):
         row, column = divmod(number, columns)
         x, y = _LEFT + column * each, HEIGHT + 12 + 18 * row
-        parts.append(f'<line {_line(number)} x1="{x}" x2="{x + 20}" y1="{y - 4}" y2="{y - 4}"/>')
+        line = f'<line {_line(number)} x1="{x}" x2="{x + 20}" y1="{y - 4}" y2="{y - 4}"/>'
+        parts.append(_circle(x + 10, y - 4, number) if name in dots else line)
         parts.append(_text(x + 26, y, short(name, 28)))
     return "".join(parts), 18 * -(-len(names) // columns) + 8
 

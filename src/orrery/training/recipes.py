@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +16,8 @@ from orrery.schema.section import Section
 from orrery.training.config import Recipe
 
 PREFIX = "ORRERY_"
+LADDER = "ladder"
+"""The section of a recipe that is trained in several sizes."""
 # What may differ when a run is continued: how long, and how it is watched and kept, but not what is learned.
 # A base may have moved: every weight comes from the checkpoint.
 FREE_ON_RESUME = (
@@ -48,7 +50,10 @@ def load_as(
     names have ``__`` for the dot (``ORRERY_TRAINING__STEPS=5``). Values are YAML. Raises ``UsageError``
     naming the dotted key.
     """
-    return check_as(schema, overridden(read_yaml(path), overrides, environment, schema), str(path))
+    values = read_yaml(path)
+    if LADDER in values:
+        raise UsageError(f"{path} is a scaling ladder, of several trainings", f"`orrery ladder {path}` carries it out")
+    return check_as(schema, overridden(values, overrides, environment, schema), str(path))
 
 
 def overridden(
@@ -56,9 +61,13 @@ def overridden(
     overrides: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
     schema: type[Section] = Recipe,
+    beside: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return a recipe's values with what the environment and, over it, flags change."""
-    for source in (from_environment(environment or {}), from_flags(overrides, schema)):
+    """Return a recipe's values with what the environment and, over it, flags change.
+
+    ``beside`` are sections that the recipe may have beside those of the schema.
+    """
+    for source in (from_environment(environment or {}), from_flags(overrides, {*schema.model_fields, *beside})):
         for key, text in source:
             set_dotted(values, key, parse_value(key, text))
     return values
@@ -119,15 +128,15 @@ def from_environment(environment: Mapping[str, str]) -> Iterable[tuple[str, str]
             yield name.removeprefix(PREFIX).lower().replace("__", "."), environment[name]
 
 
-def from_flags(words: Sequence[str], schema: type[Section] = Recipe) -> Iterable[tuple[str, str]]:
-    """Return the dotted keys of ``--a.b value`` and ``--a.b=value``."""
+def from_flags(words: Sequence[str], sections: Collection[str]) -> Iterable[tuple[str, str]]:
+    """Return the dotted keys of ``--a.b value`` and ``--a.b=value``; without a dot, only those of ``sections``."""
     rest = list(words)
     while rest:
         word = rest.pop(0)
         if not word.startswith("--") or word == "--":
             raise UsageError(f"unexpected argument {word!r}", "overrides look like --training.steps 5")
         key, equals, value = word.removeprefix("--").partition("=")
-        if "." not in key and key not in schema.model_fields:
+        if "." not in key and key not in sections:
             raise UsageError(f"unknown flag --{key}", "see --help; a recipe's keys look like --training.steps 5")
         if not equals:
             if not rest:

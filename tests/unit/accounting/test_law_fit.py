@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orrery.accounting.compute_optimal import CHINCHILLA, LossLaw
-from orrery.accounting.law_fit import PowerLawPlusConstant, fit_loss_law, fit_power_law
+from orrery.accounting.law_fit import STEEPEST, PowerLawPlusConstant, fit_loss_law, fit_power_law
 from orrery.errors import UsageError
 
 SIZES, TOKENS = np.geomspace(7e7, 1.6e10, 4), np.geomspace(5e9, 5e11, 4)
@@ -53,6 +53,17 @@ def test_the_best_size_lies_within_its_error_bars() -> None:
 def test_the_law_of_one_variable_comes_back() -> None:
     fit = fit_power_law(ladder(0.0, 0)[:6], resamples=0)
     assert vars(fit.law) == pytest.approx(vars(SMALL), rel=1e-6)
+
+
+def test_a_step_has_a_law_that_every_size_can_be_asked_of() -> None:
+    sizes = [20_000, 30_000, 45_000]
+    runs = [(size, loss + noise) for size, loss in zip(sizes, (3.0, 2.0, 2.0), strict=True) for noise in (0.0, 0.01)]
+    fit = fit_power_law(runs)
+    for law in (fit.law, *fit.resampled):
+        assert abs(law.exponent) <= STEEPEST
+        assert math.isfinite(law.loss(60_000))
+        assert math.isfinite(law.loss(1e30))
+    assert fit.law.loss(60_000) == pytest.approx(2.0, rel=1e-2)
 
 
 def test_error_bars_hold_the_truth_as_often_as_they_say() -> None:

@@ -55,6 +55,28 @@ def test_a_point_that_is_not_finite_breaks_the_curve():
     assert line([(0, 1), (1, 2), (2, float("nan")), (3, 4), (4, 5)]).count("<polyline") == 2
 
 
+def test_points_without_a_line_are_dots_in_the_figure_and_in_the_legend():
+    curves = {"law": [(1, 3), (2, 2)], "measured": [(1, 3), (2, float("nan")), (3, 2)]}
+    svg = line_chart(curves, title="t", x_label="x", y_label="y", dots=["measured"])
+    assert (svg.count("<polyline"), svg.count("<circle")) == (1, 2 + 1)
+
+
+def test_a_band_lies_between_its_ends_and_inside_the_figure():
+    curve = {"law": [(1, 2), (2, 2)]}
+    svg = line_chart(curve, title="t", x_label="x", y_label="y", bands={"law": [(1, 1, 4), (2, 0, 8)]})
+    (points,) = re.findall(r'<polygon [^>]*points="([^"]*)"', svg)
+    places = [tuple(map(float, place.split(","))) for place in points.split()]
+    assert [x for x, _ in places] == [64, 616, 616, 64]
+    low, lower, higher, high = (y for _, y in places)
+    assert 314 == lower > low > high > higher == 34  # y runs downwards
+
+
+def test_a_short_logarithmic_axis_has_round_steps():
+    ticks = texts(line([(1, 1.4), (2, 2.2)], log_y=True))
+    assert {"1.4", "1.6", "1.8", "2", "2.2"} <= set(ticks)
+    assert "5" not in ticks
+
+
 def test_a_heat_map_draws_equal_neighbours_once_and_zeros_not_at_all():
     svg = heat_map([[1, 1, 0], [0, 0, 0], [0.5, 1, 1]], rows=list("abc"), columns=list("xyz"), title="t")
     assert svg.count('class="f0"') == 3

@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from orrery.data.sources import SOURCES
+from orrery.ladder import settings  # noqa: F401 - its section is read
 from orrery.metrics import METRICS
 from orrery.models.heads import HEADS
 from orrery.objectives import OBJECTIVES

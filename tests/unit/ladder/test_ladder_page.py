@@ -1,0 +1,59 @@
+"""The page of a ladder and its figures: band, prediction, what was measured, and nothing that text can break."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+from ladder_toy import followed
+from orrery.ladder.charts import FITTED, MEASURED, figures
+from orrery.ladder.findings import Run
+from orrery.ladder.forecast import forecasts
+from orrery.ladder.page import page
+from orrery.ladder.summary import outcome, planned, planned_minutes, planned_rows, repeats, size_rows
+
+
+def law(x):
+    return 1.2 + 30 / x**0.35
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_every_training_is_a_dot_and_the_law_has_a_band(measured):
+    found = followed(law)
+    if measured:
+        found.runs.append(Run(640_000, 1, 1.5, 2.0, 60.0))
+    for svg in figures(found, forecasts(found)).values():
+        names = [node.tag.rpartition("}")[2] for node in ElementTree.fromstring(svg).iter()]
+        legend = 2 + measured  # one circle each for what is fitted, predicted, measured
+        assert names.count("circle") == 15 + 1 + measured + legend
+        assert names.count("polygon") == names.count("polyline") == 1
+        assert FITTED in svg
+        assert (MEASURED in svg) == measured
+
+
+def test_the_page_says_the_miss_and_escapes_the_text():
+    found = followed(law)
+    found.runs.append(Run(640_000, 1, forecasts(found)["parameters"].told / 1.01, 2.0, 60.0))
+    told = forecasts(found)
+    said = page(found, told)
+    assert "a miss of +1.00%" in outcome(found, told)
+    assert "a miss of +1.00%" in said
+    assert "<text>" not in said.partition("<h2>Facts")[2]
+    assert "hidden_size 6" in said
+    assert said == page(found, told)
+
+
+def test_a_text_that_repeats_is_told():
+    found = followed(law)
+    found.corpus = {**found.corpus, "train_tokens": 20 * 640_000}
+    assert repeats(found) == ""
+    assert "1.00 times those of the text" in page(found, forecasts(found))
+    found.corpus = {**found.corpus, "train_tokens": 5 * 640_000}
+    assert "reads 12,800,000 tokens of a text that has 3,200,000" in planned(found)
+    assert "4.00 times those of the text" in page(found, forecasts(found))
+
+
+def test_the_plan_counts_every_training():
+    found = followed(law)
+    assert planned_minutes(found) == pytest.approx((3 * (20 + 40 + 80 + 160 + 320) + 640) / 60)
+    assert [row[-2] for row in planned_rows(found)] == ["3"] * 5 + ["1"]
+    assert size_rows(found)[0][-1].endswith(" \u00b1 0.0021")
