@@ -13,6 +13,7 @@ from orrery.accounting.matrices import LECTURE, Convention, Matrix, matrices_of,
 from orrery.accounting.parameters import Parameters, counts
 from orrery.accounting.presets import PRESETS, preset
 from orrery.accounting.published.sizes import KEYS
+from orrery.accounting.recomputation import recompute_blocks
 from orrery.accounting.rehearsal import rehearsed
 from orrery.accounting.step_cost import StepCost, step_cost
 from orrery.errors import ModelFileError, UsageError
@@ -71,6 +72,18 @@ class Plan:
     def cost(self) -> StepCost:
         """What a step costs."""
         return step_cost(self.spec, self.rows, self.length, self.dtype)
+
+    @cached_property
+    def recomputed(self) -> StepCost:
+        """What a step costs whose blocks keep their inputs alone and are computed once more in the backward pass."""
+        return step_cost(self.spec, self.rows, self.length, self.dtype, prepare=recompute_blocks)
+
+    @property
+    def recomputed_bytes(self) -> int:
+        """Bytes of activations then: the inputs, and what one block keeps, their mean, while it is computed again."""
+        groups = shortened(self.spec)[1].values()
+        blocks = sum(len(group.depths) for members in groups for group in members)
+        return self.recomputed.kept + (self.cost.kept - self.recomputed.kept) // max(1, blocks)
 
     @property
     def positions(self) -> int:

@@ -1,5 +1,6 @@
 """What one step of training costs a model of any size: operations, and the activations that it keeps."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -48,8 +49,17 @@ def cross_entropy(head: nn.Module, x_BLD: Tensor, real_BL: Tensor | None) -> Any
     return head_cross_entropy(head, x_BLD.flatten(0, 1), targets_N, 0.0)
 
 
+def as_it_is(model: nn.Module) -> None:
+    """Change nothing."""
+
+
 def step_cost(
-    spec: ModelSpec, rows: int, length: int, dtype: torch.dtype = torch.bfloat16, answer: Answer = cross_entropy
+    spec: ModelSpec,
+    rows: int,
+    length: int,
+    dtype: torch.dtype = torch.bfloat16,
+    answer: Answer = cross_entropy,
+    prepare: Callable[[nn.Module], None] = as_it_is,
 ) -> StepCost:
     """Return the cost of a step on rows without padding, of any number of blocks: equal ones cost the same.
 
@@ -62,6 +72,7 @@ def step_cost(
         length: tokens of each row; of the source and of the target where the model reads one.
         dtype: of products; weights, norms and sums stay float32.
         answer: what is done with each head; all that comes out is summed to the loss.
+        prepare: what is done with the model first, such as ``recompute_blocks``.
 
     Raises:
         UsageError: rows or tokens of nothing, or more tokens than the model has places for.
@@ -69,11 +80,11 @@ def step_cost(
     if rows < 1 or length < 1:
         raise UsageError(f"a step on {rows} rows of {length} tokens", "give one row and one token at least")
     short, groups = shortened(spec)
-    total = once = _rehearse(short, rows, length, dtype, answer)
+    total = once = _rehearse(short, rows, length, dtype, answer, prepare)
     for stack, members in groups.items():
         for number, group in enumerate(members):
             if len(group.depths) > 1:
-                twice = _rehearse(shortened(spec, (stack, number))[0], rows, length, dtype, answer)
+                twice = _rehearse(shortened(spec, (stack, number))[0], rows, length, dtype, answer, prepare)
                 total = total + (len(group.depths) - 1) * (twice + -1 * once)
     return total
 
@@ -87,9 +98,12 @@ def example_batch(spec: ModelSpec, rows: int, length: int) -> Batch:
     return found
 
 
-def _rehearse(spec: ModelSpec, rows: int, length: int, dtype: torch.dtype, answer: Answer) -> StepCost:
+def _rehearse(
+    spec: ModelSpec, rows: int, length: int, dtype: torch.dtype, answer: Answer, prepare: Callable[[nn.Module], None]
+) -> StepCost:
     with rehearsed() as noted:
         model, batch = spec.build().train(), example_batch(spec, rows, length)
+        prepare(model)
         narrow = torch.autocast("cpu", dtype) if dtype != torch.float32 else nullcontext()
         heads = dict.fromkeys(spec.head_names, answer) or None
         with noted.part("forward"), narrow, torch.no_grad():

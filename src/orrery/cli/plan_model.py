@@ -70,6 +70,7 @@ def memory_rows(plan: "Plan") -> list[tuple[str, ...]]:
         ("optimizer", plan.optimizer_bytes, plan.optimizer),
         ("activations", plan.cost.kept, "kept for the backward pass"),
         ("training in all", plan.memory, "but for what comes and goes inside a step"),
+        *recomputed_rows(plan),
     ]
     if plan.cache:
         rows.append(("cache of a token", plan.cache_per_token, "keys and values, while the model writes"))
@@ -77,6 +78,18 @@ def memory_rows(plan: "Plan") -> list[tuple[str, ...]]:
     if plan.state:
         rows.append(("state of a row", plan.state, "however long it is"))
     return [(name, f"{count:,}", f"{count / 1e9:,.3f}", note) for name, count, note in rows]
+
+
+def recomputed_rows(plan: "Plan") -> list[tuple[str, int, str]]:
+    """Return the rows of a training whose blocks are recomputed, where that keeps less."""
+    kept, again = plan.recomputed_bytes, plan.recomputed.training.total / plan.cost.training.total - 1
+    if kept >= plan.cost.kept:
+        return []
+    note = f"blocks keep their inputs, one is whole at a time: {again:+.0%} operations"
+    return [
+        ("activations, recomputed", kept, note),
+        ("training, recomputed", plan.memory - plan.cost.kept + kept, ""),
+    ]
 
 
 def print_training(operations: float, tokens: float, parameters: int) -> None:

@@ -1,5 +1,6 @@
 """A step's cost is what torch's counter sees of a real one, for every family; equal blocks are counted, not run."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from orrery.accounting.presets import preset
+from orrery.accounting.recomputation import recompute_blocks
 from orrery.accounting.rehearsal import Rehearsal, Work, rehearsed
 from orrery.accounting.step_cost import cross_entropy, example_batch, step_cost
 from orrery.errors import UsageError
@@ -102,3 +104,38 @@ def test_work_is_added_and_multiplied():
 def test_a_step_on_nothing_is_refused(rows, length):
     with pytest.raises(UsageError, match=f"a step on {rows} rows of {length} tokens"):
         step_cost(preset("gpt3-125m"), rows, length)
+
+
+@pytest.mark.parametrize("family", ["llama", "t5", "jamba"])
+def test_blocks_that_are_recomputed_keep_what_they_keep_in_a_real_step(family):
+    rules = load_family(family)
+    layers = {key: 4 for key in ("num_hidden_layers", "num_layers", "num_decoder_layers") if key in rules.TINY}
+    spec = rules.spec({**rules.TINY, **layers})
+    with Rehearsal() as noted:
+        model, batch = spec.build().train(), example_batch(spec, 2, 16)
+        recompute_blocks(model)
+        before = noted.live
+        with noted.part("training"):
+            out = model(batch, dict.fromkeys(spec.head_names, cross_entropy))
+            loss = sum(part.float().sum() for part in out.values())
+            kept = noted.live - before
+            loss.backward()
+    found = step_cost(spec, 2, 16, torch.float32, prepare=recompute_blocks)
+    assert found.training == noted.work["training"]
+    assert found.kept == pytest.approx(kept, rel=1e-3)
+    usual = step_cost(spec, 2, 16, torch.float32)
+    assert found.forward == usual.forward
+    assert found.kept < usual.kept / 4
+    assert usual.training.total < found.training.total < 4 / 3 * usual.training.total
+
+
+def test_recomputed_gradients_are_the_same():
+    rules = load_family("gpt2")
+    usual = rules.spec(rules.TINY).build().double().eval()
+    again = deepcopy(usual)
+    recompute_blocks(again)
+    for model in (usual, again):
+        out = model({"ids": torch.arange(16).reshape(2, 8)}, {"language_model": cross_entropy})
+        out["language_model"].sum().backward()
+    for own, recomputed in zip(usual.parameters(), again.parameters(), strict=True):
+        torch.testing.assert_close(recomputed.grad, own.grad, rtol=1e-12, atol=1e-12)
