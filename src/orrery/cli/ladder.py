@@ -54,12 +54,12 @@ def dry(asked: "Ladder") -> int:
 def carry_out(asked: "Ladder", folder: Path, resume: bool) -> int:
     """Train, fit, predict, and print the tables."""
     from orrery.ladder.forecast import forecasts
-    from orrery.ladder.run import climb
+    from orrery.ladder.run import train_ladder
     from orrery.ladder.store import PAGE
     from orrery.ladder.summary import LAWS, SIZES, law_rows, size_rows
     from orrery.training.progress import find_reporter
 
-    found = climb(asked, folder, lambda line: print(line, flush=True), find_reporter, resume=resume)
+    found = train_ladder(asked, folder, lambda line: print(line, flush=True), find_reporter, resume=resume)
     if found.signal is not None:
         print("stopped; --resume goes on with what is not done")
         return 128 + found.signal

@@ -30,7 +30,7 @@ TIMED = 100_000
 """Characters of text that the speed of a size is measured on."""
 
 
-def climb(ladder: Ladder, folder: Path, say: Say, watch: Watch, *, resume: bool = False) -> Findings:
+def train_ladder(ladder: Ladder, folder: Path, say: Say, watch: Watch, *, resume: bool = False) -> Findings:
     """Train every size; leave what is known in ``folder`` after each, and the prediction before the largest.
 
     Args:
