@@ -34,7 +34,7 @@ class BatchCost:
         """Return the sum."""
         return BatchCost(self.kept + other.kept, self.operations + other.operations)
 
-    def __rmul__(self, times: float) -> "BatchCost":
+    def __rmul__(self, times: int | float) -> "BatchCost":
         """Return several times as much."""
         return BatchCost(times * self.kept, times * self.operations)
 
@@ -69,7 +69,7 @@ def batch_cost(model: nn.Module, objective: Objective, batch: Batch, precision: 
         kept = noted.live
         loss.backward()
     model.zero_grad(set_to_none=True)
-    return BatchCost(kept, noted.work["step"].total)
+    return BatchCost(float(kept), float(noted.work["step"].total))
 
 
 def _size(batch: Batch) -> int:
