@@ -3,7 +3,6 @@
 import json
 import os
 import pickle
-import resource
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import torch
 
 from orrery.accounting.whole_step import WholeStep
 from orrery.errors import RunError
+from orrery.training.memory import peak_gigabytes
 from orrery.training.precision import Precision
 
 PROGRAM = "from orrery.accounting.measured_step import child; child()"
@@ -126,7 +126,7 @@ def _small(precision: Precision) -> WholeStep:
 
 def _resident() -> int:
     if RESIDENT.exists():
-        return int(RESIDENT.read_text().split()[1]) * resource.getpagesize()
+        return int(RESIDENT.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return _highest()
 
 
@@ -135,4 +135,4 @@ def _highest() -> int:
     if status.exists():
         line = next(one for one in status.read_text().splitlines() if one.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return round(peak_gigabytes("cpu") * 1e9)
