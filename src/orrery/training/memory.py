@@ -10,7 +10,7 @@ from torch import nn
 
 from orrery.errors import RunError
 
-MEMINFO = Path("/proc/meminfo")
+MEMINFO, CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 # Bytes kept per byte of a weight: the weight, its gradient and the optimizer's tensors.
 STATES = {"sgd": 1, "adam": 2, "adamw": 2, "muon": 2}
 
@@ -37,7 +37,23 @@ def free_bytes(device: str = "cpu") -> int | None:
     if not MEMINFO.exists():
         return None
     line = next(one for one in MEMINFO.read_text().splitlines() if one.startswith("MemAvailable"))
-    return int(line.split()[1]) * 1024
+    machine, container = int(line.split()[1]) * 1024, _container_bytes()
+    return machine if container is None else min(machine, container)
+
+
+def _container_bytes() -> int | None:
+    """Return the bytes that the process's container can still take (Linux's cgroup 2), or nothing without a limit.
+
+    Pages of files are counted as taken there, but the system gives them back where memory is short.
+    """
+    files = [CONTAINER / f"memory.{name}" for name in ("max", "current", "stat")]
+    if not all(file.exists() for file in files):
+        return None
+    most, taken, kinds = (file.read_text().split() for file in files)
+    if most == ["max"]:
+        return None
+    of_files = sum(int(kinds[kinds.index(kind) + 1]) for kind in ("active_file", "inactive_file"))
+    return int(most[0]) - int(taken[0]) + of_files
 
 
 def learnt_bytes(model: nn.Module) -> int:

@@ -55,3 +55,22 @@ def test_free_memory_is_that_of_the_system():
     free = memory.free_bytes()
     assert free is None or 0 < free < 2**50
     assert torch.cuda.is_available() or memory.MEMINFO.exists() == (free is not None)
+
+
+def test_a_container_may_have_less_than_the_machine(monkeypatch, tmp_path):
+    machine = "MemTotal: 9000 kB\nMemAvailable: 4000 kB\n"
+    (tmp_path / "meminfo").write_text(machine)
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "CONTAINER", tmp_path)
+    assert memory.free_bytes() == 4000 * 1024
+    for name, text in (
+        ("max", "max\n"),
+        ("current", "1000000\n"),
+        ("stat", "anon 600000\ninactive_file 300000\nactive_file 100000\n"),
+    ):
+        (tmp_path / f"memory.{name}").write_text(text)
+    assert memory.free_bytes() == 4000 * 1024
+    (tmp_path / "memory.max").write_text("2000000\n")
+    assert memory.free_bytes() == 1_400_000
+    (tmp_path / "memory.max").write_text("90000000\n")
+    assert memory.free_bytes() == 4000 * 1024
