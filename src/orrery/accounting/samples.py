@@ -56,10 +56,12 @@ def _lstm_backward(rows: int, width: int) -> Sample:
         out, h, c, kept = aten.mkldnn_rnn_layer(
             x, *weights, state, state, False, [], 2, width, 1, True, False, False, True
         )
-    above = torch.randn_like(out)
-    made = (*weights, state, state, out, h, c, above, state, state)
+    # Autocast does not reach this one: in a training its tensors come from a forward pass that it has reached.
+    above, *made = (
+        one.to(out.dtype) for one in (torch.randn_like(out), x, *weights, state, state, out, h, c, state, state)
+    )
     settings: tuple[Any, ...] = (False, 2, width, 1, True, True, False, [], False, kept)
-    return partial(aten.mkldnn_rnn_layer_backward, x, *made, *settings)
+    return partial(aten.mkldnn_rnn_layer_backward, *made[:-2], above, *made[-2:], *settings)
 
 
 NARROW = partial(_linear, 2, 2048, 2048)

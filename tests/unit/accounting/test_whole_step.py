@@ -120,11 +120,11 @@ def test_a_curve_is_straight_between_logarithms_and_level_outside():
     assert [curve.at(size) for size in (0.1, 1.0, 10.0, 100.0, 1e9)] == pytest.approx([1, 1, 100, 10_000, 10_000])
 
 
-def test_every_sample_calls_what_it_is_named_after():
+@pytest.mark.parametrize("precision", [PLAIN, NARROW], ids=["float32", "bfloat16"])
+def test_every_sample_calls_what_it_is_named_after(precision):
     for name, makes in (*PRODUCTS.items(), *WRITES.items()):
-        run = makes[0]()
-        with torch.no_grad(), torch.profiler.profile() as seen:
-            run()
+        with torch.no_grad(), precision.context(), torch.profiler.profile() as seen:
+            makes[0]()()
         called = name.removesuffix(" across")
         assert name == USUAL or any(event.name == f"aten::{called}" for event in seen.events()), name
 
