@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from orrery.accounting.rehearsal import MAPPED
 from orrery.accounting.roofline import ACROSS
@@ -18,30 +19,36 @@ SMALL, LARGE = (64, 512), (4096, 1024)
 """Rows and channels of what is written: 128 kilobytes, and 16 megabytes, which few caches hold."""
 
 
+def _factor(*sizes: int) -> Tensor:
+    """Return random numbers in the format of products: autocast would cast others at every call, which is one more."""
+    narrow = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else torch.float32
+    return torch.randn(*sizes, dtype=narrow)
+
+
 def _linear(rows: int, width: int, out: int) -> Sample:
-    x_ND, weight_ED = torch.randn(rows, width), torch.randn(out, width)
+    x_ND, weight_ED = _factor(rows, width), _factor(out, width)
     return partial(F.linear, x_ND, weight_ED)
 
 
 def _batched(many: int, length: int, width: int) -> Sample:
-    a, b = torch.randn(many, length, width), torch.randn(many, width, length)
+    a, b = _factor(many, length, width), _factor(many, width, length)
     return partial(torch.bmm, a, b)
 
 
 def _attention(heads: int, length: int) -> Sample:
-    q, k, v = (torch.randn(1, heads, length, 64) for _ in range(3))
+    q, k, v = (_factor(1, heads, length, 64) for _ in range(3))
     return partial(aten._scaled_dot_product_flash_attention_for_cpu, q, k, v, 0.0, True)
 
 
 def _attention_backward(heads: int, length: int) -> Sample:
-    q, k, v, above = (torch.randn(1, heads, length, 64) for _ in range(4))
+    q, k, v, above = (_factor(1, heads, length, 64) for _ in range(4))
     out, sums = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, True)
     return partial(aten._scaled_dot_product_flash_attention_for_cpu_backward, above, q, k, v, out, sums, 0.0, True)
 
 
 def _lstm_parts(rows: int, width: int) -> tuple[Any, ...]:
-    x, state = torch.randn(32, rows, width), torch.zeros(rows, width)
-    weights = [torch.randn(4 * width, width) / width for _ in range(2)] + [torch.zeros(4 * width) for _ in range(2)]
+    x, state = _factor(32, rows, width), 0 * _factor(rows, width)
+    weights = [_factor(4 * width, width) / width for _ in range(2)] + [0 * _factor(4 * width) for _ in range(2)]
     return x, weights, state
 
 
@@ -56,12 +63,10 @@ def _lstm_backward(rows: int, width: int) -> Sample:
         out, h, c, kept = aten.mkldnn_rnn_layer(
             x, *weights, state, state, False, [], 2, width, 1, True, False, False, True
         )
-    # Autocast does not reach this one: in a training its tensors come from a forward pass that it has reached.
-    above, *made = (
-        one.to(out.dtype) for one in (torch.randn_like(out), x, *weights, state, state, out, h, c, state, state)
-    )
+    above = torch.randn_like(out)
+    made = (*weights, state, state, out, h, c, above, state, state)
     settings: tuple[Any, ...] = (False, 2, width, 1, True, True, False, [], False, kept)
-    return partial(aten.mkldnn_rnn_layer_backward, *made[:-2], above, *made[-2:], *settings)
+    return partial(aten.mkldnn_rnn_layer_backward, x, *made, *settings)
 
 
 NARROW = partial(_linear, 2, 2048, 2048)
@@ -99,6 +104,15 @@ def _of(make: Callable[..., Sample]) -> Sequence[Callable[[], Sample]]:
 def _plain(run: Callable[..., Any], tensors: int = 1) -> Sequence[Callable[[], Sample]]:
     def make(rows: int, width: int) -> Sample:
         return partial(run, *(torch.rand(rows, width) + 0.5 for _ in range(tensors)))
+
+    return _of(make)
+
+
+def _activation(run: Callable[..., Any], tensors: int = 1) -> Sequence[Callable[[], Sample]]:
+    """Return samples of what follows a product, in its format."""
+
+    def make(rows: int, width: int) -> Sample:
+        return partial(run, *(_factor(rows, width) for _ in range(tensors)))
 
     return _of(make)
 
@@ -149,12 +163,12 @@ WRITES: Mapping[str, Sequence[Callable[[], Sample]]] = {
     "div_": _plain(lambda x: x.div_(1.0)),
     "pow": _plain(lambda x: torch.pow(x, 2)),
     "exp": _plain(torch.exp),
-    "gelu": _plain(F.gelu),
-    "gelu_backward": _plain(aten.gelu_backward, 2),
-    "silu": _plain(F.silu),
-    "silu_backward": _plain(aten.silu_backward, 2),
-    "tanh": _plain(torch.tanh),
-    "sigmoid": _plain(torch.sigmoid),
+    "gelu": _activation(F.gelu),
+    "gelu_backward": _activation(aten.gelu_backward, 2),
+    "silu": _activation(F.silu),
+    "silu_backward": _activation(aten.silu_backward, 2),
+    "tanh": _activation(torch.tanh),
+    "sigmoid": _activation(torch.sigmoid),
     "sum": _plain(lambda x: x.sum(0)),
     "mean": _plain(lambda x: x.mean(-1)),
     "_softmax": _plain(lambda x: aten._softmax(x, -1, False)),
