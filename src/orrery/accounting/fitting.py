@@ -2,7 +2,7 @@
 
 from orrery.accounting.plan import Plan
 from orrery.accounting.step_cost import step_cost
-from orrery.accounting.whole_step import GAPS
+from orrery.accounting.whole_step import with_gaps
 from orrery.errors import UsageError
 from orrery.training.memory import free_bytes
 
@@ -17,7 +17,7 @@ def check_fits(plan: Plan) -> None:
         UsageError: its weights, gradients, optimizer and activations are more than there is memory, or its
             operations take too long to be waited for.
     """
-    free, needed = free_bytes(), plan.memory + GAPS * plan.cost.kept
+    free, needed = free_bytes(), plan.memory - plan.cost.kept + with_gaps(plan.cost.kept)
     if free is not None and needed > free:
         message = f"a step of {plan.name} needs {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free here"
         raise UsageError(message, smaller(plan, free))
@@ -32,13 +32,13 @@ def smaller(plan: Plan, free: int) -> str:
     fixed = plan.weights_bytes + plan.gradients_bytes + plan.optimizer_bytes
     if fixed > free:
         return f"its weights alone need {fixed / 1e9:,.1f} GB with gradients and optimizer: --machine plans for others"
-    rows = int((free - fixed) / ((1 + GAPS) * plan.cost.kept / plan.rows))
+    rows = int((free - fixed) / (with_gaps(plan.cost.kept) / plan.rows))
     if rows >= 1:
         return f"--rows {rows} fits"
     length = plan.length
     while length > 1:
         length //= 2
-        if fixed + (1 + GAPS) * step_cost(plan.spec, 1, length, plan.dtype).kept <= free:
+        if fixed + with_gaps(step_cost(plan.spec, 1, length, plan.dtype).kept) <= free:
             return f"--rows 1 --length {length} fits"
     return "--machine plans for others"
 

@@ -35,14 +35,12 @@ class Measured:
         peak: bytes by which a process grew at most, from the loaded libraries to the last step, whose allocator gives
             each tensor pages of its own.
         process: bytes of an ordinary process, its libraries and the gaps between its tensors among them.
-        seconds: of a step, the median.
-        steps: that were timed, after one that was not.
+        seconds: of a step, the median of all but the first.
     """
 
     peak: int
     process: int
     seconds: float
-    steps: int
 
 
 def measure(step: WholeStep, steps: int = 5) -> Measured:
@@ -60,7 +58,7 @@ def measure(step: WholeStep, steps: int = 5) -> Measured:
     few = replace(step, rows=1, length=min(SHORT, step.length))
     apart = _run(few, step, 2, os.environ | APART)
     usual = _run(_small(step.precision), step, steps, dict(os.environ))
-    return Measured(int(apart["peak"]), int(usual["libraries"] + usual["peak"]), usual["seconds"], steps)
+    return Measured(int(apart["peak"]), int(usual["libraries"] + usual["peak"]), usual["seconds"])
 
 
 def libraries_bytes(precision: Precision) -> int:

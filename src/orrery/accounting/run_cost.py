@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from orrery.accounting.activations import cost_of_rows, largest_batch
-from orrery.accounting.whole_step import GAPS
+from orrery.accounting.batch_cost import cost_of_rows, largest_batch
+from orrery.accounting.whole_step import with_gaps
 from orrery.training.config import Recipe
 from orrery.training.loop import Parts
 from orrery.training.memory import STATES, free_bytes, learnt_bytes, weight_bytes
@@ -36,14 +36,14 @@ class RunCost:
     @property
     def needed(self) -> float:
         """Bytes that the run takes beside what this process holds, the gaps between its tensors among them."""
-        return self.lasting + (1 + GAPS) * self.kept
+        return self.lasting + with_gaps(self.kept)
 
     @property
     def fitting_rows(self) -> int:
         """Rows that can be computed at once; 0 where not even one can."""
         if self.free is None or self.needed <= self.free:
             return self.at_once
-        return max(0, int((self.free - self.lasting) / ((1 + GAPS) * self.kept / self.at_once)))
+        return max(0, int((self.free - self.lasting) / (with_gaps(self.kept) / self.at_once)))
 
     def free_lines(self) -> list[tuple[str, str]]:
         """Return the plan's lines on free memory: what is taken of it, and what would fit where that is too much."""

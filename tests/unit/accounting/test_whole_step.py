@@ -75,7 +75,7 @@ def test_a_step_of_an_lstm_counts_its_workspace():
 def test_large_tensors_are_mapped_apart_and_leave_no_gaps(monkeypatch):
     step = tiny("gpt2")
     usual = rehearse(step)
-    assert 0 < usual.passing < usual.peak - usual.held + 1
+    assert 0 < usual.passing < usual.peak
     assert usual.growth == usual.peak + round(GAPS * usual.passing)
     monkeypatch.setattr(rehearsal, "MAPPED", 64)
     monkeypatch.setattr(roofline, "MAPPED", 64)

@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from orrery.accounting.activations import LOOKED_AT, batch_cost, cost_of_rows, largest_batch
+from orrery.accounting.batch_cost import LOOKED_AT, batch_cost, cost_of_rows, largest_batch
 from orrery.accounting.step_cost import step_cost
 from orrery.training.assemble import assemble
 from orrery.training.precision import Precision
