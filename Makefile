@@ -18,30 +18,28 @@ ORRERY_DATA ?= $(abspath ../shared/data)
 endif
 export ORRERY_DATA
 
-# Two workers with one torch thread each; pytest leaves with 5 where a tier holds no test yet.
+# Two workers with one torch thread each; a worker that has run its half takes from the other's. pytest leaves with 5
+# where a tier holds no test.
 WORKERS ?= 2
 EXAMPLES ?= 20
-PYTEST = OMP_NUM_THREADS=1 ORRERY_TEST_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q
+PYTEST = OMP_NUM_THREADS=1 ORRERY_TEST_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 tier = $(PYTEST) $(1) || test $$? -eq 5
-tier_in = $(if $(wildcard $(1)),$(call tier,$(2) $(1)))
-# Types are checked at run time in the tests of single parts and of the program. Compiled graphs hold no such checks,
-# and comparisons of numbers, those of ways to decode among them, would take twice as long with them.
-UNTYPED := export JAXTYPING_DISABLE=1;
-NUMBERS := $(wildcard tests/parity tests/gradients tests/learning tests/unit/generation)
-PROPERTIES := tests/properties
-TYPED = tests --ignore=tests/compile $(NUMBERS:%=--ignore=%)
+# Shape annotations are checked at run time where single parts and the program are tested. Compiled graphs hold no such
+# checks, and comparisons of numbers, those of ways to decode among them, would take twice as long with them.
+TYPES := --jaxtyping-packages=orrery,beartype.beartype
+NUMBERS := $(wildcard tests/parity tests/gradients tests/learning tests/compile tests/unit/generation)
+both = $(call tier,--tier $(1) $(TYPES) tests $(NUMBERS:%=--ignore=%)) && { $(call tier,--tier $(1) $(NUMBERS)); }
 # One process: the pages run examples, and a forked worker that dies says nothing but "EOFError".
 pages = OMP_NUM_THREADS=1 PYTHONFAULTHANDLER=1 $(BIN)/sphinx-build $(1) -W --keep-going docs docs/_build/html
-FAST = $(TYPED) $(if $(PROPERTIES),,--ignore=tests/properties)
 
-.PHONY: help demo test quick test-slow test-long mutants checks docs clean
+.PHONY: help demo quick test test-all test-rest test-long mutants checks docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo        train a small model on Python's own documentation, in three minutes"
-	@echo "make quick       unit, architecture and property tests, in ten minutes"
-	@echo "make test        every test that is not slow"
-	@echo "make test-slow   the slow tier, and the property tests with 60 examples each"
+	@echo "make quick       what sees most in a minute and a half: before every commit"
+	@echo "make test        every brick, law, error and verb, in five minutes"
+	@echo "make test-all    every test that is not long, with types checked at run time: half an hour"
 	@echo "make test-long   what takes too long for every change, and the property tests with 200 examples: an hour"
 	@echo "make mutants     break the program on purpose and list what no test notices: an hour on two cores"
 	@echo "make checks      format, lint, types, import contracts, documentation"
@@ -53,28 +51,23 @@ demo: $(CORE)
 	$(BIN)/orrery demo --overwrite
 
 quick: $(TEST)
-	$(call tier,-n $(WORKERS) -m "not slow and not long and not alone" $(wildcard tests/unit tests/architecture tests/properties))
+	$(call tier,--tier quick)
 
 test: $(TEST)
-	$(call tier,-n $(WORKERS) -m "not slow and not long and not alone" $(FAST))
-	$(UNTYPED) $(call tier,-n $(WORKERS) -m "not slow and not long and not alone" $(NUMBERS))
-	$(call tier,-m "not slow and not long and alone" tests --ignore=tests/compile)
-	$(UNTYPED) $(call tier_in,tests/compile,-m "not slow")
+	$(call tier,--tier test)
 
-test-slow: EXAMPLES := 60
-test-slow: $(TEST)
-	$(call tier,-n $(WORKERS) -m "slow and not long and not alone" $(TYPED))
-	$(UNTYPED) $(call tier,-n $(WORKERS) -m "slow and not long and not alone" $(NUMBERS))
-	$(call tier,-m "slow and not long and alone" tests --ignore=tests/compile)
-	$(UNTYPED) $(call tier_in,tests/compile,-m slow)
-	$(call tier_in,tests/properties,-n $(WORKERS) -m "not slow and not long and not alone")
+test-all: EXAMPLES := 60
+test-all: $(TEST)
+	$(call both,all)
+
+# What test-all holds beyond test: CI has run that before.
+test-rest: $(TEST)
+	$(call both,rest)
 
 test-long: EXAMPLES := 200
 test-long: $(TEST)
-	$(call tier,-n $(WORKERS) -m "long and not alone" $(TYPED))
-	$(UNTYPED) $(call tier,-n $(WORKERS) -m "long and not alone" $(NUMBERS))
-	$(call tier,-m "long and alone" tests --ignore=tests/compile)
-	$(call tier_in,tests/properties,-n $(WORKERS) -m "not slow and not alone")
+	$(call both,long)
+	$(call tier,tests/properties)
 
 mutants: $(TEST)
 	$(BIN)/python tests/mutation/run.py --workers $(WORKERS)

@@ -1,6 +1,7 @@
 """What every test shares: warnings are errors, examples are repeatable, data sets are found or named."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,15 @@ import pytest
 from hypothesis import settings
 
 from orrery.settings import data_folder
+from tiers import pytest_addoption, pytest_collection_modifyitems, pytest_ignore_collect, pytest_runtest_protocol
+
+__all__ = [
+    "data_set",
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_ignore_collect",
+    "pytest_runtest_protocol",
+]
 
 # Derandomised: a failure on one machine is a failure on every machine. The slow tier asks for more examples.
 settings.register_profile(
@@ -20,6 +30,10 @@ settings.load_profile("orrery")
 
 # Tests of the compiled step ask for it; no other test starts a compiler beside itself, or depends on what it made.
 os.environ.setdefault("ORRERY_KERNEL", "eager")
+
+# In the background of a shell Ctrl-C is ignored, and so it would be by the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

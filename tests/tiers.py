@@ -1,0 +1,112 @@
+"""Which tests a tier runs, and how those that must be alone keep the other worker out.
+
+``--tier quick`` and ``--tier test`` run what ``tests/map/tiers.json`` names for them, ``--tier all`` what is not long,
+``--tier rest`` what ``all`` has beyond ``test``, ``--tier long`` what is long. Without ``--tier`` pytest runs what it
+is given. A test that the file does not know yet runs in ``quick`` and ``test``, unless it is marked slow or long.
+"""
+
+import fcntl
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORD = ROOT / "tests" / "map" / "tiers.json"
+LEVELS = ("quick", "test", "all", "long")
+TIERS = {
+    "quick": ("quick",),
+    "test": ("quick", "test"),
+    "rest": ("all",),
+    "all": ("quick", "test", "all"),
+    "long": ("long",),
+}
+_TEST = re.compile(r"^(?:    )?(?:async )?def (test\w*)\(", re.MULTILINE)
+
+Level = str | dict[str, list[str]]
+"""One level for every case of a function, or the cases of the lower levels; other cases are of the level ``all``."""
+
+
+@cache
+def record() -> dict[str, dict[str, Level]]:
+    """Return the level of each test function, by file."""
+    return json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+
+
+def level(file: str, function: str, case: str, marks: set[str]) -> str:
+    """Return the level of one test: marks first, then the record; what is in neither is new, and quick."""
+    if "long" in marks:
+        return "long"
+    known = record().get(file, {}).get(function, "all" if "slow" in marks else "quick")
+    if isinstance(known, str):
+        return known
+    return next((name for name, cases in known.items() if case in cases), "all")
+
+
+def level_of(item: pytest.Item) -> str:
+    """Return the level of a collected test."""
+    file = item.path.relative_to(ROOT).as_posix()
+    function, _, case = item.name.partition("[")
+    return level(file, function, case.removesuffix("]"), {mark.name for mark in item.iter_markers()})
+
+
+def holds_any(path: Path, levels: tuple[str, ...]) -> bool:
+    """Say whether a file may hold a test of these levels, from the record and the names in its text."""
+    known = record().get(path.relative_to(ROOT).as_posix(), {})
+    reached = {name for found in known.values() for name in ([found] if isinstance(found, str) else found)}
+    return bool(reached & set(levels)) or any(name not in known for name in _TEST.findall(path.read_text("utf-8")))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", choices=sorted(TIERS), help="run the tests of one tier: see tests/tiers.py")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files without any test of the tier unread: importing them is what a quick tier would wait for."""
+    tier = config.getoption("--tier")
+    if tier not in ("quick", "test") or not collection_path.name.startswith("test_") or collection_path.is_dir():
+        return None
+    return None if holds_any(collection_path, TIERS[tier]) else True
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tier = config.getoption("--tier")
+    if tier is None:
+        return
+    levels = TIERS[tier]
+    kept, left = [], []
+    for item in items:
+        (kept if level_of(item) in levels else left).append(item)
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept
+
+
+@contextmanager
+def turn(folder: Path, alone: bool) -> Iterator[None]:
+    """Hold a place beside other tests, or, ``alone``, the only one.
+
+    Who wants to be alone keeps the gate shut while he waits, so that the others cannot pass him for ever.
+    """
+    with (folder / "gate").open("w") as gate, (folder / "place").open("w") as place:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        fcntl.flock(place, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        if not alone:
+            fcntl.flock(gate, fcntl.LOCK_UN)
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Let a test that is marked ``alone`` wait for the other worker's, and the other worker for it."""
+    shared = getattr(item.config, "workerinput", None)
+    if shared is None:
+        return (yield)
+    folder = Path(tempfile.gettempdir()) / f"orrery-tests-{shared['testrunuid']}"
+    folder.mkdir(exist_ok=True)
+    with turn(folder, item.get_closest_marker("alone") is not None):
+        return (yield)
