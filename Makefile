@@ -32,7 +32,7 @@ both = $(call tier,--tier $(1) $(TYPES) tests $(NUMBERS:%=--ignore=%)) && { $(ca
 # One process: the pages run examples, and a forked worker that dies says nothing but "EOFError".
 pages = OMP_NUM_THREADS=1 PYTHONFAULTHANDLER=1 $(BIN)/sphinx-build $(1) -W --keep-going docs docs/_build/html
 
-.PHONY: help demo quick test test-all test-rest test-long mutants checks docs clean
+.PHONY: help demo quick test test-all test-rest test-long mutants checks style types pages docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -72,13 +72,20 @@ test-long: $(TEST)
 mutants: $(TEST)
 	$(BIN)/python tests/mutation/run.py --workers $(WORKERS)
 
-checks: $(TEST)
+# make -j2 checks runs the types beside the documentation: each of them keeps one core for a minute.
+checks: style types pages
+
+style: $(TEST)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(call pages,-q)
 	$(BIN)/python tests/architecture/rules.py
+
+types: $(TEST)
+	$(BIN)/mypy
+
+pages: $(TEST)
+	$(call pages,-q)
 
 docs: $(TEST)
 	$(call pages)

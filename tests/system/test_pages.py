@@ -175,7 +175,8 @@ def _check_interventions(names, printed: str) -> None:
     assert names["quality"].explained_variance > 0.9
     assert names["quality"].l0 <= 4
     assert names["recovered"].share > 0.9
-    # How far one feature carries differs with its dictionary: over five seeds the log odds rose by 6.8 to 15.8 nats, and P(Rome) fell from 0.89 to 0.24 at most.
+    # How far one feature carries differs with its dictionary: over five seeds the log odds rose by 6.8 to 15.8 nats,
+    # and P(Rome) fell from 0.89 to 0.24 at most.
     assert names["odds"][-1] > names["odds"][0] + 3
     assert names["p_V"][names["rome"]] < 0.4
     circuit, head = names["circuit"], int(carrier.split()[1])
