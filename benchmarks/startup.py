@@ -1,4 +1,4 @@
-"""Seconds until `orrery --help` and `import orrery` are done, medians of fresh processes in turns, beside a bare Python.
+"""Seconds until `orrery --help` and `import orrery` are done, medians of fresh processes in turns, beside bare Python.
 
 .venv/bin/python benchmarks/startup.py [--rounds 9] [--output FILE]
 """
