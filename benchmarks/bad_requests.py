@@ -1,6 +1,6 @@
 """The bad requests of tests/http_battery.py on `orrery serve` and on `transformers serve`, side by side.
 
-.venv/bin/python benchmarks/bad_requests.py [--peer PYTHON] [-o FILE.json] [--show]
+.venv/bin/python benchmarks/bad_requests.py [--peer PYTHON] [--llama-cpp] [--show] [--output FILE]
 
 Both serve the same folder, a tiny Llama with Qwen's chat template, one after the other, on 127.0.0.1. PYTHON is an
 interpreter with `transformers[serving]`; without it Orrery is asked alone. A request is refused when it gets a status
