@@ -1,6 +1,6 @@
 """Resident memory of a training, from step 500 to the last: does it stay, or does it grow?
 
-    python benchmarks/memory.py --json memory.json   (5,000 steps of four families, minutes)
+    python benchmarks/memory.py --output benchmarks/memory.json        (5,000 steps of four families, minutes)
     python benchmarks/memory.py --families rnnsearch --steps 600       (shows what grew)
     python benchmarks/memory.py --families rnnsearch --kernels 1024    (as it was: oneDNN's own bound)
 
