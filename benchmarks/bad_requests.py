@@ -160,14 +160,23 @@ def transformers(python: Path, folder: Path) -> Iterator[tuple[int, str]]:
 
 @contextmanager
 def llama_cpp(folder: Path) -> Iterator[tuple[int, str]]:
-    """Serve the same weights with llama.cpp's server, in float32."""
+    """Serve the same weights with llama.cpp's server, in float32.
+
+    Its file knows the tokenizers of published models alone, so that GPT-2's rule cuts the texts into as many pieces.
+    """
     from orrery.bench.llama_cpp import LlamaCpp
+    from orrery.bench.shapes import placeholder_tokenizer
     from orrery.exporting.export import export_gguf
     from orrery.reading.read import read
+    from orrery.saving.save import save_model
+    from orrery.text.chat.folder import FILE
 
     with tempfile.TemporaryDirectory() as place:
-        file = Path(place) / "tiny-llama.gguf"
-        export_gguf(read(folder), file, "f32")
+        copy, file = Path(place) / "copy", Path(place) / "tiny-llama.gguf"
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        save_model(copy, read(folder).model, "llama", config, placeholder_tokenizer(config["vocab_size"]))
+        (copy / FILE).write_text((folder / FILE).read_text(encoding="utf-8"), encoding="utf-8")
+        export_gguf(read(copy), file, "f32")
         server = LlamaCpp(file, "f32", 4, 512, 1, exact=True)
         try:
             yield int(server.address.rpartition(":")[2]), "tiny-llama"

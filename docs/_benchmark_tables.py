@@ -157,6 +157,9 @@ def mixer_lengths(found: dict[str, Any]) -> str:
         rows = [(mixer, *(f"{faster[mixer, length]:.2f}" for length in lengths)) for mixer in mixers]
         parts.append(f"{way.capitalize()}, times attention's speed, {found['threads']} threads:\n")
         parts.append(table(("", *(f"{length:,} tokens" for length in lengths)), rows))
+        behind = [mixer for mixer in mixers if faster.get((mixer, 8192), 1) < 1]
+        if 8192 in lengths:
+            parts.append(f"Behind attention at 8,192 tokens on this machine: {', '.join(behind) or 'none'}.\n")
     held = {(row["mixer"], row["tokens"]): row["bytes"] for row in found["memory"]}
     lengths = sorted({row["tokens"] for row in found["memory"]})
     rows = [

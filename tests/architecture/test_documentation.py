@@ -104,10 +104,10 @@ def test_a_number_in_a_sentence_is_that_of_the_record(monkeypatch: pytest.Monkey
     benchmarks = module("_benchmarks")
     monkeypatch.setattr(benchmarks, "BENCHMARKS", tmp_path)
     header = {"machine": {"processor": "one"}}
-    (tmp_path / "speed.json").write_text(json.dumps({"header": header, "found": {"ratio": 1.0449}}))
-    (tmp_path / "speed.two.json").write_text(json.dumps({"header": {"machine": {"processor": "two"}}, "found": {}}))
-    assert benchmarks.recorded("f\"{speed['ratio']:.2f}\"") == "1.04"
-    assert benchmarks.recorded("', '.join(machines('speed'))") == "one, two"
+    (tmp_path / "training.json").write_text(json.dumps({"header": header, "found": {"ratio": 1.0449}}))
+    (tmp_path / "training.two.json").write_text(json.dumps({"header": {"machine": {"processor": "two"}}, "found": {}}))
+    assert benchmarks.recorded("f\"{training['ratio']:.2f}\"") == "1.04"
+    assert benchmarks.recorded("', '.join(machines('training'))") == "one, two"
 
 
 def test_an_unknown_record_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
