@@ -190,7 +190,7 @@ def test_no_field_can_forge_a_control_token(toy, seen):
         ({"messages": ["Hi"]}, "messages[0]"),
         ({"messages": [{"content": "Hi"}]}, "messages[0].role"),
         ({"messages": [{"role": "evil", "content": "Hi"}]}, "messages[0].role"),
-        ({"messages": [{"role": "function", "content": "Hi"}]}, "messages[0].role"),
+        ({"messages": [{"role": "wizard", "content": "Hi"}]}, "messages[0].role"),
         ({"messages": [{"role": "user"}]}, "messages[0].content"),
         ({"messages": [{"role": "assistant"}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content"),
