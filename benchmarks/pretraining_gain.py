@@ -105,7 +105,7 @@ def main() -> None:
     made.add_argument("--labels", type=int, nargs="+", default=[0 if n is None else n for n in STEPS], help="0: all")
     made.add_argument("--steps", type=int, help="in the place of those that belong to the number of labels")
     made.add_argument("--figure", type=Path, help="an SVG file")
-    options = parsed(made, {"seeds": [1], "labels": [100], "steps": 2}, needs=["model"])
+    options = parsed(made, {"seeds": [1, 2], "labels": [100], "steps": 2}, needs=["model"])
     record = Record(options)
     with tempfile.TemporaryDirectory() as place:
         model = options.model or fresh(Path(place) / "fresh")
