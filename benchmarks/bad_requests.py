@@ -1,11 +1,13 @@
-"""The bad requests of tests/http_battery.py on `orrery serve` and on `transformers serve`, side by side.
+"""The bad requests of tests/http_battery.py on `orrery serve`, `transformers serve` and llama.cpp's server.
 
-.venv/bin/python benchmarks/bad_requests.py [--peer PYTHON] [-o FILE.json] [--show]
+.venv/bin/python benchmarks/bad_requests.py [--peer PYTHON] [--llama-cpp] [--show] [--output FILE]
 
-Both serve the same folder, a tiny Llama with Qwen's chat template, one after the other, on 127.0.0.1. PYTHON is an
-interpreter with `transformers[serving]`; without it Orrery is asked alone. A request is refused when it gets a status
+All serve the same weights, a tiny Llama with Qwen's chat template, one after the other, on 127.0.0.1. PYTHON is an
+interpreter with `transformers[serving]`; llama.cpp is the package `xllamacpp`, beside Orrery. Those that are not named
+are not asked. A request is refused when it gets a status
 of the client's fault, proper when that is the one the case names, named when the error object says which parameter,
-and survived when the connection answers the next request. The peer is asked only for routes that both have.
+and survived when the connection answers the next request. Peers are asked only for routes that all have. Counted
+apart is what OpenAI's API knows and a server may do (``valid``): there a peer that does it is not at fault.
 """
 
 import argparse
@@ -23,6 +25,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from _record import Record, parsed, parser, versions
+
 from http_battery import CASES, SHARED, Case, judge
 from http_wire import Wire
 from served_models import chat_folder
@@ -34,36 +38,45 @@ COUNTED = ("refused", "expected", "named", "survived", "good")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peer", type=Path)
-    parser.add_argument("--show", action="store_true")
-    parser.add_argument("--only-peer", action="store_true")
-    parser.add_argument("-o", "--output", type=Path)
-    given = parser.parse_args()
+    given = parse()
+    peers = {} if given.peer is None else versions(("transformers",), given.peer)
+    record = Record(given, ("xllamacpp", "fastapi", "uvicorn"), {"peer": peers})
+    cases = CASES[:: len(CASES) // 12] if given.small else CASES
+    shared = [case for case in cases if case.path in SHARED]
+    found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as place:
         folder = chat_folder(Path(place) / "tiny-llama")
-        found: dict[str, Any] = {}
         if not given.only_peer:
-            found["orrery"] = battery(lambda: orrery(folder), CASES, PATIENCE)
+            found["orrery"] = battery(lambda: orrery(folder), cases, PATIENCE)
         if given.peer:
-            shared = [case for case in CASES if case.path in SHARED]
             found["transformers"] = battery(lambda: transformers(given.peer, folder), shared, PATIENCE)
-    for name, verdicts in found.items():
-        print(name, json.dumps(summary(verdicts)))
-    both = {name: {case: verdicts[case] for case in shared_cases()} for name, verdicts in found.items()}
-    for name, verdicts in both.items():
-        print(f"{name}, the {len(verdicts)} on routes of both", json.dumps(summary(verdicts)))
+        if given.llama_cpp:
+            found["llama.cpp"] = battery(lambda: llama_cpp(folder), shared, PATIENCE)
+    wrong = [case.name for case in shared if not case.valid]
+    told = {name: told_of(verdicts, wrong) for name, verdicts in found.items()}
+    for name, own in told.items():
+        print(name, json.dumps(own["summary"]))
+        print(f"{name}, the {len(wrong)} that are wrong anywhere:", json.dumps(own["wrong anywhere"]))
     if given.show:
         for name, verdicts in found.items():
             show(name, verdicts)
-    if given.output:
-        result = {name: {"summary": summary(verdicts), "cases": recorded(verdicts)} for name, verdicts in found.items()}
-        given.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    valid = [case.name for case in cases if case.valid]
+    record.write({"valid, if not for this model": valid, "on routes of all": wrong, "servers": told})
 
 
-def shared_cases() -> list[str]:
-    """Return the names of the cases on routes that both servers have."""
-    return [case.name for case in CASES if case.path in SHARED]
+def parse() -> argparse.Namespace:
+    made = parser(__doc__)
+    made.add_argument("--peer", type=Path, metavar="PYTHON")
+    made.add_argument("--llama-cpp", action="store_true")
+    made.add_argument("--show", action="store_true")
+    made.add_argument("--only-peer", action="store_true")
+    return parsed(made, {})
+
+
+def told_of(verdicts: dict[str, Any], wrong: Sequence[str]) -> dict[str, Any]:
+    """Return the verdicts, counted over all and over those that no server of this kind may grant."""
+    own = {name: verdicts[name] for name in wrong}
+    return {"summary": summary(verdicts), "wrong anywhere": summary(own), "cases": recorded(verdicts)}
 
 
 def battery(
@@ -143,6 +156,32 @@ def transformers(python: Path, folder: Path) -> Iterator[tuple[int, str]]:
     finally:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def llama_cpp(folder: Path) -> Iterator[tuple[int, str]]:
+    """Serve the same weights with llama.cpp's server, in float32.
+
+    Its file knows the tokenizers of published models alone, so that GPT-2's rule cuts the texts into as many pieces.
+    """
+    from orrery.bench.llama_cpp import LlamaCpp
+    from orrery.bench.shapes import placeholder_tokenizer
+    from orrery.exporting.export import export_gguf
+    from orrery.reading.read import read
+    from orrery.saving.save import save_model
+    from orrery.text.chat.folder import FILE
+
+    with tempfile.TemporaryDirectory() as place:
+        copy, file = Path(place) / "copy", Path(place) / "tiny-llama.gguf"
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        save_model(copy, read(folder).model, "llama", config, placeholder_tokenizer(config["vocab_size"]))
+        (copy / FILE).write_text((folder / FILE).read_text(encoding="utf-8"), encoding="utf-8")
+        export_gguf(read(copy), file, "f32")
+        server = LlamaCpp(file, "f32", 4, 512, 1, exact=True)
+        try:
+            yield int(server.address.rpartition(":")[2]), "tiny-llama"
+        finally:
+            server.close()
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 180) -> None:

@@ -1,14 +1,16 @@
 """How many faults in the mathematics `orrery verify` sees, with no other library installed to compare with.
 
-.venv/bin/python benchmarks/broken_copies.py [--only WORDS] [--json FILE]
+.venv/bin/python benchmarks/broken_copies.py [--only WORDS] [--limit SECONDS] [--output FILE]
 
 Every fault of benchmarks/breaks.py goes alone into a copy of the source, and the checks of `orrery verify` run on the
-copy in their order until one fails; transformers cannot be imported there. A fault is seen when a check fails. Exits
-with 1 if more than one fault in twenty is not seen.
+copy in their order until one fails; transformers cannot be imported there. A fault is seen when a check fails, or when
+verify itself raises. A copy that does not answer in time is no catch, and is counted apart. The control is a copy with
+no fault in it: it must pass, within the same time. Exits with 1 if it does not, or if more than one fault in twenty is
+not seen.
 """
 
 import argparse
-import json
+import collections
 import multiprocessing
 import shutil
 import sys
@@ -16,34 +18,54 @@ import tempfile
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import torch._dynamo  # noqa: F401 - imported here once, not in every process: an optimizer brings it
+from _record import Record, parsed, parser
 from breaks import BREAKS, Break
 
 SOURCE = Path(__file__).parents[1] / "src"
 SEEN = 0.95
 LIMIT = 600
 ORACLES = ("transformers", "peft", "trl", "gensim", "sentencepiece")
+CAUGHT, RAISED, PASSED, LATE, DIED = "a check failed", "verify raised", "passed", "no answer in time", "died"
+"""What can come of a copy; the first two are a fault that is seen."""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="", help="breaks whose name has these words")
-    parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    chosen = [fault for fault in BREAKS if asked.only in fault.name]
+    options = parse()
+    chosen = [fault for fault in BREAKS if options.only in fault.name]
     if "orrery" in sys.modules:
         raise SystemExit("Orrery is loaded already, and a copy would not be what is checked")
-    results = [tried(fault) for fault in chosen]
-    missed = [result["break"] for result in results if not result["seen"]]
-    print(f"{len(results) - len(missed)} of {len(results)} faults are seen; not seen: {', '.join(missed) or 'none'}")
-    if asked.json is not None:
-        asked.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    return int(len(missed) > (1 - SEEN) * len(results))
+    record = Record(options)
+    found: dict[str, Any] = {"limit_seconds": options.limit}
+    if not options.without_control:
+        found["control"] = tried(None, options.limit)
+    found["faults"] = [tried(fault, options.limit) for fault in chosen]
+    found["outcomes"] = collections.Counter(one["outcome"] for one in found["faults"])
+    found["seen"] = sum(one["seen"] for one in found["faults"])
+    missed = [f"{one['break']} ({one['outcome']})" for one in found["faults"] if not one["seen"]]
+    print(f"{found['seen']} of {len(chosen)} faults are seen; not seen: {', '.join(missed) or 'none'}")
+    record.write(found)
+    return int(not passes(found))
 
 
-def tried(fault: Break) -> dict[str, object]:
-    """Run the checks on a copy with the fault in it, in a process that has torch already but nothing of Orrery."""
+def passes(found: dict[str, Any]) -> bool:
+    """Say whether the copy without a fault passed and enough of the others were seen."""
+    sound = found.get("control", {"outcome": PASSED})["outcome"] == PASSED
+    return sound and found["seen"] >= SEEN * len(found["faults"])
+
+
+def parse() -> argparse.Namespace:
+    made = parser(__doc__)
+    made.add_argument("--only", default="", help="breaks whose name has these words")
+    made.add_argument("--limit", type=float, default=LIMIT, help="seconds in which a copy must answer")
+    made.add_argument("--without-control", action="store_true", help="do not run the copy that has no fault")
+    return parsed(made, {"only": "slopes between", "without_control": True})
+
+
+def tried(fault: Break | None, limit: float) -> dict[str, Any]:
+    """Run the checks on a copy, in a process that has torch already but nothing of Orrery; no fault is the control."""
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         copy = broken_copy(fault, Path(folder))
@@ -51,12 +73,24 @@ def tried(fault: Break) -> dict[str, object]:
         child = multiprocessing.get_context("fork").Process(target=checked, args=(copy, theirs))
         child.start()
         theirs.close()
-        where = ours.recv() if ours.poll(LIMIT) else f"no answer within {LIMIT} seconds"
+        outcome, said = answer(ours, limit)
         child.kill()
         child.join()
-    seconds = time.perf_counter() - started
-    print(f"{'seen' if where else 'NOT SEEN':8} {seconds:5.1f} s  {fault.name}: {where}", flush=True)
-    return {"break": fault.name, "seen": bool(where), "by": where, "seconds": round(seconds, 1)}
+    seconds, name = time.perf_counter() - started, "the copy without a fault" if fault is None else fault.name
+    seen = outcome in (CAUGHT, RAISED)
+    print(f"{outcome:17} {seconds:5.1f} s  {name}: {said}", flush=True)
+    return {"break": name, "outcome": outcome, "seen": seen, "by": said, "seconds": round(seconds, 1)}
+
+
+def answer(pipe: Connection, limit: float) -> tuple[str, str]:
+    """Return what came of a copy, and what it said."""
+    if not pipe.poll(limit):
+        return LATE, f"nothing within {limit:g} seconds"
+    try:
+        outcome, said = pipe.recv()
+    except EOFError:
+        return DIED, "the process ended without an answer"
+    return outcome, said
 
 
 def checked(copy: Path, answer: Connection) -> None:
@@ -69,15 +103,17 @@ def checked(copy: Path, answer: Connection) -> None:
 
         assert Path(registry.__file__).is_relative_to(copy), "the copy is not what is checked"
         found = registry.first_failure()
+        answer.send((PASSED, "") if found is None else (CAUGHT, found))
     except BaseException as error:
-        found = f"verify raised {type(error).__name__}: {error}"
-    answer.send(found)
+        answer.send((RAISED, f"{type(error).__name__}: {error}"))
 
 
-def broken_copy(fault: Break, folder: Path) -> Path:
-    """Copy the source and put the fault in."""
+def broken_copy(fault: Break | None, folder: Path) -> Path:
+    """Copy the source and put the fault in, where there is one."""
     copy = folder / "src"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    if fault is None:
+        return copy
     file = copy / "orrery" / fault.file
     text = file.read_text(encoding="utf-8")
     if text.count(fault.right) != 1:

@@ -1,18 +1,20 @@
 """Decoding speed on a CPU beside transformers and llama.cpp: the same random weights, threads and prompts.
 
-    .venv/bin/python benchmarks/decoding.py --minutes 12
+    .venv/bin/python benchmarks/decoding.py --minutes 12 --output benchmarks/decoding.json
 
 A Llama-like model of 430 million parameters (24 layers, 1,024 wide, 16 heads over 4, 4,096 hidden, vocabulary 32,000,
 untied) in bfloat16 and GPT-2 124M in both precisions, one row and batches. Contenders take turns within a round, and so
 does a probe of the memory's bandwidth, so that a change of the machine's speed meets all of them; a ratio is the median
 over rounds of the ratio within a round. Rates are end to end: new tokens over the time of the call, prompt and all.
+A peer writes in our numbers (alike) and in others that its users may take: on a processor without bfloat16 products
+transformers is faster in float32. The claim is told against the fastest of them that rounds no weight further than
+ours, ``peer's best``.
 
 The share of the bandwidth counts the bytes of the matrices that a token reads, over the best probe of the same rounds.
 """
 
 import argparse
 import contextlib
-import json
 import os
 import statistics
 import tempfile
@@ -23,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from _record import Record, parsed, parser
 
 from orrery.bench.generating import closing, step_bytes
 from orrery.bench.machine import Reading
@@ -33,6 +36,8 @@ from orrery.reading.read import Stored, read
 from orrery.tuning.quantise import Quantise
 
 PROMPT, NEW = 32, 48
+FAILED: dict[str, str] = {}
+"""Contenders that could not be made or take a turn, and why."""
 Contender = Callable[[], float]
 """Takes a turn and returns its new tokens a second."""
 
@@ -90,43 +95,65 @@ def race(name: str, contenders: dict[str, Contender], seconds: float, size: dict
             row["share of bandwidth"] = round(statistics.median(rates) * size[who] / 1e9 / max(reads), 3)
         found["contenders"][who] = row
         print(f"  {who:34s} {row}", flush=True)
+    found["peer's best"] = peers_best(found)
+    print("  beside the best of each peer:", found["peer's best"], flush=True)
     return found
 
 
+def peers_best(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return, by peer, its fastest way whose weights have no fewer bits than ours, and our rate over it."""
+    rows: dict[str, dict[str, Any]] = found["contenders"]
+    first, best = next(iter(rows)), dict[str, dict[str, Any]]()
+    for name, row in rows.items():
+        peer = name.partition(",")[0].partition(" ")[0]
+        if name.startswith("orrery") or name.endswith(("q8_0", "q4_0")):
+            continue
+        if peer not in best or row["tokens_per_second"] > best[peer]["tokens_per_second"]:
+            ratio = row[f"{first} over it"]
+            best[peer] = {"way": name, "tokens_per_second": row["tokens_per_second"], "ratio": ratio}
+    return best
+
+
 def attempt(contenders: dict[str, Contender], name: str, make: Callable[[], Subject], rows: int = 1) -> None:
-    """Add a contender if it can be made and takes a first turn."""
+    """Add a contender if it can be made and takes a first turn; what could not is recorded too."""
     try:
         found = contender(make(), rows)
         found()
         contenders[name] = found
         print(f"  {name} is ready", flush=True)
     except Exception as error:
-        print(f"  {name} did not run: {type(error).__name__}: {str(error)[:200]}", flush=True)
+        FAILED[name] = f"{type(error).__name__}: {str(error)[:200]}"
+        print(f"  {name} did not run: {FAILED[name]}", flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=12.0, help="of the races together, about")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--only", default="", help="a race whose name holds this")
-    parser.add_argument("--compile", action="store_true", help="also the compiled static cache of transformers")
-    parser.add_argument("--json", type=Path, default=Path(__file__).with_suffix(".json"))
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    found: dict[str, Any] = {"threads": arguments.threads, "torch": torch.__version__, "races": {}}
+    options = parse()
+    torch.set_num_threads(options.threads)
+    record = Record(options, ("transformers", "xllamacpp", "numba"))
+    found: dict[str, Any] = {"prompt": PROMPT, "new": NEW, "races": {}, "did not run": FAILED}
     races = {
         "llama 430M bfloat16": llama_race,
         "gpt2 float32": gpt2_race,
         "gpt2 bfloat16": gpt2_race,
         "gpt2 batches": batches,
     }
-    chosen = {name: run for name, run in races.items() if arguments.only in name}
+    chosen = {name: run for name, run in races.items() if options.only in name}
     with tempfile.TemporaryDirectory() as folder:
         for name, run in chosen.items():
-            share = 60 * arguments.minutes * (0.3 if "llama" in name else 0.15)
+            share = 60 * options.minutes * (0.3 if "llama" in name else 0.15)
             with contextlib.ExitStack() as stack:  # peers of one race end before the next begins
-                found["races"] |= run(Path(folder), name, share, arguments, stack)
-            arguments.json.write_text(json.dumps(found, indent=2) + "\n")
+                found["races"] |= run(Path(folder), name, share, options, stack)
+            record.write(found)
+
+
+def parse() -> argparse.Namespace:
+    made = parser(__doc__)
+    made.add_argument("--minutes", type=float, default=12.0, help="of the races together, about")
+    made.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    made.add_argument("--only", default="", help="a race whose name holds this")
+    made.add_argument("--gpt2", default="gpt2-124m", help="the shape of the smaller model")
+    made.add_argument("--compile", action="store_true", help="also the compiled static cache of transformers")
+    return parsed(made, {"minutes": 0.01, "only": "gpt2 bfloat16", "gpt2": "gpt2-tiny"})
 
 
 def made(folder: Path, shape: str, dtype: torch.dtype) -> Stored:
@@ -139,7 +166,7 @@ def llama_race(folder: Path, name: str, seconds: float, arguments: Any, stack: c
     contenders = {"orrery compiled": contender(ours(own, "compiled"), 1)}
     for bits in (8, 4):
         attempt(contenders, f"orrery int{bits}", lambda bits=bits: ours(own, "compiled", bits))
-    add_peers(contenders, own, ("bf16", "q8_0", "q4_0"), folder, arguments, stack)
+    add_peers(contenders, own, ("bf16", "f16", "q8_0", "q4_0"), folder, arguments, stack)
     contenders["orrery eager"] = contender(ours(own, "eager"), 1)
     plain = ("orrery compiled", "llama.cpp bf16", "transformers", "transformers compiled", "orrery eager")
     size = dict.fromkeys(plain, step_bytes(own.model, Case(1, PROMPT, NEW)))
@@ -148,11 +175,12 @@ def llama_race(folder: Path, name: str, seconds: float, arguments: Any, stack: c
 
 def gpt2_race(folder: Path, name: str, seconds: float, arguments: Any, stack: contextlib.ExitStack) -> Any:
     dtype, kind = (torch.float32, "f32") if "float32" in name else (torch.bfloat16, "bf16")
-    own = made(folder / f"gpt2-{kind}", "gpt2-124m", dtype)
+    own = made(folder / f"gpt2-{kind}", arguments.gpt2, dtype)
     contenders = {"orrery compiled": contender(ours(own, "compiled"), 1)}
-    add_peers(contenders, own, (kind,), folder, arguments, stack)
+    add_peers(contenders, own, (kind,) if kind == "f32" else (kind, "f16"), folder, arguments, stack)
     contenders["orrery eager"] = contender(ours(own, "eager"), 1)
-    size = dict.fromkeys(contenders, step_bytes(own.model, Case(1, PROMPT, NEW)))
+    alike = [name for name in contenders if not name.endswith(("float32", "f16"))]
+    size = dict.fromkeys(alike, step_bytes(own.model, Case(1, PROMPT, NEW)))
     return {name: race(name, contenders, seconds, size)}
 
 
@@ -172,15 +200,17 @@ def add_peers(
             lambda kind=kind: stack.enter_context(closing(open_peer("llama.cpp", own, kind, 1, own.folder))),
         )
     attempt(contenders, "transformers", lambda: open_peer("transformers", own, "", 1, folder))
+    dtype = next(own.model.parameters()).dtype
+    if dtype != torch.float32:
+        attempt(contenders, "transformers float32", lambda: Transformers(own.folder, torch.float32))
     if arguments.compile:
-        dtype = next(own.model.parameters()).dtype
         attempt(contenders, "transformers compiled", lambda: compiled_transformers(own.folder, dtype))
 
 
 def batches(folder: Path, name: str, seconds: float, arguments: Any, stack: contextlib.ExitStack) -> Any:
     found = {}
     for dtype in (torch.float32, torch.bfloat16):
-        own = made(folder / f"batches-{dtype}", "gpt2-124m", dtype)
+        own = made(folder / f"batches-{dtype}", arguments.gpt2, dtype)
         for rows in (8, 32):
             contenders = {
                 f"orrery compiled, {rows} rows": contender(ours(own, "compiled"), rows),
@@ -189,6 +219,9 @@ def batches(folder: Path, name: str, seconds: float, arguments: Any, stack: cont
             }
             peer = lambda own=own: open_peer("transformers", own, "", 1, folder)  # noqa: E731
             attempt(contenders, f"transformers, {rows} rows", peer, rows)
+            if dtype != torch.float32:
+                wide = lambda own=own: Transformers(own.folder, torch.float32)  # noqa: E731
+                attempt(contenders, f"transformers float32, {rows} rows", wide, rows)
             title = f"gpt2 {dtype} batch {rows}".replace("torch.", "")
             found[title] = race(title, contenders, seconds / 3, {})
     return found

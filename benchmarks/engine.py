@@ -1,6 +1,6 @@
 """What the batching engine gains and what it costs, with random weights of GPT-2's shape (124M).
 
-    python benchmarks/engine.py --json engine.json
+    python benchmarks/engine.py --kernel compiled --output benchmarks/engine.json
     python benchmarks/engine.py --parts streams overhead --kernel compiled
 
 Timings are medians of ratios over interleaved rounds: what is compared runs in turns, in one process.
@@ -9,20 +9,20 @@ Timings are medians of ratios over interleaved rounds: what is compared runs in 
 - overhead: the share of a round that is not the model's step, and where samplers put it
 - prompts: eight prompts of 32 tokens, read in one call and one by one
 - pages: a step over pages beside one over slots, and what a fork of a long beginning costs
-- fairness: seven streams while a prompt of 6,000 tokens is read: the longest wait for a token
+- fairness: the waits of seven streams for a token before a prompt of 6,000 tokens comes and while it is read, by the
+  size of the pieces in which it is read, and how long the prompt itself waits for its first token
 """
 
 import argparse
 import json
-import platform
 import statistics
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import torch
+from _record import Record, parsed, parser
 
 from orrery.families import load_family
 from orrery.generation.compiled_step import stepping
@@ -37,8 +37,11 @@ from orrery.text.train import train_tokenizer
 SHAPES = {
     "gpt2": {"n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257},
     "small": {"n_embd": 128, "n_layer": 4, "n_head": 4, "vocab_size": 5000},
+    "tiny": {"n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 300},
 }
 PROMPT = 32
+CHUNKS = (256, 64)
+"""Tokens of a prompt that are read in one round; the first is the engine's own."""
 
 
 class Bench:
@@ -189,42 +192,51 @@ def pages(bench: Bench) -> dict[str, Any]:
 
 
 def fairness(bench: Bench) -> dict[str, Any]:
-    """Return the longest wait for a token of seven streams while a long prompt is read, beside a round's time."""
-    context, chunk = 8192, 256
+    """Return the waits of seven streams for a token, without and with a long prompt beside them, by its pieces."""
+    return {f"pieces of {chunk} tokens": waits(bench, chunk) for chunk in CHUNKS}
+
+
+def waits(bench: Bench, chunk: int) -> dict[str, Any]:
+    """Return milliseconds between tokens before a long prompt comes and until it has its first token.
+
+    Nothing is divided by the time of a round while the prompt is read, which the prompt makes long.
+    """
+    size, context = bench.options.prompt, 2048 * -(-(bench.options.prompt + 200) // 2048)
     told: list[list[float]] = [[] for _ in range(7)]
     engine = bench.engine(context, most_rows=8, chunk=chunk, kept_tokens=0)
     for seed, times in enumerate(told):
         listen = lambda written, times=times: times.append(perf_counter())  # noqa: E731
         engine.add(bench.request(PROMPT, seed, 200, context, told=listen))
-    for _ in range(20):
+    for _ in range(40):
         engine.advance()
-    plain = max(longest(times[5:]) for times in told)
     counts = [len(times) for times in told]
-    long = engine.add(bench.request(6000, 99, 2, context))
-    rounds, spent, missed = 0, [], 0
+    long, began, missed, rounds = engine.add(bench.request(size, 99, 2, context)), perf_counter(), 0, 0
     while not long.written:
-        began = perf_counter()
         engine.advance()
-        spent.append(perf_counter() - began)
         rounds += 1
         missed += sum(len(times) - count != min(rounds, 200 - count) for times, count in zip(told, counts, strict=True))
-    for _ in range(3):
-        engine.advance()
-    wait = max(longest(times[count:]) for times, count in zip(told, counts, strict=True))
+    first = perf_counter() - began
+    before = [gap for times, count in zip(told, counts, strict=True) for gap in gaps(times[5:count])]
+    beside = [gap for times, count in zip(told, counts, strict=True) for gap in gaps(times[count - 1 :])]
     return {
+        "prompt": size,
+        "milliseconds between tokens before": spread(before),
+        "milliseconds between tokens beside the prompt": spread(beside),
+        "longest beside over median before": round(max(beside) / statistics.median(before), 2),
+        "seconds until the prompt's first token": round(first, 3),
         "rounds": rounds,
-        "rounds_without_a_token_of_a_stream": missed,
-        "longest_wait_seconds": wait,
-        "longest_round_seconds": max(spent),
-        "median_round_seconds": statistics.median(spent),
-        "longest_wait_before_seconds": plain,
-        "longest_wait_over_median_round": wait / statistics.median(spent),
+        "rounds without a token of a stream": missed,
     }
 
 
-def longest(times: list[float]) -> float:
-    """Return the longest time between two of these."""
-    return max((later - earlier for earlier, later in pairwise(times)), default=0.0)
+def spread(seconds: list[float]) -> dict[str, float]:
+    """Return the median and the longest, in milliseconds."""
+    return {"median": round(1e3 * statistics.median(seconds), 2), "longest": round(1e3 * max(seconds), 2)}
+
+
+def gaps(times: list[float]) -> list[float]:
+    """Return the seconds between neighbours of these."""
+    return [later - earlier for earlier, later in pairwise(times)]
 
 
 def in_turns(does: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
@@ -247,25 +259,29 @@ PARTS = {"streams": streams, "overhead": overhead, "prompts": prompts, "pages": 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--shape", choices=SHAPES, default="gpt2")
-    parser.add_argument("--kernel", default="auto", help="of the steps: auto, eager, compiled")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--tokens", type=int, default=64, help="of each answer")
-    parser.add_argument("--threads", type=int, help="of torch")
-    parser.add_argument("--json", help="where the numbers go too")
-    options = parser.parse_args()
+    options = parse()
     if options.threads:
         torch.set_num_threads(options.threads)
+    record = Record(options, ["numba"])
     bench = Bench(options)
-    machine = {"processor": platform.processor() or platform.machine(), "threads": torch.get_num_threads()}
-    found: dict[str, Any] = {"machine": {**machine, "torch": torch.__version__}, "kernel": options.kernel}
+    found: dict[str, Any] = {"shape": options.shape, "kernel": options.kernel, "rounds": options.rounds}
     for name in options.parts:
         found[name] = PARTS[name](bench)
         print(f"{name}: {json.dumps(found[name], indent=1)}", flush=True)
-        if options.json:
-            Path(options.json).write_text(json.dumps(found, indent=1) + "\n")
+        record.write(found)
+
+
+def parse() -> argparse.Namespace:
+    made = parser(__doc__)
+    made.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    made.add_argument("--shape", choices=SHAPES, default="gpt2")
+    made.add_argument("--kernel", default="auto", help="of the steps: auto, eager, compiled")
+    made.add_argument("--rounds", type=int, default=5)
+    made.add_argument("--tokens", type=int, default=64, help="of each answer")
+    made.add_argument("--prompt", type=int, default=6000, help="tokens of the long prompt")
+    made.add_argument("--threads", type=int, help="of torch")
+    small = {"shape": "tiny", "kernel": "eager", "rounds": 1, "tokens": 8, "prompt": 600}
+    return parsed(made, small)
 
 
 if __name__ == "__main__":

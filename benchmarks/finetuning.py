@@ -1,6 +1,6 @@
 """Fine-tuning speed beside transformers' Trainer: a tiny BERT on SST-2, a tiny T5 on Multi30k, steps per second.
 
-    .venv/bin/python benchmarks/finetuning.py --json benchmarks/finetuning.json
+    .venv/bin/python benchmarks/finetuning.py --output benchmarks/finetuning.json
 
 Both begin from the same folder, read the same rows in batches of 32, with the same optimizer, rate, clipping and
 dropout; texts are made into tokens before the clock starts. The contenders take turns, so that a change of the
@@ -8,7 +8,6 @@ machine's speed meets all; a ratio is the median over rounds of the ratio within
 comes, with rows in random order, and with rows of like length together, as Orrery's batches are.
 """
 
-import argparse
 import json
 import logging
 import statistics
@@ -21,6 +20,7 @@ from typing import Any
 
 import torch
 import transformers
+from _record import Record, parsed, parser
 
 from orrery.data.corpora import read_pairs, read_rows
 from orrery.families import load_family
@@ -219,20 +219,19 @@ def compare(runs: Mapping[str, Timed], steps: int, rounds: int) -> dict[str, Any
 
 def main() -> None:
     """Compare, print, and keep."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=110)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("--steps", type=int, default=110)
+    made.add_argument("--rounds", type=int, default=5)
+    options = parsed(made, {"steps": 13, "rounds": 1})
+    record = Record(options, ("transformers", "accelerate"))
     logging.disable(logging.WARNING)
     transformers.utils.logging.set_verbosity_error()
-    result: dict[str, Any] = {"threads": torch.get_num_threads(), "transformers": transformers.__version__}
+    result: dict[str, Any] = {"steps": options.steps, "rounds": options.rounds}
     for name, build in (("bert on sst2", bert), ("t5 on multi30k", t5)):
         with tempfile.TemporaryDirectory() as folder:
             result[name] = compare(build(Path(folder)), options.steps, options.rounds)
         print(name, json.dumps(result[name], indent=1))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        record.write(result)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,22 @@
-"""Start-up, the first token of a GPT-2 with 124 million weights from a cold start, and prompts read, beside peers.
+"""The first token of a GPT-2 with 124 million weights from a cold start, and prompts read, beside peers.
 
-.venv/bin/python benchmarks/first_token.py [PAIRS] [MODEL]
+.venv/bin/python benchmarks/first_token.py [--pairs 5] [--model llama-430m] [--output FILE]
 
-Prompts of 512 tokens are read by llama-430m in bfloat16, or by a MODEL that `orrery bench generate` knows.
+Prompts of 512 tokens are read by the model, a name that `orrery bench generate` knows, in bfloat16 and in float32:
+a ratio beside a peer is told against the faster of its two.
 
 Fresh processes in turns; medians of the ratios of pairs, and of the processor seconds, disturbed less.
 """
 
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from _record import Record, parsed, parser
+from startup import run
 
 PEER = """
 import sys
@@ -25,56 +27,50 @@ found = model.generate(**tokenizer(sys.argv[2], return_tensors="pt"), max_new_to
 print(tokenizer.decode(found[0]))
 """
 PROMPT = "The list method sorts"
-STARTS = {"orrery --help": ["-m", "orrery", "--help"], "import orrery": ["-c", "import orrery"], "pass": ["-c", "pass"]}
-
-
-def run(words: Sequence[str]) -> tuple[float, float]:
-    """Return the seconds of a fresh process on the clock, and on processors."""
-    before, start = os.times(), time.perf_counter()
-    environment = os.environ | {"HF_HUB_OFFLINE": "1", "ORRERY_KERNEL": os.environ.get("ORRERY_KERNEL", "auto")}
-    subprocess.run([sys.executable, *words], check=True, capture_output=True, env=environment)
-    after = os.times()
-    used = after.children_user + after.children_system - before.children_user - before.children_system
-    return time.perf_counter() - start, used
+MAKE = "import sys; from pathlib import Path; import torch; from orrery.bench.shapes import make_model; "
+MAKE += "make_model(sys.argv[2], Path(sys.argv[1]), torch.float32, print)"
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    start_up()
-    first_token(pairs)
-    reading(sys.argv[2] if len(sys.argv) > 2 else "llama-430m", pairs)
+    made = parser(__doc__)
+    made.add_argument("--pairs", type=int, default=5, help="of processes, and rounds of prompts")
+    made.add_argument("--shape", default="gpt2-124m", help="of the model whose first token is timed")
+    made.add_argument("--model", default="llama-430m", help="what reads the prompts; - for none")
+    made.add_argument("--tokens", type=int, default=512, help="of a prompt")
+    options = parsed(made, {"pairs": 1, "shape": "gpt2-tiny", "model": "gpt2-tiny", "tokens": 16})
+    record = Record(options, ("transformers", "xllamacpp"))
+    found: dict[str, Any] = {"first token": first_token(options.shape, options.pairs)}
+    record.write(found)
+    if options.model != "-":
+        kinds = ("bfloat16", "float32")
+        found["prompts"] = {kind: reading(options.model, kind, options.tokens, options.pairs) for kind in kinds}
+        found["our bfloat16 over a peer's best"] = beside_the_best(found["prompts"])
+        print(found["our bfloat16 over a peer's best"])
+        record.write(found)
 
 
-def first_token(pairs: int) -> None:
+def first_token(shape: str, pairs: int) -> dict[str, Any]:
+    """Return seconds until the first token from a cold start, by both, and our time over theirs."""
     with tempfile.TemporaryDirectory() as aside:
-        folder = Path(aside) / "gpt2"
-        make = "import sys; from pathlib import Path; import torch; from orrery.bench.shapes import make_model; "
-        make += "make_model('gpt2-124m', Path(sys.argv[1]), torch.float32, print)"
-        subprocess.run([sys.executable, "-c", make, str(folder)], check=True)
+        folder = Path(aside) / "model"
+        subprocess.run([sys.executable, "-c", MAKE, str(folder), shape], check=True)
         ours = ["-m", "orrery", "generate", str(folder), PROMPT, "--max-new-tokens", "1", "--temperature", "0"]
         theirs = ["-c", PEER, str(folder), PROMPT]
         run(ours), run(theirs)
-        found = [(run(ours), run(theirs)) for _ in range(pairs)]
+        seen = [(run(ours), run(theirs)) for _ in range(pairs)]
+    found: dict[str, Any] = {"shape": shape, "pairs": pairs}
     for number, name in enumerate(("clock", "processors")):
-        mine, other = ([pair[who][number] for pair in found] for who in (0, 1))
+        mine, other = ([pair[who][number] for pair in seen] for who in (0, 1))
         ratios = [a / b for a, b in zip(mine, other, strict=True)]
-        print(
-            f"first token, seconds of {name}: orrery {statistics.median(mine):.2f}, transformers "
-            f"{statistics.median(other):.2f}; ratio {statistics.median(ratios):.2f} [{min(ratios):.2f} "
-            f"{max(ratios):.2f}], goal 0.60",
-            flush=True,
-        )
+        seconds = {"orrery": round(statistics.median(mine), 3), "transformers": round(statistics.median(other), 3)}
+        middle = round(statistics.median(ratios), 3)
+        found[name] = {"seconds": seconds, "ratio": middle, "ratios": [round(ratio, 3) for ratio in ratios]}
+        print(f"first token, seconds of {name}: {seconds}; ratio {middle}, goal 0.60", flush=True)
+    return found
 
 
-def start_up() -> None:
-    for name, words in STARTS.items():
-        taken = [run(words) for _ in range(9)]
-        clock, used = (statistics.median(one[number] for one in taken) for number in (0, 1))
-        goal = "the floor" if name == "pass" else "goal 0.100"
-        print(f"{name}: {clock:.3f} s, of processors {used:.3f} s; {goal}", flush=True)
-
-
-def reading(model: str, rounds: int) -> None:
+def reading(model: str, dtype: str, tokens: int, rounds: int) -> dict[str, Any]:
+    """Return the tokens of a prompt that each program reads a second, and how much faster we are."""
     from orrery.bench import report
     from orrery.bench.generating import bench_generate
     from orrery.bench.machine import measure_machine
@@ -83,16 +79,30 @@ def reading(model: str, rounds: int) -> None:
     def say(line: str) -> None:
         print(line, file=sys.stderr)
 
-    peers, case = ("transformers", "llama.cpp"), Case(1, 512, 1)
-    found = bench_generate(model, "bfloat16", [case], peers, (), rounds, measure_machine, say)
+    peers, case = ("transformers", "llama.cpp"), Case(1, tokens, 1)
+    found = bench_generate(model, dtype, [case], peers, (), rounds, measure_machine, say)
+    rows = {}
     for one in found.series[0]:
         ratios = found.series[0][0].faster_than(one, "prefill")
-        goal = {"transformers": ", goal 1.00", "llama.cpp bf16": ", goal 1.30"}.get(one.subject, "")
-        print(
-            f"{case.name} in bfloat16: {one.subject} {one.median('prefill'):,.0f} tokens/s; orrery is faster by "
-            f"{statistics.median(ratios):.2f} [{min(ratios):.2f} {max(ratios):.2f}]{goal}"
-        )
-    print(*report.notes(found), sep="\n")
+        rows[one.subject] = {
+            "tokens_per_second": round(one.median("prefill"), 1),
+            "orrery over it": round(statistics.median(ratios), 3),
+            "ratios": [round(ratio, 3) for ratio in ratios],
+        }
+        print(f"{case.name} in {dtype}: {one.subject} {rows[one.subject]}")
+    notes = report.notes(found)
+    print(*notes, sep="\n")
+    return {"contenders": rows, "notes": list(notes)}
+
+
+def beside_the_best(found: dict[str, Any]) -> dict[str, float]:
+    """Return our bfloat16 over the faster kind of numbers of each peer, a user's own choice."""
+    rates: dict[str, list[float]] = {}
+    for kind in ("bfloat16", "float32"):
+        for name, row in found[kind]["contenders"].items():
+            rates.setdefault(name.rpartition(" ")[0] or name, []).append(row["tokens_per_second"])
+    mine = next(iter(found["bfloat16"]["contenders"].values()))["tokens_per_second"]
+    return {name: round(mine / max(own), 3) for name, own in rates.items() if not name.startswith("orrery")}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """lm_eval over HTTP against lm_eval in the process: the same folder through `orrery serve` and through its `hf` model.
 
-.venv/bin/python benchmarks/lm_eval_server.py --python PYTHON [--model FOLDER] [-o FILE.json]
+.venv/bin/python benchmarks/lm_eval_server.py --python PYTHON [--model FOLDER] [--output FILE]
 
 PYTHON is an interpreter with `lm_eval[api]` and torch, in an environment of its own. The tasks are written here:
 choices between endings, whole texts (some longer than a window), and free answers. Every metric and every sample's log
@@ -8,7 +8,6 @@ probability must agree to 1e-4 of its size; the program leaves with 1 where one 
 Llama serves.
 """
 
-import argparse
 import json
 import math
 import os
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from _record import Record, parsed, parser, versions
 
 from served_models import chat_folder
 from server_process import ServerProcess
@@ -52,18 +53,18 @@ def main() -> int:
 
 def told(measured: Callable[[Path, Path, Path], dict[str, Any]]) -> int:
     """Measure with the interpreter and on the model that the command line names, print, and say whether all is well."""
-    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
-    parser.add_argument("--python", type=Path, required=True)
-    parser.add_argument("--model", type=Path)
-    parser.add_argument("-o", "--output", type=Path)
-    given = parser.parse_args()
+    made = parser(sys.modules["__main__"].__doc__)
+    made.add_argument("--python", type=Path)
+    made.add_argument("--model", type=Path)
+    made.add_argument("--lines", type=int, default=24, help="of each task")
+    given = parsed(made, {"python": Path(sys.executable), "lines": 3}, needs=["python"])
+    record = Record(given, elsewhere={"peers": versions(("lm_eval", "transformers", "torch"), given.python)})
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
-        write_tasks(root / "tasks")
+        write_tasks(root / "tasks", given.lines)
         result = measured(given.python, root, given.model or chat_folder(root / "tiny"))
     print(json.dumps(result, indent=1))
-    if given.output:
-        given.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    record.write(result)
     return 0 if result["agree"] and result.get("a fault is found", True) else 1
 
 
@@ -80,7 +81,7 @@ def by_hf(python: Path, root: Path, folder: Path) -> dict[str, Any]:
     return run(python, root, "hf", f"pretrained={folder},dtype=float32,max_length={WINDOW}", "1")
 
 
-def write_tasks(folder: Path) -> None:
+def write_tasks(folder: Path, count: int) -> None:
     """Write the tasks with their lines."""
     folder.mkdir()
     rng = random.Random(7)
@@ -95,7 +96,7 @@ def write_tasks(folder: Path) -> None:
             "a": rng.randrange(3),
             "t": say(12 * (1 + n % 4)),
         }
-        for n in range(24)
+        for n in range(count)
     ]
     data = folder / "lines.jsonl"
     data.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

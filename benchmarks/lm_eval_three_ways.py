@@ -1,6 +1,6 @@
 """lm_eval three ways on one folder: its `hf` model, our server (`local-completions`), and our own model class.
 
-.venv/bin/python benchmarks/lm_eval_three_ways.py --python PYTHON [--model FOLDER] [-o FILE.json]
+.venv/bin/python benchmarks/lm_eval_three_ways.py --python PYTHON [--model FOLDER] [--output FILE]
 
 PYTHON is an interpreter with `lm_eval[api]`, torch and what Orrery needs. The tasks are those of lm_eval_server.py:
 choices between endings, texts (some longer than a window), and free answers. Every metric and every sample's log

@@ -1,6 +1,6 @@
 """Looking into 8,192 tokens: the most memory that it takes, beside what was stated before it ran.
 
-    python benchmarks/long_text.py --json benchmarks/long_text.json
+    python benchmarks/long_text.py --output benchmarks/long_text.json
 
 A small GPT-2 with random weights reads the text in a process of its own. The pass of the page runs with every check,
 then the pictures of all heads are asked for, and of one head the overview, tiles and a row. Memory is the most resident
@@ -11,7 +11,6 @@ Whole patterns would take ``layers x heads x tokens^2 x 4`` bytes.
 import argparse
 import json
 import os
-import platform
 import resource
 import subprocess
 import sys
@@ -19,12 +18,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+from _record import Record, parsed, parser
+
 
 def main() -> None:
     options = parse()
     if options.child:
         print(json.dumps(measure(options)))
         return
+    record = Record(options)
     sizes = [f"--{size}={getattr(options, size)}" for size in ("tokens", "layers", "heads", "width")]
     done = subprocess.run([sys.executable, __file__, "--child", *sizes], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -32,22 +34,18 @@ def main() -> None:
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     for name in ("stated", "measured", "patterns"):
         print(f"{name:9} {found[name] / 2**20:10,.0f} MiB", flush=True)
-    if options.json == "-":
-        print(json.dumps(found))
-    elif options.json:
-        Path(options.json).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    record.write(found)
     sys.exit(int(not (found["measured"] <= found["stated"] and found["passed"])))
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokens", type=int, default=8192)
-    parser.add_argument("--layers", type=int, default=2)
-    parser.add_argument("--heads", type=int, default=4)
-    parser.add_argument("--width", type=int, default=64)
-    parser.add_argument("--json", help="a file, or - for one line at the end")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("--tokens", type=int, default=8192)
+    made.add_argument("--layers", type=int, default=2)
+    made.add_argument("--heads", type=int, default=4)
+    made.add_argument("--width", type=int, default=64)
+    made.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    return parsed(made, {"tokens": 512, "width": 32})
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -92,7 +90,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "largest_payload": max(len(payload.to_bytes()) for payload in payloads),
         "seconds": {"pass": round(passed - began, 1), "views": round(time.perf_counter() - passed, 1)},
         "passed": all(check.passed for check in checks),
-        "machine": {"processor": platform.machine(), "system": platform.system(), "cores": os.cpu_count()},
     }
 
 

@@ -1,94 +1,147 @@
 """What it costs to serve with ``--inspect`` where nobody looks: tokens a second, and every bit of the answers.
 
-    python benchmarks/looking_cost.py --json benchmarks/looking_cost.json
+    python benchmarks/looking_cost.py --output benchmarks/looking_cost.json
 
-The same random model of GPT-2's kind is served three times from this process, once with inspection and twice without,
-and the servers take turns: a greedy and a sampled completion with log probabilities each. Before the rounds a pass is
-opened on the server that can be looked into, so that what it holds is part of the comparison. A rate is that of the
-fastest round, in tokens a second of the processor's time of this process: what other programs take away makes a round
-slower and never faster. Two servers without inspection say how much of a ratio is chance. The answers are compared as
-JSON, texts and log probabilities, bit for bit.
+The same random model of GPT-2's kind is served by four processes, two with inspection and two without, each a process
+of its own, so that none shares a heap, a lock or a garbage collector with another. They take turns in every round, in
+an order that is drawn: a greedy and a sampled completion with log probabilities each. Before the rounds a pass is
+opened on the servers that can be looked into, so that what it holds is part of the comparison. A rate is in tokens a
+second of the processor's time of the server's process. Told are the median over rounds of the ratio of with to without,
+and the same of the two that are alike, with and with, without and without: what those differ by is chance. The answers
+are compared as JSON, texts and log probabilities, bit for bit.
 """
 
 import argparse
+import contextlib
 import http.client
 import json
-import os
-import platform
+import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from _record import Record, parsed, parser
+
 BAR = 0.97
 """The least that the rate with inspection may be, in units of that without."""
+SERVERS = {"with": True, "with again": True, "without": False, "without again": False}
+PAIRS = {
+    "with over without": ("with", "without"),
+    "with again over without again": ("with again", "without again"),
+    "with again over with": ("with again", "with"),
+    "without again over without": ("without again", "without"),
+}
+SIZES = ("layers", "heads", "width", "new")
 
 
 def main() -> None:
     options = parse()
+    if options.child:
+        serve(options)
+        return
+    record = Record(options)
     found = measure(options)
-    print(f"tokens/s with --inspect over without: {found['ratio']:.3f}, at least {BAR}")
-    print(f"without over without: {found['control']:.3f}")
+    for name, row in found["ratios"].items():
+        print(f"tokens/s {name}: {row['median']:.3f} [{row['lower quartile']:.3f} to {row['upper quartile']:.3f}]")
     print(f"answers that differ: {found['different']} of {found['answers']}", flush=True)
-    if options.json == "-":
-        print(json.dumps(found))
-    elif options.json:
-        Path(options.json).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    sys.exit(int(not (found["ratio"] >= BAR and found["different"] == 0)))
+    record.write(found)
+    ratio = found["ratios"]["with over without"]["median"]
+    sys.exit(int(not (ratio >= BAR and found["different"] == 0)))
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--layers", type=int, default=4)
-    parser.add_argument("--heads", type=int, default=8)
-    parser.add_argument("--width", type=int, default=256)
-    parser.add_argument("--new", type=int, default=64, help="tokens of an answer")
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--json", help="a file, or - for one line at the end")
-    return parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("--layers", type=int, default=4)
+    made.add_argument("--heads", type=int, default=8)
+    made.add_argument("--width", type=int, default=256)
+    made.add_argument("--new", type=int, default=64, help="tokens of an answer")
+    made.add_argument("--rounds", type=int, default=30)
+    made.add_argument("--child", choices=("with", "without"), help=argparse.SUPPRESS)
+    return parsed(made, {"layers": 1, "heads": 2, "width": 32, "new": 8, "rounds": 3})
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Serve twice, let the servers take turns, and return rates and differences."""
-    from orrery.serving.background import serving
-
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        serving(made(options, Path(folder)), "m", inspect=True, grace=5) as seen,
-        serving(made(options, Path(folder)), "m", inspect=False, grace=5) as unseen,
-        serving(made(options, Path(folder)), "m", inspect=False, grace=5) as other,
-    ):
-        post(seen.url, "/inspect/traces", {"text": "the cat sat on the mat"})
-        servers = {"with": seen.url, "without": unseen.url, "other": other.url}
-        for url in servers.values():
-            answer(url, options, 0)  # the first call warms up
+    """Serve four times, let the servers take turns, and return rates and differences."""
+    dice = random.Random(0)
+    with contextlib.ExitStack() as stack:
+        servers = {name: stack.enter_context(server(options, inspect)) for name, inspect in SERVERS.items()}
+        for name, one in servers.items():
+            if SERVERS[name]:
+                post(one.url, "/inspect/traces", {"text": "the cat sat on the mat"})
+            answer(one, options, 0)  # the first call warms up
         rates: dict[str, list[float]] = {name: [] for name in servers}
         different = 0
         for number in range(options.rounds):
-            order = list(servers.items())
-            order = order[number % 3 :] + order[: number % 3]
-            now = {name: answer(url, options, number) for name, url in order}
-            different += int(now["with"][0] != now["without"][0])
-            for name, (_, rate) in now.items():
+            now = {}
+            for name in dice.sample(list(servers), len(servers)):
+                now[name], rate = answer(servers[name], options, number)
                 rates[name].append(rate)
-    best = {name: max(own) for name, own in rates.items()}
+            different += sum(now[name] != now["without"] for name in now)
     return {
-        **{name: getattr(options, name) for name in ("layers", "heads", "width", "new", "rounds")},
-        "ratio": round(best["with"] / best["without"], 4),
-        "control": round(best["other"] / best["without"], 4),
-        "tokens_per_second": {name: round(rate, 1) for name, rate in best.items()},
-        "medians": {name: round(statistics.median(own), 1) for name, own in rates.items()},
-        "answers": 2 * options.rounds,
+        **{name: getattr(options, name) for name in (*SIZES, "rounds")},
+        "ratios": {title: ratios(rates[one], rates[other]) for title, (one, other) in PAIRS.items()},
+        "tokens_per_second": {name: round(statistics.median(own), 1) for name, own in rates.items()},
+        "answers": 3 * 2 * options.rounds,
         "different": different,
-        "machine": {
-            "processor": platform.machine(),
-            "system": platform.system(),
-            "cores": os.cpu_count(),
-            "load": round(os.getloadavg()[0], 1),
-        },
     }
+
+
+def ratios(one: list[float], other: list[float]) -> dict[str, float]:
+    """Return how the ratios within the rounds are distributed."""
+    found = [a / b for a, b in zip(one, other, strict=True)]
+    lower, median, upper = statistics.quantiles(found, n=4)
+    return {"median": round(median, 4), "lower quartile": round(lower, 4), "upper quartile": round(upper, 4)}
+
+
+class Served:
+    """A server in a process of its own, which says on a pipe what it has used."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self.url = self._line("")
+        if not self.url.startswith("http"):
+            raise RuntimeError(f"a server did not start: {self.url}")
+
+    def seconds(self) -> float:
+        """Return what its threads have used of processors."""
+        return float(self._line("\n"))
+
+    def _line(self, ask: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(ask)
+        self._process.stdin.flush()
+        return self._process.stdout.readline().strip()
+
+
+@contextlib.contextmanager
+def server(options: argparse.Namespace, inspect: bool) -> Iterator[Served]:
+    """Serve the model in a process of its own until the block ends."""
+    words = [f"--{name}={getattr(options, name)}" for name in SIZES]
+    command = [sys.executable, __file__, "--child", "with" if inspect else "without", *words]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield Served(process)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def serve(options: argparse.Namespace) -> None:
+    """Serve in this process, say where, and then at each line that comes what of processors is used."""
+    from orrery.serving.background import serving
+
+    with tempfile.TemporaryDirectory() as folder:
+        lm = made(options, Path(folder))
+        with serving(lm, "m", inspect=options.child == "with", grace=5) as running:
+            print(running.url, flush=True)
+            for _ in sys.stdin:
+                print(time.process_time(), flush=True)
 
 
 def made(options: argparse.Namespace, folder: Path) -> Any:
@@ -109,14 +162,14 @@ def made(options: argparse.Namespace, folder: Path) -> Any:
     return load(folder / "m", "cpu", "float32", say=lambda line: None)
 
 
-def answer(url: str, options: argparse.Namespace, seed: int) -> tuple[list[Any], float]:
-    """Return two answers without what differs from call to call, and tokens a second of the processor."""
+def answer(one: Served, options: argparse.Namespace, seed: int) -> tuple[list[Any], float]:
+    """Return two answers without what differs from call to call, and tokens a second of the server's processor."""
     body = {"prompt": "the cat sat", "max_tokens": options.new, "logprobs": 3, "seed": seed}
-    used = time.process_time()
-    found = [post(url, "/v1/completions", {**body, "temperature": temperature}) for temperature in (0, 1)]
-    used = time.process_time() - used
-    written = sum(one["usage"]["completion_tokens"] for one in found)
-    return [[one["choices"], one["usage"]] for one in found], written / used
+    used = one.seconds()
+    found = [post(one.url, "/v1/completions", {**body, "temperature": temperature}) for temperature in (0, 1)]
+    used = one.seconds() - used
+    written = sum(each["usage"]["completion_tokens"] for each in found)
+    return [[each["choices"], each["usage"]] for each in found], written / used
 
 
 def post(url: str, path: str, body: dict[str, Any]) -> Any:

@@ -1,6 +1,6 @@
 """Resident memory of a training, from step 500 to the last: does it stay, or does it grow?
 
-    python benchmarks/memory.py --json memory.json   (5,000 steps of four families, minutes)
+    python benchmarks/memory.py --output benchmarks/memory.json        (5,000 steps of four families, minutes)
     python benchmarks/memory.py --families rnnsearch --steps 600       (shows what grew)
     python benchmarks/memory.py --families rnnsearch --kernels 1024    (as it was: oneDNN's own bound)
 
@@ -14,7 +14,6 @@ import argparse
 import ctypes
 import json
 import os
-import platform
 import random
 import re
 import subprocess
@@ -23,6 +22,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from _record import Record, parsed, parser
 
 PAIRS = {
     "rnnsearch": {"hidden_size": 32, "max_position_embeddings": 64},
@@ -44,27 +45,24 @@ def main() -> None:
     if options.child:
         print(json.dumps(measure(options.child, options.steps)))
         return
-    rows = []
+    record, rows = Record(options), []
     for family in options.families:
         for seed in range(options.repeat):
             rows.append(run_child(options, family))
             show(rows[-1], seed)
-    if options.json:
-        machine = {"processor": platform.machine(), "system": platform.system(), "kernels": options.kernels}
-        Path(options.json).write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+    record.write({"kernels": options.kernels, "rows": rows})
     sys.exit(int(any(row["growth"] > GROWTH for row in rows)))
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = parser(__doc__)
     families = [*PAIRS, *TEXTS]
-    parser.add_argument("--families", nargs="+", choices=families, default=families)
-    parser.add_argument("--steps", type=int, default=5_000)
-    parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--kernels", type=int, help="how many kernels are kept, in the place of Orrery's own number")
-    parser.add_argument("--json")
-    parser.add_argument("--child", choices=families, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    made.add_argument("--families", nargs="+", choices=families, default=families)
+    made.add_argument("--steps", type=int, default=5_000)
+    made.add_argument("--repeat", type=int, default=1)
+    made.add_argument("--kernels", type=int, help="how many kernels are kept, in the place of Orrery's own number")
+    made.add_argument("--child", choices=families, help=argparse.SUPPRESS)
+    return parsed(made, {"families": ["lstm"], "steps": 20})
 
 
 def run_child(options: argparse.Namespace, family: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Attention and the mixers after it by the length of the row: time forward, time of a training step, decoding memory.
 
-    python benchmarks/mixer_lengths.py --json mixer_lengths.json
+    python benchmarks/mixer_lengths.py --threads 1 --output benchmarks/mixer_lengths.json
     python benchmarks/mixer_lengths.py --mixers gla mamba --lengths 1024 4096 --rounds 3
 
 One block with one branch of the same width each, one row. Attention runs through torch's fused kernel with the causal
@@ -9,10 +9,7 @@ the median over rounds of what attention took in that round by what the mixer to
 meets all of them alike. The memory is what a session says that it holds, and what the process gained (``VmRSS``).
 """
 
-import argparse
 import gc
-import json
-import platform
 import statistics
 import time
 from collections.abc import Mapping
@@ -21,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from _record import Record, parsed, parser
 from torch import Tensor
 
 from orrery.families import load_family
@@ -59,25 +57,27 @@ REMEMBERED = (1024, 8192, 65536)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mixers", nargs="+", default=list(STATES))
-    parser.add_argument("--lengths", nargs="+", type=int, default=LENGTHS)
-    parser.add_argument("--remembered", nargs="*", type=int, default=REMEMBERED)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--json", help="where the numbers go too")
-    options = parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("--mixers", nargs="+", default=list(STATES))
+    made.add_argument("--lengths", nargs="+", type=int, default=LENGTHS)
+    made.add_argument("--remembered", nargs="*", type=int, default=REMEMBERED)
+    made.add_argument("--rounds", type=int, default=5)
+    made.add_argument("--threads", type=int, default=torch.get_num_threads())
+    small = {"mixers": ["gla", "rwkv"], "lengths": [64], "remembered": [64], "rounds": 1}
+    options = parsed(made, small)
     torch.set_num_threads(options.threads)
-    models = {"attention": made("llama", ATTENTION), **{name: made(name, STATES[name]) for name in options.mixers}}
+    record = Record(options)
+    models = {
+        "attention": one_block("llama", ATTENTION),
+        **{name: one_block(name, STATES[name]) for name in options.mixers},
+    }
     times = [row for length in options.lengths for row in timed(models, length, options.rounds)]
     memories = [row for name, model in models.items() for row in remembered(name, model, options.remembered)]
-    if options.json:
-        machine = {"processor": platform.machine(), "torch": torch.__version__, "threads": options.threads}
-        found = {"machine": machine, "width": WIDTH, "heads": HEADS, "times": times, "memory": memories}
-        Path(options.json).write_text(json.dumps(found, indent=1) + "\n")
+    sizes = {"width": WIDTH, "heads": HEADS, "threads": options.threads, "rounds": options.rounds}
+    record.write({**sizes, "times": times, "memory": memories})
 
 
-def made(family: str, config: Mapping[str, Any]) -> Decoder:
+def one_block(family: str, config: Mapping[str, Any]) -> Decoder:
     """Return a language model of one block that has the family's first mixer for its only branch."""
     rules = load_family(family)
     layers = {"num_hidden_layers": 1, "max_position_embeddings": LONGEST, "vocab_size": VOCABULARY}

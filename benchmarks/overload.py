@@ -1,6 +1,6 @@
 """What a server does under more clients than it has room for: figures, of one run on one machine.
 
-.venv/bin/python benchmarks/overload.py [--rounds 5] [--requests 10000] [--leaving 100] [-o FILE.json]
+.venv/bin/python benchmarks/overload.py [--rounds 5] [--requests 10000] [--leaving 100] [--output FILE]
 
 `orrery serve` serves a tiny Llama in a process of its own; clients are threads of this one, on 127.0.0.1, and share
 the processors with it. 64 clients ask at once (4 rows, a queue of 16): answers that are not those of the same prompt
@@ -9,9 +9,7 @@ connections: resident memory after each thousand, and its slope. Then clients th
 with a deeper model whose tokens take some milliseconds: tokens written after the connection was closed.
 """
 
-import argparse
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -23,6 +21,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from _record import Record, parsed, parser
+
 from http_wire import Wire
 from served_models import chat_folder
 from server_load import Stream, Watch, all_at_once, ask, outcome, percentile, until
@@ -32,13 +32,13 @@ CLIENTS, ROWS, QUEUE = 64, 4, 16
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--requests", type=int, default=10_000)
-    parser.add_argument("--leaving", type=int, default=100)
-    parser.add_argument("-o", "--output", type=Path)
-    given = parser.parse_args()
-    result: dict[str, Any] = {"processors": os.cpu_count(), "load": [round(one, 1) for one in os.getloadavg()]}
+    made = parser(__doc__)
+    made.add_argument("--rounds", type=int, default=5)
+    made.add_argument("--requests", type=int, default=10_000)
+    made.add_argument("--leaving", type=int, default=100)
+    given = parsed(made, {"rounds": 1, "requests": 40, "leaving": 3})
+    record = Record(given, ("fastapi", "uvicorn"))
+    result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as place:
         small, deep = chat_folder(Path(place) / "small"), chat_folder(Path(place) / "deep", layers=24)
         with ServerProcess(small, "--most-rows", str(ROWS), "--queue", str(QUEUE)) as server:
@@ -48,8 +48,7 @@ def main() -> None:
             result["leaving"] = leaving(server, given.leaving)
             result["stop"] = stop(server)
     print(json.dumps(result, indent=1))
-    if given.output:
-        given.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    record.write(result)
 
 
 def body(model: str, number: int, tokens: int) -> dict[str, Any]:
@@ -139,9 +138,12 @@ def leaving(server: ServerProcess, rounds: int) -> dict[str, Any]:
     return {
         "rounds": rounds,
         "ms a token": round(1000 * statistics.median(seconds_a_token), 2),
-        "tokens written beyond those whose text was read": {str(n): beyond.count(n) for n in sorted(set(beyond))},
+        "tokens written beyond those whose text was read": {
+            "median": statistics.median(beyond),
+            "max": max(beyond),
+            "counts": {str(n): beyond.count(n) for n in sorted(set(beyond))},
+        },
         "ms until the row was seen free": times(free),
-        "the same in tokens": round(statistics.median(free) / statistics.median(seconds_a_token), 2),
     }
 
 

@@ -1,22 +1,19 @@
 """Memory of mixers with a state over packed rows, forward and backward, at lengths that double.
 
-    python benchmarks/packed_rows.py --json packed_rows.json
+    python benchmarks/packed_rows.py --output benchmarks/packed_rows.json
     python benchmarks/packed_rows.py --families lstm --tokens 2048 4096 --longest 4096
 
 One row holds documents of drawn lengths. Counted is the most that torch's allocator held at once, what the model holds
 aside; it is the same at every run, where resident memory is not.
 """
 
-import argparse
 import contextlib
-import json
 import os
-import platform
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
+from _record import Record, parsed, parser
 from torch.profiler import ProfilerActivity, profile
 
 from orrery.families import load_family
@@ -27,12 +24,12 @@ VOCABULARY = 16
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--families", nargs="+", default=FAMILIES)
-    parser.add_argument("--tokens", nargs="+", type=int, default=TOKENS)
-    parser.add_argument("--longest", type=int, default=128, help="of a document")
-    parser.add_argument("--json", help="where the numbers go too")
-    options = parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("--families", nargs="+", default=FAMILIES)
+    made.add_argument("--tokens", nargs="+", type=int, default=TOKENS)
+    made.add_argument("--longest", type=int, default=128, help="of a document")
+    options = parsed(made, {"families": ["elman_rnn"], "tokens": [256, 512], "longest": 32})
+    record = Record(options)
     rows = []
     for family in options.families:
         model = tiny(family)
@@ -40,9 +37,7 @@ def main() -> None:
             counted = peak(model, documents(tokens, options.longest))
             rows.append({"family": family, "tokens": tokens, "counted": counted, "per_token": counted / tokens})
             print(f"{family:10} {tokens:7,} tokens  {counted / 2**20:8.2f} MiB  {counted / tokens:8.0f} bytes a token")
-    if options.json:
-        machine = {"processor": platform.machine(), "system": platform.system(), "torch": torch.__version__}
-        Path(options.json).write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+    record.write({"longest": options.longest, "rows": rows})
 
 
 def tiny(family: str) -> torch.nn.Module:

@@ -1,6 +1,6 @@
 """The page over 512 tokens of 12 layers with 12 heads: time to the first picture, time of a hover, bytes that are sent.
 
-    python benchmarks/page_speed.py --json benchmarks/page_speed.json
+    python benchmarks/page_speed.py --output benchmarks/page_speed.json
 
 A model of GPT-2 small's shape with random weights is served in this process, and a headless Chromium looks into 512
 tokens. The first picture counts from the answer that the pass is open until the view of attention is drawn, with every
@@ -11,8 +11,6 @@ numbers behind it. Needs a Chromium and playwright.
 
 import argparse
 import json
-import os
-import platform
 import random
 import shutil
 import statistics
@@ -22,6 +20,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from _record import Record, parsed, parser
+
 BARS = {"first_picture_s": 1.0, "hover_ms": 16.0, "code_bytes": 300_000, "json_bytes": 200_000}
 """The most that may be: seconds, milliseconds at the 95th percentile, bytes of the page, of JSON in one response."""
 MOVES = 120
@@ -30,25 +30,22 @@ TEXT = "the cat sat on the mat, the dog sat on the log\n"
 
 def main() -> None:
     options = parse()
+    record = Record(options, ["playwright"])
     found = measure(options)
     for name, bar in BARS.items():
         print(f"{name:16} {found[name]:12,.3f}   at most {bar:,}")
-    if options.json == "-":
-        print(json.dumps(found), flush=True)
-    elif options.json:
-        Path(options.json).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    record.write(found)
     sys.exit(int(any(not found[name] <= bar for name, bar in BARS.items())))
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokens", type=int, default=512)
-    parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--heads", type=int, default=12)
-    parser.add_argument("--width", type=int, default=768)
-    parser.add_argument("--rounds", type=int, default=3, help="the page is opened so often; medians are told")
-    parser.add_argument("--json", help="a file, or - for one line at the end")
-    return parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("--tokens", type=int, default=512)
+    made.add_argument("--layers", type=int, default=12)
+    made.add_argument("--heads", type=int, default=12)
+    made.add_argument("--width", type=int, default=768)
+    made.add_argument("--rounds", type=int, default=3, help="the page is opened so often; medians are told")
+    return parsed(made, {"tokens": 64, "layers": 6, "heads": 4, "width": 64, "rounds": 1})
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -79,12 +76,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "json_bytes": max(max(one["json"].values()) for one in rounds),
         "sent_bytes": rounds[0]["sent"],
         "forward_s": round(statistics.median(one["forward"] for one in rounds), 3),
-        "machine": {
-            "processor": platform.machine(),
-            "system": platform.system(),
-            "cores": os.cpu_count(),
-            "load": round(os.getloadavg()[0], 1),
-        },
     }
 
 

@@ -1,6 +1,6 @@
 """What `orrery plan --measure` predicts of a step of training beside what it measures, for fourteen shapes.
 
-    python benchmarks/plan_measured.py                              (all shapes, one thread: about six minutes)
+    python benchmarks/plan_measured.py --output benchmarks/plan_measured.json     (all shapes, one thread: six minutes)
     python benchmarks/plan_measured.py --shapes lstm t5 --steps 9 --threads 2
 
 Two models of GPT-2's kind, a Llama, a BERT, two encoder-decoders (the original Transformer and a T5) and two that carry
@@ -11,15 +11,12 @@ which other work on the machine disturbs least.
 """
 
 import argparse
-import json
-import os
-import platform
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import torch
+from _record import Record, parsed, parser
 
 from orrery.accounting.measure import Compared, calibration, compare
 from orrery.accounting.whole_step import WholeStep
@@ -85,6 +82,7 @@ HELD_BACK: dict[str, tuple[str, int, int, dict[str, Any]]] = {
 def main() -> None:
     options = parse()
     torch.set_num_threads(options.threads)
+    record = Record(options)
     precision = choose_precision(options.dtype, "cpu", this_processor(), options.threads)
     here = calibration(precision)
     rows = []
@@ -94,16 +92,7 @@ def main() -> None:
         found = compare(WholeStep(spec, count, length, "adamw", precision), here, options.steps)
         rows.append({"shape": name, "family": family, "rows": count, "length": length} | asdict(found))
         print(f"{name:12} {cells(found)}", flush=True)
-    machine = {"processor": this_processor().vendor, "system": platform.system(), "cores": os.cpu_count()}
-    made = {
-        "dtype": options.dtype,
-        "threads": options.threads,
-        "steps": options.steps,
-        "machine": machine,
-        "rows": rows,
-    }
-    if options.json:
-        Path(options.json).write_text(json.dumps(made, indent=1) + "\n")
+    record.write({"dtype": options.dtype, "threads": options.threads, "steps": options.steps, "rows": rows})
     sys.exit(int(any(missed(row) for row in rows)))
 
 
@@ -122,13 +111,12 @@ def missed(row: dict[str, Any]) -> bool:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shapes", nargs="*", choices=[*SHAPES, *HELD_BACK], default=[*SHAPES, *HELD_BACK])
-    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument("--json", help="a file for the record")
-    return parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("--shapes", nargs="*", choices=[*SHAPES, *HELD_BACK], default=[*SHAPES, *HELD_BACK])
+    made.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
+    made.add_argument("--threads", type=int, default=1)
+    made.add_argument("--steps", type=int, default=5)
+    return parsed(made, {"shapes": ["gpt2-small"], "steps": 1})
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
-"""One step of DPO beside trl's: the same tiny Llama, the same pairs, the same optimizer, both in float32.
+"""One step of DPO beside trl's and beside a plain loop over transformers: the same Llama, pairs and optimizer, float32.
 
-    .venv/bin/python benchmarks/preferences.py --json benchmarks/preferences.json
+    .venv/bin/python benchmarks/preferences.py --output benchmarks/preferences.json
 
-A step is the loss of model and reference on a batch of pairs, the gradient, its clipping and AdamW. Both get the same
-batches, of pairs of like length as Orrery makes them, already as tensors. They take turns step by step, so that a
-change of the machine's speed meets both; the ratio is the median over rounds of the ratio within a round.
+A step is the loss of model and reference on a batch of pairs, the gradient, its clipping and fused AdamW. All get the
+same batches, of pairs of like length as Orrery makes them, already as tensors. They take turns step by step, so that a
+change of the machine's speed meets all; a ratio is the median over rounds of the ratio within a round. trl is what its
+users have, with the loss of its trainer; the plain loop is what a user writes by hand: logits of both models, the log
+probabilities of the replies, the loss. The losses of every step are compared, since at the first, where model and
+reference are equal, every loss is the logarithm of 2.
 """
 
-import argparse
 import json
 import statistics
 import tempfile
@@ -18,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 import transformers
+from _record import Record, parsed, parser
 from torch import Tensor
 
 from orrery.families import load_family
@@ -33,12 +37,15 @@ from orrery.training.precision import Precision
 from orrery.training.recipes import check_recipe
 from orrery.training.step import accumulate
 
-PAIRS, RATE, WARM = 8, 1e-5, 3
+PAIRS, RATE, BETA, WARM = 8, 1e-5, 0.1, 3
+PLAIN = "transformers, a plain loop"
 LLAMA = {
     "hidden_size": 128, "intermediate_size": 352, "num_hidden_layers": 4, "num_attention_heads": 4,
     "max_position_embeddings": 256, "tie_word_embeddings": True,
 }  # fmt: skip
 DATA = {"kind": "preferences", "train": "instructions-small/preference", "skip_bad": 10}
+Step = Callable[[Mapping[str, Tensor]], float]
+"""Takes a step on a batch and returns its loss."""
 
 
 def base(folder: Path) -> Path:
@@ -56,7 +63,7 @@ def base(folder: Path) -> Path:
     return folder
 
 
-def ours(folder: Path, threads: int) -> tuple[Callable[[Mapping[str, Tensor]], float], Any]:
+def ours(folder: Path, threads: int) -> tuple[Step, Any]:
     """Return our step, and the source of the batches."""
     recipe = check_recipe(
         {
@@ -64,7 +71,7 @@ def ours(folder: Path, threads: int) -> tuple[Callable[[Mapping[str, Tensor]], f
             "model": {"from": str(folder)},
             "data": DATA,
             "batches": {"length": 256, "size": PAIRS},
-            "objective": {"kind": "dpo"},
+            "objective": {"kind": "dpo", "beta": BETA},
             "training": {
                 "steps": 1,
                 "optimizer": {"kind": "adamw", "rate": RATE, "betas": [0.9, 0.999], "weight_decay": 0.0},
@@ -88,28 +95,24 @@ def ours(folder: Path, threads: int) -> tuple[Callable[[Mapping[str, Tensor]], f
     return step, parts.source
 
 
-def theirs(folder: Path, scratch: Path) -> Callable[[Mapping[str, Tensor]], float]:
-    """Return trl's step: DPOTrainer's loss and gradient, torch's clipping and its fused AdamW."""
-    from datasets import Dataset, disable_progress_bars
-    from trl import DPOConfig, DPOTrainer
+def pretrained(folder: Path) -> Any:
+    """Return the model as transformers loads it."""
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
 
-    disable_progress_bars()
-    make = lambda: transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)  # noqa: E731
-    settings = DPOConfig(
-        output_dir=str(scratch), per_device_train_batch_size=PAIRS, max_steps=1, report_to=[], use_cpu=True, bf16=False,
-        gradient_checkpointing=False, save_strategy="no", logging_strategy="no", disable_tqdm=True, learning_rate=RATE,
-    )  # fmt: skip
-    rows = Dataset.from_list([{"prompt": "a", "chosen": "b", "rejected": "c"}] * PAIRS)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, pad_token="<|im_end|>")
-    made = DPOTrainer(model=make(), ref_model=make(), args=settings, train_dataset=rows, processing_class=tokenizer)
-    model = made.model.train()
+
+def stacked(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the chosen replies and then the rejected ones, under the names of transformers and trl."""
+    names = {"input_ids": "ids", "attention_mask": "real", "completion_mask": "reply"}
+    return {n: torch.cat([batch[own][:, 0], batch[own][:, 1]]).long() for n, own in names.items()}
+
+
+def by_hand(model: Any, loss_of: Callable[[Any, dict[str, Tensor]], Tensor]) -> Step:
+    """Return a step of torch: gradient, clipping, fused AdamW."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.999), weight_decay=0.0, fused=True)
 
     def step(batch: Mapping[str, Tensor]) -> float:
-        names = {"input_ids": "ids", "attention_mask": "real", "completion_mask": "reply"}
-        inputs = {n: torch.cat([batch[own][:, 0], batch[own][:, 1]]).long() for n, own in names.items()}
         optimizer.zero_grad(set_to_none=True)
-        loss = made.compute_loss(model, inputs)
+        loss = loss_of(model, stacked(batch))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -118,54 +121,91 @@ def theirs(folder: Path, scratch: Path) -> Callable[[Mapping[str, Tensor]], floa
     return step
 
 
+def plain(folder: Path) -> Step:
+    """Return the step that a user of transformers writes: two forward passes and the loss."""
+    model, reference = pretrained(folder).train(), pretrained(folder).eval()
+
+    def replies(own: Any, inputs: dict[str, Tensor]) -> Tensor:
+        ids, mask = inputs["input_ids"], inputs["completion_mask"][:, 1:]
+        logits = own(input_ids=ids, attention_mask=inputs["attention_mask"], use_cache=False).logits[:, :-1]
+        told = -F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none").view(mask.shape)
+        return (told * mask).sum(1)
+
+    def loss_of(own: Any, inputs: dict[str, Tensor]) -> Tensor:
+        with torch.no_grad():
+            before = replies(reference, inputs)
+        chosen, rejected = (replies(own, inputs) - before).chunk(2)
+        return -F.logsigmoid(BETA * (chosen - rejected)).mean()
+
+    return by_hand(model, loss_of)
+
+
+def theirs(folder: Path, scratch: Path) -> Step:
+    """Return trl's step: DPOTrainer's loss and gradient, torch's clipping and its fused AdamW."""
+    from datasets import Dataset, disable_progress_bars
+    from trl import DPOConfig, DPOTrainer
+
+    disable_progress_bars()
+    settings = DPOConfig(
+        output_dir=str(scratch), per_device_train_batch_size=PAIRS, max_steps=1, report_to=[], use_cpu=True, bf16=False,
+        gradient_checkpointing=False, save_strategy="no", logging_strategy="no", disable_tqdm=True, learning_rate=RATE,
+        beta=BETA,
+    )  # fmt: skip
+    rows = Dataset.from_list([{"prompt": "a", "chosen": "b", "rejected": "c"}] * PAIRS)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, pad_token="<|im_end|>")
+    models = {"model": pretrained(folder), "ref_model": pretrained(folder)}
+    made = DPOTrainer(**models, args=settings, train_dataset=rows, processing_class=tokenizer)
+    return by_hand(made.model.train(), lambda own, inputs: made.compute_loss(own, inputs))
+
+
 def measured(rounds: int, steps: int, threads: int) -> dict[str, Any]:
-    """Return milliseconds a step and the ratio, over so many rounds of so many steps each."""
+    """Return milliseconds a step, the ratios, and the losses, over so many rounds of so many steps each."""
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as place:
         folder = base(Path(place) / "base")
         own, source = ours(folder, threads)
-        other = theirs(folder, Path(place) / "trl")
-        found: dict[str, list[float]] = {"orrery": [], "trl": []}
-        first = [(own(source.batch(0)), other(source.batch(0)))]
-        for number in range(WARM):
-            own(source.batch(number)), other(source.batch(number))
-        for turn in range(rounds):
-            spent = dict.fromkeys(found, 0.0)
-            for number in range(steps):
-                batch = source.batch(turn * steps + number)
-                pair = (("orrery", own), ("trl", other))
-                for name, step in pair if number % 2 else pair[::-1]:
-                    began = time.perf_counter()
-                    step(batch)
-                    spent[name] += time.perf_counter() - began
-            for name, seconds in spent.items():
-                found[name].append(1000 * seconds / steps)
-    ratios = [b / a for a, b in zip(found["orrery"], found["trl"], strict=True)]
+        takers = {"orrery": own, "trl": theirs(folder, Path(place) / "trl"), PLAIN: plain(folder)}
+        spent: dict[str, list[float]] = {name: [] for name in takers}
+        losses: dict[str, list[float]] = {name: [] for name in takers}
+        for number in range(WARM + rounds * steps):
+            batch, names = source.batch(number), list(takers)
+            for name in names[number % len(names) :] + names[: number % len(names)]:
+                began = time.perf_counter()
+                losses[name].append(takers[name](batch))
+                spent[name].append(time.perf_counter() - began)
+    turns = {name: in_rounds(own[WARM:], steps) for name, own in spent.items()}
+    peers = [name for name in takers if name != "orrery"]
+    ratios = {name: [b / a for a, b in zip(turns["orrery"], turns[name], strict=True)] for name in peers}
+    apart = {name: max(abs(a - b) for a, b in zip(losses["orrery"], losses[name], strict=True)) for name in peers}
     return {
         "pairs": PAIRS,
-        "threads": threads,
-        "first_losses": first,
-        "milliseconds": {name: round(statistics.median(values), 2) for name, values in found.items()},
-        "ratio": round(statistics.median(ratios), 3),
-        "ratios": [round(ratio, 3) for ratio in ratios],
-        "torch": torch.__version__,
+        "steps": len(losses["orrery"]),
+        "milliseconds": {name: round(1000 * statistics.median(own), 2) for name, own in turns.items()},
+        "ratio": {name: round(statistics.median(own), 3) for name, own in ratios.items()},
+        "ratios": {name: [round(one, 3) for one in own] for name, own in ratios.items()},
+        "losses": {name: [own[0], own[1], own[len(own) // 2], own[-1]] for name, own in losses.items()},
+        "largest loss difference": apart,
     }
+
+
+def in_rounds(seconds: list[float], steps: int) -> list[float]:
+    """Return the mean seconds of a step in each round."""
+    return [statistics.mean(seconds[begin : begin + steps]) for begin in range(0, len(seconds), steps)]
 
 
 def main() -> None:
     """Measure, print, and write what was found."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--json", type=Path)
-    words = parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("--rounds", type=int, default=7)
+    made.add_argument("--steps", type=int, default=20)
+    made.add_argument("--threads", type=int, default=1)
+    options = parsed(made, {"rounds": 1, "steps": 1})
     warnings.simplefilter("ignore")
     transformers.utils.logging.set_verbosity_error()
-    found = measured(words.rounds, words.steps, words.threads)
+    record = Record(options, ("transformers", "trl"))
+    found = measured(options.rounds, options.steps, options.threads)
     print(json.dumps(found, indent=1))
-    if words.json:
-        words.json.write_text(json.dumps(found, indent=1) + "\n")
+    record.write(found)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """Seconds, MB/s and peak memory of `orrery data prepare` on a large file, killed once in the middle and continued.
 
-.venv/bin/python benchmarks/prepare_scale.py [--megabytes 1000] [--tokenizer FOLDER] [--folder FOLDER]
+.venv/bin/python benchmarks/prepare_scale.py [--megabytes 1000] [--tokenizer FOLDER] [--folder FOLDER] [--output FILE]
 
 The file is the English novels (eltec-novels) again and again, each sentence with some words changed, so that no
 cache of words sees the same text twice. Peak memory is that of the whole process tree, as the system reports it
 for finished children: the largest of the process and of those it started.
 """
 
-import argparse
 import json
 import os
 import random
@@ -20,25 +19,30 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from _record import Record, parsed, parser
+
 from orrery.data.large_text import Reading, read_texts
 
 CORPUS = "eltec-novels"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=int, default=1000)
-    parser.add_argument("--tokenizer", type=Path)
-    parser.add_argument("--folder", type=Path)
-    given = parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("--megabytes", type=int, default=1000)
+    made.add_argument("--tokenizer", type=Path)
+    made.add_argument("--folder", type=Path)
+    given = parsed(made, {"megabytes": 2})
+    record = Record(given, ["tokenizers"])
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         folder = Path(name)
         needed, free = given.megabytes * 2_500_000, shutil.disk_usage(folder).free
         if free < needed:
             sys.exit(f"{folder} has {free:,} bytes free, {needed:,} are needed: give --folder")
         source = make_source(folder / "source.txt", given.megabytes * 1_000_000)
-        tokenizer = given.tokenizer or train(folder / "tokenizer")
-        print(json.dumps(measure(source, tokenizer, folder), indent=1))
+        tokenizer = given.tokenizer or train(folder / "tokenizer", str(source) if given.small else CORPUS)
+        found = measure(source, tokenizer, folder)
+    print(json.dumps(found, indent=1))
+    record.write(found)
 
 
 def make_source(file: Path, size: int) -> Path:
@@ -63,9 +67,10 @@ def varied(text: str, rng: random.Random) -> Iterator[str]:
         yield " ".join(words)
 
 
-def train(folder: Path) -> Path:
-    """Train a byte-level BPE of 32,000 ids on the novels, by the command."""
-    subprocess.run([*orrery("tokenizer", "train", CORPUS, "--vocabulary", "32000"), "-o", str(folder)], check=True)
+def train(folder: Path, corpus: str) -> Path:
+    """Train a byte-level BPE by the command: of 32,000 ids on the novels, of a few on a small source."""
+    ids = "32000" if corpus == CORPUS else "1000"
+    subprocess.run([*orrery("tokenizer", "train", corpus, "--vocabulary", ids), "-o", str(folder)], check=True)
     return folder
 
 
@@ -83,7 +88,6 @@ def measure(source: Path, tokenizer: Path, folder: Path) -> dict[str, float]:
         "peak_megabytes": round(max(peak, killed_peak, resumed_peak)),
         "seconds_until_killed": round(first, 1),
         "seconds_after_it": round(second, 1),
-        "cores": os.cpu_count() or 0,
     }
 
 

@@ -1,14 +1,13 @@
 """What is pre-training worth? An encoder from its pre-trained and from fresh weights, by the number of labels.
 
     OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 -m orrery train recipes/pretrain-sst2.yaml
-    .venv/bin/python benchmarks/pretraining_gain.py runs/pretrain-sst2 --json benchmarks/pretraining_gain.json
+    .venv/bin/python benchmarks/pretraining_gain.py runs/pretrain-sst2 --output benchmarks/pretraining_gain.json
 
 Both contenders have the same shape and the same pieces, learn from the same rows of SST-2 for as many steps in the same
 order, and are scored on its dev set after the last step. Only the rate differs: each has what ``orrery finetune`` finds
 for it. A seed draws the rows, the fresh weights and the order. ``--figure`` draws the means.
 """
 
-import argparse
 import itertools
 import json
 import random
@@ -17,6 +16,8 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from _record import Record, parsed, parser
 
 import orrery
 from orrery.data.corpora import read_rows
@@ -41,12 +42,26 @@ def written(rows: Iterable[Mapping[str, str]], file: Path) -> Path:
     return file
 
 
-def measured(model: Path, seeds: Sequence[int]) -> Iterable[dict[str, Any]]:
+def fresh(folder: Path) -> Path:
+    """Save a tiny encoder that has learnt nothing, for the small form."""
+    from orrery.families import load_family
+    from orrery.saving.save import save_model
+    from orrery.text.special import train_framed
+
+    texts = [row["text"] for row in itertools.islice(sentences(TRAIN), 200)]
+    tokenizer = train_framed("wordpiece", texts, vocabulary=400, lowercase=True, frame="bert")
+    config = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    config |= {"max_position_embeddings": 128, "vocab_size": tokenizer.size}
+    save_model(folder, load_family("bert").spec(config).build(1), "bert", config, tokenizer)
+    return folder
+
+
+def measured(model: Path, seeds: Sequence[int], steps_of: Mapping[int | None, int]) -> Iterable[dict[str, Any]]:
     """Yield the accuracy of each way, for each number of labels and each seed."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         train, dev = sentences(TRAIN), written(sentences(DEV), folder / "dev.jsonl")
-        for (count, steps), seed in itertools.product(STEPS.items(), seeds):
+        for (count, steps), seed in itertools.product(steps_of.items(), seeds):
             chosen = random.Random(seed).sample(train, count or len(train))
             file, labels = written(chosen, folder / "train.jsonl"), len(chosen)
             for way, scratch in WAYS.items():
@@ -84,15 +99,19 @@ def drawn(found: Iterable[Mapping[str, Any]]) -> str:
 
 def main() -> None:
     """Measure, print, and keep."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path, help="the run of the pre-trained encoder")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--figure", type=Path, help="an SVG file")
-    options = parser.parse_args()
-    found = list(measured(options.model, options.seeds))
-    if options.json:
-        options.json.write_text(json.dumps({"ways": list(WAYS), "runs": found}, indent=1) + "\n", encoding="utf-8")
+    made = parser(__doc__)
+    made.add_argument("model", type=Path, nargs="?", help="the run of the pre-trained encoder")
+    made.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    made.add_argument("--labels", type=int, nargs="+", default=[0 if n is None else n for n in STEPS], help="0: all")
+    made.add_argument("--steps", type=int, help="in the place of those that belong to the number of labels")
+    made.add_argument("--figure", type=Path, help="an SVG file")
+    options = parsed(made, {"seeds": [1, 2], "labels": [100], "steps": 2}, needs=["model"])
+    record = Record(options)
+    with tempfile.TemporaryDirectory() as place:
+        model = options.model or fresh(Path(place) / "fresh")
+        steps = {n or None: options.steps or STEPS[n or None] for n in options.labels}
+        found = list(measured(model, options.seeds, steps))
+    record.write({"ways": list(WAYS), "runs": found})
     if options.figure:
         options.figure.write_text(drawn(found) + "\n", encoding="utf-8")
 

@@ -1,19 +1,19 @@
 """What whole numbers cost a model and what they save: perplexity, bytes, and seconds to load.
 
-.venv/bin/python benchmarks/quantisation.py RUN TEXT [-o FILE.json]
+.venv/bin/python benchmarks/quantisation.py RUN TEXT [--output FILE]
 
 RUN is any model, such as the run of recipes/shakespeare-char.yaml, and TEXT what its perplexity is measured on: the
 last tenth of tiny Shakespeare, which that recipe does not train on. Each kind is written as `orrery quantise` does and
 read again; a load is the best of five, from the system's cache, tensors and tokenizer alike.
 """
 
-import argparse
-import json
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from _record import Record, parsed, parser
 
 from orrery.data.corpora import read_corpus
 from orrery.exporting.quantised import quantise
@@ -31,14 +31,16 @@ LOADS = 5
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run")
-    parser.add_argument("text")
-    parser.add_argument("-o", "--output", type=Path)
-    given = parser.parse_args()
-    texts = [document.text for document in read_corpus(given.text)]
+    made = parser(__doc__)
+    made.add_argument("run", nargs="?")
+    made.add_argument("text", nargs="?")
+    given = parsed(made, {}, needs=("run", "text"))
+    record = Record(given, ["numba"])
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as place:
+        if given.small:
+            given.run, given.text = small(Path(place))
+        texts = [document.text for document in read_corpus(given.text)]
         for number, (name, settings) in enumerate(KINDS.items()):
             folder, note = given.run, {}
             if settings:
@@ -54,8 +56,17 @@ def main() -> None:
             f"{name:20} {row['bytes']:12,} bytes  loaded in {row['load_seconds']:.3f} s  "
             f"perplexity {row['perplexity']:.4f} ({row['change_percent']:+.3f} %)"
         )
-    if given.output:
-        given.output.write_text(json.dumps({"text": Path(given.text).name, "kinds": found}, indent=1) + "\n")
+    record.write({"text": Path(given.text).name, "kinds": found})
+
+
+def small(folder: Path) -> tuple[str, str]:
+    """Write a model with random weights and a text, for the small form."""
+    import torch
+
+    from orrery.bench.shapes import make_model
+
+    (folder / "text.txt").write_text("the cat sat on the mat\n" * 20, encoding="utf-8")
+    return str(make_model("gpt2-tiny", folder / "run", torch.float32, print)), str(folder / "text.txt")
 
 
 def measured(folder: str, texts: list[str]) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Our Unigram training and our running of SentencePiece models beside the `sentencepiece` library, in turns.
 
-.venv/bin/python benchmarks/sentencepiece_speed.py train [--sets NAME ...] [--text FILE --held FILE] [-o FILE.json]
-.venv/bin/python benchmarks/sentencepiece_speed.py encode --rounds 5 [-o FILE.json]
+.venv/bin/python benchmarks/sentencepiece_speed.py [train] [encode] [--sets NAME ...] [--text FILE --held FILE]
+    [--rounds 5] [--output FILE]
 
 `train` fits both on the same lines and measures lines that were held back: eltec-novels (20 MB with 8,192 ids; all
 54 MB with 32,000), the German side of multi30k (8,000 ids), or a text of your own; one thread each, median seconds,
@@ -11,10 +11,8 @@ tokens and nats a word of the best cuts. SentencePiece gets every character (`ch
 text, with one thread, and checks that the ids are equal: median MB/s. `plain` is ours without numba.
 """
 
-import argparse
 import io
 import json
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -23,6 +21,7 @@ from typing import Any
 from unittest import mock
 
 import sentencepiece
+from _record import Record, parsed, parser
 
 from orrery.data.corpora import read_corpus
 from orrery.settings import data_folder
@@ -34,24 +33,36 @@ MODELS = ("test_model", "test_ja_model")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("train", "encode"))
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--sets", nargs="*", choices=SETS)
-    parser.add_argument("--text", type=Path)
-    parser.add_argument("--held", type=Path)
-    parser.add_argument("-o", "--output", type=Path)
-    given = parser.parse_args()
-    if given.what == "encode":
-        result = {name: encoding(name, given.rounds) for name in MODELS}
-    elif given.text:
-        result = {given.text.name: training(*map(lines_of, (given.text, given.held)), 8_000, given.rounds)}
-    else:
-        result = {name: training(*SETS[name](), given.rounds) for name in given.sets or SETS}
-    result = {"processors": os.cpu_count(), "load": [round(one, 1) for one in os.getloadavg()], **result}
+    made = parser(__doc__)
+    made.add_argument("what", nargs="*", default=[], help="train, encode, or nothing for both")
+    made.add_argument("--rounds", type=int, default=1)
+    made.add_argument("--sets", nargs="*", choices=SETS)
+    made.add_argument("--text", type=Path)
+    made.add_argument("--held", type=Path)
+    made.add_argument("--vocabulary", type=int, default=8_000, help="ids of a text of your own")
+    given = parsed(made, {})
+    record = Record(given, ["sentencepiece", "numba"])
+    result: dict[str, Any] = {}
+    for what in given.what or ("train", "encode"):
+        result[what] = encodings(given) if what == "encode" else trainings(given)
     print(json.dumps(result, indent=1))
-    if given.output:
-        given.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    record.write(result)
+
+
+def encodings(given: Any) -> dict[str, Any]:
+    """Return the speed of the published models."""
+    return {name: encoding(name, given.rounds) for name in MODELS[: 1 if given.small else None]}
+
+
+def trainings(given: Any) -> dict[str, Any]:
+    """Return what training costs and gives, on the sets or on a text of one's own."""
+    if given.small:
+        lines = [f"a text of {n} lines, of which {n % 7} are like the others" for n in range(300)]
+        return {"a made text, 60 ids": training(lines, lines[::10], 60, given.rounds)}
+    if given.text:
+        texts = map(lines_of, (given.text, given.held))
+        return {given.text.name: training(*texts, given.vocabulary, given.rounds)}
+    return {name: training(*SETS[name](), given.rounds) for name in given.sets or SETS}
 
 
 def novels(part: str, most: float) -> list[str]:

@@ -1,12 +1,16 @@
-"""Seconds until `orrery --help` and `import orrery` are done, medians of 9 fresh processes, beside a bare Python.
+"""Seconds until `orrery --help` and `import orrery` are done, medians of fresh processes in turns, beside bare Python.
 
-.venv/bin/python benchmarks/startup.py
+.venv/bin/python benchmarks/startup.py [--rounds 9] [--output FILE]
 """
 
+import os
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+
+from _record import Record, parsed, parser
 
 COMMANDS = {
     "orrery --help": ["-m", "orrery", "--help"],
@@ -15,15 +19,36 @@ COMMANDS = {
 }
 
 
-def seconds(words: list[str]) -> float:
-    start = time.perf_counter()
-    subprocess.run([sys.executable, *words], check=True, capture_output=True)
-    return time.perf_counter() - start
+def run(words: Sequence[str]) -> tuple[float, float]:
+    """Return the seconds of a fresh process on the clock, and on processors."""
+    before, start = os.times(), time.perf_counter()
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "ORRERY_KERNEL": os.environ.get("ORRERY_KERNEL", "auto")}
+    subprocess.run([sys.executable, *words], check=True, capture_output=True, env=environment)
+    after = os.times()
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    return time.perf_counter() - start, used
+
+
+def start_up(rounds: int) -> dict[str, dict[str, float]]:
+    """Return the median seconds of each command, on the clock and on processors; they run in turns."""
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in COMMANDS}
+    for _ in range(rounds):
+        for name, words in COMMANDS.items():
+            taken[name].append(run(words))
+    found = {}
+    for name, own in taken.items():
+        clock, used = (statistics.median(column) for column in zip(*own, strict=True))
+        found[name] = {"seconds": round(clock, 4), "processor_seconds": round(used, 4)}
+        print(f"{name:16}{clock:.3f} s, of processors {used:.3f} s", flush=True)
+    return found
 
 
 def main() -> None:
-    for name, words in COMMANDS.items():
-        print(f"{name:16}{statistics.median(seconds(words) for _ in range(9)):.3f} s")
+    made = parser(__doc__)
+    made.add_argument("--rounds", type=int, default=9)
+    options = parsed(made, {"rounds": 1})
+    record = Record(options)
+    record.write({"rounds": options.rounds, "commands": start_up(options.rounds)})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Our training and encoding beside the `tokenizers` library called directly: the aim is at most 1.05 times its time.
 
-.venv/bin/python benchmarks/tokenizer_speed.py [--rounds 3] [--megabytes 50] [--vocabulary 32000] [-o FILE.json]
+.venv/bin/python benchmarks/tokenizer_speed.py [--rounds 3] [--megabytes 50] [--vocabulary 32000] [--output FILE]
 
 Both work on the same text (eltec-novels), with the same pre-tokenizer and the same threads, in turns; medians of
 seconds (wall) and of processor seconds (all threads). The library's form is the plain one: documents as its
@@ -8,7 +8,6 @@ trainer takes them; for encoding, one `encode_batch_fast` over pieces of 64 K ch
 for encoding is twofold: the ids in memory, and `prepare`, which also splits, checks, hashes and writes them.
 """
 
-import argparse
 import json
 import statistics
 import tempfile
@@ -17,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import tokenizers
+from _record import Record, parsed, parser
 from tokenizers import decoders, models, trainers
 
 from orrery.data.corpora import read_corpus
@@ -29,12 +29,12 @@ END = "<|endoftext|>"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--megabytes", type=float, default=50)
-    parser.add_argument("--vocabulary", type=int, default=32_000)
-    parser.add_argument("-o", "--output", type=Path)
-    given = parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("--rounds", type=int, default=3)
+    made.add_argument("--megabytes", type=float, default=50)
+    made.add_argument("--vocabulary", type=int, default=32_000)
+    given = parsed(made, {"rounds": 1, "megabytes": 0.2, "vocabulary": 400})
+    record = Record(given, ["tokenizers"])
     texts = read(given.megabytes)
     size = sum(len(text.encode()) for text in texts)
     trained = compare(
@@ -60,8 +60,7 @@ def main() -> None:
         )
     result = {"bytes": size, "vocabulary": given.vocabulary, "train": trained, "encode": encoded}
     print(json.dumps(result, indent=1))
-    if given.output:
-        given.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    record.write(result)
 
 
 def read(megabytes: float) -> list[str]:

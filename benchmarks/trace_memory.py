@@ -1,7 +1,7 @@
 """Peak memory of a trace: how much more than the plain forward and what is kept?
 
-    python benchmarks/trace_memory.py                   (8,192 tokens, 12 layers, 12 heads of 64: minutes)
-    python benchmarks/trace_memory.py --tokens 2048     (seconds)
+    python benchmarks/trace_memory.py --output benchmarks/trace_memory.json  (8,192 tokens, 12 layers: minutes)
+    python benchmarks/trace_memory.py --tokens 2048                          (seconds)
 
 The forward and the trace run in a process each, in float32 without gradients, on the same model and tokens. The
 trace keeps one pattern, ``blocks.6.attention.pattern``, and runs every check. Peak is the most resident memory that the
@@ -11,14 +11,13 @@ and by the patterns in a long one: ``(trace) / (forward + kept)``.
 
 import argparse
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
+
+from _record import Record, parsed, parser
 
 BAR = 1.3
 """The most that a trace may take, in units of the plain forward and what is kept."""
@@ -30,6 +29,7 @@ def main() -> None:
     if options.child:
         print(json.dumps(measure(options.child, options)))
         return
+    record = Record(options)
     rows = {name: run_child(name, options) for name in ("forward", "trace")}
     forward, trace = rows["forward"], rows["trace"]
     ratio = trace["peak"] / (forward["peak"] + trace["kept"])
@@ -41,26 +41,24 @@ def main() -> None:
         "ratio": round(ratio, 4),
         "seconds": {name: row["seconds"] for name, row in rows.items()},
         "checks": trace["checks"],
-        "machine": {"processor": platform.machine(), "system": platform.system(), "cores": os.cpu_count()},
     }
     for name in ("forward", "trace", "kept"):
         print(f"{name:8} {found[name] / 2**20:10,.0f} MB")
     print(f"trace / (forward + kept) = {ratio:.3f}, the bar is {BAR}", flush=True)
-    if options.json:
-        write(found, options.json)
+    record.write(found)
     sys.exit(int(not (ratio <= BAR and all(check["passed"] for check in trace["checks"]))))
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokens", type=int, default=8192)
-    parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--heads", type=int, default=12)
-    parser.add_argument("--width", type=int, default=768)
-    parser.add_argument("--keep", nargs="*", default=["blocks.6.attention.pattern"], help="patterns of keys")
-    parser.add_argument("--json", help="a file, or - for one line at the end")
-    parser.add_argument("--child", choices=["forward", "trace"], help=argparse.SUPPRESS)
-    return parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("--tokens", type=int, default=8192)
+    made.add_argument("--layers", type=int, default=12)
+    made.add_argument("--heads", type=int, default=12)
+    made.add_argument("--width", type=int, default=768)
+    made.add_argument("--keep", nargs="*", default=["blocks.6.attention.pattern"], help="patterns of keys")
+    made.add_argument("--child", choices=["forward", "trace"], help=argparse.SUPPRESS)
+    small = {"tokens": 128, "layers": 2, "heads": 2, "width": 32, "keep": ["blocks.1.attention.pattern"]}
+    return parsed(made, small)
 
 
 def run_child(name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -98,13 +96,6 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
 def peak_bytes() -> int:
     """Return the most resident memory that this process has had; Linux counts in kibibytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def write(found: dict[str, Any], place: str) -> None:
-    if place == "-":
-        print(json.dumps(found))
-    else:
-        Path(place).write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

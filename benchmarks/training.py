@@ -1,16 +1,19 @@
 """Training speed beside nanoGPT and transformers: 6 layers, 384 wide, context 256, batch 12, no dropout.
 
     git clone https://github.com/karpathy/nanoGPT ../nanoGPT && git -C ../nanoGPT checkout 3adf61e
-    .venv/bin/python benchmarks/training.py --nanogpt ../nanoGPT
+    .venv/bin/python benchmarks/training.py --nanogpt ../nanoGPT --text INPUT.TXT --output benchmarks/training.json
 
 Every contender starts from the same weights, sees the same batches and takes one step in turn, so that a change of the
 machine's speed meets all of them; a ratio is the median over rounds of the ratio within a round. The last rows relate
 our step to the plain matrix products of the model, measured alone at the model's own shapes, forward and backward.
+
+Each peer stands twice: as it comes (float32, the AdamW that torch makes where nothing is said, nanoGPT's own), and
+alike (the same numbers as ours and the fused AdamW that our recipes choose), so that what is our arithmetic and what is
+only our default can be told apart. The losses of all steps are compared.
 """
 
 import argparse
 import importlib.util
-import json
 import math
 import statistics
 import sys
@@ -21,6 +24,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from _record import Record, parsed, parser
 from torch import Tensor, nn
 
 from orrery.checkpoints.rules import to_ours
@@ -33,7 +37,6 @@ from orrery.training.precision import choose_precision
 from orrery.training.step import accumulate
 
 LAYERS, HEADS, WIDTH, CONTEXT, BATCH, VOCABULARY = 6, 6, 384, 256, 12, 65
-TOKENS = BATCH * CONTEXT
 RATE, BETAS, DECAY, CLIP = 1e-3, (0.9, 0.99), 0.1, 1.0
 CONFIG = {
     "vocab_size": VOCABULARY, "n_positions": CONTEXT, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS,
@@ -79,8 +82,8 @@ def ours(weights: dict[str, Tensor], requested: str) -> Step:
     return step
 
 
-def nanogpt(folder: Path, weights: dict[str, Tensor], narrow: bool, compiled: bool = False) -> Step:
-    """The model and optimizer of nanoGPT, with its autocast context where ``narrow``."""
+def nanogpt(folder: Path, weights: dict[str, Tensor], narrow: bool, fused: bool, compiled: bool = False) -> Step:
+    """The model of nanoGPT, with its autocast context where ``narrow``; its own optimizer where that is not fused."""
     module_spec = importlib.util.spec_from_file_location("nanogpt_model", folder / "model.py")
     assert module_spec is not None
     assert module_spec.loader is not None
@@ -90,7 +93,8 @@ def nanogpt(folder: Path, weights: dict[str, Tensor], narrow: bool, compiled: bo
     model: Any = module.GPT(config)
     turned = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
     model.load_state_dict({n: (w.T if n.endswith(turned) else w) for n, w in weights.items()}, strict=False)
-    optimizer = model.configure_optimizers(DECAY, RATE, BETAS, "cpu")
+    own = adamw(list(model.parameters()), fused=True) if fused else None
+    optimizer = own or model.configure_optimizers(DECAY, RATE, BETAS, "cpu")
     run = torch.compile(model) if compiled else model
 
     def step(x: Tensor, y: Tensor) -> float:
@@ -100,26 +104,28 @@ def nanogpt(folder: Path, weights: dict[str, Tensor], narrow: bool, compiled: bo
         nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        return float(loss)
+        return float(loss.detach())
 
     return step
 
 
-def transformers_default(weights: dict[str, Tensor]) -> Step:
-    """The reference library as it comes: float32, its own loss, torch's AdamW."""
+def by_transformers(weights: dict[str, Tensor], narrow: bool, fused: bool) -> Step:
+    """The model of the reference library, in float32 or under autocast, its own loss, torch's AdamW."""
     import transformers
 
     model: Any = transformers.GPT2LMHeadModel(transformers.GPT2Config(**CONFIG))
     model.load_state_dict(weights, strict=False)
-    optimizer = adamw(list(model.parameters()), fused=False)
+    optimizer = adamw(list(model.parameters()), fused=fused)
 
     def step(x: Tensor, y: Tensor) -> float:
-        loss = F.cross_entropy(model(x).logits.view(-1, VOCABULARY), y.flatten())
+        with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
+            logits = model(x).logits
+        loss = F.cross_entropy(logits.float().view(-1, VOCABULARY), y.flatten())
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        return float(loss)
+        return float(loss.detach())
 
     return step
 
@@ -146,12 +152,12 @@ def initial_weights() -> dict[str, Tensor]:
     return weights
 
 
-def product_seconds(dtype: torch.dtype) -> float:
+def product_seconds(dtype: torch.dtype, tokens: int) -> float:
     """Return the seconds that a step's linear products take alone: forward, to the input, to the weight."""
     shapes = [(WIDTH, WIDTH)] * 4 + [(WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH)]
     total = 0.0
     for inputs, outputs in shapes:
-        x, w, g = (torch.randn(s, dtype=dtype) for s in ((TOKENS, inputs), (outputs, inputs), (TOKENS, outputs)))
+        x, w, g = (torch.randn(s, dtype=dtype) for s in ((tokens, inputs), (outputs, inputs), (tokens, outputs)))
         for product in (lambda x=x, w=w: F.linear(x, w), lambda g=g, w=w: g @ w, lambda g=g, x=x: g.T @ x):
             product()
             times = []
@@ -163,12 +169,11 @@ def product_seconds(dtype: torch.dtype) -> float:
     return total * LAYERS
 
 
-def batches(text: Path, count: int) -> list[tuple[Tensor, Tensor]]:
+def batches(text: str, count: int, rows: int) -> list[tuple[Tensor, Tensor]]:
     """Return random crops of a text, one character a token."""
-    content = text.read_text()
-    known = {c: i for i, c in enumerate(sorted(set(content)))}
-    ids, rng = torch.tensor([known[c] for c in content]), torch.Generator().manual_seed(2)
-    starts = torch.randint(len(ids) - CONTEXT - 1, (count, BATCH), generator=rng)
+    known = {c: i for i, c in enumerate(sorted(set(text))[:VOCABULARY])}
+    ids, rng = torch.tensor([known.get(c, 0) for c in text]), torch.Generator().manual_seed(2)
+    starts = torch.randint(len(ids) - CONTEXT - 1, (count, rows), generator=rng)
     crops = torch.stack([torch.stack([ids[s : s + CONTEXT + 1] for s in row]) for row in starts])
     return [(crop[:, :-1].contiguous(), crop[:, 1:].contiguous()) for crop in crops]
 
@@ -188,51 +193,82 @@ def compare(steps: dict[str, Step], data: list[tuple[Tensor, Tensor]]) -> tuple[
     return times, losses
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nanogpt", type=Path, required=True, help="a checkout of nanoGPT")
-    parser.add_argument("--text", type=Path, required=True, help="tiny Shakespeare's input.txt")
-    parser.add_argument("--rounds", type=int, default=14)
-    parser.add_argument("--compiled", action="store_true", help="also nanoGPT under torch.compile; needs g++")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+def contenders(options: argparse.Namespace) -> dict[str, Step]:
+    """Return all that take steps, by name; those alike name the AdamW that is not theirs."""
     weights = initial_weights()
     steps = {
         "orrery float32": ours(weights, "float32"),
-        "nanoGPT float32": nanogpt(options.nanogpt, weights, narrow=False),
         "orrery bfloat16": ours(weights, "bfloat16"),
-        "nanoGPT bfloat16": nanogpt(options.nanogpt, weights, narrow=True),
-        "transformers float32": transformers_default(weights),
+        "transformers float32": by_transformers(weights, narrow=False, fused=False),
+        "transformers float32, fused": by_transformers(weights, narrow=False, fused=True),
+        "transformers bfloat16, fused": by_transformers(weights, narrow=True, fused=True),
     }
+    if options.nanogpt is not None:
+        for kind, narrow in (("float32", False), ("bfloat16", True)):
+            for name, fused in (("", False), (", fused", True)):
+                steps[f"nanoGPT {kind}{name}"] = nanogpt(options.nanogpt, weights, narrow, fused)
     if options.compiled:
-        steps["nanoGPT compiled bfloat16"] = nanogpt(options.nanogpt, weights, narrow=True, compiled=True)
-    times, losses = compare(steps, batches(options.text, options.rounds))
+        steps["nanoGPT compiled bfloat16"] = nanogpt(options.nanogpt, weights, narrow=True, fused=False, compiled=True)
+    return steps
+
+
+def ratios_of(times: dict[str, list[float]]) -> dict[str, dict[str, Any]]:
+    """Return how many times as fast we are: alike, in the same numbers and with the same AdamW, and as it comes."""
     default = f"orrery {choose_precision('auto', 'cpu', this_processor(), torch.get_num_threads()).dtype}"
-    pairs = [
-        ("float32", "orrery float32", "nanoGPT float32", 1.7),
-        ("bfloat16", "orrery bfloat16", "nanoGPT bfloat16", 1.2),
-        ("defaults", default, "nanoGPT float32", 2.5),
-        ("defaults", default, "transformers float32", 2.5),
-    ]
-    result: dict[str, Any] = {"tokens_per_second": {n: TOKENS / statistics.median(t) for n, t in times.items()}}
-    for name, rate in result["tokens_per_second"].items():
-        print(f"{name:28}{rate:8,.0f} tokens/s   loss {losses[name][0]:.4f} -> {losses[name][-1]:.4f}")
-    result["ratios"] = {}
-    for kind, mine, peer, goal in pairs:
+    pairs = {}
+    for name in times:
+        kind = "bfloat16" if "bfloat16" in name else "float32"
+        if not name.startswith("orrery"):
+            pairs[f"alike: {name}" if "fused" in name else f"same numbers: {name}"] = (f"orrery {kind}", name)
+        if not name.startswith("orrery") and name.endswith(" float32"):
+            pairs[f"as it comes: {name}"] = (default, name)
+    found = {}
+    for title, (mine, peer) in pairs.items():
         ratios = sorted(b / a for a, b in zip(times[mine], times[peer], strict=True))
         middle = statistics.median(ratios)
-        result["ratios"][f"{kind}: {mine} / {peer}"] = middle
-        print(f"{kind:10}{mine} / {peer}: {middle:.2f}x  [{ratios[0]:.2f} to {ratios[-1]:.2f}]  goal {goal}x")
-    for dtype, name in ((torch.float32, "orrery float32"), (torch.bfloat16, "orrery bfloat16")):
-        share = product_seconds(dtype) / statistics.median(times[name])
-        result["ratios"][f"products' share of the step, {name}"] = share
-        print(f"{name}: the linear products alone are {share:.0%} of the step")
-    for a, b in (("orrery float32", "nanoGPT float32"), ("orrery bfloat16", "nanoGPT bfloat16")):
-        worst = max(abs(x - y) for x, y in zip(losses[a], losses[b], strict=True))
-        result["ratios"][f"largest loss difference, {a} and {b}"] = worst
-        print(f"largest difference of the loss, {a} and {b}: {worst:.1e}")
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+        found[title] = {"of": f"{mine} / {peer}", "ratio": middle, "lowest": ratios[0], "highest": ratios[-1]}
+        print(f"{title}: {mine} is {middle:.2f} times as fast  [{ratios[0]:.2f} to {ratios[-1]:.2f}]")
+    return found
+
+
+def apart(losses: dict[str, list[float]]) -> dict[str, float]:
+    """Return the largest difference between a peer's losses and ours in the same numbers, over all steps."""
+    found = {}
+    for name, own in losses.items():
+        mine = losses["orrery bfloat16" if "bfloat16" in name else "orrery float32"]
+        if not name.startswith("orrery"):
+            found[name] = max(abs(x - y) for x, y in zip(mine, own, strict=True))
+    return found
+
+
+def shares(times: dict[str, list[float]], tokens: int) -> dict[str, float]:
+    """Return which share of our step the plain matrix products are."""
+    kinds = {"orrery float32": torch.float32, "orrery bfloat16": torch.bfloat16}
+    return {name: product_seconds(kind, tokens) / statistics.median(times[name]) for name, kind in kinds.items()}
+
+
+def main() -> None:
+    made = parser(__doc__)
+    made.add_argument("--nanogpt", type=Path, help="a checkout of nanoGPT")
+    made.add_argument("--text", type=Path, help="tiny Shakespeare's input.txt")
+    made.add_argument("--rounds", type=int, default=14)
+    made.add_argument("--rows", type=int, default=BATCH, help="of a batch")
+    made.add_argument("--compiled", action="store_true", help="also nanoGPT under torch.compile; needs g++")
+    options = parsed(made, {"rounds": 3, "rows": 1}, needs=("nanogpt", "text"))
+    record = Record(options, ["transformers"])
+    text = options.text.read_text(encoding="utf-8") if options.text else "to be or not to be, " * 100
+    times, losses = compare(contenders(options), batches(text, options.rounds, options.rows))
+    tokens = options.rows * CONTEXT
+    found: dict[str, Any] = {"rounds": options.rounds, "rows": options.rows}
+    found["tokens_per_second"] = {name: tokens / statistics.median(own) for name, own in times.items()}
+    for name, rate in found["tokens_per_second"].items():
+        print(f"{name:28}{rate:8,.0f} tokens/s   loss {losses[name][0]:.4f} -> {losses[name][-1]:.4f}")
+    found["ratios"] = ratios_of(times)
+    found["products' share of the step"] = shares(times, tokens)
+    found["losses"] = {name: [own[0], own[1], own[-1]] for name, own in losses.items()}
+    found["largest loss difference"] = apart(losses)
+    print(f"largest difference of the loss over all steps: {found['largest loss difference']}")
+    record.write(found)
 
 
 if __name__ == "__main__":

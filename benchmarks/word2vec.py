@@ -1,6 +1,6 @@
 """word2vec beside gensim: same text, settings, threads and seeds, each run in its own process, taken in turns.
 
-    ORRERY_DATA=... python benchmarks/word2vec.py --json word2vec.json             (novels and factbook, 3 seeds)
+    ORRERY_DATA=... python benchmarks/word2vec.py --output benchmarks/word2vec.json  (novels and factbook, 3 seeds)
     ORRERY_DATA=... python benchmarks/word2vec.py --megabytes 5 --seeds 1 --epochs 1
     ORRERY_DATA=... python benchmarks/word2vec.py --similarities FOLDER --kinds gensim-file orrery-in-order --seeds 5
 
@@ -24,6 +24,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from _record import Record, parsed, parser
+
 KINDS = ("gensim", "gensim-file", "orrery-in-order", "orrery-hogwild")
 WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 
@@ -33,7 +35,7 @@ def main() -> None:
     if options.child:
         print(json.dumps(measure(options)))
         return
-    rows = []
+    record, rows = Record(options, ("gensim", "numba")), []
     with tempfile.TemporaryDirectory() as folder:
         options.text = options.text or write_text(Path(folder) / "text.txt", options.megabytes)
         for seed in range(1, options.seeds + 1):
@@ -41,27 +43,26 @@ def main() -> None:
                 rows.append(run_child(options, kind, seed))
                 show(rows[-1])
     summary(rows, options.kinds)
-    if options.json:
+    if options.output:
         names = ("seeds", "epochs", "workers", "width", "window", "negative", "cbow", "hs", "rate")
         settings = {name: getattr(options, name) for name in names}
-        Path(options.json).write_text(json.dumps({"settings": settings, "rows": rows}, indent=1) + "\n")
+        record.write({"settings": settings, "rows": rows})
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=float, default=1e9, help="use only the first part of the text")
-    parser.add_argument("--text", help="a text of one sentence a line instead")
+    made = parser(__doc__)
+    made.add_argument("--megabytes", type=float, default=1e9, help="use only the first part of the text")
+    made.add_argument("--text", help="a text of one sentence a line instead")
     for name, value in {"seeds": 3, "epochs": 5, "workers": 2, "width": 100, "window": 5, "negative": 5}.items():
-        parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--cbow", action="store_true")
-    parser.add_argument("--hs", action="store_true")
-    parser.add_argument("--rate", type=float, default=0.025)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
-    parser.add_argument("--similarities", type=Path, help="a folder of more similarity sets, EN-*.txt")
-    parser.add_argument("--json")
-    parser.add_argument("--child", choices=KINDS, help=argparse.SUPPRESS)
-    parser.add_argument("--seed", type=int, default=1, help=argparse.SUPPRESS)
-    return parser.parse_args()
+        made.add_argument(f"--{name}", type=int, default=value)
+    made.add_argument("--cbow", action="store_true")
+    made.add_argument("--hs", action="store_true")
+    made.add_argument("--rate", type=float, default=0.025)
+    made.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    made.add_argument("--similarities", type=Path, help="a folder of more similarity sets, EN-*.txt")
+    made.add_argument("--child", choices=KINDS, help=argparse.SUPPRESS)
+    made.add_argument("--seed", type=int, default=1, help=argparse.SUPPRESS)
+    return parsed(made, {"megabytes": 0.3, "seeds": 1, "epochs": 1, "workers": 1, "width": 16})
 
 
 def data() -> Path:

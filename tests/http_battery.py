@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from http_wire import Wire, raw_request
@@ -28,6 +28,7 @@ class Case:
         headers: beside or in place of the usual; ``None`` leaves one out.
         raw: all bytes of the request, in place of everything else; ``@PORT@`` is the port.
         closes: the server may end the connection after it.
+        valid: OpenAI's API knows what is asked for, and a server may do it: it is wrong for the model served here.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Case:
     headers: Mapping[str, str | None] = field(default_factory=dict)
     raw: bytes | None = None
     closes: bool = False
+    valid: bool = False
 
     def bytes(self, model: str, port: int) -> bytes:
         """Return the request as it goes over the wire."""
@@ -66,6 +68,11 @@ def chat(name: str, param: str | None = None, code: str | None = None, **fields:
     content = {"model": MODEL, "messages": [{"role": "user", "content": "the cat"}], "max_tokens": 2, **fields}
     content = {key: value for key, value in content.items() if value is not MISSING}
     return Case(name, content, param or _only(fields), code, path=CHAT)
+
+
+def valid(case: Case) -> Case:
+    """Return a case that asks for what OpenAI's API knows."""
+    return replace(case, valid=True)
 
 
 def _only(fields: Mapping[str, Any]) -> str:
@@ -191,7 +198,7 @@ DRAWING = [
     completion("stream a number", stream=1),
     completion("stream_options without a stream", stream_options={"include_usage": True}),
     completion("stream_options a list", "stream_options", stream=True, stream_options=[]),
-    completion("a suffix", suffix=" on the mat"),
+    valid(completion("a suffix", suffix=" on the mat")),
 ]
 
 PROMPTS = [
@@ -289,7 +296,12 @@ TOOLS = [
          tool_choice={"type": "function", "function": {"name": "smell"}}),
     chat("a choice that is a word", "tool_choice", tools=[TOOL], tool_choice="sometimes"),
     chat("a choice without tools", tool_choice="required"),
-    chat("functions of old clients", functions=[{"name": "look"}]),
+    chat("functions that are no list", functions="look"),
+    chat("a function of old clients without a name", "functions[0].name", functions=[{}]),
+    chat("tools in the old form and in the new", "functions", functions=[{"name": "look"}], tools=[TOOL]),
+    chat("an old choice without functions", function_call={"name": "look"}),
+    chat("an old choice that is none of the functions", "function_call", functions=[{"name": "look"}],
+         function_call={"name": "smell"}),
 ]  # fmt: skip
 
 
@@ -319,11 +331,10 @@ FORMATS = [
 ]  # fmt: skip
 
 UNSUPPORTED = [
-    chat("sound wanted", modalities=["text", "audio"]),
-    chat("a sound's voice", audio={"voice": "x", "format": "wav"}),
-    chat("a prediction", prediction={"type": "content", "content": "x"}),
-    chat("a search of the web", web_search_options={}),
-    chat("an old choice of functions", function_call={"name": "look"}),
+    valid(chat("sound wanted", modalities=["text", "audio"])),
+    valid(chat("a sound's voice", audio={"voice": "x", "format": "wav"})),
+    valid(chat("a prediction", prediction={"type": "content", "content": "x"})),
+    valid(chat("a search of the web", web_search_options={})),
 ]
 
 ROUTES = [

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,8 @@ _LINK = re.compile(r"\]\((?!https?:)(?P<target>[^)#\s]+)")
 
 def module(name: str) -> ModuleType:
     """Import a module of ``docs``, such as ``_examples``."""
+    if str(DOCS) not in sys.path:
+        sys.path.append(str(DOCS))  # as conf.py does: they import each other
     found = importlib.util.spec_from_file_location(f"orrery_docs{name}", DOCS / f"{name}.py")
     assert found is not None
     assert found.loader is not None

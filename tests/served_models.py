@@ -1,5 +1,6 @@
 """Folders of tiny models as they are served: with a chat template that takes tools, with heads, with sources."""
 
+import json
 from pathlib import Path
 
 import torch
@@ -8,15 +9,31 @@ from chat_published import published, tokenizer_of
 from orrery.families import load_family
 from orrery.saving.save import save_model
 from orrery.text.chat.folder import FILE
+from orrery.text.tokenizer import Tokenizer
 from tiny_models import randomised
 
 CHAT = "qwen-2.5"
 CONTEXT = 512
 
 
-def chat_folder(folder: Path, context: int = CONTEXT, layers: int = 2) -> Path:
+def filling_folder(folder: Path) -> Path:
+    """Save a llama whose tokenizer has the tokens with which Qwen2.5-Coder fills in what is missing."""
+    names = [f"<|fim_{part}|>" for part in ("prefix", "middle", "suffix", "pad")]
+    return chat_folder(folder, tokenizer=with_tokens(tokenizer_of(CHAT), names))
+
+
+def with_tokens(tokenizer: Tokenizer, names: list[str]) -> Tokenizer:
+    """Return the tokenizer with more added tokens, which are not called special, as in Qwen's files."""
+    definition = json.loads(json.dumps(tokenizer.definition))
+    for place, name in enumerate(names):
+        flags = dict.fromkeys(("special", "normalized", "single_word", "lstrip", "rstrip"), False)
+        definition["added_tokens"].append({"id": tokenizer.size + place, "content": name, **flags})
+    return Tokenizer(json.dumps(definition), tokenizer.roles)
+
+
+def chat_folder(folder: Path, context: int = CONTEXT, layers: int = 2, tokenizer: Tokenizer | None = None) -> Path:
     """Save a llama that chats in Qwen's format, and return its folder."""
-    tokenizer = tokenizer_of(CHAT)
+    tokenizer = tokenizer or tokenizer_of(CHAT)
     config = {
         "hidden_size": 32,
         "intermediate_size": 56,

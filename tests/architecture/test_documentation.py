@@ -95,8 +95,19 @@ def test_each_record_of_a_benchmark_has_a_table() -> None:
     shown = benchmarks.page()
     for path in (ROOT / "benchmarks").glob("*.json"):
         assert f"## {path.stem}\n" in shown
-    speed = json.loads((ROOT / "benchmarks/training.json").read_text())["tokens_per_second"]["orrery bfloat16"]
-    assert f"| orrery bfloat16 | {speed:,.0f} |" in shown
+    change = json.loads((ROOT / "benchmarks/quantisation.json").read_text())
+    row = change.get("found", change)["kinds"]["int8"]
+    assert f"| int8 | {row['bytes']:,} | {row['load_seconds']:.3f} |" in shown
+
+
+def test_a_number_in_a_sentence_is_that_of_the_record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    benchmarks = module("_benchmarks")
+    monkeypatch.setattr(benchmarks, "BENCHMARKS", tmp_path)
+    header = {"machine": {"processor": "one"}}
+    (tmp_path / "training.json").write_text(json.dumps({"header": header, "found": {"ratio": 1.0449}}))
+    (tmp_path / "training.two.json").write_text(json.dumps({"header": {"machine": {"processor": "two"}}, "found": {}}))
+    assert benchmarks.recorded("f\"{training['ratio']:.2f}\"") == "1.04"
+    assert benchmarks.recorded("', '.join(machines('training'))") == "one, two"
 
 
 def test_an_unknown_record_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -31,22 +31,31 @@ def test_every_break_has_its_place_and_a_name_of_its_own():
 
 def tried(tmp_path, *words):
     path = tmp_path / "found.json"
-    command = [sys.executable, str(BENCHMARKS / "broken_copies.py"), "--json", str(path), *words]
+    command = [sys.executable, str(BENCHMARKS / "broken_copies.py"), "--output", str(path), *words]
     run = subprocess.run(command, capture_output=True, text=True, timeout=4900)
-    return run.returncode, json.loads(path.read_text()), run.stdout + run.stderr
+    return run.returncode, json.loads(path.read_text())["found"], run.stdout + run.stderr
 
 
 def test_a_break_is_seen_and_named(tmp_path):
-    code, found, said = tried(tmp_path, "--only", "slopes between")
+    code, found, said = tried(tmp_path, "--only", "slopes between", "--without-control")
     assert code == 0, said
-    assert [(one["break"], one["seen"]) for one in found] == [("ALiBi's slopes between powers of two", True)]
-    assert found[0]["by"].startswith("outputs (bloom): 6 heads")
+    assert [(one["break"], one["seen"]) for one in found["faults"]] == [("ALiBi's slopes between powers of two", True)]
+    assert found["faults"][0]["outcome"] == "a check failed"
+    assert found["faults"][0]["by"].startswith("outputs (bloom): 6 heads")
+
+
+def test_a_copy_that_does_not_answer_in_time_is_no_catch(tmp_path):
+    code, found, said = tried(tmp_path, "--only", "slopes between", "--without-control", "--limit", "0.01")
+    assert code == 1, said
+    assert [(one["outcome"], one["seen"]) for one in found["faults"]] == [("no answer in time", False)]
+    assert found["seen"] == 0
 
 
 @pytest.mark.long
 @pytest.mark.timeout(5000)
-def test_nearly_every_break_is_seen(tmp_path):
+def test_nearly_every_break_is_seen_and_the_copy_without_one_passes(tmp_path):
     code, found, said = tried(tmp_path)
     assert code == 0, said
-    assert len(found) == len(breaks())
-    assert sum(one["seen"] for one in found) >= 0.95 * len(found)
+    assert found["control"]["outcome"] == "passed"
+    assert len(found["faults"]) == len(breaks())
+    assert sum(one["seen"] for one in found["faults"]) >= 0.95 * len(found["faults"])

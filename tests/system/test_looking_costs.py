@@ -16,17 +16,21 @@ from serving_toy import chat_model, running
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-def run(name, *words):
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / name), *words, "--json", "-"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode in (0, 1), done.stdout + done.stderr  # 1: a bar of the benchmark is missed
-    return json.loads(done.stdout.splitlines()[-1])
+@pytest.fixture
+def run(tmp_path):
+    def found(name, *words):
+        file = tmp_path / "record.json"
+        command = [sys.executable, str(BENCHMARKS / name), *words, "--output", str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 1), done.stdout + done.stderr  # 1: a bar of the benchmark is missed
+        return json.loads(file.read_text(encoding="utf-8"))["found"]
+
+    return found
 
 
 @pytest.mark.slow
 @pytest.mark.alone
-def test_8192_tokens_take_no_more_than_was_stated():
+def test_8192_tokens_take_no_more_than_was_stated(run):
     found = run("long_text.py")
     assert found["tokens"] == 8192
     assert found["passed"]
@@ -36,7 +40,7 @@ def test_8192_tokens_take_no_more_than_was_stated():
 
 @pytest.mark.slow
 @pytest.mark.alone
-def test_the_page_is_small_at_512_tokens_of_12_layers_with_12_heads():
+def test_the_page_is_small_at_512_tokens_of_12_layers_with_12_heads(run):
     with chromium():
         pass  # skips where there is none
     found = run("page_speed.py", "--rounds", "1")
@@ -71,8 +75,8 @@ def test_a_long_text_is_drawn_by_an_overview_and_tiles(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.alone
-def test_a_server_that_can_be_looked_into_writes_the_same():
+def test_a_server_that_can_be_looked_into_writes_the_same(run):
     found = run("looking_cost.py", "--rounds", "4")
     assert found["different"] == 0
-    assert found["answers"] == 8
-    assert found["ratio"] > 0
+    assert found["answers"] == 24
+    assert all(one["median"] > 0 for one in found["ratios"].values())

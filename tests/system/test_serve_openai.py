@@ -8,7 +8,7 @@ import openai
 import pytest
 
 import orrery
-from served_models import CONTEXT, chat_folder
+from served_models import CONTEXT, chat_folder, filling_folder
 from server_process import ServerProcess
 
 KEY = "sk-test-0123456789"
@@ -178,6 +178,78 @@ def test_streamed_calls_of_a_tool_joined_are_the_call(client, ask):
     flat = [one for some in parts for one in some]
     assert "".join(one.function.name or "" for one in flat) == whole.name
     assert "".join(one.function.arguments or "" for one in flat) == whole.arguments
+
+
+def test_functions_of_old_clients_are_called_and_answered_in_their_form(client, ask):
+    settings = {**ask, "max_tokens": 80, "temperature": 1, "seed": 3, "functions": [LOOK["function"]]}
+    answer = client.chat.completions.create(messages=[USER], function_call={"name": "look"}, **settings).choices[0]
+    assert answer.finish_reason == "function_call"
+    assert answer.message.tool_calls is None
+    assert answer.message.function_call.name == "look"
+    assert json.loads(answer.message.function_call.arguments)["at"] in ("cat", "mat")
+    tools = {"tools": [LOOK], "tool_choice": {"type": "function", "function": {"name": "look"}}}
+    new = client.chat.completions.create(messages=[USER], **{**ask, **settings, **tools, "functions": openai.omit})
+    assert new.choices[0].message.tool_calls[0].function.arguments == answer.message.function_call.arguments
+    turns = [USER, answer.message.model_dump(exclude_none=True), {"role": "function", "name": "look", "content": "mat"}]
+    call = {"id": "call00001", "type": "function", "function": answer.message.function_call.model_dump()}
+    same = [
+        USER,
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "name": "look", "tool_call_id": "call00001", "content": "mat"},
+    ]
+    goes_on = [
+        client.chat.completions.create(messages=own, functions=[LOOK["function"]], **ask) for own in (turns, same)
+    ]
+    assert goes_on[0].choices[0].message.content == goes_on[1].choices[0].message.content
+    assert goes_on[0].usage.prompt_tokens == goes_on[1].usage.prompt_tokens
+
+
+def test_a_streamed_call_of_an_old_function_joined_is_the_call(client, ask):
+    call = {"messages": [USER], "functions": [LOOK["function"]], "function_call": {"name": "look"}}
+    call |= {**ask, "max_tokens": 80, "temperature": 1, "seed": 3}
+    whole = client.chat.completions.create(**call).choices[0].message.function_call
+    pieces = [piece.choices[0] for piece in client.chat.completions.create(stream=True, **call)]
+    told = [piece.delta.function_call for piece in pieces if piece.delta.function_call]
+    assert "".join(one.name or "" for one in told) == whole.name
+    assert "".join(one.arguments or "" for one in told) == whole.arguments
+    assert pieces[-1].finish_reason == "function_call"
+
+
+def test_old_functions_are_in_the_prompt_and_need_not_be_called(client, ask):
+    functions = {"functions": [LOOK["function"]]}
+    given = client.chat.completions.create(messages=[USER], function_call="auto", **functions, **ask)
+    new = client.chat.completions.create(messages=[USER], tools=[LOOK], **ask)
+    assert given.usage.prompt_tokens == new.usage.prompt_tokens
+    never = client.chat.completions.create(messages=[USER], function_call="none", **functions, **ask)
+    assert never.usage.prompt_tokens < given.usage.prompt_tokens
+    assert never.choices[0].message.function_call is None
+
+
+def test_what_stands_between_a_prompt_and_a_suffix_is_written(tmp_path_factory):
+    """The reference is the prompt that the model's own tokens make of the two, sent as ids."""
+    folder = filling_folder(tmp_path_factory.mktemp("models") / "filling")
+    tokenizer = orrery.load(folder).tokenizer
+    before, behind, middle = (tokenizer.id(f"<|fim_{part}|>") for part in ("prefix", "suffix", "middle"))
+    ids = [before, *tokenizer.encode("the cat"), behind, *tokenizer.encode(" on the mat"), middle]
+    with ServerProcess(folder) as server, openai.OpenAI(base_url=f"{server.url}/v1", api_key="x") as client:
+        how = {"model": server.model, "max_tokens": 12, "temperature": 0}
+        wanted = client.completions.create(prompt=ids, **how)
+        found = client.completions.create(prompt="the cat", suffix=" on the mat", **how)
+        assert found.usage.prompt_tokens == len(ids)
+        assert found.choices[0].text == wanted.choices[0].text
+        parts = client.completions.create(prompt="the cat", suffix=" on the mat", stream=True, **how)
+        assert "".join(part.choices[0].text for part in parts) == wanted.choices[0].text
+        nothing = client.completions.create(prompt="", suffix=" on the mat", **how)
+        assert nothing.usage.prompt_tokens == len(ids) - len(tokenizer.encode("the cat"))
+        plain = client.completions.create(prompt="the cat", suffix="", **how)
+        assert plain.usage.prompt_tokens == len(tokenizer.encode("the cat"))
+
+
+def test_a_model_that_fills_nothing_in_refuses_a_suffix_by_name(client, ask):
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.completions.create(prompt="the cat", suffix=" on the mat", **ask)
+    assert (caught.value.param, caught.value.code) == ("suffix", "unsupported_parameter")
+    assert "filling in" in str(caught.value)
 
 
 def test_tools_are_in_the_prompt_and_need_not_be_called(client, ask):

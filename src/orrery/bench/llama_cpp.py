@@ -31,6 +31,9 @@ class LlamaCpp:
         threads: as many as everybody has.
         exact: keep keys and values in float32.
 
+    Attributes:
+        address: where it answers.
+
     Raises:
         RunError: it does not load the file.
     """
@@ -48,8 +51,8 @@ class LlamaCpp:
         self._end = weakref.finalize(self, _killed, self._process)
         assert self._process.stdout is not None
         lines = (line.strip() for line in self._process.stdout)
-        self._address = next((line for line in lines if line.startswith("http")), "")
-        if not self._address:
+        self.address = next((line for line in lines if line.startswith("http")), "")
+        if not self.address:
             self.close()
             raise RunError(f"llama.cpp does not load {path}", "leave this peer out")
 
@@ -66,7 +69,7 @@ class LlamaCpp:
     def ask(self, route: str, **content: Any) -> dict[str, Any]:
         """Return what a route of the server answers."""
         data, header = json.dumps(content).encode(), {"Content-Type": "application/json"}
-        request = urllib.request.Request(self._address + route, data, header)
+        request = urllib.request.Request(self.address + route, data, header)
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             found: dict[str, Any] = json.load(answer)
         return found

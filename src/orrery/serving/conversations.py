@@ -9,6 +9,7 @@ from orrery.generation.requests import Request
 from orrery.language_model.guides import Demands
 from orrery.serving import requests
 from orrery.serving.errors import api_error
+from orrery.serving.old_functions import with_tool_calls
 from orrery.serving.schema.chat import ChatRequest, Message
 from orrery.serving.served import Served
 from orrery.text.chat.calls import MARKS, with_objects
@@ -43,7 +44,8 @@ def prepare(served: Served, asked: ChatRequest) -> Prepared:
         ApiError: a conversation that the template cannot say, that is too long, or that would forge a control token.
     """
     requests.check_cost(served, [1], asked.choices, 0)
-    ids = rendered(served, asked.messages, [tool.model_dump(exclude_none=True) for tool in asked.used_tools])
+    tools = [tool.model_dump(exclude_none=True) for tool in asked.used_tools]
+    ids = rendered(served, asked.messages, tools, asked.tools_field)
     ids = requests.with_prefix(served, ids, asked.prefix)
     longest = requests.longest_answer(served, len(ids), asked.longest, None, "messages")
     requests.check_cost(served, [len(ids)], asked.choices, longest)
@@ -56,20 +58,22 @@ def prepare(served: Served, asked: ChatRequest) -> Prepared:
     return Prepared(asked, requests.numbered(one, asked.seed, asked.choices), marks, frozenset(limits.end))
 
 
-def rendered(served: Served, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = ()) -> list[int]:
+def rendered(
+    served: Served, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), param: str = "tools"
+) -> list[int]:
     """Return the ids of a conversation, up to where the next answer begins.
 
     Raises:
         ApiError: it cannot be said in the model's template.
     """
-    said = with_objects([_plain(message) for message in messages])
+    said = with_objects(with_tool_calls([_plain(message) for message in messages]))
     size = sum(len(text.encode()) for message in said for text in (message.get("content") or "", str(message)))
     requests.check_size(served, size // 2, "messages")
     variables: dict[str, Any] = {"tools": list(tools)} if tools else {}
     try:
         return served.template.render(said, prompt=True, **variables).ids
     except OrreryError as error:
-        raise api_error(error, "tools" if isinstance(error, UsageError) and tools else "messages") from None
+        raise api_error(error, param if isinstance(error, UsageError) and tools else "messages") from None
 
 
 def _plain(message: Message) -> dict[str, Any]:
@@ -89,7 +93,7 @@ def _demands(asked: ChatRequest) -> Demands:
     try:
         return _demanded(asked)
     except OrreryError as error:
-        raise api_error(error, "tools" if asked.forced else "response_format") from None
+        raise api_error(error, asked.tools_field if asked.forced else "response_format") from None
 
 
 def _demanded(asked: ChatRequest) -> Demands:

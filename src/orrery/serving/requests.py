@@ -16,6 +16,7 @@ from orrery.language_model.texts import LONGEST_TOKEN, encode, limits_of, prompt
 from orrery.serving.errors import ApiError, api_error
 from orrery.serving.schema.fields import Drawing
 from orrery.serving.served import Served
+from orrery.text.infill import FORMS, Infill, infill_of
 
 FINISH = {"end": "stop", "stop": "stop", "length": "length", "context": "length"}
 """OpenAI's names of the reasons for which an answer ends."""
@@ -38,6 +39,35 @@ def encoded(served: Served, text: str, param: str) -> list[int]:
         return served.lm.tokenizer.around(encode(served.stored, text, "left", EVERYTHING)).ids
     except OrreryError as error:
         raise api_error(error, param) from None
+
+
+def infill_for(served: Served) -> Infill:
+    """Return how the model was taught to fill in what stands between two texts.
+
+    Raises:
+        ApiError: its tokenizer has no tokens for that.
+    """
+    found = None if reads_apart(served.stored) else infill_of(served.lm.tokenizer)
+    size = vocabulary(served.stored)
+    if found is None or any(part >= size for part in found.parts if isinstance(part, int)):
+        message = (
+            "suffix is not supported by this model: its tokenizer has no tokens for filling in the middle, such as "
+        )
+        raise ApiError(400, f"{message}{FORMS[0][0]}", param="suffix", code="unsupported_parameter")
+    return found
+
+
+def encoded_suffix(served: Served, text: str) -> list[int]:
+    """Return the ids of what stands behind an answer, in the middle of a text.
+
+    Raises:
+        ApiError: it is longer than the context.
+    """
+    check_size(served, len(text.encode()), "suffix")
+    ids = served.lm.tokenizer.continuing.encode(text)
+    if len(ids) > served.lm.context:
+        raise too_long(served, len(ids), 0, "suffix")
+    return ids
 
 
 def check_size(served: Served, size: int, param: str) -> None:

@@ -1,6 +1,7 @@
 """What mixers with a state hold over packed rows grows with the tokens, not with their square."""
 
 import importlib.util
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from orrery.families import _registry
 _PATH = Path(__file__).parents[3] / "benchmarks" / "packed_rows.py"
 _SPEC = importlib.util.spec_from_file_location("packed_rows", _PATH)
 packed_rows = importlib.util.module_from_spec(_SPEC)
+sys.path.insert(0, str(_PATH.parent))  # programs import what they share, as scripts do
 _SPEC.loader.exec_module(packed_rows)
+sys.path.remove(str(_PATH.parent))
 
 MARGIN = 1.1
 """Twice the tokens may hold 2.2 times the bytes; a matrix of pairs would hold four times as many."""

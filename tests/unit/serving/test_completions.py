@@ -135,6 +135,8 @@ def test_an_empty_prompt_is_the_beginning_of_a_text(toy):
         ({"logit_bias": {"1": 101}}, "logit_bias.1"),
         ({"presence_penalty": 2.5}, "presence_penalty"),
         ({"suffix": "x"}, "suffix"),
+        ({"suffix": 5}, "suffix"),
+        ({"suffix": "x", "echo": True}, "suffix"),
         ({"best_of": 1, "n": 2}, "best_of"),
         ({"best_of": 2, "stream": True}, "best_of"),
         ({"stream_options": {"include_usage": True}}, "stream_options"),

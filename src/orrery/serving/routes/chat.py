@@ -17,6 +17,7 @@ from orrery.serving.conversations import Prepared, prepare
 from orrery.serving.errors import AsciiJson
 from orrery.serving.events import EventStream
 from orrery.serving.logprobs import of_chat
+from orrery.serving.old_functions import told
 from orrery.serving.schema.chat import ChatCompletion, ChatRequest
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.served import Served, Serving
@@ -70,20 +71,33 @@ class _Chat:
         if not self.asked.used_tools:
             return "", []
         said, calls = self.watches[index].finish()
-        return said, calls[:1] if self.asked.parallel_tool_calls is False else calls
+        return said, self._allowed(calls)
+
+    def called(self, calls: Sequence[Call], numbered: bool) -> dict[str, Any]:
+        """Return the field that tells calls, in the form in which the client sent what may be called."""
+        if self.asked.functions:
+            return {"function_call": told(calls[0])}
+        numbers: list[dict[str, Any]] = [{"index": number} if numbered else {} for number in range(len(calls))]
+        return {"tool_calls": [{**number, **_told(call)} for number, call in zip(numbers, calls, strict=True)]}
+
+    def reason(self, index: int, calls: Sequence[Call]) -> str:
+        """Return why an answer ended."""
+        if calls:
+            return "function_call" if self.asked.functions else "tool_calls"
+        return requests.FINISH[self.ended[index].result().finish_reason]
 
     def choice(self, index: int) -> dict[str, Any]:
         """Return the object of a whole answer."""
         own = self.ended[index]
-        answer, (said, calls) = own.result(), self._whole(index)
+        said, calls = self._whole(index)
         message: dict[str, Any] = {"role": "assistant", "content": said if said or not calls else None, "refusal": None}
         if calls:
-            message["tool_calls"] = [_told(call) for call in calls]
+            message |= self.called(calls, numbered=False)
         return {
             "index": index,
             "message": message,
             "logprobs": self.logprobs(own.scores),
-            "finish_reason": "tool_calls" if calls else requests.FINISH[answer.finish_reason],
+            "finish_reason": self.reason(index, calls),
         }
 
     def logprobs(self, scores: Sequence[TokenScore]) -> dict[str, Any] | None:
@@ -97,7 +111,12 @@ class _Chat:
     def _whole(self, index: int) -> tuple[str, list[Call]]:
         if not self.asked.used_tools:
             return self.ended[index].result().text, []
-        return self.watches[index].whole()
+        said, calls = self.watches[index].whole()
+        return said, self._allowed(calls)
+
+    def _allowed(self, calls: list[Call]) -> list[Call]:
+        """Return the calls that the client can take: one, where it asked for one or knows the old form alone."""
+        return calls[:1] if self.asked.parallel_tool_calls is False or self.asked.functions else calls
 
 
 class _Stream:
@@ -124,10 +143,8 @@ class _Stream:
         if rest:
             found.append(self._event(index, {"content": rest}))
         if calls:
-            told = [{"index": number, **_told(call)} for number, call in enumerate(calls)]
-            found.append(self._event(index, {"tool_calls": told}))
-        reason = requests.FINISH[piece.answering.result().finish_reason]
-        return [*found, self._event(index, {}, reason="tool_calls" if calls else reason)]
+            found.append(self._event(index, chat.called(calls, numbered=True)))
+        return [*found, self._event(index, {}, reason=chat.reason(index, calls))]
 
     def closing(self) -> list[dict[str, Any]]:
         """Return the event of what was read and written, where it is asked for."""

@@ -21,6 +21,7 @@ from orrery.serving.schema.completions import Completion, CompletionRequest
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.served import Served, Serving
 from orrery.serving.usage import usage_of
+from orrery.text.infill import Infill
 
 router = APIRouter(route_class=StrictRoute, tags=["completions"])
 
@@ -64,13 +65,15 @@ def _prepare(served: Served, asked: CompletionRequest) -> _Prepared:
     """Return the requests for the engine, checked."""
     if asked.echo and asked.logprobs is not None and served.lm.model.reads_at_once:
         raise ApiError(400, "this model predicts none of its prompt: echo has no logprobs", param="echo")
-    texts, rows = _rows(served, asked)
+    infill = requests.infill_for(served) if asked.suffix else None
+    texts, rows = _rows(served, asked, infill)
     longest = [requests.longest_answer(served, len(row), asked.max_tokens, USUAL, "prompt") for row in rows]
     requests.check_cost(served, map(len, rows), asked.drawn, max(longest))
     sampler = requests.sampler_for(served, asked)
     scores = asked.logprobs if asked.drawn == asked.choices else (asked.logprobs or 0)
     found: list[Request] = []
-    limits = {most: _limits(served, asked, most) for most in set(longest)}
+    ends = frozenset() if infill is None else infill.ends
+    limits = {most: _limits(served, asked, most, ends) for most in set(longest)}
     for row, most in zip(rows, longest, strict=True):
         one = Request(
             row,
@@ -84,12 +87,12 @@ def _prepare(served: Served, asked: CompletionRequest) -> _Prepared:
     return _Prepared(asked, texts, found)
 
 
-def _limits(served: Served, asked: CompletionRequest, most: int) -> Any:
-    return requests.limits_for(served, asked, most, frozenset(), Demands.of(asked.bad_words or ()))
+def _limits(served: Served, asked: CompletionRequest, most: int, ends: frozenset[int]) -> Any:
+    return requests.limits_for(served, asked, most, ends, Demands.of(asked.bad_words or ()))
 
 
-def _rows(served: Served, asked: CompletionRequest) -> tuple[list[str], list[list[int]]]:
-    """Return the prompts as texts and as ids."""
+def _rows(served: Served, asked: CompletionRequest, infill: Infill | None) -> tuple[list[str], list[list[int]]]:
+    """Return the prompts as texts and as ids, each with the suffix where its model was taught to see one."""
     prompt = asked.prompt
     several = [prompt] if isinstance(prompt, str) or isinstance(prompt[0], int) else list(prompt)
     requests.check_cost(served, [1] * len(several), asked.drawn, 0)
@@ -97,9 +100,14 @@ def _rows(served: Served, asked: CompletionRequest) -> tuple[list[str], list[lis
     rows: list[list[int]] = []
     for place, one in enumerate(several):
         name = "prompt" if len(several) == 1 else f"prompt[{place}]"
-        row = (
-            requests.encoded(served, one, name) if isinstance(one, str) else requests.given(served, list(one), name)  # type: ignore[arg-type]
-        )
+        if infill is not None and one == "":
+            row = []
+        elif isinstance(one, str):
+            row = requests.encoded(served, one, name)
+        else:
+            row = requests.given(served, list(one), name)  # type: ignore[arg-type]
+        if infill is not None:
+            row = infill.around(row, requests.encoded_suffix(served, asked.suffix or ""))
         row = requests.with_prefix(served, row, asked.prefix)
         rows.append(row)
         texts.append(one if isinstance(one, str) else _spelt(served, row) if asked.echo or asked.logprobs else "")

@@ -48,12 +48,13 @@ class ToolCall(_Part):
 class Message(_Part):
     """One message; whatever it says is ordinary text, never a control token."""
 
-    role: Literal["system", "developer", "user", "assistant", "tool"]
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: Content | None = None
     name: Text | None = None
     tool_calls: Annotated[list[ToolCall], Field(max_length=MOST_TOOLS)] | None = None
     tool_call_id: Text | None = None
     reasoning_content: Text | None = None
+    function_call: CalledFunction | None = Field(None, description="The old form of tool_calls.")
 
 
 class Function(_Part):
@@ -109,15 +110,20 @@ Choice = Annotated[
         "it is none, auto, required, or an object that names a function",
     ),
 ]
-_TOOLS_INSTEAD = "send tools and tool_choice"
+OldChoice = Annotated[
+    Annotated[Literal["none", "auto"], Tag("text")] | Annotated[_ChosenName, Tag("object")],
+    Discriminator(
+        lambda value: "text" if isinstance(value, str) else "object" if isinstance(value, dict | _ChosenName) else None,
+        "function_call",
+        "it is none, auto, or an object that names a function",
+    ),
+]
 
 
 class ChatRequest(Drawing):
     """A conversation, of which the next message is asked for."""
 
     UNSUPPORTED: ClassVar = {
-        "functions": _TOOLS_INSTEAD,
-        "function_call": _TOOLS_INSTEAD,
         "audio": "answers are text",
         "modalities": "answers are text",
         "prediction": "guesses are made by the server",
@@ -125,7 +131,7 @@ class ChatRequest(Drawing):
         "reasoning_effort": "templates decide how much a model reasons",
         "verbosity": "say in a message how long the answer is to be",
     }
-    NEUTRAL: ClassVar = {"modalities": (["text"],), "functions": ([],), "function_call": ("none", "auto")}
+    NEUTRAL: ClassVar = {"modalities": (["text"],)}
 
     messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_MESSAGES)]
     max_completion_tokens: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = Field(
@@ -138,6 +144,10 @@ class ChatRequest(Drawing):
     tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
     tool_choice: Choice | None = None
     parallel_tool_calls: Flag | None = None
+    functions: Annotated[list[Function], Field(max_length=MOST_TOOLS)] | None = Field(
+        None, description="The old form of tools; the answer tells its one call as function_call."
+    )
+    function_call: OldChoice | None = Field(None, description="The old form of tool_choice.")
 
     @property
     def longest(self) -> int | None:
@@ -145,9 +155,16 @@ class ChatRequest(Drawing):
         return self.max_completion_tokens or self.max_tokens
 
     @property
+    def tools_field(self) -> str:
+        """The field that holds what may be called."""
+        return "functions" if self.functions else "tools"
+
+    @property
     def used_tools(self) -> list[Tool]:
-        """The tools that may be called."""
-        return [] if self.tool_choice == "none" else list(self.tools or ())
+        """The tools that may be called, those of old clients among them."""
+        if "none" in (self.tool_choice, self.function_call):
+            return []
+        return list(self.tools or ()) or [Tool(type="function", function=own) for own in self.functions or ()]
 
     @property
     def forced(self) -> list[Function]:
@@ -155,6 +172,8 @@ class ChatRequest(Drawing):
         functions = [tool.function for tool in self.used_tools]
         if isinstance(self.tool_choice, ChosenTool):
             return [function for function in functions if function.name == self.tool_choice.function.name]
+        if isinstance(self.function_call, _ChosenName):
+            return [function for function in functions if function.name == self.function_call.name]
         return functions if self.tool_choice == "required" else []
 
     @model_validator(mode="after")
@@ -168,12 +187,22 @@ class ChatRequest(Drawing):
             raise ApiError(400, "prefix_ids are for answers of no form, without tools", param="prefix_ids")
         if form is not None and form.type == "json_schema" and form.json_schema is None:
             raise ApiError(400, "response_format needs its json_schema", param="response_format.json_schema")
-        names = [tool.function.name for tool in self.tools or ()]
-        if len(set(names)) < len(names):
-            raise ApiError(400, "two tools have one name", param="tools")
-        if self.tool_choice not in (None, "none", "auto") and not self.forced:
-            raise ApiError(400, "tool_choice names none of the tools", param="tool_choice")
+        _check_tools(self)
         return self
+
+
+def _check_tools(asked: ChatRequest) -> None:
+    """Refuse tools that share a name, a choice that is none of them, and the old and the new form at once."""
+    if asked.functions and (asked.tools or asked.tool_choice is not None):
+        reason = "functions are the old form of tools, with function_call for tool_choice: send one form"
+        raise ApiError(400, reason, param="functions")
+    functions = [tool.function for tool in asked.tools or ()] or list(asked.functions or ())
+    if len({function.name for function in functions}) < len(functions):
+        raise ApiError(400, f"two {asked.tools_field} have one name", param=asked.tools_field)
+    if asked.tool_choice not in (None, "none", "auto") and not asked.forced:
+        raise ApiError(400, "tool_choice names none of the tools", param="tool_choice")
+    if isinstance(asked.function_call, _ChosenName) and (asked.tools or not asked.forced):
+        raise ApiError(400, "function_call names none of the functions", param="function_call")
 
 
 def _check_message(message: Message, where: str) -> None:
@@ -182,7 +211,13 @@ def _check_message(message: Message, where: str) -> None:
         raise ApiError(400, f"a message of {message.role} needs a content", param=f"{where}.content")
     if message.role == "tool" and message.tool_call_id is None:
         raise ApiError(400, "a message of tool says which call it answers", param=f"{where}.tool_call_id")
-    if message.role == "assistant" and message.content is None and not message.tool_calls:
+    if message.role == "function" and not message.name:
+        raise ApiError(400, "a message of function says by its name which one answers", param=f"{where}.name")
+    if message.function_call is not None and (message.tool_calls or message.role != "assistant"):
+        reason = "function_call stands in a message of assistant, without tool_calls"
+        raise ApiError(400, reason, param=f"{where}.function_call")
+    called = bool(message.tool_calls) or message.function_call is not None
+    if message.role == "assistant" and message.content is None and not called:
         raise ApiError(400, "a message of assistant needs a content or tool_calls", param=f"{where}.content")
     for place, part in enumerate(message.content if isinstance(message.content, list) else ()):
         if part.type != "text" or part.text is None:
@@ -219,6 +254,7 @@ class AnswerMessage(BaseModel):
     role: Literal["assistant"]
     content: str | None
     tool_calls: list[ToolCall] | None = None
+    function_call: CalledFunction | None = Field(None, description="The one call, where functions were sent.")
     refusal: str | None = None
 
 
@@ -228,7 +264,7 @@ class ChatChoice(BaseModel):
     index: int
     message: AnswerMessage
     logprobs: ChatLogprobs | None
-    finish_reason: Literal["stop", "length", "tool_calls"]
+    finish_reason: Literal["stop", "length", "tool_calls", "function_call"]
 
 
 class ChatCompletion(BaseModel):

@@ -35,16 +35,18 @@ class CompletionRequest(Drawing):
     """A prompt, or several, to continue."""
 
     UNSUPPORTED: ClassVar = {
-        "suffix": "a decoder writes at the end alone",
         "use_beam_search": "orrery generate --num-beams searches",
         "length_penalty": "orrery generate --num-beams searches",
         "prompt_embeds": "send a text or token ids",
     }
-    NEUTRAL: ClassVar = {"suffix": ("",), "use_beam_search": (False,), "length_penalty": (1, 1.0)}
+    NEUTRAL: ClassVar = {"use_beam_search": (False,), "length_penalty": (1, 1.0)}
 
     prompt: Prompt = Field(description="A text, a list of texts, a list of token ids, or a list of such lists.")
     max_tokens: Annotated[int, Field(strict=True, ge=0, le=MOST_TOKENS)] | None = Field(
         None, description="16 where it is left out; 0 with echo reads the prompt alone."
+    )
+    suffix: Text | None = Field(
+        None, description="What stands behind the answer; for models whose tokenizer has tokens for filling in."
     )
     echo: Flag | None = None
     logprobs: Annotated[int, Field(strict=True, ge=0, le=MOST_LOGPROBS)] | None = None
@@ -65,6 +67,8 @@ class CompletionRequest(Drawing):
             raise ApiError(400, "max_tokens = 0 is for echo: true alone", param="max_tokens")
         if self.prefix and self.echo:
             raise ApiError(400, "echo is for prompts without prefix_ids", param="prefix_ids")
+        if self.suffix and self.echo:
+            raise ApiError(400, "echo is for prompts without a suffix", param="suffix")
         return self
 
 

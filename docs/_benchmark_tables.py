@@ -1,0 +1,462 @@
+"""The table of each benchmark's record, from what it found."""
+
+from collections.abc import Callable, Iterable, Sequence
+from statistics import mean, stdev
+from typing import Any
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
+
+
+def training(found: dict[str, Any]) -> str:
+    """Return tokens a second of every contender, the ratios alike and as it comes, and how far the losses are apart."""
+    speed = [
+        (name, f"{value:,.0f}", *(f"{loss:.4f}" for loss in found["losses"][name]))
+        for name, value in found["tokens_per_second"].items()
+    ]
+    ratios = [
+        (name, one["of"], f"{one['ratio']:.2f}", f"{one['lowest']:.2f} to {one['highest']:.2f}")
+        for name, one in found["ratios"].items()
+    ]
+    rest = [(f"products' share of the step, {n}", f"{v:.0%}") for n, v in found["products' share of the step"].items()]
+    rest += [(f"largest loss difference, {n}", f"{v:.1e}") for n, v in found["largest loss difference"].items()]
+    heads = ("contender", "tokens/s", "first loss", "second", "last")
+    parts = (table(heads, speed), table(("", "of", "times as fast", "range"), ratios), table(("", "value"), rest))
+    return "\n".join(parts)
+
+
+def tokenizer_speed(found: dict[str, Any]) -> str:
+    """Return seconds beside the library's."""
+    rows = [
+        (work, who, f"{one['seconds']:.2f}", f"{one['processor_seconds']:.2f}", f"{one['ratio']:.3f}")
+        for work in ("train", "encode")
+        for who, one in found[work].items()
+    ]
+    size = f"{found['bytes']:,} bytes, {found['vocabulary']:,} ids.\n\n"
+    return size + table(("work", "by", "seconds", "processor seconds", "time beside the library's"), rows)
+
+
+def word2vec(found: dict[str, Any]) -> str:
+    """Return the mean over seeds of every way of training, and of every set that was asked of it."""
+    kinds = {
+        kind: [row for row in found["rows"] if row["kind"] == kind]
+        for kind in dict.fromkeys(row["kind"] for row in found["rows"])
+    }
+    sets = list(next(iter(kinds.values()))[0]["scores"])
+    rows = []
+    for kind, runs in kinds.items():
+        speeds = [
+            format(mean(run[key] for run in runs), form)
+            for key, form in (("words_per_second", ",.0f"), ("megabytes", ".0f"))
+        ]
+        rows.append(
+            (kind, str(len(runs)), *speeds, *(f"{mean(run['scores'][name] for run in runs):.3f}" for name in sets))
+        )
+    settings = ", ".join(f"{name} {value}" for name, value in found["settings"].items())
+    return f"Settings: {settings}. Means over the seeds.\n\n" + table(("by", "seeds", "words/s", "MB", *sets), rows)
+
+
+def memory(found: dict[str, Any]) -> str:
+    """Return resident memory at the first and the last mark of each family."""
+    rows = [
+        (
+            row["family"],
+            f"{row['steps']:,}",
+            row["precision"],
+            *(f"{row['marks'][place]['resident']:.0f} MB at step {row['marks'][place]['step']:,}" for place in (0, -1)),
+            f"{row['growth']:+.1%}",
+        )
+        for row in found["rows"]
+    ]
+    return table(("family", "steps", "precision", "first", "last", "growth"), rows)
+
+
+def sentencepiece_speed(found: dict[str, Any]) -> str:
+    """Return speed of encoding and quality of training beside the library's."""
+    columns = ("sentencepiece, MB/s", "orrery, MB/s", "plain, MB/s")
+    encode = [
+        (model, text, *(f"{one[key]:.2f}" for key in columns))
+        for model, texts in found["encode"].items()
+        for text, one in texts.items()
+    ]
+    train = [
+        (name, who, f"{one[who]['seconds']:.1f}", f"{one[who]['tokens a word']:.4f}", f"{one[who]['nats a word']:.3f}")
+        for name, one in found["train"].items()
+        for who in ("orrery", "sentencepiece")
+    ]
+    same = [one["equal ids"] for texts in found["encode"].values() for one in texts.values()]
+    first = f"The ids were equal in {sum(same)} of {len(same)} rows.\n\n"
+    first += table(("model", "text", *columns[:2], "orrery without numba, MB/s"), encode)
+    return first + "\n" + table(("text", "by", "seconds", "tokens a word", "nats a word"), train)
+
+
+def trace_memory(found: dict[str, Any]) -> str:
+    """Return the memory and the time of a trace beside the plain forward."""
+    what = f"{found['tokens']:,} tokens, {found['layers']} layers, {found['heads']} heads, width {found['width']}"
+    rows = [
+        ("plain forward", f"{found['forward'] / 2**20:,.0f} MB", f"{found['seconds']['forward']:.0f}"),
+        ("what the trace keeps", f"{found['kept'] / 2**20:,.0f} MB", ""),
+        ("trace", f"{found['trace'] / 2**20:,.0f} MB", f"{found['seconds']['trace']:.0f}"),
+        ("trace / (forward + kept)", f"{found['ratio']:.3f}", ""),
+    ]
+    return f"{what}; kept: `{', '.join(found['keep'])}`.\n\n" + table(("", "peak memory", "seconds"), rows)
+
+
+def page_speed(found: dict[str, Any]) -> str:
+    """Return how fast the page is at its size, and what it sends."""
+    what = f"{found['tokens']} tokens, {found['layers']} layers, {found['heads']} heads, width {found['width']}"
+    rows = [
+        ("first picture after the pass", f"{found['first_picture_s']:.2f} s", "1 s"),
+        ("hover, 95th percentile", f"{found['hover_ms']:.1f} ms", "16 ms"),
+        ("code of the page", f"{found['code_bytes']:,} bytes", "300,000 bytes"),
+        ("largest JSON of a response", f"{found['json_bytes']:,} bytes", "200,000 bytes"),
+    ]
+    return f"{what}.\n\n" + table(("", "measured", "at most"), rows)
+
+
+def long_text(found: dict[str, Any]) -> str:
+    """Return the memory of looking into a long text beside what was stated."""
+    what = f"{found['tokens']:,} tokens, {found['layers']} layers, {found['heads']} heads, width {found['width']}"
+    rows = [
+        (name, f"{found[key] / 2**20:,.0f} MB")
+        for name, key in (("stated", "stated"), ("measured", "measured"), ("all patterns whole", "patterns"))
+    ]
+    return f"{what}; the pass took {found['seconds']['pass']} s.\n\n" + table(("", "memory"), rows)
+
+
+def looking_cost(found: dict[str, Any]) -> str:
+    """Return what inspection costs where nobody looks, beside servers that are alike."""
+    rows = [
+        (name, f"{one['median']:.3f}", f"{one['lower quartile']:.3f} to {one['upper quartile']:.3f}")
+        for name, one in found["ratios"].items()
+    ]
+    rows.append(("answers that differ in any bit", f"{found['different']} of {found['answers']}", ""))
+    return table(("tokens a second of the processor", "median of the rounds", "quartiles"), rows)
+
+
+def packed_rows(found: dict[str, Any]) -> str:
+    """Return a row for each family: the bytes held, forward and backward, for so many tokens."""
+    lengths = sorted({row["tokens"] for row in found["rows"]})
+    families = dict.fromkeys(row["family"] for row in found["rows"])
+    counted = {(row["family"], row["tokens"]): row["counted"] for row in found["rows"]}
+    rows = [(family, *(f"{counted[family, length] / 2**20:.1f} MiB" for length in lengths)) for family in families]
+    return table(("", *(f"{length:,} tokens" for length in lengths)), rows)
+
+
+def mixer_lengths(found: dict[str, Any]) -> str:
+    """Return how often as fast as attention each mixer was, by length, and what a session of each holds."""
+    parts = []
+    for way in dict.fromkeys(row["way"] for row in found["times"]):
+        times = [row for row in found["times"] if row["way"] == way]
+        faster = {(row["mixer"], row["length"]): row["faster"] for row in times}
+        lengths = sorted({row["length"] for row in times})
+        mixers = dict.fromkeys(row["mixer"] for row in times)
+        rows = [(mixer, *(f"{faster[mixer, length]:.2f}" for length in lengths)) for mixer in mixers]
+        parts.append(f"{way.capitalize()}, times attention's speed, {found['threads']} threads:\n")
+        parts.append(table(("", *(f"{length:,} tokens" for length in lengths)), rows))
+        behind = [mixer for mixer in mixers if faster.get((mixer, 8192), 1) < 1]
+        if 8192 in lengths:
+            parts.append(f"Behind attention at 8,192 tokens on this machine: {', '.join(behind) or 'none'}.\n")
+    held = {(row["mixer"], row["tokens"]): row["bytes"] for row in found["memory"]}
+    lengths = sorted({row["tokens"] for row in found["memory"]})
+    rows = [
+        (mixer, *(f"{held[mixer, length]:,}" for length in lengths))
+        for mixer in dict.fromkeys(row["mixer"] for row in found["memory"])
+    ]
+    parts.append("Bytes that a session holds:\n")
+    parts.append(table(("", *(f"{length:,} tokens" for length in lengths)), rows))
+    return "\n".join(parts)
+
+
+def engine(found: dict[str, Any]) -> str:
+    """Return what the engine gains and costs, and how long streams wait beside a long prompt."""
+    streams, pages = found["streams"], found["pages"]
+    rows = [
+        ("eight streams beside one", f"{streams['eight_over_one']:.2f}"),
+        ("eight streams beside the fastest single one", f"{streams['eight_over_single']:.2f}"),
+        *(
+            (f"share of a round that is no step, {name}", f"{one['share']:.1%}")
+            for name, one in found["overhead"].items()
+        ),
+        ("eight short prompts one by one beside in one call", f"{found['prompts']['alone_over_together']:.2f}"),
+        *(
+            (f"step over pages beside slots, {n} tokens", f"{one['step_pages_over_slots']:.2f}")
+            for n, one in pages.items()
+        ),
+    ]
+    waits = []
+    for name, one in found["fairness"].items():
+        before, beside = (one[f"milliseconds between tokens {when}"] for when in ("before", "beside the prompt"))
+        times = f"{one['longest beside over median before']:.1f}"
+        spans = [f"{own['median']:,.0f} and {own['longest']:,.0f}" for own in (before, beside)]
+        waits.append(
+            (
+                name,
+                f"{one['prompt']:,}",
+                *spans,
+                times,
+                f"{one['seconds until the prompt' + chr(39) + 's first token']:.1f}",
+            )
+        )
+    heads = (
+        "prompt read in",
+        "its tokens",
+        "ms between tokens before: median and longest",
+        "beside it",
+        "longest beside over median before",
+        "s until its first token",
+    )
+    return table(("", "ratio"), rows) + "\n" + table(heads, waits)
+
+
+def finetuning(found: dict[str, Any]) -> str:
+    """Return a row for each contender: steps a second, what ours are to them, and the padding."""
+    rows = []
+    for task in ("bert on sst2", "t5 on multi30k"):
+        for name, rate in found[task]["steps per second"].items():
+            ratio = found[task]["ratios"].get(f"orrery / {name}")
+            padding = f"{found[task]['padding'][name]:.1%}"
+            rows.append((task, name, f"{rate:.1f}", "" if ratio is None else f"{ratio:.2f}", padding))
+    return table(("", "contender", "steps/s", "orrery / it", "padding"), rows)
+
+
+def pretraining_gain(found: dict[str, Any]) -> str:
+    """Return a row for each number of labels: mean and spread over the seeds of both ways, and the gain."""
+    rows = []
+    for labels in dict.fromkeys(run["labels"] for run in found["runs"]):
+        runs = [run for run in found["runs"] if run["labels"] == labels]
+        scores = {way: [run["accuracy"] for run in runs if run["way"] == way] for way in found["ways"]}
+        told = [f"{mean(each):.1%} (spread {stdev(each):.1%})" for each in scores.values()]
+        first, second = map(mean, scores.values())
+        rows.append((f"{labels:,}", str(runs[0]["steps"]), *told, f"{100 * (first - second):+.1f} points"))
+    return table(("labels", "steps", *found["ways"], "gain"), rows)
+
+
+def quantisation(found: dict[str, Any]) -> str:
+    """Return a row for each kind of numbers: bytes, time to load, perplexity."""
+    rows = [
+        (
+            name,
+            f"{row['bytes']:,}",
+            f"{row['load_seconds']:.3f}",
+            f"{row['perplexity']:.4f}",
+            f"{row['change_percent']:+.3f} %",
+        )
+        for name, row in found["kinds"].items()
+    ]
+    return table(("matrices", "bytes of weights", "seconds to load", "perplexity", "change"), rows)
+
+
+def bad_requests(found: dict[str, Any]) -> str:
+    """Return what each server did with the requests: all, and those that are wrong for any server of this kind."""
+    heads = ("cases", "refused", "expected", "named", "survived", "accepted", "server errors", "no answer", "good")
+    told = ("4xx", "the right one", "field named", "connection lives", "accepted", "5xx", "no answer", "all four right")
+    parts = []
+    for title, key in (("All that were sent", "summary"), ("Wrong for any server, on routes of all", "wrong anywhere")):
+        rows = [(name, *(f"{own[key][head]:,}" for head in heads)) for name, own in found["servers"].items()]
+        parts.append(f"{title}:\n\n" + table(("server", "requests", *told), rows))
+    return "\n".join(parts)
+
+
+def lm_eval_server(found: dict[str, Any]) -> str:
+    """Return a row for each metric of both ways, and the greatest differences."""
+    return _beside_hf("server", found["tasks"])
+
+
+def lm_eval_three_ways(found: dict[str, Any]) -> str:
+    """Return the same of the server and of the class that lm_eval loads."""
+    ways = {"server": "server", "orrery": "class"}
+    return "\n".join(_beside_hf(way, found[way]["tasks"], name) for way, name in ways.items())
+
+
+def _beside_hf(way: str, tasks: dict[str, Any], name: str | None = None) -> str:
+    rows = [
+        (task, metric, f"{value[way]:.7g}", f"{value['hf']:.7g}", f"{one['sample difference']:.1e}")
+        for task, one in tasks.items()
+        for metric, value in one["metrics"].items()
+        if "stderr" not in metric
+    ]
+    return table(("task", "metric", name or way, "hf", "greatest difference of a sample, of its size"), rows)
+
+
+def preferences(found: dict[str, Any]) -> str:
+    """Return milliseconds of a step of each, how much faster ours is, and how far the losses are apart."""
+    rows = []
+    for who, spent in found["milliseconds"].items():
+        ratios = found["ratios"].get(who)
+        told = "" if ratios is None else f"{found['ratio'][who]:.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        apart = found["largest loss difference"].get(who)
+        losses = " ".join(f"{loss:.4f}" for loss in found["losses"][who])
+        rows.append((who, f"{spent:,.0f}", told, losses, "" if apart is None else f"{apart:.1e}"))
+    heads = ("program", "ms a step", "orrery is faster by", "losses: first, second, middle, last", "largest difference")
+    return f"{found['pairs']} pairs a step, {found['steps']} steps.\n\n" + table(heads, rows)
+
+
+def overload(found: dict[str, Any]) -> str:
+    """Return milliseconds of 64 clients at once, what memory did, and tokens written for clients that had left."""
+    storm, memory_, left = found["64 clients at once"], found["memory"], found["leaving"]
+    rows = [
+        (name.removeprefix("ms of "), *(f"{value:,}" for value in own.values()))
+        for name, own in storm.items()
+        if name.startswith("ms")
+    ]
+    wrong = storm["answers that differ from the same alone"]
+    said = f"{storm['answered']:,} answered, "
+    said += f"{storm['refused with 429']:,} refused, {wrong} wrong. Memory after each tenth of "
+    said += (
+        f"{memory_['requests']:,} requests: {', '.join(map(str, memory_['MiB']))} MiB. A client that left a stream of "
+    )
+    free = left["ms until the row was seen free"]
+    said += f"{left['ms a token']} ms a token was seen to have freed its row after {free['p50']} ms; "
+    beyond = left["tokens written beyond those whose text was read"]
+    said += (
+        f"beyond what it had read {beyond['median']:g} tokens were written in the median and {beyond['max']} at most"
+    )
+    return table(("ms of", "p50", "p95", "p99", "max", "count"), rows) + f"\n{said}.\n"
+
+
+def decoding(found: dict[str, Any]) -> str:
+    """Return what each contender of each race wrote, how it stands to the first, and each peer's best."""
+    parts = [
+        f"Prompts of {found['prompt']} and answers of {found['new']} tokens; ratios are medians over the rounds.\n"
+    ]
+    for race, one in found["races"].items():
+        first = next(iter(one["contenders"]))
+        rows = []
+        for name, own in one["contenders"].items():
+            share = own.get("share of bandwidth")
+            speed, span = f"{own['tokens_per_second']:,}", " to ".join(f"{end:,}" for end in own["range"])
+            rows.append((name, speed, span, str(own[f"{first} over it"]), "" if share is None else f"{share:.0%}"))
+        best = "; ".join(f"{own['way']}: {own['ratio']:.2f}" for own in one["peer's best"].values())
+        parts.append(
+            f"{race}, {one['rounds']} rounds, bandwidth {one['bandwidth_GB_s']} GB/s; beside the best {best}:\n"
+        )
+        parts.append(table(("contender", "tokens/s", "range", f"{first} over it", "of the bandwidth"), rows))
+    return "\n".join(parts)
+
+
+def plan_measured(found: dict[str, Any]) -> str:
+    """Return memory and seconds of a step of each shape, predicted and measured."""
+
+    def cells(pair: dict[str, float], unit: float, form: str) -> tuple[str, str, str]:
+        predicted, measured = pair["predicted"], pair["measured"]
+        return f"{predicted / unit:{form}}", f"{measured / unit:{form}}", f"{predicted / measured - 1:+.1%}"
+
+    rows = [
+        (
+            row["shape"],
+            f"{row['rows']} x {row['length']}",
+            *cells(row["tensors"], 1e6, ",.0f"),
+            *cells(row["process"], 1e6, ",.0f"),
+            *cells(row["seconds"], 1, ".3f"),
+        )
+        for row in found["rows"]
+    ]
+    said = f"{found['dtype']}, {found['threads']} thread(s), the median of {found['steps']} steps.\n\n"
+    columns = ("MB of tensors", "measured", "miss", "MB of the process", "measured", "miss", "s", "measured", "miss")
+    return said + table(("shape", "rows x tokens", *columns), rows)
+
+
+def grpo(found: dict[str, Any]) -> str:
+    """Return seconds of a step of each, and how far losses and gradients are apart on the same answers."""
+    rows = [(who, f"{spent:.3f}") for who, spent in found["seconds"].items()]
+    same = found["same answers"]
+    steps = len(same["loss and norm of the gradient"])
+    said = f"{found['what']}; {found['ratio']:.2f} times as fast ({min(found['ratios']):.2f} to "
+    said += f"{max(found['ratios']):.2f}). On the same answers losses and norms of the gradients of {steps} steps at a "
+    said += f"rate of {same['rate']:g} are at most {same['largest difference']:.1e} apart.\n\n"
+    return said + table(("program", "seconds a step"), rows)
+
+
+def first_token(found: dict[str, Any]) -> str:
+    """Return seconds to the first token from a cold start, and tokens of prompts read a second."""
+    one = found["first token"]
+    rows = [
+        (name, *(f"{one[name]['seconds'][who]:.2f}" for who in ("orrery", "transformers")), f"{one[name]['ratio']:.2f}")
+        for name in ("clock", "processors")
+    ]
+    parts = [f"{one['shape']}, {one['pairs']} pairs of fresh processes:\n\n"]
+    parts[0] += table(("seconds of", "orrery", "transformers", "ratio"), rows)
+    for dtype, own in found.get("prompts", {}).items():
+        read = [
+            (n, f"{r['tokens_per_second']:,.0f}", f"{r['orrery over it']:.2f}") for n, r in own["contenders"].items()
+        ]
+        parts.append(f"Prompts in {dtype}:\n\n" + table(("program", "tokens/s", "orrery over it"), read))
+    best = found.get("our bfloat16 over a peer's best", {})
+    parts += [
+        f"Our bfloat16 over the best of each peer: {', '.join(f'{n} {r:.2f}' for n, r in best.items())}.\n"
+    ] * bool(best)
+    return "\n".join(parts)
+
+
+def startup(found: dict[str, Any]) -> str:
+    """Return the median seconds of each command."""
+    rows = [(n, f"{one['seconds']:.3f}", f"{one['processor_seconds']:.3f}") for n, one in found["commands"].items()]
+    return f"{found['rounds']} rounds.\n\n" + table(("command", "seconds", "of processors"), rows)
+
+
+def broken_copies(found: dict[str, Any]) -> str:
+    """Return how many faults are seen, what came of the copy without one, and how each fault was seen."""
+    control = found.get("control", {"outcome": "not run"})
+    counts = ", ".join(f"{count} {name}" for name, count in found["outcomes"].items())
+    said = f"{found['seen']} of {len(found['faults'])} faults are seen ({counts}). The copy without a fault: "
+    said += f"{control['outcome']}. A copy had {found['limit_seconds']:g} seconds.\n\n"
+    rows = [
+        (one["break"], one["outcome"], one["by"].partition(": ")[0], f"{one['seconds']:.0f}") for one in found["faults"]
+    ]
+    return said + table(("fault", "outcome", "by", "seconds"), rows)
+
+
+def prepare_scale(found: dict[str, Any]) -> str:
+    """Return seconds, speed and memory of a preparation, whole and killed once."""
+    rows = [(name.replace("_", " "), f"{value:,}") for name, value in found.items()]
+    return table(("", "measured"), rows)
+
+
+def text(found: dict[str, Any]) -> str:
+    """Return seconds and memory of each kind of tokenizer on one long line."""
+    rows = [
+        (row["kind"], row["text"], f"{row['bytes']:,}", f"{row['seconds']:.2f}", f"{row['processor_seconds']:.2f}",
+         f"{row['megabytes']:.0f}", f"{row['tokens']:,}")
+        for row in found["rows"]
+    ]  # fmt: skip
+    return table(("kind", "text", "bytes", "seconds", "of processors", "MB", "tokens"), rows)
+
+
+TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
+    function.__name__: function
+    for function in (
+        training,
+        tokenizer_speed,
+        word2vec,
+        memory,
+        sentencepiece_speed,
+        trace_memory,
+        page_speed,
+        long_text,
+        looking_cost,
+        packed_rows,
+        mixer_lengths,
+        engine,
+        finetuning,
+        pretraining_gain,
+        quantisation,
+        bad_requests,
+        lm_eval_server,
+        lm_eval_three_ways,
+        preferences,
+        overload,
+        decoding,
+        plan_measured,
+        grpo,
+        first_token,
+        startup,
+        broken_copies,
+        prepare_scale,
+        text,
+    )
+}
+"""What shows each program's record."""
