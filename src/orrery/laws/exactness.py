@@ -73,10 +73,9 @@ def recorded() -> Mapping[str, Exactness]:
 
 def _read(one: Mapping[str, Any]) -> Exactness:
     ways = {way: one.get(way, {}) for way in ("widened", "installed", "eager")}
-    known = {way: Apart(**apart) for way, apart in ways.items() if "logits" in apart}
-    refused = ways["installed"]
-    said = {name: refused.get(name, "") for name in ("raises", "at")}
-    return Exactness(one["by"], one["configurations"], **known, **said)
+    known: dict[str, Any] = {way: Apart(**apart) for way, apart in ways.items() if "logits" in apart}
+    refused = {name: ways["installed"].get(name, "") for name in ("raises", "at")}
+    return Exactness(one["by"], one["configurations"], **known, **refused)
 
 
 def sentence(family: str) -> str:
