@@ -1,4 +1,4 @@
-"""What is said of the exactness of families: the record is what is measured, and an installed reference is no better."""
+"""What is said of the exactness of families: the record is what is measured, and holds the bounds that are promised."""
 
 import hashlib
 import json
@@ -8,9 +8,10 @@ import torch
 import transformers
 from transformers.integrations import moe
 
+from orrery.cli.verify import _recorded as recorded_lines
 from orrery.families import names
 from orrery.laws import exactness
-from orrery.laws.evidence import FLOAT64
+from orrery.laws.evidence import FLOAT64, Evidence
 from orrery.parity.compare import FOREIGN
 from tests.parity import exactness as measuring
 from tests.parity.oracle import REFERENCED
@@ -81,6 +82,13 @@ def test_whose_fault_it_is_that_installed_experts_know_no_float64():
     assert torch.equal(torch.ops.transformers.grouped_mm_fallback(x, weights, offs=ends), expected)
     ways = {one.at for one in exactness.recorded().values() if one.raises}
     assert ways == {f"{moe._grouped_mm.__module__}.{moe._grouped_mm.__name__}"}
+
+
+def test_verify_says_both_columns_of_what_it_compared_with():
+    of = {family: Evidence("logits", "outputs", family, True, 0.0, 1.0) for family in ("llama", "bert", "of nobody")}
+    assert recorded_lines([of["llama"]]) == [f"recorded: {exactness.sentence('llama')}"]
+    assert recorded_lines([of["llama"], of["bert"]]) == [f"recorded: {exactness.summary()}"]
+    assert recorded_lines([of["of nobody"]]) == recorded_lines([]) == []
 
 
 def test_sentences_say_both_columns():
