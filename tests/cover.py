@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from orrery.families import load_family, names
+from orrery.models.model import ModelSpec
 from orrery.nn.spec import Value, traverse
 
 Kinds = Mapping[str, frozenset[str]]
@@ -22,10 +23,16 @@ def kinds_of(spec: Value) -> frozenset[str]:
 
 
 @cache
-def kinds() -> Kinds:
-    """Return the kinds of bricks of the tiny configuration of every family."""
+def specs() -> Mapping[str, ModelSpec]:
+    """Return the architecture of the tiny configuration of every family: what cases are listed from."""
     families = {name: load_family(name) for name in names()}
-    return {name: kinds_of(family.spec(family.TINY)) for name, family in families.items()}
+    return {name: family.spec(family.TINY) for name, family in families.items()}
+
+
+@cache
+def kinds() -> Kinds:
+    """Return the kinds of bricks of every family's architecture."""
+    return {name: kinds_of(spec) for name, spec in specs().items()}
 
 
 def smallest_cover(costs: Mapping[str, float] | None = None) -> tuple[str, ...]:
