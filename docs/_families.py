@@ -11,6 +11,7 @@ from typing import Any
 from orrery.accounting.spec_tree import lines, tree
 from orrery.errors import OrreryError
 from orrery.families import defaults_of, load_family, model_type, names
+from orrery.laws import exactness
 
 FOLDER = Path(__file__).parent / "families"
 ASSEMBLIES = {
@@ -68,6 +69,8 @@ def page(found: Page) -> str:
         f"Paper: {_plain(found.papers)}. Assembly: {found.assembly}. In `config.json` it is the `model_type` "
         f"`{model_type(found.family)}` of `{rules.ARCHITECTURE}`; here it is `orrery/families/{found.family}.py`."
     )
+    if beside := exactness.sentence(found.family):
+        parts += ["## Beside its reference", f"{_plain(beside)} ([Exactness](../experiments/exactness.md))."]
     parts += ["## Its parts", _size(found.family), "The tiny configuration, on which the laws run:"]
     parts.append(f"```json\n{json.dumps(dict(rules.TINY), indent=1)}\n```")
     shown = "\n".join(lines(tree(rules.spec(rules.TINY), found.family)))
@@ -87,6 +90,8 @@ def index(pages: list[Page]) -> str:
     return (
         "# Families\n\nEvery family is one file that assembles the same parts; `orrery show FAMILY` prints the tree of "
         "its parts, `orrery show --diff A B` what differs between two.\n\n"
+        f"As recorded: {_plain(exactness.summary())}. Both columns of each family stand in "
+        "[Exactness](../experiments/exactness.md).\n\n"
         f"| family | model_type | paper | in short | assembly |\n|---|---|---|---|---|\n{rows}\n\n"
         f"```{{toctree}}\n:hidden:\n\n{tree_of_pages}\n```\n"
     )

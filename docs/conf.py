@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "_architecture",
     "_benchmarks",
+    "_exactness",
     "_families",
     "_examples",
 ]

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from orrery.cli.program import build
+from orrery.families import names
+from orrery.laws import exactness
 from pages import DOCS, MADE, ROOT, commands, links, module, pages, prose, text_of
 
 
@@ -116,6 +118,28 @@ def test_an_unknown_record_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(benchmarks, "BENCHMARKS", tmp_path)
     with pytest.raises(ValueError, match=r"new\.json has no table"):
         benchmarks.page()
+
+
+def test_the_exactness_that_is_claimed_is_the_one_that_is_recorded() -> None:
+    recorded = exactness.recorded()
+    cast = max(one.cast.logits for one in recorded.values() if one.cast)
+    bloom = recorded["bloom"].widened.logits
+    others = max(one.widened.logits for name, one in recorded.items() if name != "bloom")
+    readme, changes = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CHANGELOG.md"))
+    numbers = f"{recorded['bloom'].by} are widened: logits within {bloom:.1e} (BLOOM, whose reference cuts a constant; "
+    assert f"{numbers}the others {others:.1e})" in " ".join(readme.split())
+    assert f"and is up to {cast:.1e} away" in " ".join(readme.split())
+    assert f"as it is installed, up to {cast:.1e}" in " ".join(changes.split())
+
+
+def test_each_family_has_its_row_of_exactness() -> None:
+    shown = module("_exactness").page()
+    one = exactness.recorded()["llama"]
+    cells = [f"{each.logits:.1e} ({each.gradients:.1e})" for each in (one.widened, one.installed, one.eager) if each]
+    assert len(cells) == 3
+    assert f"| `llama` | {one.by} | {one.configurations} | {' | '.join(cells)} |" in shown
+    assert all(f"| `{family}` |" in shown for family in names())
+    assert "| raises RuntimeError |" in shown
 
 
 def test_every_name_that_a_trace_may_hold_is_explained() -> None:

@@ -8,12 +8,14 @@ from functools import cache
 import pytest
 import torch
 
+from cover import kinds
 from orrery.errors import UsageError
 from orrery.families import names
 from orrery.inspection.attribution.frozen import NotLinearError
 from orrery.inspection.attribution.sublayers import ATTENTIONS
 from orrery.inspection.pruning import without_heads
 from orrery.inspection.trace import trace
+from orrery.nn.attention.alignment_score import Additive, General
 from orrery.nn.attention.kernels import eager
 from orrery.nn.mixer import StatefulMixer
 from tests.parity.shown import only_shown
@@ -65,8 +67,23 @@ def error(a, b):
     return float((a - b).abs().max() / b.abs().max().clamp(min=1))
 
 
+HEADS = {attention.Spec.kind for attention in ATTENTIONS}
+ALIGNMENTS = {score.Spec.kind for score in (Additive, General)}
+"""What a recurrent decoder compares its state with a source by: a pattern, but no heads."""
+
+
+def families_with(bricks):
+    """Return the families whose specs hold one of these kinds of bricks: nothing is built to list the cases."""
+    return [name for name in names() if kinds()[name] & bricks]
+
+
 every_family = pytest.mark.parametrize("family", names())
-with_patterns = pytest.mark.parametrize("family", [name for name in names() if patterns(inside(name))])
+with_patterns = pytest.mark.parametrize("family", families_with(HEADS | ALIGNMENTS))
+
+
+def test_the_families_with_patterns_and_heads_are_those_whose_traces_have_them():
+    assert families_with(HEADS | ALIGNMENTS) == [name for name in names() if patterns(inside(name))]
+    assert families_with(HEADS) == [name for name in names() if attentions(inside(name))]
 
 
 @with_patterns
@@ -209,7 +226,7 @@ def attentions(found):
     ]
 
 
-with_heads = pytest.mark.parametrize("family", [name for name in names() if attentions(inside(name))])
+with_heads = pytest.mark.parametrize("family", families_with(HEADS))
 
 
 def without(found, keys, heads):

@@ -6,6 +6,7 @@ import pytest
 
 import orrery
 from browser import Seen
+from orrery.laws.exactness import recorded
 from orrery.laws.registry import verify
 from serving_toy import chat_model, running
 
@@ -63,6 +64,14 @@ def test_a_cell_opens_the_checks_behind_it(seen):
     seen.page.wait_for_selector("td:has-text('made up, and failing')")
     seen.page.check("input[name=only]")
     assert seen.page.locator(".laws button").count() == 2
+
+
+def test_both_columns_of_the_reference_are_shown(seen):
+    row = seen.page.locator("[data-references] tbody tr")
+    one = recorded()["llama"]
+    shown = row.inner_text().replace("\u2212", "-").split()  # the page writes a minus sign
+    assert shown[0] == "llama"
+    assert [float(number) for number in shown[-3:]] == [one.widened.logits, one.installed.logits, one.eager.logits]
 
 
 def test_the_laws_of_the_model_are_checked_in_the_background(seen, toy):

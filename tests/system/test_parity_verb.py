@@ -93,6 +93,8 @@ def test_transformers_may_read_the_other_side(tmp_path, family, dtype, capsys):
     code, found = called(capsys, folder, "--against", folder, "--with", "transformers", "--dtype", dtype)
     assert code == 0, found.out
     assert "equal: 4 tensors" in found.out
+    said = f"casts to float32 inside in float64 too: 1e-06 counts as equal; recorded: {family} beside transformers"
+    assert (said in found.out) == (dtype == "float64")
     changed(folder, {"gpt2": "transformer.h.1.ln_1.bias"}.get(family, NORM), lambda tensor: tensor.add_(1))
     before = saved(tmp_path / "before", family, getattr(torch, dtype))
     code, found = called(capsys, before, "--against", folder, "--with", "transformers", "--dtype", dtype)

@@ -32,7 +32,7 @@ def parity(
     Args:
         model: A run, a checkpoint, a Hugging Face folder, or hf:org/name@revision.
         against: Another, or the same folder with --with transformers.
-        reader: Who reads the second one; transformers needs the extra 'oracle'.
+        reader: Who reads the second one; transformers, as it is installed, needs the extra 'oracle'.
         dtype: What both compute in.
         json: File for every difference, also those inside the layers.
         overwrite: Replace the file of --json.
@@ -48,6 +48,8 @@ def parity(
     if target is not None:
         target.write(json_format.dumps(_as_json(found), indent=1) + "\n")
     _print(found)
+    if reader == "transformers" and dtype == "float64":
+        print(_recorded(model, found.bound))
     return int(found.first is not None)
 
 
@@ -69,6 +71,19 @@ def _print(found: "Parity") -> None:
         ours, theirs = found.first.shapes
         shapes = f", shapes {ours} and {theirs}" if ours != theirs else ""
         print(f"they part at {found.first.key}: {found.first.error:.1e}{shapes}")
+
+
+def _recorded(model: str, bound: float) -> str:
+    """Return why float64 beside transformers is less exact than between two models that we read."""
+    from orrery.families import load_family
+    from orrery.laws.exactness import sentence
+    from orrery.reading.files import CONFIG, read_json
+    from orrery.reading.read import locate
+
+    family = load_family(read_json(locate(model) / CONFIG).get("model_type"))
+    said = sentence(family.__name__.rpartition(".")[2])  # type: ignore[attr-defined]
+    cause = f"as installed, transformers casts to float32 inside in float64 too: {bound:.0e} counts as equal"
+    return f"{cause}; recorded: {said}" if said else cause
 
 
 def _some(names: Any) -> str:

@@ -89,10 +89,22 @@ def show(report: "Report", console: Console) -> None:
     for slide in report.slides:
         line = f"slide differs: {slide.name}: the slide {slide.slide}, here {slide.ours}; {slide.why}"
         console.print(line, style="yellow", markup=False, highlight=False)
+    for line in _recorded(report.checks):
+        console.print(line, markup=False, highlight=False)
     if report.not_run:
         console.print("not run:")
     for reason, names in _by_reason(report.not_run).items():
         console.print(f"  {', '.join(_together(names))}: {reason}", markup=False, highlight=False)
+
+
+def _recorded(checks: "list[Evidence]") -> list[str]:
+    """Return what was recorded of the references whose golden outputs were compared: no reference runs here."""
+    from orrery.laws import exactness
+
+    families = {evidence.family for evidence in checks if evidence.law == "outputs"} - {""}
+    if len(families) > 1:
+        return [f"recorded: {exactness.summary()}"]
+    return [f"recorded: {said}" for family in families if (said := exactness.sentence(family))]
 
 
 def _by_reason(not_run: dict[str, str]) -> dict[str, list[str]]:

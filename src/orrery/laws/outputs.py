@@ -1,5 +1,8 @@
 """Golden outputs: what the reference computes from formula weights, a few numbers a model, checked without it.
 
+The reference computes in float64 throughout: the casts to float32 inside transformers are widened. How far the one that
+is installed is from that stands in ``exactness.json``.
+
 ``tests/goldens/make.py`` wrote the files, with the versions that they name.
 """
 

@@ -47,6 +47,7 @@ def _load(folder: Path, dtype: torch.dtype) -> Any:
         if isinstance(cls, type) and issubclass(cls, transformers.PreTrainedModel):
             transformers.utils.logging.disable_progress_bar()
             safe: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False, "use_safetensors": True}
+            # The experts that transformers takes by default are a grouped product of torch, which knows no float64.
             plain: dict[str, Any] = {"attn_implementation": "eager", "experts_implementation": "eager"}
             return cls.from_pretrained(folder, dtype=dtype, **plain, **safe).eval()
     raise UsageError(f"transformers has no {family.ARCHITECTURE}", "compare with a folder that orrery reads")

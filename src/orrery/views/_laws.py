@@ -6,6 +6,7 @@ from typing import Any
 
 from orrery.checkpoints import strict_json
 from orrery.errors import DataError
+from orrery.laws.exactness import REMEDY, Apart, recorded
 
 NAME = "laws.json"
 """What the page looks for in the folder of a run."""
@@ -55,6 +56,7 @@ def matrix(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return families, laws, a cell for each pair that was checked, what was not run, and the checks themselves.
 
     What belongs to no family stands in the row of the empty name. A cell has the check that is nearest to its bound.
+    ``references`` says how far the families were from their references, as recorded: nothing of it was checked here.
     """
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for check in report["checks"]:
@@ -68,7 +70,29 @@ def matrix(report: Mapping[str, Any]) -> dict[str, Any]:
         "cells": [{"family": family, "law": law, **_cell(checks)} for (family, law), checks in found.items()],
         "not_run": [{"reason": reason, "names": names} for reason, names in reasons.items()],
         "checks": list(report["checks"]),
+        "references": references({family for family, _ in found}),
     }
+
+
+def references(families: set[str]) -> dict[str, Any]:
+    """Return the recorded differences of logits in float64: casts widened, as installed, with eager kernels."""
+
+    def logits(apart: Apart | None) -> float | None:
+        return None if apart is None else apart.logits
+
+    rows = [
+        {
+            "family": family,
+            "by": one.by,
+            "widened": logits(one.widened),
+            "installed": logits(one.installed),
+            "eager": logits(one.eager),
+            "raises": f"{one.raises} ({one.at})" if one.raises else "",
+        }
+        for family, one in recorded().items()
+        if family in families
+    ]
+    return {"rows": rows, "remedy": REMEDY}
 
 
 def _cell(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def own_spec(content):
 
 
 def changed_spec(**changes):
-    return own_spec({**to_json(tiny("gpt2").spec), **changes})
+    return lambda folder: own_spec({**to_json(tiny("gpt2").spec), **changes})(folder)
 
 
 EMPTY = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
@@ -195,7 +195,7 @@ HOSTILE = {
     "spec of a module": (own_spec({"kind": "models.decoder.Tensor"}), "is not a spec"),
     "spec of a part": (own_spec({"kind": "nn.norms.RMSNorm", "eps": 1e-6}), "not a whole model"),
     "spec without fields": (own_spec({"kind": "models.decoder.Decoder"}), "missing"),
-    "spec with senseless fields": (changed_spec(width="wide"), "no model that can be built|spec: |none of its kind"),
+    "spec with senseless fields": (changed_spec(width="wide"), "no model that can be built|spec: |width is 'wide'"),
     "spec of less than nothing": (changed_spec(width=-4), "width is -4"),
     "deep spec": (own_spec('{"kind":' * 100_000), "not JSON"),
     "recipe bomb": (

@@ -3,7 +3,8 @@ import json
 import pytest
 
 from orrery.errors import DataError
-from orrery.views._laws import laws_of, matrix, read_report, share
+from orrery.laws.exactness import recorded
+from orrery.views._laws import laws_of, matrix, read_report, references, share
 from orrery.views._view import Subject, find, shown
 from views_toy import subject_of
 
@@ -50,6 +51,20 @@ def test_rows_columns_and_what_was_not_run():
     assert found["families"] == ["", "gpt2", "llama"]
     assert found["laws"] == ["cache", "padding", "golden", "checkpoint"]
     assert found["not_run"] == [{"reason": "r", "names": ["x", "y"]}, {"reason": "s", "names": ["z"]}]
+
+
+def test_both_columns_stand_beside_the_laws_of_each_family():
+    found = matrix(REPORT)["references"]
+    assert [row["family"] for row in found["rows"]] == ["gpt2", "llama"]
+    llama, one = found["rows"][1], recorded()["llama"]
+    assert (llama["widened"], llama["installed"]) == (one.widened.logits, one.installed.logits)
+    assert llama["by"].startswith("transformers ")
+    mixtures = references({"mixtral", "lstm"})["rows"]
+    assert [(row["family"], row["installed"], row["eager"] is None) for row in mixtures] == [
+        ("lstm", None, True), ("mixtral", None, False),
+    ]  # fmt: skip
+    assert "transformers.integrations.moe._grouped_mm" in mixtures[1]["raises"]
+    assert references({"", "of nobody"})["rows"] == []
 
 
 def test_the_share_of_a_bound():
