@@ -1,0 +1,187 @@
+"""A warm process that forks one run of pytest after another: what tests import from others is imported once.
+
+``python server.py WARM`` imports the libraries, and the program too where WARM is 1, then reads requests from stdin,
+one JSON a line, forks, and answers with the process's number and, when that has ended, with its code.
+"""
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import random
+import resource
+import select
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+LIBRARIES = (
+    "torch numpy pytest hypothesis pydantic tokenizers jinja2 cyclopts rich yaml safetensors.torch jaxtyping beartype "
+    "starlette.testclient fastapi uvicorn numba transformers huggingface_hub sacrebleu gguf coverage"
+)
+"""What tests import from others, slow to come."""
+_BETWEEN_LOOKS = 0.2
+_LARGEST_FILE = 4 << 30
+_LEAST_MEMORY = 6 << 30
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended: its code, or None where it hung in a test, that test, and processor seconds."""
+
+    code: int | None
+    hung_in: str
+    core_seconds: float
+
+
+class Server:
+    """One warm process in one checkout, and the requests to it."""
+
+    def __init__(self, checkout: Path, folder: Path, warm: bool = False, limited: bool = True) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "JAXTYPING_DISABLE": "1", "TMPDIR": str(folder)}
+        environment["PYTHONPATH"] = str(checkout / "src")
+        # A broken module must leave nothing behind that a sound one would be read from.
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        self.environment = environment
+        words = [sys.executable, str(checkout / "tests/mutation/server.py"), str(int(warm)), str(int(limited))]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(words, text=True, cwd=checkout, env=environment, **pipes)
+        if self._answer() != "ready":
+            raise SystemExit("error: the warm process of the tests did not start")
+
+    def run(self, request: dict, seconds: dict[str, float], start: float) -> Ended:
+        """Run pytest once; end it where one test, or what comes before the first, takes far longer than it should."""
+        said = Path(request["said"])
+        said.unlink(missing_ok=True)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps(request), file=self.process.stdin, flush=True)
+        child = int(self._answer())
+        hung_in, current, since, limit = "", "", time.monotonic(), start
+        while not select.select([self.process.stdout], [], [], _BETWEEN_LOOKS)[0]:
+            running = _last_begun(said)
+            if running != current:
+                current, since, limit = running, time.monotonic(), patience(seconds.get(running, 10.0))
+            if time.monotonic() - since > limit and not hung_in:
+                hung_in = current or "before the first test"
+                _end(child)
+        code, used = self._answer().split()
+        _end(child)  # what tests began and did not end
+        return Ended(None if hung_in else int(code), hung_in, float(used))
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.communicate()
+
+    def _answer(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+
+def patience(seconds: float) -> float:
+    """Return the seconds after which a test hangs: a mutation, or a busy machine, may slow it down."""
+    return 30 + 8 * seconds
+
+
+def _last_begun(said: Path) -> str:
+    """Return the test that the last complete line speaks of, where that line says that it began."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        line = said.read_text(encoding="utf-8").split("\n")[-2]
+        word, *rest = json.loads(line)
+        return rest[0] if word == "begun" else f"after {rest[0]}"
+    return ""
+
+
+def _end(child: int) -> None:
+    """Kill a process, its group, and whatever its children put into other groups."""
+    for process in reversed([child, *_below(child)]):
+        for kill in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                kill(process, signal.SIGKILL)
+
+
+def _below(process: int) -> list[int]:
+    """Return the processes that one has begun, and those that they have, as far as the system tells."""
+    found = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{process}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += [int(child), *_below(int(child))]
+    return found
+
+
+def main() -> None:
+    """Fork as asked until stdin ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tool is interrupted; it ends its processes itself
+    warm, limited = (word == "1" for word in sys.argv[1:3])
+    for name in LIBRARIES.split():
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    if warm:
+        _import_program()
+    gc.collect()
+    gc.freeze()  # a collection in a fork would copy every page
+    answers = os.fdopen(os.dup(1), "w")
+    print("ready", file=answers, flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            _become(request, limited)
+        print(child, file=answers, flush=True)
+        _, status, used = os.wait4(child, 0)
+        print(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, file=answers, flush=True)
+
+
+def _import_program() -> None:
+    """Import every module of the program, so that no test is charged for it."""
+    source = Path("src").resolve()
+    for path in sorted((source / "orrery").rglob("*.py")):
+        name = ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+        if not name.endswith("__main__"):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+
+
+def _become(request: dict, limited: bool) -> None:
+    """Be one run of pytest, in this forked process, and end."""
+    code = 3
+    try:
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for handle, place in ((0, os.devnull), (1, request["log"]), (2, request["log"])):
+            os.dup2(os.open(place, os.O_RDWR | os.O_CREAT | os.O_APPEND), handle)
+        if limited:
+            _limit()
+        os.environ.update(request["environment"])
+        sys.path[:0] = [os.getcwd(), str(Path("src").resolve()), str(Path("tests").resolve())]
+        random.seed()
+        import pytest
+
+        from mutation.reporting import plugins
+
+        sys.argv = ["pytest", *request["words"]]
+        code = int(pytest.main(request["words"], plugins=plugins(request)))
+    except BaseException:
+        traceback.print_exc()
+    # What Python does while it ends costs seconds in a fork, which copies every page that it touches.
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def _limit() -> None:
+    """Let a broken program end with an error of its own where it would fill the memory or the disk."""
+    most = max(_LEAST_MEMORY, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+    for kind, size in ((resource.RLIMIT_DATA, most), (resource.RLIMIT_FSIZE, _LARGEST_FILE)):
+        resource.setrlimit(kind, (size, resource.getrlimit(kind)[1]))
+
+
+if __name__ == "__main__":
+    main()
