@@ -34,7 +34,7 @@ TYPED = tests --ignore=tests/compile $(NUMBERS:%=--ignore=%)
 pages = OMP_NUM_THREADS=1 PYTHONFAULTHANDLER=1 $(BIN)/sphinx-build $(1) -W --keep-going docs docs/_build/html
 FAST = $(TYPED) $(if $(PROPERTIES),,--ignore=tests/properties)
 
-.PHONY: help demo test quick test-slow test-long mutants checks docs clean
+.PHONY: help demo test quick test-slow test-long test-for mutants checks docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -43,7 +43,8 @@ help:
 	@echo "make test        every test that is not slow"
 	@echo "make test-slow   the slow tier, and the property tests with 60 examples each"
 	@echo "make test-long   what takes too long for every change, and the property tests with 200 examples: an hour"
-	@echo "make mutants     break the program on purpose and list what no test notices: an hour on two cores"
+	@echo "make test-for PATH ...  the tests worth running after a change of some files, in under a minute"
+	@echo "make mutants     break the program on purpose and list what no test notices: three hours on two cores"
 	@echo "make checks      format, lint, types, import contracts, documentation"
 	@echo "make docs        the documentation, into docs/_build/html"
 	@echo "make clean       remove .venv and everything built"
@@ -76,8 +77,20 @@ test-long: $(TEST)
 	$(call tier,-m "long and alone" tests --ignore=tests/compile)
 	$(call tier_in,tests/properties,-n $(WORKERS) -m "not slow and not alone")
 
+# Stopped at any moment, it goes on where it was.
 mutants: $(TEST)
-	$(BIN)/python tests/mutation/run.py --workers $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/mutation/run.py --workers $(WORKERS)
+
+# The words after the target are paths, and nothing is to be made of them.
+ifeq (test-for,$(firstword $(MAKECMDGOALS)))
+PATHS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
+ifneq (,$(PATHS))
+.PHONY: $(PATHS)
+$(PATHS): ;@:
+endif
+endif
+test-for: $(TEST)
+	@$(BIN)/python tests/map/related.py $(PATHS)
 
 checks: $(TEST)
 	$(BIN)/ruff format --check .

@@ -1,5 +1,6 @@
 """A copy of the project that may be broken: every trial has one, and the project itself is never touched."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -9,17 +10,24 @@ from pathlib import Path
 from mutation.operators import Mutation
 from mutation.records import ROOT
 
+# What stands at the top of a checkout and is no part of it.
 _NOT_COPIED = {
     ".venv", ".git", ".mutants", ".make", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis",
-    ".import_linter_cache", "dist", "build", "_build", "runs",
+    ".import_linter_cache", "dist", "build", "runs",
 }  # fmt: skip
 
 
 class Checkout:
-    """A copy that is brought up to date when it is opened, so that a killed trial leaves nothing broken in it."""
+    """A copy that is brought up to date when it is opened, so that a killed trial leaves nothing broken in it.
+
+    It is locked as long as this process or one that holds ``lock`` lives, the trials of a killed run among them.
+    """
 
     def __init__(self, folder: Path, root: Path = ROOT) -> None:
         self.folder, self.root = folder, root
+        folder.mkdir(parents=True, exist_ok=True)
+        self.lock = os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
         wanted = set()
         for path in _files(root):
             name = path.relative_to(root)
@@ -31,6 +39,10 @@ class Checkout:
         # Compiled once, since nothing that a trial runs may write what the next one would read.
         command = [sys.executable, "-m", "compileall", "-q", "src", "tests"]
         subprocess.run(command, cwd=folder, check=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
+
+    def close(self) -> None:
+        """Unlock the copy."""
+        os.close(self.lock)
 
     def mutate(self, mutation: Mutation) -> None:
         """Make one change in the copy."""
@@ -51,7 +63,8 @@ class Checkout:
 def _files(root: Path) -> list[Path]:
     found = []
     for folder, names, files in os.walk(root):
-        names[:] = [name for name in names if name not in _NOT_COPIED]
+        if Path(folder) == root:
+            names[:] = [name for name in names if name not in _NOT_COPIED]
         found += [Path(folder) / file for file in files if (Path(folder) / file).is_file()]
     return found
 

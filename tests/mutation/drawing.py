@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -38,12 +38,16 @@ def drawn(source: Path, seed: int, share: float = 1.0, only: str = "") -> list[M
         if only not in ("", package):
             continue
         texts = {file.relative_to(source).as_posix(): file.read_text(encoding="utf-8") for file in files}
-        here = [m for name, text in texts.items() for m in every_mutation(name, text) if _has_effect(text, m)]
-        lines = sum(text.count("\n") for text in texts.values())
-        quota = max(1, round((LEAST + lines / LINES_FOR_ONE_MORE) * share))
-        chosen += _fairly(here, quota, random.Random(f"{seed} {package}"))
+        here = [m for name, text in texts.items() for m in with_effect(text, every_mutation(name, text))]
+        chosen += _fairly(here, quota(texts.values(), share), random.Random(f"{seed} {package}"))
         every += here
     return chosen if only else [*chosen, *_of_rare_kinds(every, chosen, round(LEAST_OF_A_KIND * share), seed)]
+
+
+def quota(texts: Iterable[str], share: float = 1.0) -> int:
+    """Return how many are drawn of a package with these files: ten, and more for a larger one."""
+    lines = sum(text.count("\n") for text in texts)
+    return max(1, round((LEAST + lines / LINES_FOR_ONE_MORE) * share))
 
 
 def _of_rare_kinds(every: list[Mutation], chosen: list[Mutation], least: int, seed: int) -> Iterator[Mutation]:
@@ -54,7 +58,7 @@ def _of_rare_kinds(every: list[Mutation], chosen: list[Mutation], least: int, se
         yield from _fairly(rest, least - had[kind], random.Random(f"{seed} {kind}"))
 
 
-def _fairly(every: list[Mutation], quota: int, rng: random.Random) -> list[Mutation]:
+def _fairly(every: list[Mutation], most: int, rng: random.Random) -> list[Mutation]:
     """Take the kinds in turn, and of each what stands in a function that has none yet, as long as there is one."""
     rng.shuffle(every)
     by_kind: dict[str, list[Mutation]] = {}
@@ -62,9 +66,9 @@ def _fairly(every: list[Mutation], quota: int, rng: random.Random) -> list[Mutat
         by_kind.setdefault(mutation.kind, []).append(mutation)
     kinds, chosen, taken = sorted(by_kind), [], Counter()
     rng.shuffle(kinds)
-    while len(chosen) < quota and any(by_kind.values()):
+    while len(chosen) < most and any(by_kind.values()):
         for kind in kinds:
-            if by_kind[kind] and len(chosen) < quota:
+            if by_kind[kind] and len(chosen) < most:
                 best = min(by_kind[kind], key=lambda m: taken[m.file, m.function])  # the first of the least taken
                 by_kind[kind].remove(best)
                 taken[best.file, best.function] += 1
@@ -75,14 +79,14 @@ def _fairly(every: list[Mutation], quota: int, rng: random.Random) -> list[Mutat
 def drawn_before(source: Path, seed: int) -> list[Mutation]:
     """Draw from six packages, the kinds of operators alone, as it was done before every package had its share."""
     chosen = []
-    for package, quota in BEFORE.items():
+    for package, most in BEFORE.items():
         files = sorted((source / package).rglob("*.py"))
         texts = {file.relative_to(source).as_posix(): file.read_text(encoding="utf-8") for file in files}
         every = list(chain.from_iterable(mutations(name, text) for name, text in texts.items()))
         random.Random(f"{seed} {package}").shuffle(every)
         one_each = list({(m.file, m.function): m for m in reversed(every)}.values())[::-1]
-        drawn = sorted(one_each[:quota], key=lambda m: (m.file, m.line, m.column))
-        chosen += [m for m in drawn if _has_effect(texts[m.file], m)]
+        drawn = sorted(one_each[:most], key=lambda m: (m.file, m.line, m.column))
+        chosen += [m for m in drawn if with_effect(texts[m.file], [m])]
     return chosen
 
 
@@ -101,7 +105,7 @@ def placed_again(source: Path, wanted: list[tuple[str, int]]) -> list[Mutation]:
     return list(dict.fromkeys(found))
 
 
-def _has_effect(text: str, mutation: Mutation) -> bool:
-    """Say whether a mutation is of more than a keyword whose truth decides nothing."""
-    line = text.encode().splitlines()[mutation.line - 1]
-    return not line[: mutation.column].decode().endswith(WITHOUT_EFFECT)
+def with_effect(text: str, found: list[Mutation]) -> list[Mutation]:
+    """Leave out what changes only a keyword whose truth decides nothing."""
+    lines = text.encode().splitlines()
+    return [m for m in found if not lines[m.line - 1][: m.column].decode().endswith(WITHOUT_EFFECT)]

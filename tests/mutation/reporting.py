@@ -29,14 +29,15 @@ class Reporter:
     """Writes a line when a test begins and one when it has ended; stops when the time is up."""
 
     def __init__(self, request: dict) -> None:
-        self.said = Path(request["said"]).open("a", encoding="utf-8", buffering=1)
+        self.said = Path(request["said"])
         self.asked: list[str] | None = request.get("tests")
         self.enough, self.most = request.get("enough", 1e9), request.get("most", 1e9)
         self.failed = request.get("failed", 0)
         self.begun = core_seconds()
 
     def say(self, *words: object) -> None:
-        self.said.write(json.dumps(words) + "\n")
+        with self.said.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(words) + "\n")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

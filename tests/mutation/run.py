@@ -19,34 +19,23 @@ caught. Only Python is changed: the modules of the page, ``src/orrery/web``, are
 
 import argparse
 import hashlib
-import json
 import os
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import Queue
-from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from mutation.asking import stages
-from mutation.checkout import Checkout
+from mutation.campaign import Campaign
 from mutation.drawing import drawn, drawn_before, package_of, placed_again
 from mutation.mapping import write_map
 from mutation.named import named
 from mutation.operators import Mutation
-from mutation.records import ROOT, SOURCE, Trace, load, read_trace, rows_of
+from mutation.records import ROOT, SOURCE, load, read_trace, rows_of
 from mutation.report import report
-from mutation.server import Server
-from mutation.traced import files_of_tests, stale, trace
-from mutation.trial import Worker, key_of
+from mutation.trial import key_of
 
-MOST_FAILED = 40
 MAP = ROOT / "tests" / "map" / "by_file.json"
-_T = TypeVar("_T")
 
 
 def main() -> int:
@@ -55,15 +44,16 @@ def main() -> int:
     if words.write_map:
         print(write_map(MAP, load(words.work), SOURCE))
         return 0
+    campaign = Campaign(words.work, words.workers, enough=words.enough, most=words.most)
     if not words.stale:
-        _bring_up_to_date(words)
+        campaign.trace(words.traced)
     known = read_trace(words.work / "trace")
     if words.tests:
         known = known.only(words.tests.read_text(encoding="utf-8").split("\n"))
     print(f"{len(known.seconds):,} tests may be asked", flush=True)
     chosen = _chosen(words)
     path = words.verdicts or words.work / f"verdicts-{_digest(words)}.jsonl"
-    _try(chosen, known, path, words)
+    campaign.attempt(chosen, known, path)
     wanted = {key_of(mutation) for mutation in chosen}
     return report([row for row in rows_of([path]) if row["key"] in wanted], len(chosen), path)
 
@@ -114,104 +104,12 @@ def _digest(words: argparse.Namespace) -> str:
     return digest.hexdigest()[:12]
 
 
-def _bring_up_to_date(words: argparse.Namespace) -> None:
-    """Trace the files of tests that have no trace of the present state."""
-    folder = words.work / "trace"
-    folder.mkdir(parents=True, exist_ok=True)
-    todo = stale(files_of_tests(words.traced), folder)
-    if not todo:
-        return
-    print(f"running {len(todo)} files of tests once, to see which lines each goes through", flush=True)
-    failed: list[str] = []
-
-    def one(server: Server, file: str) -> None:
-        found = trace(server, file, folder)
-        failed.extend(found)
-        print("".join(f"fails without any mutation, left out: {test}\n" for test in found), end="", flush=True)
-
-    servers = _made(words, lambda n, checkout: Server(checkout.folder, words.work / f"tracer-{n}", warm=True))
-    _share_out(todo, servers, one)
-    for server in servers:
-        server.close()
-    if len(failed) > MOST_FAILED:
-        raise SystemExit(f"error: {len(failed)} tests fail without any mutation: mend them first")
-
-
-def _try(chosen: list[Mutation], known: Trace, path: Path, words: argparse.Namespace) -> None:
-    """Try what has no verdict yet, and write each verdict as it comes."""
-    done = {row["key"] for row in rows_of([path])} if path.exists() else set()
-    todo = [mutation for mutation in chosen if key_of(mutation) not in done]
-    count, lock = iter(range(len(chosen) - len(todo) + 1, len(chosen) + 1)), threading.Lock()
-    if not todo:
-        return
-    _end_cleanly(path)
-
-    def make(n: int, checkout: Checkout) -> Worker:
-        server = Server(checkout.folder, words.work / f"server-{n}")
-        return Worker(checkout, server, known.seconds, words.enough, words.most)
-
-    def one(worker: Worker, mutation: Mutation) -> None:
-        verdict = worker.attempt(mutation, stages(mutation, known))
-        with lock:
-            with path.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(verdict.row(), ensure_ascii=False) + "\n")
-            became = f"caught by {len(verdict.caught_by)} of" if verdict.caught_by else "SURVIVED"
-            told = f"{became} {len(verdict.asked)} tests, {verdict.core_seconds:.0f} core-s"
-            print(f"[{next(count)}/{len(chosen)}] {mutation.name[:150]}: {told}", flush=True)
-
-    workers = _made(words, make)
-    _share_out(todo, workers, one)
-    for worker in workers:
-        worker.server.close()
-
-
-def _end_cleanly(path: Path) -> None:
-    """Take away a last line that a kill has cut off."""
-    if path.exists():
-        whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
-        path.write_text(whole + "\n" * bool(whole), encoding="utf-8")
-
-
-def _made(words: argparse.Namespace, make: Callable[[int, Checkout], _T]) -> list[_T]:
-    """Make one of something for each worker, each in its own copy of the project."""
-
-    def one(n: int) -> _T:
-        return make(n, Checkout(words.work / "checkouts" / str(n)))
-
-    with ThreadPoolExecutor(words.workers) as pool:
-        return list(pool.map(one, range(words.workers)))
-
-
-def _share_out(todo: list, workers: list[_T], one: Callable[[_T, object], None]) -> None:
-    """Give each worker one thing after another until none is left."""
-    free: Queue[_T] = Queue()
-    for worker in workers:
-        free.put(worker)
-
-    def lent(thing: object) -> None:
-        worker = free.get()
-        try:
-            one(worker, thing)
-        finally:
-            free.put(worker)
-
-    with ThreadPoolExecutor(len(workers)) as pool:
-        for _ in _until_interrupted(pool, lent, todo):
-            pass
-
-
-def _until_interrupted(pool: ThreadPoolExecutor, call: Callable, todo: list) -> Iterator[None]:
-    started = [pool.submit(call, thing) for thing in todo]
-    try:
-        for future in started:
-            yield future.result()
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-
-
 if __name__ == "__main__":
     begun = time.perf_counter()
-    code = main()
+    try:
+        code = main()
+    except KeyboardInterrupt:
+        print("interrupted: the same command goes on from here", flush=True)
+        os._exit(130)  # without waiting for the trials that run; they end with this process
     print(f"{(time.perf_counter() - begun) / 60:.0f} min")
     sys.exit(code)

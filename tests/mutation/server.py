@@ -1,7 +1,8 @@
 """A warm process that forks one run of pytest after another: what tests import from others is imported once.
 
-``python server.py WARM`` imports the libraries, and the program too where WARM is 1, then reads requests from stdin,
-one JSON a line, forks, and answers with the process's number and, when that has ended, with its code.
+``python server.py WARM LIBRARY...`` imports the libraries, and the program too where WARM says so, then reads requests
+from stdin, one JSON a line, forks, and answers with the process's number and, when that has ended, with its code and
+its processor seconds.
 """
 
 import contextlib
@@ -28,6 +29,8 @@ LIBRARIES = (
 _BETWEEN_LOOKS = 0.2
 _LARGEST_FILE = 4 << 30
 _LEAST_MEMORY = 6 << 30
+_TESTS = Path(__file__).resolve().parents[1]
+PATIENCE = 30.0
 
 
 @dataclass(frozen=True)
@@ -40,23 +43,29 @@ class Ended:
 
 
 class Server:
-    """One warm process in one checkout, and the requests to it."""
+    """One warm process in one checkout, and the requests to it; it keeps the files ``held`` open while it lives."""
 
-    def __init__(self, checkout: Path, folder: Path, warm: bool = False, limited: bool = True) -> None:
+    def __init__(
+        self,
+        checkout: Path,
+        folder: Path,
+        *,
+        warm: bool = False,
+        held: tuple[int, ...] = (),
+        libraries: str = LIBRARIES,
+    ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "JAXTYPING_DISABLE": "1", "TMPDIR": str(folder)}
         environment["PYTHONPATH"] = str(checkout / "src")
         # A broken module must leave nothing behind that a sound one would be read from.
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
-        self.environment = environment
-        words = [sys.executable, str(checkout / "tests/mutation/server.py"), str(int(warm)), str(int(limited))]
+        words = [sys.executable, __file__, "program" if warm else "", *libraries.split()]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen(words, text=True, cwd=checkout, env=environment, **pipes)
-        if self._answer() != "ready":
-            raise SystemExit("error: the warm process of the tests did not start")
+        self.process = subprocess.Popen(words, text=True, cwd=checkout, env=environment, pass_fds=held, **pipes)
+        assert self._answer() == "ready"
 
-    def run(self, request: dict, seconds: dict[str, float], start: float) -> Ended:
+    def run(self, request: dict, seconds: dict[str, float], start: float, unknown: float = 10.0) -> Ended:
         """Run pytest once; end it where one test, or what comes before the first, takes far longer than it should."""
         said = Path(request["said"])
         said.unlink(missing_ok=True)
@@ -68,7 +77,7 @@ class Server:
         while not select.select([self.process.stdout], [], [], _BETWEEN_LOOKS)[0]:
             running = _last_begun(said)
             if running != current:
-                current, since, limit = running, time.monotonic(), patience(seconds.get(running, 10.0))
+                current, since, limit = running, time.monotonic(), patience(seconds.get(running, unknown))
             if time.monotonic() - since > limit and not hung_in:
                 hung_in = current or "before the first test"
                 _end(child)
@@ -82,12 +91,14 @@ class Server:
 
     def _answer(self) -> str:
         assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
+        if not (line := self.process.stdout.readline()):
+            raise RuntimeError(f"the warm process ended with {self.process.wait()}: start again, it goes on from here")
+        return line.strip()
 
 
 def patience(seconds: float) -> float:
     """Return the seconds after which a test hangs: a mutation, or a busy machine, may slow it down."""
-    return 30 + 8 * seconds
+    return PATIENCE + 8 * seconds
 
 
 def _last_begun(said: Path) -> str:
@@ -120,24 +131,37 @@ def _below(process: int) -> list[int]:
 def main() -> None:
     """Fork as asked until stdin ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tool is interrupted; it ends its processes itself
-    warm, limited = (word == "1" for word in sys.argv[1:3])
-    for name in LIBRARIES.split():
+    sys.path.pop(0)  # the folder of this file: what stands in it has names that tests may mean otherwise
+    warm, *libraries = sys.argv[1:]
+    for name in libraries:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     if warm:
         _import_program()
     gc.collect()
     gc.freeze()  # a collection in a fork would copy every page
-    answers = os.fdopen(os.dup(1), "w")
+    answers, parent = os.fdopen(os.dup(1), "w"), os.getppid()
     print("ready", file=answers, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
         if child == 0:
-            _become(request, limited)
+            _become(request)
         print(child, file=answers, flush=True)
-        _, status, used = os.wait4(child, 0)
+        status, used = _waited(child, parent)
         print(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, file=answers, flush=True)
+
+
+def _waited(child: int, parent: int) -> tuple[int, resource.struct_rusage]:
+    """Wait for a fork; where the tool itself has been killed, kill the fork and end."""
+    while True:
+        process, status, used = os.wait4(child, os.WNOHANG)
+        if process:
+            return status, used
+        if os.getppid() != parent:
+            _end(child)
+            os._exit(1)
+        time.sleep(0.01)
 
 
 def _import_program() -> None:
@@ -150,7 +174,7 @@ def _import_program() -> None:
                 importlib.import_module(name)
 
 
-def _become(request: dict, limited: bool) -> None:
+def _become(request: dict) -> None:
     """Be one run of pytest, in this forked process, and end."""
     code = 3
     try:
@@ -158,10 +182,9 @@ def _become(request: dict, limited: bool) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for handle, place in ((0, os.devnull), (1, request["log"]), (2, request["log"])):
             os.dup2(os.open(place, os.O_RDWR | os.O_CREAT | os.O_APPEND), handle)
-        if limited:
-            _limit()
+        _limit()
         os.environ.update(request["environment"])
-        sys.path[:0] = [os.getcwd(), str(Path("src").resolve()), str(Path("tests").resolve())]
+        sys.path[:0] = [os.getcwd(), str(Path("src").resolve()), str(Path("tests").resolve()), str(_TESTS)]
         random.seed()
         import pytest
 

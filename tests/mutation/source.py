@@ -1,4 +1,4 @@
-"""The functions of a source text and their lines: what a trace is kept by, so that an edit elsewhere changes nothing."""
+"""The functions of a source text and their lines: a trace is kept by them, and outlives an edit elsewhere."""
 
 import ast
 import functools

@@ -8,12 +8,14 @@ from mutation.server import Server
 from mutation.trial import WORDS, lines_of
 
 TRACED = ("unit", "properties", "parity", "gradients", "architecture", "learning", "system")
-_START = 900.0
+_START, _UNKNOWN = 900.0, 100.0  # seconds: before the first test, and expected of any test
 
 
 def files_of_tests(wanted: list[str], root: Path = ROOT) -> list[str]:
     """Return the files of tests under some paths, or under all folders that are traced; the largest first."""
-    tops = [root / path for path in wanted] or [root / "tests" / name for name in TRACED]
+    tops = [root / path for path in wanted] or [
+        root / "tests" / name for name in TRACED if (root / "tests" / name).is_dir()
+    ]
     files = [file for top in tops for file in (top.rglob("test_*.py") if top.is_dir() else [top])]
     files = [file for file in dict.fromkeys(files) if file.relative_to(root / "tests").parts[0] in TRACED]
     return [file.relative_to(root).as_posix() for file in sorted(files, key=lambda f: (-f.stat().st_size, f))]
@@ -40,7 +42,7 @@ def trace(server: Server, file: str, folder: Path, root: Path = ROOT) -> list[st
         "environment": {"TMPDIR": str(work)},
         "trace": str(work / "lines.json"),
     }
-    ended = server.run(request, {}, _START)
+    ended = server.run(request, {}, _START, _UNKNOWN)
     if not (work / "lines.json").exists():
         where = folder / f"{part_of(folder, file).name.removesuffix('.part.json')}.log"
         shutil.copy2(work / "log.txt", where)

@@ -121,5 +121,7 @@ class Tracer:
         for module in list(sys.modules.values()):
             path = getattr(module, "__file__", None)
             if path and Path(path).is_relative_to(root) and not Path(path).is_relative_to(root / "mutation"):
-                found[Path(path).relative_to(root).as_posix()] = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
+                found[Path(path).relative_to(root).as_posix()] = hashlib.sha256(Path(path).read_bytes()).hexdigest()[
+                    :12
+                ]
         return dict(sorted(found.items()))

@@ -60,18 +60,30 @@ class Worker:
 
     def attempt(self, mutation: Mutation, stages: list[list[str]]) -> Verdict:
         """Break the copy, ask stage after stage until the time is up, mend the copy, and doubt a lone catch."""
-        verdict, begun = Verdict(mutation), time.perf_counter()
-        try:
-            self.checkout.mutate(mutation)
-            for stage in stages:
-                if verdict.core_seconds < (self.enough if verdict.caught_by else self.most):
-                    self._ask([test for test in stage if test not in self.unsound], verdict)
-        finally:
-            self.checkout.mend(mutation)
-        if verdict.caught_by and (len(verdict.caught_by) == 1 or verdict.remarks):
-            self._doubt(verdict)
+        verdict, begun, waiting = Verdict(mutation), time.perf_counter(), list(stages)
+        while waiting and self._has_time(verdict):
+            try:
+                self.checkout.mutate(mutation)
+                while waiting and self._has_time(verdict):
+                    self._ask([test for test in waiting.pop(0) if test not in self.unsound], verdict)
+            finally:
+                self.checkout.mend(mutation)
+            if not self._doubtful(verdict):
+                break
+        if not verdict.asked:
+            verdict.remarks.append("no test runs it")
         verdict.seconds = time.perf_counter() - begun
         return verdict
+
+    def _has_time(self, verdict: Verdict) -> bool:
+        return verdict.core_seconds < (self.enough if verdict.caught_by else self.most)
+
+    def _doubtful(self, verdict: Verdict) -> bool:
+        """Ask a lone test that failed, or one that hung, without the mutation; say whether nothing is left of them."""
+        if verdict.caught_by and (len(verdict.caught_by) == 1 or verdict.remarks):
+            self._doubt(verdict)
+            return not verdict.caught_by
+        return False
 
     def _doubt(self, verdict: Verdict) -> None:
         """Ask the first tests that failed again without the mutation: what fails all the same has caught nothing."""
@@ -85,7 +97,7 @@ class Worker:
 
     def _ask(self, tests: list[str], verdict: Verdict) -> None:
         """Run tests against the copy as it is, in as many forks as it takes to get behind what hangs or crashes."""
-        while tests and verdict.core_seconds < (self.enough if verdict.caught_by else self.most):
+        while tests and self._has_time(verdict):
             limits = {"enough": self.enough - verdict.core_seconds, "most": self.most - verdict.core_seconds}
             begun = time.perf_counter()
             ended, outcomes = self.run(tests, limits | {"failed": len(verdict.caught_by)})
@@ -150,5 +162,3 @@ def lines_of(said: Path) -> list[list]:
     with suppress(OSError):
         return [json.loads(line) for line in said.read_text(encoding="utf-8").split("\n")[:-1]]
     return []
-
-
