@@ -4,7 +4,7 @@
 
 The tests come from ``by_file.json``: first those that caught a mutation of the file, then those that run its lines.
 Write it anew with ``.venv/bin/python tests/mutation/run.py --write-map``. A file that it does not know has the tests of
-its folder under ``tests/unit``.
+its own name under ``tests/unit``, or those of its folder there.
 """
 
 import json
@@ -57,9 +57,9 @@ def chosen(paths: list[str], known: Map, root: Path = ROOT, most: float = SECOND
             whole.append(file)
         elif name in known.tests:
             lists.append(known.tests[name])
-        elif folder := _mirrored(name, root):
-            whole.append(folder)
-            said.append(f"{file} is not in the map: {folder} is run")
+        elif mirrored := _mirrored(name, root):
+            whole += mirrored
+            said.append(f"{file} is not in the map: {', '.join(mirrored)} is run")
         else:
             said.append(f"{file} is not in the map, and no folder of tests/unit mirrors it")
     tests, used, files = [], 0.0, set()
@@ -79,19 +79,21 @@ def _files(paths: list[str], root: Path) -> list[str]:
     """Return the files of the paths, by their names from the root on; what does not exist is kept."""
     found = []
     for path in paths:
-        whole = Path(os.path.abspath(path)) if Path(path).exists() else root / path
+        whole = root / path
         is_source = whole.is_dir() and not whole.is_relative_to(root / "tests")
         files = sorted(whole.rglob("*.py")) if is_source else [whole]
         found += [os.path.relpath(file, root) for file in files if not (is_source and file.stat().st_size == 0)]
     return list(dict.fromkeys(found))
 
 
-def _mirrored(name: str, root: Path) -> str | None:
-    """Return the folder of the unit tests that stands nearest to a source file; the whole of ``unit`` is none."""
+def _mirrored(name: str, root: Path) -> list[str]:
+    """Return the unit tests of a file's name, or else the nearest folder that mirrors its own; all units are none."""
     for folder in list(Path(name).parents)[:-1]:
-        if (root / "tests/unit" / folder).is_dir():
-            return f"tests/unit/{folder.as_posix()}"
-    return None
+        place = root / "tests/unit" / folder
+        if place.is_dir():
+            own = sorted(place.rglob(f"test_{Path(name).stem.strip('_')}*.py"))
+            return [path.relative_to(root).as_posix() for path in own or [place]]
+    return []
 
 
 def _in_turn(lists: list[list[str]]) -> list[str]:

@@ -4,6 +4,7 @@ import heapq
 import json
 from pathlib import Path
 
+from mutation.drawing import package_of
 from mutation.records import Records
 
 SECONDS = 40.0
@@ -11,18 +12,24 @@ MOST_BYTES = 400_000
 _MOST_TESTS = 40
 
 
-def write_map(path: Path, records: Records, source: Path) -> str:
-    """Write the map, with as many tests for each file as its size allows; return what was written, in words."""
+def write_map(path: Path, records: Records, source: Path, complete: bool = True) -> str:
+    """Write the map, with as many tests for each file as its size allows; return what was written, in words.
+
+    Where the trace is not of all tests, only packages whose own unit tests it holds are written: of the others it knows
+    no more than what runs them by the way.
+    """
     files = sorted(file.relative_to(source).as_posix() for file in source.rglob("*.py"))
-    chosen = {file: worth_running(file, records) for file in files}
+    known = {test.split("/")[2] for test in records.seconds if test.startswith("tests/unit/")}
+    chosen = {f: worth_running(f, records) if complete or package_of(f) in known else [] for f in files}
     for most in range(_MOST_TESTS, 0, -1):
         text = _text({file: tests[:most] for file, tests in chosen.items() if tests}, records)
         if len(text.encode()) <= MOST_BYTES:
             break
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    known = sum(bool(tests) for tests in chosen.values())
-    return f"{known} of {len(files)} source files, at most {most} tests each, {len(text.encode()):,} bytes"
+    count = sum(bool(tests) for tests in chosen.values())
+    partly = "" if complete else " (not all tests are traced: only packages whose own are)"
+    return f"{count} of {len(files)} source files{partly}, at most {most} tests each, {len(text.encode()):,} bytes"
 
 
 def worth_running(file: str, records: Records, seconds: float = SECONDS) -> list[str]:

@@ -2,6 +2,7 @@
 
 import json
 import resource
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,7 @@ class Reporter:
         self.enough, self.most = request.get("enough", 1e9), request.get("most", 1e9)
         self.failed = request.get("failed", 0)
         self.begun = core_seconds()
+        self.source = Path("src").resolve()
 
     def say(self, *words: object) -> None:
         with self.said.open("a", encoding="utf-8") as stream:
@@ -66,6 +68,12 @@ class Reporter:
         yield
         self.failed += self.outcome == "failed"
         self.say(self.outcome, item.nodeid, round(core_seconds() - start, 4))
+
+    def pytest_sessionfinish(self) -> None:
+        """Say where the program came from, if not from the copy: then nothing that was asked means anything."""
+        place = getattr(sys.modules.get("orrery"), "__file__", None)
+        if place and not Path(place).is_relative_to(self.source):
+            self.say("elsewhere", place)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:

@@ -31,8 +31,9 @@ from mutation.drawing import drawn, drawn_before, package_of, placed_again
 from mutation.mapping import write_map
 from mutation.named import named
 from mutation.operators import Mutation
-from mutation.records import ROOT, SOURCE, load, read_trace, rows_of
+from mutation.records import ROOT, SOURCE, load, part_of, read_trace, rows_of
 from mutation.report import report
+from mutation.traced import files_of_tests
 from mutation.trial import key_of
 
 MAP = ROOT / "tests" / "map" / "by_file.json"
@@ -42,7 +43,8 @@ def main() -> int:
     """Trace a sound run, try every mutation, print and write what became of them."""
     words = _arguments()
     if words.write_map:
-        print(write_map(MAP, load(words.work), SOURCE))
+        complete = all(part_of(words.work / "trace", file).exists() for file in files_of_tests([]))
+        print(write_map(MAP, load(words.work), SOURCE, complete))
         return 0
     campaign = Campaign(words.work, words.workers, enough=words.enough, most=words.most)
     if not words.stale:

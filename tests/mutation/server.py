@@ -30,7 +30,7 @@ _BETWEEN_LOOKS = 0.2
 _LARGEST_FILE = 4 << 30
 _LEAST_MEMORY = 6 << 30
 _TESTS = Path(__file__).resolve().parents[1]
-PATIENCE = 30.0
+PATIENCE = 20.0
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,8 @@ class Server:
         return Ended(None if hung_in else int(code), hung_in, float(used))
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, and a fork that still runs."""
+        self.process.terminate()
         self.process.communicate()
 
     def _answer(self) -> str:
@@ -131,6 +132,8 @@ def _below(process: int) -> list[int]:
 def main() -> None:
     """Fork as asked until stdin ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tool is interrupted; it ends its processes itself
+    signal.signal(signal.SIGTERM, lambda *_: _leave(running))
+    running: list[int] = []
     sys.path.pop(0)  # the folder of this file: what stands in it has names that tests may mean otherwise
     warm, *libraries = sys.argv[1:]
     for name in libraries:
@@ -138,6 +141,8 @@ def main() -> None:
             importlib.import_module(name)
     if warm:
         _import_program()
+    elif "orrery" in sys.modules:  # then no change of it would be seen
+        raise SystemExit("error: a library has imported the program")
     gc.collect()
     gc.freeze()  # a collection in a fork would copy every page
     answers, parent = os.fdopen(os.dup(1), "w"), os.getppid()
@@ -147,8 +152,10 @@ def main() -> None:
         child = os.fork()
         if child == 0:
             _become(request)
+        running[:] = [child]
         print(child, file=answers, flush=True)
         status, used = _waited(child, parent)
+        running.clear()
         print(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, file=answers, flush=True)
 
 
@@ -159,9 +166,15 @@ def _waited(child: int, parent: int) -> tuple[int, resource.struct_rusage]:
         if process:
             return status, used
         if os.getppid() != parent:
-            _end(child)
-            os._exit(1)
+            _leave([child])
         time.sleep(0.01)
+
+
+def _leave(running: list[int]) -> None:
+    """End this process and a fork that runs."""
+    for child in running:
+        _end(child)
+    os._exit(0)
 
 
 def _import_program() -> None:
@@ -180,6 +193,7 @@ def _become(request: dict) -> None:
     try:
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for handle, place in ((0, os.devnull), (1, request["log"]), (2, request["log"])):
             os.dup2(os.open(place, os.O_RDWR | os.O_CREAT | os.O_APPEND), handle)
         _limit()

@@ -137,6 +137,8 @@ def outcomes_of(said: Path, tests: list[str], code: int | None, hung_in: str) ->
     found: dict[str, str] = {}
     running, begun = "", False
     for word, name, *_ in lines_of(said):
+        if word == "elsewhere":
+            raise RuntimeError(f"the tests ran {name} and not the copy that was broken")
         if word == "broken":
             found |= {t: "cannot be imported" for t in tests if t.startswith(name)} if name else {}
         elif word == "gone":
