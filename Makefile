@@ -32,7 +32,7 @@ both = $(call tier,--tier $(1) $(TYPES) tests $(NUMBERS:%=--ignore=%)) && { $(ca
 # One process: the pages run examples, and a forked worker that dies says nothing but "EOFError".
 pages = OMP_NUM_THREADS=1 PYTHONFAULTHANDLER=1 $(BIN)/sphinx-build $(1) -W --keep-going docs docs/_build/html
 
-.PHONY: help demo quick test test-all test-rest test-long mutants checks style types pages docs clean
+.PHONY: help demo quick test test-all test-rest test-long test-for mutants checks style types pages docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -41,7 +41,8 @@ help:
 	@echo "make test        every brick, law, error and verb, in five minutes"
 	@echo "make test-all    every test that is not long, with types checked at run time: half an hour"
 	@echo "make test-long   what takes too long for every change, and the property tests with 200 examples: an hour"
-	@echo "make mutants     break the program on purpose and list what no test notices: an hour on two cores"
+	@echo "make test-for PATH ...  the tests worth running after a change of some files, in under a minute"
+	@echo "make mutants     break the program on purpose and list what no test notices: three hours on two cores"
 	@echo "make checks      format, lint, types, import contracts, documentation"
 	@echo "make docs        the documentation, into docs/_build/html"
 	@echo "make clean       remove .venv and everything built"
@@ -69,8 +70,20 @@ test-long: $(TEST)
 	$(call both,long)
 	$(call tier,tests/properties)
 
+# Stopped at any moment, it goes on where it was.
 mutants: $(TEST)
-	$(BIN)/python tests/mutation/run.py --workers $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/mutation/run.py --workers $(WORKERS)
+
+# The words after the target are paths, and nothing is to be made of them.
+ifeq (test-for,$(firstword $(MAKECMDGOALS)))
+PATHS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
+ifneq (,$(PATHS))
+.PHONY: $(PATHS)
+$(PATHS): ;@:
+endif
+endif
+test-for: $(TEST)
+	@$(BIN)/python tests/map/related.py $(PATHS)
 
 # make -j2 checks runs the types beside the documentation: each of them keeps one core for a minute.
 checks: style types pages

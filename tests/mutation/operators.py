@@ -49,7 +49,7 @@ class Mutation:
     def apply(self, text: str) -> str:
         """Return the whole source with the change made; raise ``ValueError`` where the source has moved on."""
         lines = text.encode().splitlines(keepends=True)
-        found = _between(lines, self.line, self.column, self.end_line, self.end_column)
+        found = between(lines, self.line, self.column, self.end_line, self.end_column)
         before = b"".join(lines[: self.line - 1]) + lines[self.line - 1][: self.column]
         after = lines[self.end_line - 1][self.end_column :] + b"".join(lines[self.end_line :])
         if " ".join(found.split()) != self.old:
@@ -64,11 +64,11 @@ def mutations(file: str, text: str) -> list[Mutation]:
     for node, function in _expressions(ast.parse(text), ""):
         for kind, new in _changed(node):
             place = (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
-            found.append(Mutation(file, function, kind, *place, " ".join(_between(lines, *place).split()), new))
+            found.append(Mutation(file, function, kind, *place, " ".join(between(lines, *place).split()), new))
     return sorted(found, key=lambda m: (m.line, m.column, m.kind, m.new))
 
 
-def _between(lines: list[bytes], line: int, column: int, end_line: int, end_column: int) -> str:
+def between(lines: list[bytes], line: int, column: int, end_line: int, end_column: int) -> str:
     """Return the text of a span; lines count from 1, columns in bytes."""
     span = lines[line - 1 : end_line]
     span[-1] = span[-1][:end_column]
