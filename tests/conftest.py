@@ -9,13 +9,20 @@ import pytest
 from hypothesis import settings
 
 from orrery.settings import data_folder
-from tiers import pytest_addoption, pytest_collection_modifyitems, pytest_ignore_collect, pytest_runtest_protocol
+from tiers import (
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_ignore_collect,
+    pytest_make_collect_report,
+    pytest_runtest_protocol,
+)
 
 __all__ = [
     "data_set",
     "pytest_addoption",
     "pytest_collection_modifyitems",
     "pytest_ignore_collect",
+    "pytest_make_collect_report",
     "pytest_runtest_protocol",
 ]
 

@@ -87,6 +87,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @contextmanager
+def nothing_built() -> Iterator[None]:
+    """Refuse to make weights: while files of tests are imported, every worker would make them, and no test yet asks."""
+    import torch
+
+    register = torch.nn.Module.register_parameter
+
+    def refused(self: torch.nn.Module, name: str, value: torch.nn.Parameter | None) -> None:
+        if value is not None and not value.is_meta:
+            what = type(self).__name__
+            raise RuntimeError(
+                f"{what} is built while a file of tests is imported: build it in a fixture or cached function"
+            )
+        register(self, name, value)
+
+    torch.nn.Module.register_parameter = refused  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        torch.nn.Module.register_parameter = register  # type: ignore[method-assign]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    if not isinstance(collector, pytest.Module):
+        return (yield)
+    with nothing_built():
+        return (yield)
+
+
+@contextmanager
 def turn(folder: Path, alone: bool) -> Iterator[None]:
     """Hold a place beside other tests, or, ``alone``, the only one.
 

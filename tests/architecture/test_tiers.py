@@ -1,0 +1,119 @@
+"""The tiers hold what is recorded, a new test runs at once, and who must be alone is alone."""
+
+import json
+import re
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+import tiers
+from tiers import LEVELS, ROOT, TIERS, holds_any, level, nothing_built, record, turn
+
+RECORD = {
+    "tests/test_a.py": {"test_one": "quick", "test_two": {"quick": ["gpt2"], "test": ["t5", ""]}, "test_three": "all"}
+}
+
+
+@pytest.fixture
+def recorded(monkeypatch, tmp_path) -> Path:
+    """A project of one file of tests with a record."""
+    (tmp_path / "tests").mkdir()
+    monkeypatch.setattr(tiers, "ROOT", tmp_path)
+    monkeypatch.setattr(tiers, "RECORD", tmp_path / "tiers.json")
+    tiers.RECORD.write_text(json.dumps(RECORD))
+    record.cache_clear()
+    yield tmp_path / "tests" / "test_a.py"
+    record.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("function", "case", "marks", "expected"),
+    [
+        ("test_one", "", set(), "quick"),
+        ("test_one", "anything", {"slow"}, "quick"),
+        ("test_one", "", {"long"}, "long"),
+        ("test_two", "gpt2", set(), "quick"),
+        ("test_two", "t5", set(), "test"),
+        ("test_two", "", set(), "test"),
+        ("test_two", "a case that came later", set(), "all"),
+        ("test_three", "", set(), "all"),
+        ("test_new", "", set(), "quick"),
+        ("test_new", "x", {"slow"}, "all"),
+    ],
+)
+def test_a_test_has_the_level_of_its_mark_or_of_the_record_and_a_new_one_is_quick(
+    recorded, function, case, marks, expected
+):
+    assert level("tests/test_a.py", function, case, marks) == expected
+
+
+def test_a_file_is_read_where_it_holds_a_test_of_the_tier_or_one_that_is_not_known(recorded):
+    recorded.write_text("def test_one(): ...\ndef test_three(): ...\n")
+    assert holds_any(recorded, TIERS["quick"])
+    tiers.RECORD.write_text(json.dumps({"tests/test_a.py": {"test_one": "all", "test_three": "all"}}))
+    record.cache_clear()
+    assert not holds_any(recorded, TIERS["test"])
+    recorded.write_text("def test_one(): ...\nclass TestMore:\n    async def test_new(self): ...\n")
+    assert holds_any(recorded, TIERS["quick"])
+
+
+def test_the_tiers_part_all_tests():
+    assert sorted(TIERS["test"] + TIERS["rest"] + TIERS["long"]) == sorted(LEVELS)
+    assert set(TIERS["quick"]) < set(TIERS["test"]) < set(TIERS["all"])
+
+
+def test_what_is_recorded_exists():
+    gone = []
+    for file, functions in record().items():
+        text = (ROOT / file).read_text(encoding="utf-8") if (ROOT / file).exists() else ""
+        names = set(re.findall(r"def (test\w*)\(", text))
+        gone += [f"{file}::{name}" for name in functions if name.rpartition("::")[2] not in names]
+    assert gone == [], "choose the tiers again: tests/map/choose.py"
+
+
+def test_no_weight_is_made_while_files_of_tests_are_imported():
+    with nothing_built():
+        with pytest.raises(RuntimeError, match="Linear is built while a file of tests is imported"):
+            torch.nn.Linear(2, 2)
+        torch.nn.Linear(2, 2, device="meta")
+    assert torch.nn.Linear(2, 2).weight.shape == (2, 2)
+
+
+def test_who_must_be_alone_waits_for_the_others_and_is_passed_by_none(tmp_path):
+    said, first, ready = [], threading.Event(), threading.Event()
+
+    def work(name: str, alone: bool, until: threading.Event) -> None:
+        with turn(tmp_path, alone):
+            said.append(f"{name} begins")
+            ready.set()
+            until.wait(5)
+            said.append(f"{name} ends")
+
+    now = threading.Event()
+    now.set()
+    started = [threading.Thread(target=work, args=("beside", False, first))]
+    started[0].start()
+    assert ready.wait(5)
+    started.append(threading.Thread(target=work, args=("alone", True, now)))
+    started[1].start()
+    while not _is_shut(tmp_path):
+        pass
+    started.append(threading.Thread(target=work, args=("later", False, now)))
+    started[2].start()
+    first.set()
+    for thread in started:
+        thread.join(5)
+    assert said == ["beside begins", "beside ends", "alone begins", "alone ends", "later begins", "later ends"]
+
+
+def _is_shut(folder: Path) -> bool:
+    import fcntl
+
+    with (folder / "gate").open("w") as gate:
+        try:
+            fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
