@@ -68,8 +68,10 @@ def test_paths_share_the_seconds_and_what_is_not_known_has_its_folder(records, p
     assert chosen(["src/orrery/nn"], known, project, most=0.6).tests == [CHEAP]
     assert chosen(["src/orrery/nn/new_thing.py"], known, project).whole == ["tests/unit/nn/deep/test_new_thing.py"]
     assert chosen(["src/orrery/nn/other.py"], known, project).whole == ["tests/unit/nn"]
+    (project / "src/orrery/nn/other.py").write_text("x = 1\n")
+    assert chosen(["src/orrery/nn"], known, project).whole == [], "a folder has the tests of its other files"
     assert chosen(["tests/unit/nn/test_a.py"], known, project).whole == ["tests/unit/nn/test_a.py"]
-    assert chosen(["src/orrery/text/c.py"], known, project).said[0].endswith("no folder of tests/unit mirrors it")
+    assert chosen(["src/orrery/text/c.py"], known, project).said[0].endswith("no tests of its name are in tests/unit")
 
 
 def test_the_written_map_is_small_and_names_what_there_is():

@@ -57,11 +57,11 @@ def chosen(paths: list[str], known: Map, root: Path = ROOT, most: float = SECOND
             whole.append(file)
         elif name in known.tests:
             lists.append(known.tests[name])
-        elif mirrored := _mirrored(name, root):
+        elif mirrored := _mirrored(name, root, file in paths):
             whole += mirrored
             said.append(f"{file} is not in the map: {', '.join(mirrored)} is run")
         else:
-            said.append(f"{file} is not in the map, and no folder of tests/unit mirrors it")
+            said.append(f"{file} is not in the map, and no tests of its name are in tests/unit")
     tests, used, files = [], 0.0, set()
     for test in _in_turn(lists):
         file = test.partition("::")[0]
@@ -86,13 +86,16 @@ def _files(paths: list[str], root: Path) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _mirrored(name: str, root: Path) -> list[str]:
-    """Return the unit tests of a file's name, or else the nearest folder that mirrors its own; all units are none."""
+def _mirrored(name: str, root: Path, is_named: bool) -> list[str]:
+    """Return the unit tests of a file's name; where the file itself was named, else the folder that mirrors its own.
+
+    A folder that was named has the tests of its other files, and all of ``tests/unit`` would be none of a file's.
+    """
     for folder in list(Path(name).parents)[:-1]:
         place = root / "tests/unit" / folder
         if place.is_dir():
             own = sorted(place.rglob(f"test_{Path(name).stem.strip('_')}*.py"))
-            return [path.relative_to(root).as_posix() for path in own or [place]]
+            return [path.relative_to(root).as_posix() for path in own or [place] * is_named]
     return []
 
 
