@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import subprocess
 import time
 from functools import partial
 
@@ -10,6 +9,7 @@ import pytest
 import torch
 
 import orrery
+import programs
 from browser import Seen
 from live_run import command, learning
 from orrery.checkpoints.store import CheckpointStore
@@ -25,7 +25,7 @@ LOSS = '[data-chart="train/loss"]'
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    subprocess.run(command(folder, steps=150), cwd=folder, check=True, capture_output=True)
+    programs.run(command(folder, steps=150), cwd=folder, check=True, capture_output=True)
     return folder / "run"
 
 

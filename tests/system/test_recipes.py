@@ -1,7 +1,5 @@
 """Every recipe of the repository runs: five steps, an evaluation, a model that loads."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,10 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
+import programs
 from orrery.cli.program import run
 from orrery.data import generated
 from orrery.language_model.load import load
 from orrery.models.word2vec.files import read_vectors
+from programs import ORRERY
 
 EVERY = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
 STAGED = [path for path in EVERY if "stages" in yaml.safe_load(path.read_text())]
@@ -35,8 +35,7 @@ def test_a_recipe_of_given_files_is_planned_for_any_two(recipe: Path, tmp_path: 
     for side, language in (("source", "en"), ("target", "de")):
         (tmp_path / language).write_text("\n".join(lines[language] * 20) + "\n")
         flags += [f"--data.{part}.{side}={tmp_path / language}" for part in ("pairs", "val")]
-    command = [sys.executable, "-m", "orrery", "train", str(recipe), *flags]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = programs.run([*ORRERY, "train", recipe, *flags], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     assert "100,000 steps" in found.stdout
     assert "at most 25,000 positions" in found.stdout
@@ -73,8 +72,7 @@ def five_steps(recipe: Path, folder: Path, data_set: Callable[[str], Path]) -> P
         judge = recipe.with_name(f"{Path(reward['model']).name}.yaml")
         few += ["--rewards", yaml.safe_dump([{**reward, "model": str(five_steps(judge, folder, data_set))}])]
     few += ["--output", str(folder / recipe.stem)]
-    command = [sys.executable, "-m", "orrery", "train", str(recipe), *few]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = programs.run([*ORRERY, "train", recipe, *few], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     return folder / recipe.stem
 
@@ -111,7 +109,6 @@ def test_one_epoch_of_word_vectors(recipe: Path, data_set: Callable[[str], Path]
     if source != "python-docs":
         data_set(source.partition("/")[0])
     few = ["--training.epochs", "1", "--output", str(tmp_path / "run")]
-    command = [sys.executable, "-m", "orrery", "train", str(recipe), *few]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = programs.run([*ORRERY, "train", recipe, *few], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     assert len(read_vectors(tmp_path / "run").words) > 1000
