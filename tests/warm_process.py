@@ -27,10 +27,14 @@ from typing import Any, NoReturn
 
 PACKAGES = (
     "cli training language_model exporting saving reading parity tasks demo compare labs finetuning stages serving "
-    "evaluation objectives metrics rewards families pages views kernels"
+    "evaluation objectives metrics rewards families pages views kernels generation inspection data"
 )
 """What the verbs import, slow to come: every module of these."""
-ALSO = "numpy sacrebleu gguf numba orrery.laws.registry"
+ALSO = (
+    "numpy sacrebleu gguf numba orrery.laws.registry cyclopts.config pydantic.dataclasses rich.status rich._emoji_codes "
+    "torch._dynamo torch.utils._device torch.distributed.fsdp torch.distributed.tensor"
+)
+"""What they import later: a training torch._dynamo, for its optimizer."""
 UNWANTED = ("transformers", "huggingface_hub", "datasets")
 """What reads the environment while it is imported, or patches what it finds."""
 LONGEST = 1 << 20
@@ -48,9 +52,14 @@ def load() -> None:
         for module in pkgutil.walk_packages(root.__path__, f"{root.__name__}."):
             with contextlib.suppress(ImportError):
                 importlib.import_module(module.name)
+    with contextlib.suppress(ImportError):
+        from numba.core.registry import cpu_target
+
+        cpu_target.typing_context.refresh()  # else with the first function that is compiled
+        cpu_target.target_context.refresh()
     assert not (found := [name for name in UNWANTED if name in sys.modules]), found
     # A fork has one thread: what another one held would stay locked.
-    assert threading.active_count() == 1, threading.enumerate()
+    assert len(os.listdir("/proc/self/task")) == 1, threading.enumerate()
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 
 import cyclopts
 import pytest
