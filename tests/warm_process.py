@@ -31,8 +31,8 @@ PACKAGES = (
 )
 """What the verbs import, slow to come: every module of these."""
 ALSO = (
-    "numpy sacrebleu gguf numba orrery.laws.registry cyclopts.config pydantic.dataclasses rich.status rich._emoji_codes "
-    "torch._dynamo torch.utils._device torch.distributed.fsdp torch.distributed.tensor"
+    "numpy sacrebleu gguf numba orrery.laws.registry cyclopts.config pydantic.dataclasses rich.status "
+    "rich._emoji_codes torch._dynamo torch.utils._device torch.distributed.fsdp torch.distributed.tensor"
 )
 """What they import later: a training torch._dynamo, for its optimizer."""
 UNWANTED = ("transformers", "huggingface_hub", "datasets")
