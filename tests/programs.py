@@ -63,7 +63,10 @@ class Warm:
         """Send a request and return the number that answers it."""
         with self._one_at_a_time:
             socket.send_fds(self._socket, [json.dumps(request).encode()], list(streams))
-            return int(self._socket.recv(64))
+            answer = self._socket.recv(64)
+        if not answer:
+            raise RuntimeError(f"the warm process ended with code {self._process.wait()}")
+        return int(answer)
 
     def close(self) -> None:
         """End it."""
@@ -101,44 +104,30 @@ class Program:
         room: int | None = None,
         space: int | None = None,
     ) -> None:
-        self.args, self.returncode = [str(word) for word in command], None
+        self.args = [str(word) for word in command]
+        self.returncode: int | None = None
         if self.args[0] != sys.executable:
             raise ValueError(f"{self.args[0]} is not this Python: subprocess starts other programs")
-        environment = _checked({**os.environ, **SETTINGS} if env is None else {**env, **SETTINGS}, env or {})
         self._text = {"encoding": "utf-8", "errors": errors} if text or errors else None
-        ours: list[int | None] = [None] * 3
-        theirs, closed = [], []
-        self.returncode: int | None = None
+        request = {
+            "words": self.args[1:], "folder": str(cwd or os.getcwd()), "environment": _possible(env or os.environ),
+            "closed": [place for place, stream in enumerate((stdin, stdout, stderr)) if stream == CLOSED],
+            "session": start_new_session, "room": room, "space": space,
+        }  # fmt: skip
         with contextlib.ExitStack() as given:
+            ours: list[int | None] = [None] * 3
+            theirs: list[int] = []
             for place, stream in enumerate((stdin, stdout, stderr)):
-                if stream == CLOSED and isinstance(stream, int):
-                    closed.append(place)
-                    continue
-                if stream == PIPE and isinstance(stream, int):
+                if stream == PIPE:
                     reading, writing = os.pipe()
                     ours[place], handle = (reading, writing) if place else (writing, reading)
                     given.callback(os.close, handle)
-                else:
-                    handle = self._handle(place, stream, theirs, given)
-                theirs.append(handle)
-            request = {
-                "words": self.args[1:], "folder": str(cwd or os.getcwd()), "environment": environment,
-                "closed": closed, "session": start_new_session, "room": room, "space": space,
-            }  # fmt: skip
+                    theirs.append(handle)
+                elif stream != CLOSED:
+                    theirs.append(_handle(place, stream, theirs, given))
             self.pid = warm().ask(request, theirs)
         self._ended = os.pidfd_open(self.pid)  # it is not waited for before it is asked for: the number is its own
         self.stdin, self.stdout, self.stderr = (self._open(place, handle) for place, handle in enumerate(ours))
-
-    def _handle(self, place: int, stream: Any, before: list[int], given: contextlib.ExitStack) -> int:
-        if stream is None:
-            return place
-        if stream is STDOUT or stream == STDOUT:
-            return before[-1]
-        if stream is DEVNULL or stream == DEVNULL:
-            handle = os.open(os.devnull, os.O_RDWR)
-            given.callback(os.close, handle)
-            return handle
-        return stream if isinstance(stream, int) else stream.fileno()
 
     def _open(self, place: int, handle: int | None) -> IO[Any] | None:
         if handle is None:
@@ -241,12 +230,25 @@ def run(
     return CompletedProcess(process.args, process.wait(), out, err)
 
 
-def _checked(environment: dict[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Refuse what a fork cannot become: what differs and was read when the warm process started."""
-    before = warm().environment
-    for name in {*environment, *before}:
-        if name.startswith(READ_AT_START) and name not in READ_LATER and environment.get(name) != before.get(name):
+def _handle(place: int, stream: Any, before: Sequence[int], given: contextlib.ExitStack) -> int:
+    """Return what stands for a stream that is ours, another one of the program, nothing, or a file."""
+    if stream is None:
+        return place
+    if stream == STDOUT:
+        return before[-1]
+    if stream == DEVNULL:
+        handle = os.open(os.devnull, os.O_RDWR)
+        given.callback(os.close, handle)
+        return handle
+    return stream if isinstance(stream, int) else int(stream.fileno())
+
+
+def _possible(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a program; what differs and was read when the warm process started is refused."""
+    if environment.get("OMP_NUM_THREADS") not in (None, "1", os.environ.get("OMP_NUM_THREADS")):
+        raise ValueError("OMP_NUM_THREADS: a fork has one thread: let subprocess start what has more")
+    found, before = {**environment, **SETTINGS}, warm().environment
+    for name in {*found, *before}:
+        if name.startswith(READ_AT_START) and name not in READ_LATER and found.get(name) != before.get(name):
             raise ValueError(f"{name} is read while a program starts: let subprocess start one")
-    if given.get("OMP_NUM_THREADS", "1") != "1":
-        raise ValueError("a fork has one thread: let subprocess start what has more")
-    return environment
+    return found

@@ -13,7 +13,6 @@ import yaml
 
 import orrery
 import programs
-from made_once import made_once
 from orrery.cli.program import run
 from orrery.errors import UsageError
 from orrery.stages import run as stages
@@ -27,16 +26,11 @@ NAMES = ("base", "sft", "reward", "ppo", "dpo", "grpo")
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A recipe, and a copy of the folder in which it has run."""
-    made = made_once(tmp_path_factory, "stages", trained)
-    return str(made / "toy.yaml"), Path(shutil.copytree(made / "run", tmp_path_factory.mktemp("stages") / "run"))
-
-
-def trained(folder: Path) -> None:
-    """Train all stages."""
-    folder.mkdir()
+    """A recipe, and the folder in which it has run; a copy would not do: stages know the absolute places of others."""
+    folder = tmp_path_factory.mktemp("stages")
     file = recipe(folder, values(folder))
     assert run(["train", file, "--output", str(folder / "run")]) == 0
+    return file, folder / "run"
 
 
 def test_every_stage_leaves_a_model_and_the_report_compares_them(toy: tuple[str, Path]) -> None:
