@@ -140,9 +140,16 @@ def test_stages_are_planned(recipe: Path, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", LADDERS, ids=lambda path: path.stem)
-def test_ladders_are_planned(recipe: Path, data_set: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_ladders_are_planned(
+    recipe: Path,
+    data_set: Callable[[str], Path],
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for name in sets_of(yaml.safe_load(recipe.read_text())["data"]):
         data_set(name)
+    monkeypatch.setenv("ORRERY_DATA", str(data))
     assert run(["ladder", str(recipe), "--dry-run"]) == 0
     assert "of training in all" in capsys.readouterr().out
 
