@@ -1,8 +1,6 @@
 """A small run in a process of its own, which learns while somebody watches."""
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +10,7 @@ from typing import Any
 import yaml
 
 from demo_toy import write_ring
+from programs import ORRERY, Program
 
 RECIPE: dict[str, Any] = {
     "name": "ring",
@@ -32,7 +31,7 @@ def command(folder: Path, **training: Any) -> list[str]:
         write_ring(folder / "ring")
     recipe = {**RECIPE, "training": {**RECIPE["training"], **training}}
     (folder / "ring.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
-    return [sys.executable, "-m", "orrery", "train", "ring.yaml", "--output", str(folder / "run")]
+    return [*ORRERY, "train", "ring.yaml", "--output", str(folder / "run")]
 
 
 @contextmanager
@@ -40,7 +39,7 @@ def learning(folder: Path, patience: float = 120.0, **training: Any) -> Iterator
     """Train in another process for a block, from its first checkpoint on; give the folder of the run."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with (folder / "said.txt").open("wb") as said:
-        process = subprocess.Popen(command(folder, **training), cwd=folder, env=environment, stdout=said, stderr=said)
+        process = Program(command(folder, **training), cwd=folder, env=environment, stdout=said, stderr=said)
     try:
         end = time.monotonic() + patience
         while not (folder / "run" / "checkpoints" / "latest").exists():

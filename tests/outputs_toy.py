@@ -121,7 +121,7 @@ VERBS = {
     "verify": Writing("verify --family elman_rnn --json OUT", slow=True),
     "compare": Writing(
         "compare --models ngram,nplm --text text.txt --steps 3 --parameters 20000 --tokenizer.vocabulary 260 "
-        "--batches.length 8 --batches.size 4 --training.precision float32 --output OUT",
+        "--batches.length 8 --batches.size 4 --training.precision float32 --probe-steps 20 --output OUT",
         folder=True, inputs=["text.txt"], slow=True,
     ),
     "ladder": Writing("ladder ladder.yaml --output OUT", folder=True, inputs=["ladder.yaml", "text.txt"], slow=True),

@@ -4,12 +4,12 @@ import os
 import re
 import select
 import signal
-import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
 from types import TracebackType
+
+from programs import DEVNULL, ORRERY, PIPE, Program
 
 READY = re.compile(r"serving (.+) on http://127\.0\.0\.1:(\d+)")
 PATIENCE = 90.0
@@ -26,12 +26,10 @@ class ServerProcess:
     """
 
     def __init__(self, *words: str | Path, log: Path | None = None) -> None:
-        command = [sys.executable, "-m", "orrery", "serve", *map(str, words), "--port", "0"]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": "1"}
+        command = [*ORRERY, "serve", *words, "--port", "0"]
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": "1"}
         self._log = None if log is None else log.open("wb")
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=self._log or subprocess.DEVNULL, env=environment, bufsize=0
-        )
+        self.process = Program(command, stdout=PIPE, stderr=self._log or DEVNULL, env=environment)
         try:
             self.model, self.port = self._ready(time.monotonic() + PATIENCE)
         except BaseException:

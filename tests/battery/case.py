@@ -1,15 +1,18 @@
 """A bad input: a command line in a small world of files, and what is wrong with the answer to it."""
 
 import hashlib
-import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+import programs
 
 CODES = range(6)
 LIMIT = 90.0
@@ -44,53 +47,43 @@ class Answer:
     seconds: float
 
 
-class Server:
-    """The process that carries out command lines."""
-
-    def __init__(self) -> None:
-        script = Path(__file__).with_name("server.py")
-        environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
-        self.process = subprocess.Popen(
-            [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
-
-    def run(self, case: Case, folder: Path, limit: float = LIMIT) -> Answer:
-        """Carry out a case in a folder."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        request = {
-            "words": list(case.words),
-            "folder": str(folder),
-            "environment": {"ORRERY_RUNS": "runs", **case.environment},
-            "stdin": str(folder / case.stdin) if case.stdin != "/dev/null" else case.stdin,
-            "limit": limit,
-        }
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        return Answer(**json.loads(self.process.stdout.readline()))
-
-    def close(self) -> None:
-        """End the process."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        finally:
-            if self.process.stdout is not None:
-                self.process.stdout.close()
+FIXED = {"ORRERY_RUNS": "runs", "TOKENIZERS_PARALLELISM": "false", "COLUMNS": "120"}
+PROGRAM = """
+from orrery.accounting import flops
+from orrery.cli import program
+flops.matmul_rate = lambda *of: 1e9  # three seconds of measuring, which no input changes
+program.main()
+"""
+SPARE = 8 << 30
+"""Bytes of address space that a command may take beyond what is loaded."""
 
 
-def faults(case: Case, server: Server, world: Path, folder: Path) -> list[str]:
+def carried_out(case: Case, folder: Path, limit: float = LIMIT) -> Answer:
+    """Carry out a case in a folder."""
+    command = [sys.executable, "-c", PROGRAM, *case.words]
+    environment = {**os.environ, **FIXED, **case.environment}
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as place, open(folder / case.stdin, "rb") as given:
+        said = [Path(place, name) for name in ("out", "err")]
+        with said[0].open("ab") as out, said[1].open("ab") as err:
+            streams = {"stdin": given, "stdout": out, "stderr": err}
+            how = {"cwd": folder, "env": environment, "timeout": limit, "space": SPARE}
+            try:
+                code = programs.run(command, **streams, **how).returncode
+            except subprocess.TimeoutExpired:
+                code = None
+        texts = [path.read_bytes()[:200_000].decode("utf-8", "replace") for path in said]
+    return Answer(code, *texts, time.monotonic() - began)
+
+
+def faults(case: Case, world: Path, folder: Path) -> list[str]:
     """Carry out a case in a copy of the world, and return what is wrong with the answer."""
     shutil.copytree(world, folder, symlinks=True)
     try:
         if case.before is not None:
             case.before(folder)
         before = contents(folder)
-        answer = server.run(case, folder)
+        answer = carried_out(case, folder)
         return [*judged(case, answer), *changed(case, answer, before, contents(folder))]
     finally:
         subprocess.run(["rm", "-rf", str(folder)], check=True)

@@ -1,14 +1,16 @@
-"""TokenPositions, streams and terminals that a program may find itself in: each a process of its own."""
+"""Variables, streams and terminals that a program may find itself in: each a process of its own."""
 
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import programs
 from battery.case import Answer, Case, judged
+from programs import CLOSED, DEVNULL, ORRERY, PIPE
 
 GENERATE = ("generate", "llama", "the cat", "--max-new-tokens=8")
 SHOW = ("data", "show", "umlauts.txt")
@@ -30,27 +32,33 @@ VERBS: tuple[Sequence[str], ...] = (
 
 @dataclass(frozen=True)
 class Place:
-    """The surroundings of a process: variables, and which streams the shell closes or sends elsewhere."""
+    """The surroundings of a process: variables, and its streams, which may be closed."""
 
     name: str
     environment: Mapping[str, str] = field(default_factory=dict)
-    redirect: str = "</dev/null"
+    stdin: int = DEVNULL
+    stdout: int | Path = PIPE
+    stderr: int = PIPE
     wants: str = "ok"
+    cold: bool = False
+    """Whether Python must start in it: what a fork cannot become."""
 
 
 PLACES = (
     Place("ascii", {"PYTHONIOENCODING": "ascii"}),
     Place("ascii strict", {"PYTHONIOENCODING": "ascii:strict"}),
     Place("latin-1", {"PYTHONIOENCODING": "latin-1"}),
-    Place("locale C", {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, wants="any"),
+    Place(
+        "locale C", {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, wants="any", cold=True
+    ),
     Place("no columns", {"COLUMNS": "0", "LINES": "0", "FORCE_COLOR": "1", "TTY_COMPATIBLE": "1"}),
     Place("one column", {"COLUMNS": "1", "FORCE_COLOR": "1", "TTY_COMPATIBLE": "1"}),
     Place("columns that are none", {"COLUMNS": "-5", "TERM": "dumb"}),
-    Place("stdout closed", redirect="</dev/null >&-", wants="any"),
-    Place("stderr closed", redirect="</dev/null 2>&-"),
-    Place("stdin closed", redirect="<&-", wants="any"),
-    Place("all closed", redirect="<&- >&- 2>&-", wants="any"),
-    Place("stdout full", redirect="</dev/null >/dev/full", wants="error"),
+    Place("stdout closed", stdout=CLOSED, wants="any"),
+    Place("stderr closed", stderr=CLOSED),
+    Place("stdin closed", stdin=CLOSED, wants="any"),
+    Place("all closed", stdin=CLOSED, stdout=CLOSED, stderr=CLOSED, wants="any"),
+    Place("stdout full", stdout=Path("/dev/full"), wants="error"),
     Place("runs is a file", {"ORRERY_RUNS": "text.txt"}, wants="any"),
     Place("runs is /dev/null", {"ORRERY_RUNS": "/dev/null"}, wants="any"),
     Place("runs is too long", {"ORRERY_RUNS": "x" * 300}, wants="any"),
@@ -80,15 +88,17 @@ def pairs() -> list[tuple[Place, Sequence[str]]]:
 
 def faults(place: Place, words: Sequence[str], folder: Path) -> list[str]:
     """Run a command in a place, and return what is wrong with the answer."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "COLUMNS"))}
-    command = ["bash", "-c", f'exec "$@" {place.redirect}', "bash", sys.executable, "-m", "orrery", *words]
-    done = subprocess.run(
-        command, cwd=folder, env={**environment, **place.environment}, capture_output=True, timeout=100, check=False
-    )
+    start, dropped = (subprocess.run, ("LC_", "LANG", "COLUMNS")) if place.cold else (programs.run, "COLUMNS")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    with open(place.stdout, "wb") if isinstance(place.stdout, Path) else nullcontext(place.stdout) as out:
+        done = start(
+            [*ORRERY, *words], cwd=folder, env={**environment, **place.environment}, timeout=100,
+            stdin=place.stdin, stdout=out, stderr=place.stderr,
+        )  # fmt: skip
     code = done.returncode
-    answer = Answer(code, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"), 0.0)
+    answer = Answer(code, *((said or b"").decode(errors="replace") for said in (done.stdout, done.stderr)), 0.0)
     wants = "any" if place.wants == "error" and words[0] == "train" else place.wants
-    if "2>&-" in place.redirect and code:
+    if place.stderr == CLOSED and code:
         return [] if place.wants == "any" else [f"exit code {code}"]
     return judged(Case(place.name, words, wants), answer)  # type: ignore[arg-type]
 

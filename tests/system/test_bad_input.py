@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from battery import places, recipe_keys, spoilt, surroundings, verbs, world
-from battery.case import Case, Server, faults
+from battery.case import Case, faults
 
 GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
     "flags": verbs.of_flags,
@@ -30,13 +30,6 @@ def small_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return world.build(tmp_path_factory.mktemp("battery") / "world")
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    running = Server()
-    yield running
-    running.close()
-
-
 def test_the_battery_is_large_and_each_case_has_a_name() -> None:
     cases = every_case()
     assert len(cases) >= 1000
@@ -48,10 +41,10 @@ def test_the_battery_is_large_and_each_case_has_a_name() -> None:
 @pytest.mark.parametrize(
     "part", [pytest.param(part, marks=[pytest.mark.long] if part >= OFTEN else []) for part in range(PARTS)]
 )
-def test_bad_input(part: int, small_world: Path, server: Server) -> None:
+def test_bad_input(part: int, small_world: Path) -> None:
     found = {}
     for number, case in enumerate(every_case()[part::PARTS]):
-        if wrong := faults(case, server, small_world, small_world.parent / f"case-{part}-{number}"):
+        if wrong := faults(case, small_world, small_world.parent / f"case-{part}-{number}"):
             found[case.name] = wrong
     assert found == {}
 

@@ -2,13 +2,13 @@
 
 import io
 import json
-import subprocess
 import sys
 
 import cyclopts
 import pytest
 
 import orrery
+import programs
 from chat_toy import chat_tokenizer
 from orrery.cli import chat as chat_module
 from orrery.cli.chat import chat
@@ -235,8 +235,8 @@ def test_formats_and_files_stand_in_for_the_models_template(model, tmp_path, mon
 
 
 def test_the_program_reads_a_pipe(model):
-    command = [sys.executable, "-m", "orrery", "chat", str(model), "--max-new-tokens", "4", "--device", "cpu"]
-    done = subprocess.run(command, input="the cat\nwhy\n", capture_output=True, text=True, timeout=120, check=False)
+    command = [*programs.ORRERY, "chat", model, "--max-new-tokens", "4", "--device", "cpu"]
+    done = programs.run(command, input="the cat\nwhy\n", capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout.endswith("\n")

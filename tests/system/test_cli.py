@@ -13,9 +13,11 @@ import pydantic
 import pytest
 
 import orrery.cli
+import programs
 from orrery import errors
 from orrery.cli import program
 from orrery.cli.console import judge, report
+from programs import ORRERY, PIPE, Program
 
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("-h",), *((verb, "--help") for verb in program.VERBS)])
@@ -149,8 +151,10 @@ def test_debug_after_two_dashes_is_text(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_reader_that_leaves_is_no_noise() -> None:
-    reader = f"{sys.executable} -m orrery info | true; exit ${{PIPESTATUS[0]}}"
-    result = subprocess.run(["bash", "-c", reader], capture_output=True, text=True)
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as left:
+        result = programs.run([*ORRERY, "info"], stdout=left, stderr=PIPE, text=True)
     assert (result.returncode, result.stderr) == (1, "")
 
 
@@ -158,8 +162,7 @@ def test_a_reader_that_leaves_is_no_noise() -> None:
 def test_a_full_disk_is_a_machine_error(words: list[str]) -> None:
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "orrery", *words]
-        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=buffered)
+        result = programs.run([*ORRERY, *words], stdout=full, stderr=PIPE, text=True, env=buffered)
     assert result.returncode == 5
     assert result.stderr.startswith("error: No space left on device\nhint: ")
     assert result.stderr.count("\n") == 2
@@ -178,14 +181,11 @@ def wait() -> None:
 def test_signals_unwind_and_leave_with_their_code(number: signal.Signals, code: int, tmp_path: Path) -> None:
     (tmp_path / "waiting.py").write_text(WAITING)
     start = (
-        # A shell that started the tests in the background had them ignore SIGINT, and children inherit that.
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"import sys; sys.path.append({str(tmp_path)!r}); sys.argv = ['orrery', 'wait']\n"
         "from orrery.cli import program; program.VERBS['wait'] = program.Verb('waiting:wait', '')\n"
         "program.main()"
     )
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", start], text=True, **pipes) as process:
+    with Program([sys.executable, "-c", start], text=True, stdout=PIPE, stderr=PIPE) as process:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 import orrery
+import programs
 from demo_toy import WORDS, write_ring
 from orrery.cli.program import run
 from orrery.data.corpora import corpus_fingerprint, read_corpus
 from orrery.kernels.processor import this_processor
 from orrery.training.precision import has_bfloat16
+from programs import DEVNULL, PIPE
 
 FOLDER = "runs/demo"
 
@@ -98,8 +100,8 @@ def test_refusals(demo, place: Path) -> None:
 @pytest.mark.alone
 def test_an_interrupt_ends_it_with_its_own_code(place: Path) -> None:
     words = ["demo", "--data.train", "ring", *WORDS, "--output", "stopped", "--training.steps", "1000000"]
-    command = [sys.executable, "-m", "orrery", *words, "--logging.every", "1"]
-    with subprocess.Popen(command, cwd=place, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+    command = [*programs.ORRERY, *words, "--logging.every", "1"]
+    with programs.Program(command, cwd=place, stderr=PIPE, stdout=DEVNULL, text=True) as process:
         assert process.stderr is not None
         next(line for line in process.stderr if line.startswith("step"))
         process.send_signal(signal.SIGINT)

@@ -1,14 +1,13 @@
 """Fine-tuning as a user types it: a tiny model, each task from its file to scores, a report and an answer."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
 import orrery
+import programs
 from orrery.cli.program import run
 from orrery.errors import UsageError
 from orrery.families import load_family
@@ -16,6 +15,7 @@ from orrery.finetuning.tasks import TASKS
 from orrery.language_model.load import load
 from orrery.saving.save import save_model
 from orrery.text.special import framed_tokenizer
+from programs import ORRERY, PIPE, Program
 from tiny_models import TOKENIZER, randomised
 
 FRAMED = framed_tokenizer(TOKENIZER, "bert")
@@ -179,7 +179,7 @@ def test_several_seeds_have_a_mean_and_a_spread(tmp_path, base, capsys):
 
 
 def test_a_killed_fine_tuning_goes_on_to_the_same_end(tmp_path, base):
-    command = [sys.executable, "-m", "orrery", "finetune", "classification", "--from", base]
+    command = [*ORRERY, "finetune", "classification", "--from", base]
     command += [
         "--train",
         rows(tmp_path, "classification"),
@@ -190,12 +190,12 @@ def test_a_killed_fine_tuning_goes_on_to_the_same_end(tmp_path, base):
     ]
     command += ["--checkpoints.every", "2"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    subprocess.run([*command, "--output", str(whole)], check=True, capture_output=True)
-    with subprocess.Popen([*command, "--output", str(killed)], stderr=subprocess.PIPE, text=True) as process:
+    programs.run([*command, "--output", str(whole)], check=True, capture_output=True)
+    with Program([*command, "--output", str(killed)], stderr=PIPE, text=True) as process:
         for line in process.stderr:
             if line.startswith("step 5/"):
                 process.kill()
-    subprocess.run([*command, "--output", str(killed), "--resume"], check=True, capture_output=True)
+    programs.run([*command, "--output", str(killed), "--resume"], check=True, capture_output=True)
     for name in ("final/model.safetensors", "scores.json"):
         assert (whole / name).read_bytes() == (killed / name).read_bytes()
 

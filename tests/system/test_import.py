@@ -15,6 +15,7 @@ import pytest
 import torch
 import transformers
 
+import programs
 from orrery.checkpoints.tensors import read_tensors
 from orrery.cli.program import run
 from orrery.reading import unpickle
@@ -197,7 +198,7 @@ print(sorted(path.name for path in mark.iterdir()))
 
 def test_the_process_has_no_way_out(tmp_path):
     command = [sys.executable, "-c", DOORS, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = programs.run(command, capture_output=True, text=True)
     assert (done.stdout, done.stderr, done.returncode) == ("['allowed']\n", "", 0)
 
 
@@ -207,7 +208,7 @@ def test_the_kernel_takes_the_network_away_where_it_can(tmp_path):
         "before = os.readlink('/proc/self/ns/net')\nunpickle._leave_the_network()\n"
         "print(before != os.readlink('/proc/self/ns/net'), [name for _, name in socket.if_nameindex()])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = programs.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     moved, _, interfaces = done.stdout.partition(" ")
     if moved == "False":
         pytest.skip("this kernel gives no network namespaces to this user")
@@ -219,7 +220,7 @@ def test_memory_is_bounded(tmp_path):
         "import torch\nfrom orrery.reading import unpickle\nunpickle._bound(1_000_000)\n"
         "torch.zeros(50_000_000, dtype=torch.uint8)\ntorch.zeros(500_000_000, dtype=torch.uint8)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = programs.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 1
     assert "allocate" in done.stderr
 

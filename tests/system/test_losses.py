@@ -7,14 +7,13 @@ import os
 import random
 import shutil
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import outputs_toy
-from forking import Ended, Warm
+from forking import Ended, ended
 from orrery.checkpoints import succession
 from orrery.checkpoints.lock import NAME as LOCK
 from orrery.checkpoints.store import CheckpointStore
@@ -67,20 +66,12 @@ class Worlds:
     new: Path
     old: Path
     seconds: dict[str, float]
-    warm: Warm
 
 
 @pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    found = Warm()
-    yield found
-    found.close()
-
-
-@pytest.fixture(scope="module")
-def worlds(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Worlds:
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
     root = tmp_path_factory.mktemp("worlds")
-    found = Worlds(root / "inputs", root / "new", root / "old", {}, warm)
+    found = Worlds(root / "inputs", root / "new", root / "old", {})
     for folder in (found.inputs, found.new, found.old):
         folder.mkdir()
     outputs_toy.prepare(found.inputs)
@@ -88,7 +79,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Worlds:
     for case in CASES:
         if not case.existing:
             shutil.copytree(found.inputs, root / case.verb)
-            done = found.warm.run(case.words, root / case.verb)
+            done = ended(case.words, root / case.verb)
             assert done.code in (0, 1), done.err  # the demo's model is below its floors
             found.seconds[case.verb] = done.seconds
             (root / case.verb / "out").rename(found.new / case.verb)
@@ -98,7 +89,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Worlds:
             target = found.old / case.verb
             if case.verb in ("train", "train-resume"):
                 source = VERBS["train"].line(target)
-                assert found.warm.run([*source, *words], found.inputs).code == 0
+                assert ended([*source, *words], found.inputs).code == 0
             elif VERBS[case.verb].folder:
                 shutil.copytree(found.new / case.verb, target)
                 for file in target.rglob("*"):  # another earlier result, of the same names
@@ -121,10 +112,10 @@ def test_at_any_moment_files_are_the_old_or_the_new_ones(worlds: Worlds, tmp_pat
         shutil.copytree(worlds.inputs, world)
         case.put(world, worlds.old)
         before = tree(world)
-        ended, how = disturb(case, worlds, world, rng, aimed=bool(number % 2))
-        where = f"{number}: {' '.join(case.words)}: {how}: {ended}"
-        assert "Traceback" not in ended.err, where
-        assert "defect" not in ended.err, where
+        end, how = disturb(case, worlds, world, rng, aimed=bool(number % 2))
+        where = f"{number}: {' '.join(case.words)}: {how}: {end}"
+        assert "Traceback" not in end.err, where
+        assert "defect" not in end.err, where
         others = {name: part for name, part in tree(world).items() if not is_output(case, name)}
         assert others == {name: part for name, part in before.items() if not is_output(case, name)}, where
         check(case, worlds, world, where)
@@ -136,17 +127,17 @@ def disturb(case: Case, worlds: Worlds, world: Path, rng: random.Random, *, aime
     seconds = worlds.seconds[case.verb]
     if rng.random() < 0.15:
         room = int(2 ** rng.uniform(11, 17))
-        ended = worlds.warm.run(case.words, world, room=room)
-        assert ended.code in (0, 1, 5), ended
-        return ended, f"no file above {room} bytes"
+        end = ended(case.words, world, room=room)
+        assert end.code in (0, 1, 5), end
+        return end, f"no file above {room} bytes"
     number = rng.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
     names = len(list(world.rglob("*")))
     after = rng.uniform(0, 0.03) if aimed else rng.uniform(0, seconds)
     began = (lambda: len(list(world.rglob("*"))) > names) if aimed else (lambda: True)
-    ended = worlds.warm.run(case.words, world, number, after, began)
-    assert ended.code in (0, 1, -signal.SIGKILL, STOPPED.get(number)), ended
-    assert ended.seconds < 5, ended
-    return ended, f"signal {number} after {after:.3f} s{' of writing' if aimed else ''}"
+    end = ended(case.words, world, number, after, began)
+    assert end.code in (0, 1, -signal.SIGKILL, STOPPED.get(number)), end
+    assert end.seconds < 5, end
+    return end, f"signal {number} after {after:.3f} s{' of writing' if aimed else ''}"
 
 
 def is_output(case: Case, name: str) -> bool:
@@ -160,7 +151,7 @@ def check(case: Case, worlds: Worlds, world: Path, where: str) -> None:
     out, new = world / "out", worlds.new / ("train" if case.verb == "train-resume" else case.verb)
     if case.verb in CONTINUED:
         words = [*Case(case.verb, False).words, *CONTINUED[case.verb]]
-        done = worlds.warm.run(words, world)
+        done = ended(words, world)
         assert done.code == 0, f"{where}\n{done}"
         assert lasting(case, out) == lasting(case, new), where
     elif case.verb in RUNS:
@@ -171,7 +162,7 @@ def check(case: Case, worlds: Worlds, world: Path, where: str) -> None:
     else:
         assert not case.existing, where
     if case.verb not in CONTINUED:
-        done = worlds.warm.run([*VERBS[case.verb].line("out"), "--overwrite"], world)
+        done = ended([*VERBS[case.verb].line("out"), "--overwrite"], world)
         assert done.code in (0, 1), f"{where}\n{done}"
         assert lasting(case, out) == lasting(case, new), where
     assert not [name for name in tree(world) if "/.orrery-" in f"/{name}"], where

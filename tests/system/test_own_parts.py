@@ -7,16 +7,17 @@ with a state and without a tokenizer, a head, and a metric of which more is bett
 import json
 import random
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Literal
 
 import pytest
 import torch
 import yaml
 
+import programs
 from orrery.data.sources import SOURCES
 from orrery.errors import UsageError
 from orrery.families import load_family
@@ -26,6 +27,7 @@ from orrery.objectives.causal import CausalLanguageModel
 from orrery.saving.save import save_model
 from orrery.schema.registry import Registry
 from orrery.schema.section import Section
+from programs import PIPE, Program
 
 PROGRAM = Path(__file__).parents[1] / "own_parts.py"
 LEARNED = ("model.safetensors", "objective.safetensors", "optimizer.safetensors", "spec.json")
@@ -59,15 +61,12 @@ def base(tmp_path_factory) -> Path:
     return folder
 
 
-def started(*words: str | Path) -> subprocess.Popen:
-    command = [sys.executable, str(PROGRAM), *map(str, words)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def started(*words: str | Path) -> Program:
+    return Program([sys.executable, PROGRAM, *words], stdout=PIPE, stderr=PIPE, text=True)
 
 
-def done(*words: str | Path) -> subprocess.CompletedProcess:
-    process = started(*words)
-    out, err = process.communicate(timeout=120)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+def done(*words: str | Path) -> CompletedProcess:
+    return programs.run([sys.executable, PROGRAM, *words], capture_output=True, text=True, timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +145,7 @@ def test_the_command_line_prints_and_refuses_them_by_name(base: Path, tmp_path: 
 def test_a_file_alone_brings_nothing_from_outside(whole: Path) -> None:
     """A program that has not registered the head refuses the model by the name of the part."""
     code = f"import orrery; orrery.load({str(whole / 'final')!r})"
-    refused = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    refused = programs.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (
         "'__main__.Verdict' is not a kind of this package, nor one that this program has registered" in refused.stderr
     )

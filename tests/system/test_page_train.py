@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import subprocess
 import time
 from functools import partial
 
@@ -10,8 +9,10 @@ import pytest
 import torch
 
 import orrery
+import programs
 from browser import Seen
 from live_run import command, learning
+from made_once import made_once
 from orrery.checkpoints.store import CheckpointStore
 from orrery.language_model.load import load
 from orrery.serving.background import serving
@@ -24,9 +25,12 @@ LOSS = '[data-chart="train/loss"]'
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("run")
-    subprocess.run(command(folder, steps=150), cwd=folder, check=True, capture_output=True)
-    return folder / "run"
+    return made_once(tmp_path_factory, "ring", learned) / "run"
+
+
+def learned(folder):
+    folder.mkdir()
+    programs.run(command(folder, steps=150), cwd=folder, check=True, capture_output=True)
 
 
 def opened(run):

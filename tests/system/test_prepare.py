@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
 
+import programs
 from orrery.text.train import train_tokenizer
+from programs import DEVNULL, ORRERY, PIPE, Program
 
 WORDS = ["the", "a", "brown", "quick", "fox", "jumps", "over", "lazy", "dog", "sea", "ship", "storm", "night", "day"]
 CAN_MOUNT = (
@@ -37,14 +38,14 @@ def corpus(tmp_path_factory):
 
 def command(corpus: Path, source: str, folder: Path) -> list[str]:
     words = ["data", "prepare", str(corpus / source), "--tokenizer", str(corpus), "-o", str(folder)]
-    return [sys.executable, "-m", "orrery", *words, "--shard-tokens", "100000"]
+    return [*ORRERY, *words, "--shard-tokens", "100000"]
 
 
 def content(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "lock"}
 
 
-def wait_for_commit(folder: Path, process: subprocess.Popen) -> None:
+def wait_for_commit(folder: Path, process: Program) -> None:
     """Wait until the process has recorded something new, or has ended."""
     index, begun = folder / "index.json", time.monotonic()
     before = index.stat().st_mtime_ns if index.exists() else 0
@@ -58,16 +59,16 @@ def wait_for_commit(folder: Path, process: subprocess.Popen) -> None:
 @pytest.mark.alone
 @pytest.mark.parametrize("source", ["text.txt", "rows.jsonl"])
 def test_killed_again_and_again_ends_with_the_bytes_of_a_run_that_never_was(source, corpus, tmp_path):
-    subprocess.run(command(corpus, source, tmp_path / "whole"), check=True, capture_output=True)
+    programs.run(command(corpus, source, tmp_path / "whole"), check=True, capture_output=True)
     folder, rng, kills = tmp_path / "killed", random.Random(1), 0
     for _ in range(5):
-        process = subprocess.Popen(command(corpus, source, folder), stdout=subprocess.DEVNULL)
+        process = Program(command(corpus, source, folder), stdout=DEVNULL)
         wait_for_commit(folder, process)
         time.sleep(rng.uniform(0, 0.05))  # a shard takes about 0.1 s, and there are more of them than kills
         process.kill()
         kills += process.wait() == -signal.SIGKILL  # else it was done: that ends well too
     assert kills >= 3
-    subprocess.run(command(corpus, source, folder), check=True, capture_output=True)
+    programs.run(command(corpus, source, folder), check=True, capture_output=True)
     assert content(folder) == content(tmp_path / "whole")
 
 
@@ -75,11 +76,7 @@ def test_killed_again_and_again_ends_with_the_bytes_of_a_run_that_never_was(sour
 def test_interrupted_it_says_how_to_go_on(number, code, corpus, tmp_path):
     for attempt in range(5):  # on a busy machine it may be done before the signal comes: then once more
         folder = tmp_path / f"out{attempt}"
-        # As from a shell in the foreground: a background job would hand down a SIGINT that is ignored.
-        heard = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
-        process = subprocess.Popen(
-            command(corpus, "text.txt", folder), stderr=subprocess.PIPE, text=True, preexec_fn=heard
-        )
+        process = Program(command(corpus, "text.txt", folder), stderr=PIPE, text=True)
         wait_for_commit(folder, process)
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
@@ -92,9 +89,9 @@ def test_interrupted_it_says_how_to_go_on(number, code, corpus, tmp_path):
 
 
 def test_two_in_one_folder_are_refused(corpus, tmp_path):
-    first = subprocess.Popen(command(corpus, "text.txt", tmp_path / "out"), stdout=subprocess.DEVNULL)
+    first = Program(command(corpus, "text.txt", tmp_path / "out"), stdout=DEVNULL)
     wait_for_commit(tmp_path / "out", first)
-    second = subprocess.run(command(corpus, "text.txt", tmp_path / "out"), capture_output=True, text=True, check=False)
+    second = programs.run(command(corpus, "text.txt", tmp_path / "out"), capture_output=True, text=True)
     first.kill()
     first.wait()
     assert second.returncode == 5
@@ -116,14 +113,14 @@ def test_a_full_disk_is_an_error_and_what_is_written_stays(corpus, tmp_path):
     assert "No space left on device" in found.stderr
     assert "run the same command again" in found.stderr
     copy = tmp_path / "out.copy"
-    subprocess.run(command(corpus, "text.txt", copy), check=True, capture_output=True)
-    subprocess.run(command(corpus, "text.txt", tmp_path / "whole"), check=True, capture_output=True)
+    programs.run(command(corpus, "text.txt", copy), check=True, capture_output=True)
+    programs.run(command(corpus, "text.txt", tmp_path / "whole"), check=True, capture_output=True)
     assert content(copy) == content(tmp_path / "whole")
 
 
 def test_a_folder_that_cannot_be_written_is_refused(corpus, tmp_path):
     (tmp_path / "file").write_text("")
-    found = subprocess.run(command(corpus, "text.txt", tmp_path / "file"), capture_output=True, text=True, check=False)
+    found = programs.run(command(corpus, "text.txt", tmp_path / "file"), capture_output=True, text=True)
     assert found.returncode == 2
     assert "is a file" in found.stderr
     closed = tmp_path / "closed"

@@ -1,18 +1,23 @@
 """Every recipe of the repository runs: five steps, an evaluation, a model that loads."""
 
-import subprocess
-import sys
+import lzma
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+import programs
+from made_once import made_once
 from orrery.cli.program import run
 from orrery.data import generated
 from orrery.language_model.load import load
 from orrery.models.word2vec.files import read_vectors
+from orrery.settings import data_folder
+from programs import ORRERY
 
 EVERY = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
 STAGED = [path for path in EVERY if "stages" in yaml.safe_load(path.read_text())]
@@ -35,8 +40,7 @@ def test_a_recipe_of_given_files_is_planned_for_any_two(recipe: Path, tmp_path: 
     for side, language in (("source", "en"), ("target", "de")):
         (tmp_path / language).write_text("\n".join(lines[language] * 20) + "\n")
         flags += [f"--data.{part}.{side}={tmp_path / language}" for part in ("pairs", "val")]
-    command = [sys.executable, "-m", "orrery", "train", str(recipe), *flags]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = programs.run([*ORRERY, "train", recipe, *flags], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     assert "100,000 steps" in found.stdout
     assert "at most 25,000 positions" in found.stdout
@@ -52,37 +56,76 @@ def sets_of(data: dict[str, Any]) -> set[str]:
     return names - {"python-docs", *generated.names()}
 
 
+LARGE = {"eltec-novels": 40, "python-peps": 8}
+"""Sets that take half a minute to read, and which part of their documents five steps are given; whole they are read in
+``tests/unit/data/test_named_sets.py``."""
+
+
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of runs, so that what several recipes begin from is trained once."""
-    return tmp_path_factory.mktemp("runs")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of all data sets, with only the first documents of the large ones."""
+    return made_once(tmp_path_factory, "data", few_documents)
 
 
-def five_steps(recipe: Path, folder: Path, data_set: Callable[[str], Path]) -> Path:
-    """Train five steps, before it those of the recipe that it begins from, and return the run."""
-    if (folder / recipe.stem).is_dir():
-        return folder / recipe.stem
+def few_documents(folder: Path) -> None:
+    """Write the data sets that five steps read."""
+    folder.mkdir()
+    for found in data_folder().resolve().iterdir() if data_folder().is_dir() else ():
+        if found.name not in LARGE:
+            (folder / found.name).symlink_to(found)
+            continue
+        (folder / found.name).mkdir()
+        for file in found.glob("*.xz"):
+            with lzma.open(file) as whole, lzma.open(folder / found.name / file.name, "w", preset=0) as few:
+                lines = whole.readlines()
+                few.writelines(lines[: -(-len(lines) // LARGE[found.name])])
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What recipes are trained by, each once, also where several begin from it."""
+
+    factory: pytest.TempPathFactory
+    data_set: Callable[[str], Path]
+    data: Path
+
+    def of(self, recipe: Path) -> Path:
+        """Train five steps, before it those of the recipe that it begins from, and return the run."""
+        for name in sets_of(yaml.safe_load(recipe.read_text())["data"]):
+            self.data_set(name)
+        return made_once(self.factory, f"run-{recipe.stem}", lambda folder: five_steps(recipe, folder, self))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory, data_set: Callable[[str], Path], data: Path) -> Runs:
+    return Runs(tmp_path_factory, data_set, data)
+
+
+def train(recipe: Path, folder: Path, data: Path, *flags: str) -> None:
+    """Run the program on a recipe."""
+    environment = {**os.environ, "ORRERY_DATA": str(data)}
+    words = [*ORRERY, "train", recipe, *flags, "--output", folder]
+    found = programs.run(words, env=environment, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+
+
+def five_steps(recipe: Path, folder: Path, runs: Runs) -> None:
+    """Train five steps into a folder."""
     values = yaml.safe_load(recipe.read_text())
-    for name in sets_of(values["data"]):
-        data_set(name)
     few = ["--training.steps", "5", "--training.schedule.warmup", "2", "--evaluation.batches", "1"]
     if begin := values["model"].get("from"):
-        few += ["--model.from", str(five_steps(recipe.with_name(f"{Path(begin).name}.yaml"), folder, data_set))]
+        few += ["--model.from", str(runs.of(recipe.with_name(f"{Path(begin).name}.yaml")))]
     judges = [reward for reward in values.get("rewards", []) if "model" in reward]
     for reward in judges:
         judge = recipe.with_name(f"{Path(reward['model']).name}.yaml")
-        few += ["--rewards", yaml.safe_dump([{**reward, "model": str(five_steps(judge, folder, data_set))}])]
-    few += ["--output", str(folder / recipe.stem)]
-    command = [sys.executable, "-m", "orrery", "train", str(recipe), *few]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
-    return folder / recipe.stem
+        few += ["--rewards", yaml.safe_dump([{**reward, "model": str(runs.of(judge))}])]
+    train(recipe, folder, runs.data, *few)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", sorted({*RECIPES} - {*WORD_VECTORS, *GIVEN}), ids=lambda path: path.stem)
-def test_five_steps(recipe: Path, data_set: Callable[[str], Path], runs: Path) -> None:
-    model = load(five_steps(recipe, runs, data_set))
+def test_five_steps(recipe: Path, runs: Runs) -> None:
+    model = load(runs.of(recipe))
     if not model.model.spec.writes or yaml.safe_load(recipe.read_text()).get("task") == "reward":
         return
     found = model.search(["The"], num_beams=2, max_new_tokens=3)
@@ -97,21 +140,25 @@ def test_stages_are_planned(recipe: Path, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", LADDERS, ids=lambda path: path.stem)
-def test_ladders_are_planned(recipe: Path, data_set: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_ladders_are_planned(
+    recipe: Path,
+    data_set: Callable[[str], Path],
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for name in sets_of(yaml.safe_load(recipe.read_text())["data"]):
         data_set(name)
+    monkeypatch.setenv("ORRERY_DATA", str(data))
     assert run(["ladder", str(recipe), "--dry-run"]) == 0
     assert "of training in all" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", WORD_VECTORS, ids=lambda path: path.stem)
-def test_one_epoch_of_word_vectors(recipe: Path, data_set: Callable[[str], Path], tmp_path: Path) -> None:
+def test_one_epoch_of_word_vectors(recipe: Path, data_set: Callable[[str], Path], data: Path, tmp_path: Path) -> None:
     source = yaml.safe_load(recipe.read_text())["data"]["train"]
     if source != "python-docs":
         data_set(source.partition("/")[0])
-    few = ["--training.epochs", "1", "--output", str(tmp_path / "run")]
-    command = [sys.executable, "-m", "orrery", "train", str(recipe), *few]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
+    train(recipe, tmp_path / "run", data, "--training.epochs", "1")
     assert len(read_vectors(tmp_path / "run").words) > 1000

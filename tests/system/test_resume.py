@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,14 +12,15 @@ import torch
 
 import training_toy
 from orrery.checkpoints.store import CheckpointStore
+from programs import PIPE, Program
 
 TOY = str(Path(training_toy.__file__))
 TIMED = ("tokens_per_second", "memory")
 STEPS = 24
 
 
-def child(folder: Path, *words: str) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, TOY, str(folder), *words], stdout=subprocess.PIPE, text=True)
+def child(folder: Path, *words: str) -> Program:
+    return Program([sys.executable, TOY, folder, *words], stdout=PIPE, text=True)
 
 
 def results(folder: Path) -> tuple[bytes, bytes, list[dict]]:

@@ -1,15 +1,15 @@
 """PPO and GRPO killed inside a rollout, an update and a save end with the bytes of a run that never was."""
 
-import os
 import random
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+import programs
 
 SCRIPT = Path(__file__).parents[1] / "rollout_kills.py"
 MODEL = {
@@ -45,9 +45,8 @@ def recipe(kind: str, steps: int) -> dict[str, Any]:
 
 def run(folder: Path, place: str, count: int) -> int:
     words = ["train", "recipe.yaml", "--output", folder.name, "--resume"]
-    command = [sys.executable, str(SCRIPT), place, str(count), *words]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=folder.parent, env=environment, capture_output=True, check=False).returncode
+    command = [sys.executable, SCRIPT, place, str(count), *words]
+    return programs.run(command, cwd=folder.parent, capture_output=True).returncode
 
 
 def killed(kind: str, folder: Path, places: list[str], steps: int = 24, seed: int = 0) -> int:

@@ -2,8 +2,6 @@ import json
 import re
 import signal
 import socket
-import subprocess
-import sys
 import urllib.request
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,6 +12,7 @@ from orrery.cli.program import run
 from orrery.data.png import write_png
 from orrery.families import load_family
 from orrery.saving.save import save_model
+from programs import ORRERY, PIPE, Program
 from serving_toy import chat_model
 from tiny_models import saved, smallest
 from views_toy import PIXELS
@@ -84,8 +83,7 @@ def test_a_port_that_is_taken_is_told_before_the_model_is_read(capsys):
 
 
 def test_the_page_is_served_until_a_signal(model):
-    command = [sys.executable, "-m", "orrery", "see", str(model), "the cat"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with Program([*ORRERY, "see", model, "the cat"], stdout=PIPE, stderr=PIPE, text=True) as process:
         place = process.stdout.readline().removeprefix("open ").strip()
         fragment = parse_qs(urlsplit(place).fragment)
         assert json.loads(fragment["given"][0]) == {"text": "the cat"}

@@ -6,11 +6,11 @@ Objectives call the model, and never one of its parts around it: only then do th
 import json
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
 from orrery.objectives import OBJECTIVES
+from programs import PIPE, Program
 
 PROGRAM = Path(__file__).parents[1] / "sharded.py"
 
@@ -21,11 +21,11 @@ def test_every_objective_learns_the_same_under_fsdp() -> None:
         port = probe.getsockname()[1]
     common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     ranks = [
-        subprocess.Popen(
-            [sys.executable, str(PROGRAM)],
+        Program(
+            [sys.executable, PROGRAM],
             env={**os.environ, **common, "RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
             text=True,
         )
         for rank in range(2)

@@ -1,12 +1,11 @@
 import json
 import os
 import pty
-import subprocess
-import sys
 
 import pytest
 
 from orrery.cli.program import run
+from programs import ORRERY, Program
 from tiny_models import CONFIGS, saved
 
 
@@ -76,10 +75,8 @@ def test_errors(capsys, words, code, says):
 
 def test_a_terminal_gets_a_drawing():
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "orrery", "show", "gpt2"]
-    process = subprocess.Popen(
-        command, stdout=theirs, stdin=theirs, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    )
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    process = Program([*ORRERY, "show", "gpt2"], stdout=theirs, stdin=theirs, env=environment)
     os.close(theirs)
     text = b""
     while True:

@@ -8,17 +8,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 import yaml
 
 import outputs_toy
-from forking import Ended, Warm, catches, is_over
+from forking import Ended, catches, ended, is_over
 from orrery.checkpoints.disk import remove
 from orrery.checkpoints.store import CheckpointStore
 from outputs_toy import VERBS
+from programs import PIPE, Program
 
 READING = {
     "generate": "generate llama cat --max-new-tokens 30",
@@ -46,13 +47,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("prepared")
     outputs_toy.prepare(folder)
     return folder
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    found = Warm()
-    yield found
-    found.close()
 
 
 @pytest.fixture
@@ -85,48 +79,48 @@ def cold(words: list[str], folder: Path, number: int, after: float) -> Ended:
         return Ended(process.returncode, out, err, time.monotonic() - asked)
 
 
-def ends_soon(verb: str, here: Path, warm: Warm, when: Iterable[tuple[int, str]]) -> None:
+def ends_soon(verb: str, here: Path, when: Iterable[tuple[int, str]]) -> None:
     """Interrupt a verb by signals at moments, and hold it to code, time and words."""
     words, rng = LINES[verb], random.Random(verb)
-    undisturbed = warm.run(words, here)
+    undisturbed = ended(words, here)
     for number, moment in when:
         for name in {path.name for path in here.iterdir()} & {"out", "kept"}:
             remove(here / name)
         if moment == MOMENTS[-1]:
-            ended = warm.run(words, here, number, rng.uniform(0, undisturbed.seconds))
+            end = ended(words, here, number, rng.uniform(0, undisturbed.seconds))
         else:
-            ended = cold(words, here, number, rng.uniform(0, 0.02 if moment == MOMENTS[0] else 1.0))
-        where = f"{verb}, {signal.Signals(number).name} {moment}: {ended}"
-        assert ended.code in (CODES[number], undisturbed.code), where
-        assert ended.seconds < 5, where
-        assert "Traceback" not in ended.err, where
-        assert "defect" not in ended.err, where
-        if ended.code == 130:
+            end = cold(words, here, number, rng.uniform(0, 0.02 if moment == MOMENTS[0] else 1.0))
+        where = f"{verb}, {signal.Signals(number).name} {moment}: {end}"
+        assert end.code in (CODES[number], undisturbed.code), where
+        assert end.seconds < 5, where
+        assert "Traceback" not in end.err, where
+        assert "defect" not in end.err, where
+        if end.code == 130:
             said = ("error: interrupted", "saved", "stopped before the first step: nothing new to save")
-            assert any(line in ended.err for line in said), where
+            assert any(line in end.err for line in said), where
 
 
 @pytest.mark.slow
 @pytest.mark.alone
 @pytest.mark.parametrize("verb", LINES)
-def test_every_verb_ends_at_a_moment(verb: str, here: Path, warm: Warm) -> None:
+def test_every_verb_ends_at_a_moment(verb: str, here: Path) -> None:
     """One signal at one moment, another for the next verb."""
-    ends_soon(verb, here, warm, [WHEN[list(LINES).index(verb) % len(WHEN)]])
+    ends_soon(verb, here, [WHEN[list(LINES).index(verb) % len(WHEN)]])
 
 
 @pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.parametrize("verb", LINES)
-def test_every_verb_ends_at_any_moment(verb: str, here: Path, warm: Warm) -> None:
-    ends_soon(verb, here, warm, WHEN)
+def test_every_verb_ends_at_any_moment(verb: str, here: Path) -> None:
+    ends_soon(verb, here, WHEN)
 
 
 @pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_before_anything_is_imported(number: int, here: Path) -> None:
-    ended = cold(["generate", "llama", "cat"], here, number, 0.0)
-    assert (ended.code, ended.out) == (128 + number, "")
-    assert ended.err == ("error: interrupted\n" if number == signal.SIGINT else "")
+    end = cold(["generate", "llama", "cat"], here, number, 0.0)
+    assert (end.code, end.out) == (128 + number, "")
+    assert end.err == ("error: interrupted\n" if number == signal.SIGINT else "")
 
 
 STUBBORN = """
@@ -148,13 +142,13 @@ WAYS = {
 def test_work_that_does_not_unwind_is_not_waited_for(way: str, number: int, tmp_path: Path) -> None:
     (tmp_path / "stubborn.py").write_text(STUBBORN.format(WAYS[way]))
     script = (
-        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); sys.path.append('.')\n"
+        "import sys; sys.path.append('.')\n"
         "sys.argv = ['orrery', 'work']\n"
         "from orrery.cli import program; program.VERBS['work'] = program.Verb('stubborn:work', '')\n"
         "program.main()"
     )
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, **pipes) as process:
+    pipes = {"stdout": PIPE, "stderr": PIPE, "text": True}
+    with Program([sys.executable, "-c", script], cwd=tmp_path, **pipes) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.1)

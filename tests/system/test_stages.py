@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,13 @@ import pytest
 import yaml
 
 import orrery
+import programs
 from orrery.cli.program import run
 from orrery.errors import UsageError
 from orrery.stages import run as stages
 from orrery.stages.folder import weights_hash
 from orrery.stages.recipe import load_staged
+from programs import DEVNULL, PIPE
 from stages_toy import recipe, values
 
 NAMES = ("base", "sft", "reward", "ppo", "dpo", "grpo")
@@ -26,7 +26,7 @@ NAMES = ("base", "sft", "reward", "ppo", "dpo", "grpo")
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A recipe, and the folder in which it has run."""
+    """A recipe, and the folder in which it has run; a copy would not do: stages know the absolute places of others."""
     folder = tmp_path_factory.mktemp("stages")
     file = recipe(folder, values(folder))
     assert run(["train", file, "--output", str(folder / "run")]) == 0
@@ -198,8 +198,8 @@ def test_a_folder_of_other_things_is_refused(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize("place", ["base", "sft", "ppo"])
 def test_killed_in_a_stage_and_resumed_gives_the_same_bytes(place: str, tmp_path: Path, toy: tuple[str, Path]) -> None:
     file = recipe(tmp_path, values(tmp_path, save=1))
-    words = [sys.executable, "-m", "orrery", "train", file, "--output", str(tmp_path / "run")]
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    words = [*programs.ORRERY, "train", file, "--output", str(tmp_path / "run")]
+    process = programs.Program(words, stdout=DEVNULL, stderr=PIPE, text=True)
     kept = tmp_path / "run" / place / "checkpoints"
     until = time.monotonic() + 120
     while not (kept.is_dir() and any(kept.iterdir())) and process.poll() is None and time.monotonic() < until:
@@ -207,7 +207,7 @@ def test_killed_in_a_stage_and_resumed_gives_the_same_bytes(place: str, tmp_path
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     assert not (tmp_path / "run" / "report.json").exists()
-    assert subprocess.run([*words, "--resume"], capture_output=True, check=False).returncode == 0
+    assert programs.run([*words, "--resume"], capture_output=True).returncode == 0
     for name in ("base", "sft"):
         final = Path(name) / "final" / "model.safetensors"
         assert (tmp_path / "run" / final).read_bytes() == (toy[1] / final).read_bytes()

@@ -1,14 +1,15 @@
 """Encodings, widths and closed streams, each in a process of its own; the slow battery has more of them."""
 
 import os
-import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 
+import programs
 from orrery.text.train import train_tokenizer
+from programs import CLOSED, ORRERY, PIPE
 
 SHOW = ("tokenizer", "show", "tokenizer", "äöü 日本 🙂")
 
@@ -19,11 +20,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(folder: Path, words: tuple[str, ...], redirect: str = "", **environment: str) -> subprocess.CompletedProcess:
-    surroundings: Mapping[str, str] = {name: value for name, value in os.environ.items() if not name.startswith("LC_")}
-    command = ["bash", "-c", f'exec "$@" {redirect}', "bash", sys.executable, "-m", "orrery", *words]
-    given = {**surroundings, **environment}
-    return subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, errors="replace", check=False)
+def start(folder: Path, words: tuple[str, ...], out: Any = PIPE, **environment: str) -> CompletedProcess:
+    given = {"cwd": folder, "env": {**os.environ, **environment}, "text": True, "errors": "replace"}
+    return programs.run([*ORRERY, *words], stdout=out, stderr=PIPE, **given)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "ascii:strict", "latin-1"])
@@ -40,7 +39,7 @@ def test_a_terminal_without_columns(folder: Path) -> None:
 
 
 def test_output_that_is_closed_is_named(folder: Path) -> None:
-    done = start(folder, SHOW, ">&-")
+    done = start(folder, SHOW, CLOSED)
     assert done.returncode == 5
     assert done.stderr.splitlines()[0] == "error: standard output is closed"
     assert done.stderr.splitlines()[1].startswith("hint: ")

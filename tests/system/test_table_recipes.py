@@ -2,11 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 import yaml
+
+import programs
 
 COMMON = {
     "tokenizer": {"kind": "character"},
@@ -38,8 +38,8 @@ def train(folder, kind, rows, *flags):
     recipe = {"name": "table", "data": data, **COMMON, **RECIPES[kind]}
     (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     environment = {**os.environ, "ORRERY_RUNS": str(folder / "runs")}
-    command = [sys.executable, "-m", "orrery", "train", "recipe.yaml", *flags]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    words = [*programs.ORRERY, "train", "recipe.yaml", *flags]
+    return programs.run(words, cwd=folder, env=environment, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("kind", RECIPES)

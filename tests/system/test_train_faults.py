@@ -7,11 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import programs
 import training_toy
 from orrery.checkpoints.store import CheckpointStore, read_checkpoint
+from programs import PIPE, Program
 
 TOY = [sys.executable, str(Path(training_toy.__file__))]
 CAN_MOUNT = (
@@ -27,6 +30,10 @@ def shell(script: str, folder: Path, *words: str) -> subprocess.CompletedProcess
     command = ["bash", "-c", script, "bash", *TOY, str(folder), *words]
     environment = {**os.environ, "FOLDER": str(folder)}
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def toy(folder: Path, *words: str, **how: Any) -> subprocess.CompletedProcess:
+    return programs.run([*TOY, folder, *words], capture_output=True, text=True, **how)
 
 
 def newest(folder: Path) -> int:
@@ -49,8 +56,8 @@ def test_a_full_disk_keeps_the_old_checkpoint_and_says_how_much_is_missing(tmp_p
 
 
 def test_a_limit_of_file_sizes_is_an_error_not_a_death(tmp_path: Path) -> None:
-    assert shell('"$@"', tmp_path, "--steps", "3", "--width", "64").returncode == 0
-    found = shell('ulimit -f 32; "$@"', tmp_path, "--steps", "12", "--width", "64")
+    assert toy(tmp_path, "--steps", "3", "--width", "64").returncode == 0
+    found = toy(tmp_path, "--steps", "12", "--width", "64", room=32 << 10)
     assert found.returncode == 5, found.stderr
     assert "no room to write" in found.stderr
     assert newest(tmp_path / "checkpoints") == 3
@@ -66,8 +73,8 @@ def test_a_read_only_folder_fails_before_the_first_step(tmp_path: Path) -> None:
     assert "Traceback" not in found.stderr
 
 
-def start(folder: Path, *words: str) -> subprocess.Popen:
-    process = subprocess.Popen([*TOY, str(folder), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def start(folder: Path, *words: str) -> Program:
+    process = Program([*TOY, folder, *words], stdout=PIPE, stderr=PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
@@ -84,7 +91,7 @@ def wait_for(path: Path) -> None:
 def test_the_second_training_in_a_folder_is_told_of_the_first(tmp_path: Path) -> None:
     with start(tmp_path, "--steps", "500", "--pause", "0.05") as first:
         wait_for(tmp_path / "metrics.jsonl")
-        second = shell('"$@"', tmp_path)
+        second = toy(tmp_path)
         first.kill()
     assert second.returncode == 5
     assert f"in use by process {first.pid} on " in second.stderr
@@ -115,7 +122,7 @@ def test_a_second_interrupt_stops_at_once_without_damage(tmp_path: Path) -> None
         process.communicate()
         assert process.returncode == 130
         assert time.monotonic() - asked < 2.5
-    assert shell('"$@"', tmp_path, "--steps", "3").returncode == 0
+    assert toy(tmp_path, "--steps", "3").returncode == 0
 
 
 @pytest.mark.alone
@@ -135,7 +142,7 @@ def test_a_signal_inside_a_save_or_an_evaluation_loses_nothing(
         assert process.wait() == code
     assert not list((tmp_path / "stopped/checkpoints").glob("*.tmp-*"))
     for folder in ("stopped", "whole"):
-        assert shell('"$@"', tmp_path / folder, *words).returncode == 0
+        assert toy(tmp_path / folder, *words).returncode == 0
     ended = [CheckpointStore(tmp_path / folder / "checkpoints").path(40) for folder in ("stopped", "whole")]
     assert len({(path / "model.safetensors").read_bytes() for path in ended}) == 1
 

@@ -3,12 +3,13 @@
 import os
 import random
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 import yaml
+
+import programs
 
 RECIPE = {
     "name": "killed",
@@ -35,7 +36,7 @@ TEXT = " ".join(f"line {n} of a text that goes on for {n * 7 % 101} words and th
 
 
 def command(folder: Path, *words: str) -> list[str]:
-    return [sys.executable, "-m", "orrery", "train", "recipe.yaml", "--output", str(folder), *words]
+    return [*programs.ORRERY, "train", "recipe.yaml", "--output", str(folder), *words]
 
 
 @pytest.mark.slow
@@ -45,10 +46,10 @@ def test_the_command_survives_kills(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(TEXT)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     run = {"cwd": tmp_path, "env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    subprocess.run(command(Path("whole")), check=True, **run)
+    programs.run(command(Path("whole")), check=True, **run)
     rng, folder = random.Random(0), tmp_path / "killed"
     for _ in range(4):
-        process = subprocess.Popen(command(folder, "--resume"), **run)
+        process = programs.Program(command(folder, "--resume"), **run)
         metrics, before = folder / "metrics.jsonl", time.monotonic()
         size = metrics.stat().st_size if metrics.exists() else 0
         while time.monotonic() - before < 60 and not (metrics.exists() and metrics.stat().st_size > size):
@@ -56,6 +57,7 @@ def test_the_command_survives_kills(tmp_path: Path) -> None:
         time.sleep(rng.uniform(0, 0.6))
         process.kill()
         process.wait()
+    # A cold start, whose hash tables are in another order than those of the forks.
     subprocess.run(command(folder, "--resume"), check=True, **run)
     for name in ("final/model.safetensors", "final/config.json", "final/tokenizer.json"):
         assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -26,6 +25,7 @@ from orrery.saving.own import save_own
 from orrery.saving.save import save_model
 from orrery.text.train import train_tokenizer
 from outputs_toy import TRAIN
+from programs import DEVNULL, PIPE, Program
 
 SENTENCES = [("ein hund", "a dog"), ("eine katze", "a cat"), ("der hund sitzt", "the dog sits"), ("katze", "cat")] * 4
 
@@ -204,7 +204,7 @@ def test_killed_at_any_moment_the_old_average_or_the_new_one_is_there(llama_run:
     code = "from orrery.exporting import average; from orrery.cli.program import run; print('ready', flush=True); "
     code += f"run({json.dumps(words)})"
     for number in range(4):
-        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        process = Program([sys.executable, "-c", code], stdout=PIPE, stderr=DEVNULL)
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(0.05 * number)

@@ -5,18 +5,18 @@ import http.client
 import json
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
+import programs
 from orrery.errors import RunError
 from orrery.language_model.load import load
 from orrery.serving.run import listen, run
 from orrery.serving.served import Served
 from orrery.serving.settings import ServerSettings
+from programs import ORRERY, PIPE, Program
 from serving_toy import chat_model, events, post, running
 
 LONG = {"prompt": "the cat", "max_tokens": 100, "temperature": 0, "logit_bias": {"0": -100, "2": -100}}
@@ -220,8 +220,8 @@ def test_a_server_whose_engine_fails_says_so_and_ends(folder, monkeypatch, caplo
 
 def started(folder, *words):
     """Return a server in a process of its own, and its port."""
-    command = [sys.executable, "-m", "orrery", "serve", str(folder), "--port", "0", "--device", "cpu", *words]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [*ORRERY, "serve", folder, "--port", "0", "--device", "cpu", *words]
+    process = Program(command, stdout=PIPE, stderr=PIPE, text=True)
     line = process.stdout.readline()
     assert line.startswith("serving model on http://127.0.0.1:"), process.stderr.read()
     return process, int(line.rsplit(":", 1)[1])
@@ -269,9 +269,7 @@ def test_what_the_grace_does_not_suffice_for_ends_with_an_error_event(folder):
 @pytest.mark.slow
 def test_a_port_that_is_taken_and_an_open_address_are_refused_before_anything_is_read(folder):
     def serve(*words):
-        return subprocess.run(
-            [sys.executable, "-m", "orrery", "serve", str(folder / "nothing"), *words], capture_output=True, text=True
-        )
+        return programs.run([*ORRERY, "serve", folder / "nothing", *words], capture_output=True, text=True)
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         found = serve("--port", str(taken.getsockname()[1]))
