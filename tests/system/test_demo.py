@@ -62,6 +62,8 @@ def test_a_model_below_every_floor_passes_and_leaves_a_page_and_a_model(demo) ->
 
 
 def test_a_failed_check_is_exit_1_and_a_demo_replaces_a_demo(demo) -> None:
+    if not Path(FOLDER, "report.json").exists():
+        demo("--training.steps", "2", "--training.schedule.warmup", "1")
     before = Path(FOLDER, "report.json").read_text()
     code, _, err = demo("--training.steps", "2", "--training.schedule.warmup", "1", "--seed", "5")
     assert (code, "--overwrite" in err) == (2, True)

@@ -138,7 +138,7 @@ def test_who_leaves_while_waiting_leaves_the_queue(folder, slowly):
 
 def test_a_reader_that_does_not_read_is_cut(folder, monkeypatch):
     monkeypatch.setattr("orrery.serving.protocol.SEND_BUFFER", 4_096)
-    with running(folder, safety={"write_timeout": 0.5}) as toy:
+    with running(folder, safety={"write_timeout": 0.05}) as toy:  # a tenth of what writing all of it takes
         host, _, port = toy.url.removeprefix("http://").partition(":")
         link = socket.socket()
         link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
