@@ -19,7 +19,7 @@ def test_everything_passes_and_the_evidence_has_its_shape(tmp_path, capsys, monk
     assert run(["verify", "--workers", "1", "--json", str(path)]) == 0
     out = capsys.readouterr()
     evidence = json.loads(path.read_text())
-    assert set(evidence) == {"checks", "not_run"}
+    assert set(evidence) == {"checks", "not_run", "seconds"}
     assert all(set(e) == {"name", "law", "family", "passed", "value", "bound"} for e in evidence["checks"])
     assert all(e["passed"] is True and e["value"] <= e["bound"] for e in evidence["checks"])
     assert all(set(e) == {"name", "reason"} for e in evidence["not_run"])
@@ -31,6 +31,11 @@ def test_everything_passes_and_the_evidence_has_its_shape(tmp_path, capsys, monk
     assert f"all {len(keys)} checks passed" in out.out
     assert "the slide 1542M, here 1,557,611,200" in out.out
     assert "checking cache (gpt2)" in out.err
+    assert "processor seconds: " in out.out
+    # No part may become what the whole is waited for: shares, as seconds are another machine's.
+    for part, bound in (("by check", 0.5), ("by family", 0.6)):
+        seconds = evidence["seconds"][part]
+        assert max(seconds.values()) < bound * sum(seconds.values()), seconds
 
 
 def test_one_family(tmp_path, capsys):

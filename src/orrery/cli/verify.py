@@ -91,6 +91,7 @@ def show(report: "Report", console: Console) -> None:
         console.print(line, style="yellow", markup=False, highlight=False)
     for line in _recorded(report.checks):
         console.print(line, markup=False, highlight=False)
+    console.print(f"processor seconds: {_seconds(report.seconds_by(0))}", highlight=False)
     if report.not_run:
         console.print("not run:")
     for reason, names in _by_reason(report.not_run).items():
@@ -105,6 +106,14 @@ def _recorded(checks: "list[Evidence]") -> list[str]:
     if len(families) > 1:
         return [f"recorded: {exactness.summary()}"]
     return [f"recorded: {said}" for family in families if (said := exactness.sentence(family))]
+
+
+def _seconds(by_check: dict[str, float]) -> str:
+    """Return what the checks cost, the dearest first; what is below one in fifty of all stands together."""
+    whole = sum(by_check.values())
+    large = {name: seconds for name, seconds in by_check.items() if 50 * seconds >= whole}
+    rest = whole - sum(large.values())
+    return ", ".join([*(f"{name} {seconds:.1f}" for name, seconds in large.items()), f"all others {rest:.1f}"])
 
 
 def _by_reason(not_run: dict[str, str]) -> dict[str, list[str]]:

@@ -48,11 +48,18 @@ def in_parallel(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def set_threads(count: int) -> None:
-    """Have what this thread calls in parallel computed by so many threads, or as many as numba has."""
+    """Have what this thread calls in parallel computed by so many threads, or as many as numba has.
+
+    Torch's own number stays: numba's threads, as they start, set that of OpenMP to all cores, and torch obeys it too.
+    """
     import numba
+    import torch
 
     options: Any = numba.config
+    before = torch.get_num_threads()
     numba.set_num_threads(max(1, min(count, options.NUMBA_NUM_THREADS)))
+    if torch.get_num_threads() != before:
+        torch.set_num_threads(before)
 
 
 def compiled(function: Callable[P, T], sums: Collection[str] = FAST_SUMS, *, parallel: bool = False) -> Callable[P, T]:

@@ -26,9 +26,9 @@ def check(family: str) -> Iterator[Evidence]:
     """
     evidence = partial(within, law="accumulation", family=family)
     objective, batch = objective_of(family), examples(family, 0)
+    wholes = {dtype: gradients(subject(family, dtype), objective, batch, None) for _, dtype, *_ in PRECISIONS}
     for name, dtype, bound, sizes in PRECISIONS:
-        model = subject(family, dtype)
-        whole = gradients(model, objective, batch, None)
+        model, whole = subject(family, dtype), wholes[dtype]
         for size in sizes:
             value = worst(gradients(model, objective, batch, size), whole)
             yield evidence(f"micro-batches of {size} == whole batch, {name}", value=value, bound=bound)
@@ -36,7 +36,7 @@ def check(family: str) -> Iterator[Evidence]:
         yield evidence(f"whole batch == mean over all targets, {name}", value=value, bound=bound)
     model = subject(family, torch.float64)
     shares = [gradients(model, objective, batch, 1, OneOf(rank, 2)) for rank in range(2)]
-    value = worst([a + b for a, b in zip(*shares, strict=True)], gradients(model, objective, batch, None))
+    value = worst([a + b for a, b in zip(*shares, strict=True)], wholes[torch.float64])
     yield evidence("two ranks == one, float64", value=value, bound=FLOAT64)
 
 

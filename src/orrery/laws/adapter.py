@@ -9,9 +9,10 @@ from torch import nn
 
 from orrery import tuning
 from orrery.laws.evidence import FLOAT32, Evidence, deviation, within
-from orrery.laws.models import TargetModel, random_ids, require, tiny
+from orrery.laws.models import Subject, TargetModel, random_ids, require, tiny
 from orrery.models.model import Model
 from orrery.nn.residual import Residual
+from orrery.nn.spec import Value
 from orrery.tuning.bottleneck import Bottleneck
 from orrery.tuning.lora import LoRA
 from orrery.tuning.quantise import Quantise
@@ -48,16 +49,22 @@ def check(family: str) -> Iterator[Evidence]:
 @torch.no_grad()
 def begun(family: str, transform: tuning.Transform) -> float:
     """Compare logits of whole rows before and after an adapter is put on."""
-    model, ids = deepcopy(tiny(family, torch.float32)), random_ids(3, 11)
+    model, ids = copied(tiny(family, torch.float32)), random_ids(3, 11)
     before = model.logits(ids)
     transform.apply(model.model if isinstance(model, TargetModel) else model)
     return deviation(model.logits(ids), before)
 
 
+def copied(model: Subject) -> Subject:
+    """Return a model with tensors of its own; specs are frozen, and a copy of them all costs more than the law."""
+    specs = [value for part in model.modules() for value in vars(part).values() if isinstance(value, Value)]
+    return deepcopy(model, {id(spec): spec for spec in specs})
+
+
 @torch.no_grad()
 def merged(family: str, transforms: tuple[tuning.Transform, ...]) -> float:
     """Compare logits of whole rows; every adapter has random numbers."""
-    model, ids = deepcopy(tiny(family, torch.float32)), random_ids(3, 11)
+    model, ids = copied(tiny(family, torch.float32)), random_ids(3, 11)
     inner: Model = model.model if isinstance(model, TargetModel) else model
     rng = torch.Generator().manual_seed(11)
     for transform in transforms:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, within
 from orrery.laws.models import Subject, random_ids, require, spec_of, tiny
-from orrery.laws.transcript import Transcript
+from orrery.laws.transcript import Definition, Transcript
 from orrery.nn.cache.kinds import cache_for, growing, paged, static
 from orrery.nn.cache.pages import PagePool
 from orrery.nn.cache.rows import RowCache
@@ -22,8 +22,9 @@ def check(family: str) -> Iterator[Evidence]:
     """Compare every answer of a session with a full forward of that row alone."""
     require(spec_of(family).writes, why=NO_CACHE)
     evidence = partial(within, law="cache", family=family)
-    model, small = tiny(family), tiny(family, torch.float32)
-    for kind, cache in kinds(model).items():
+    # Whatever the cache, it is compared with the same full forwards.
+    model, small = Definition(tiny(family)), Definition(tiny(family, torch.float32))
+    for kind, cache in kinds(model.model).items():
         yield evidence(f"{kind}: token by token", value=token_by_token(model, cache), bound=FLOAT64)
         yield evidence(f"{kind}: token by token, float32", value=token_by_token(small, cache), bound=FLOAT32)
         yield evidence(f"{kind}: ragged rows, steps of 0 to 5", value=ragged(model, cache), bound=FLOAT64)
@@ -58,7 +59,7 @@ def small_pages(rows: int, capacity: int) -> RowCache:
 
 
 @torch.no_grad()
-def token_by_token(model: Subject, cache: Kind) -> float:
+def token_by_token(model: Subject | Definition, cache: Kind) -> float:
     """Start with three tokens and take nine more, one at a time."""
     rows = random_ids(2, 12).tolist()
     transcript = Transcript.start(model, [row[:3] for row in rows], cache(2, CAPACITY))
@@ -68,7 +69,7 @@ def token_by_token(model: Subject, cache: Kind) -> float:
 
 
 @torch.no_grad()
-def ragged(model: Subject, cache: Kind) -> float:
+def ragged(model: Subject | Definition, cache: Kind) -> float:
     """Let rows differ in their prompts and in the size of each step."""
     tokens = random_ids(64).tolist()
     cut = lambda *sizes: [[tokens.pop() for _ in range(size)] for size in sizes]  # noqa: E731
@@ -79,7 +80,7 @@ def ragged(model: Subject, cache: Kind) -> float:
 
 
 @torch.no_grad()
-def rearranged(model: Subject, cache: Kind, forgets: bool = True) -> float:
+def rearranged(model: Subject | Definition, cache: Kind, forgets: bool = True) -> float:
     """Reorder and repeat rows, append another session, forget and go on."""
     tokens = random_ids(8, 12, seed=2).tolist()
     transcript = Transcript.start(model, [tokens[0][:6], tokens[1][:3]], cache(2, CAPACITY))
@@ -94,13 +95,13 @@ def rearranged(model: Subject, cache: Kind, forgets: bool = True) -> float:
 
 
 @torch.no_grad()
-def greedy_differences(model: Subject, cache: Kind) -> int:
+def greedy_differences(definition: Definition, cache: Kind) -> int:
     """Write sixteen tokens greedily, with and without a cache, and count the differences."""
-    prompt = random_ids(3, 4)
+    model, prompt = definition.model, random_ids(3, 4)
     logits, session = model.start(prompt, CAPACITY, cache=cache(3, CAPACITY))
     cached = full = prompt
     for _ in range(16):
-        full = _append(full, model.logits(full)[:, -1])
+        full = _append(full, definition.logits(full.tolist())[:, -1])
         cached = _append(cached, logits)
         logits = model.step(cached[:, -1:], session)[:, -1]
     return int((cached != full).sum())

@@ -58,12 +58,13 @@ def exact(name: str, family: str, found: int, expected: int) -> Evidence:
 
 
 def deviation(found: Tensor, expected: Tensor) -> float:
-    """Return ``max|a - b| / max(1, max|b|)``; NaN where either holds a NaN."""
+    """Return ``max|a - b| / max(1, max|b|)``; infinite where either holds a NaN, so that no ``max`` can lose it."""
     if found.shape != expected.shape:
         return math.inf
     if not found.numel():
         return 0.0
-    return float((found - expected).abs().max() / expected.abs().max().clamp(min=1))
+    value = float((found - expected).abs().max() / expected.abs().max().clamp(min=1))
+    return math.inf if math.isnan(value) else value
 
 
 def exactly_equal(name: str, law: str, family: str, differences: int) -> Evidence:

@@ -8,6 +8,7 @@ import torch
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
 from orrery.laws.models import random_ids, require, spec_of, tiny, ways_of
+from orrery.laws.transcript import Definition
 
 LENGTHS = ((5, 3, 6), (1, 12), (14,))
 ROW = 14
@@ -17,17 +18,18 @@ def check(family: str) -> Iterator[Evidence]:
     """Compare packed documents with the same documents alone, in every way to compute the family."""
     require(not spec_of(family).reads_source, why="cross-attention reads one source a row; documents are not packed")
     evidence = partial(within, law="packing", family=family)
+    double, single = (Definition(tiny(family, dtype)) for dtype in (torch.float64, torch.float32))
     for name, way in ways_of(family).items():
-        value = packed(family, way, torch.float64)
+        value = packed(double, way)
         yield evidence(f"packed == separate, {name}", value=value, bound=FLOAT64)
-        value = packed(family, way, torch.float32)
+        value = packed(single, way)
         yield evidence(f"packed == separate, {name}, float32", value=value, bound=FLOAT32)
 
 
 @torch.no_grad()
-def packed(family: str, way: Mapping[str, Any], dtype: torch.dtype) -> float:
+def packed(full: Definition, way: Mapping[str, Any]) -> float:
     """Return the worst deviation over three rows of three, two (and padding) and one document."""
-    model, ids = tiny(family, dtype), random_ids(len(LENGTHS), ROW)
+    ids = random_ids(len(LENGTHS), ROW)
     documents = torch.full_like(ids, -1)
     positions = torch.zeros_like(ids)
     for row, lengths in enumerate(LENGTHS):
@@ -36,9 +38,9 @@ def packed(family: str, way: Mapping[str, Any], dtype: torch.dtype) -> float:
             documents[row, start : start + length] = number
             positions[row, start : start + length] = torch.arange(length)
             start += length
-    logits = model.logits(ids, real=documents >= 0, positions=positions, documents=documents, **way)
+    logits = full.model.logits(ids, real=documents >= 0, positions=positions, documents=documents, **way)
     return max(
-        deviation(found[of == number], model.logits(row[of == number][None])[0])
+        deviation(found[of == number], full.logits([row[of == number].tolist()])[0])
         for row, of, found in zip(ids, documents, logits, strict=True)
         for number in range(int(of.max()) + 1)
     )

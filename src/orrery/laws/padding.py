@@ -10,6 +10,7 @@ from torch import Tensor
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
 from orrery.laws.models import random_ids, real_of, tiny, translates, ways_of
+from orrery.laws.transcript import Definition
 from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.masks import BoundMask
@@ -22,11 +23,12 @@ WRITTEN = 4
 def check(family: str) -> Iterator[Evidence]:
     """Compare padded rows with the same rows alone, in every way to compute them; with sources, these too."""
     evidence = partial(within, law="padding", family=family)
+    double, single = (Definition(tiny(family, dtype)) for dtype in (torch.float64, torch.float32))
     for name, way in ways_of(family).items():
         for side in ("left", "right"):
-            value = padded(family, side, way, torch.float64)
+            value = padded(double, side, way)
             yield evidence(f"{side}-padded == unpadded, {name}", value=value, bound=FLOAT64)
-        value = padded(family, "left", way, torch.float32)
+        value = padded(single, "left", way)
         yield evidence(f"left-padded == unpadded, {name}, float32", value=value, bound=FLOAT32)
         yield evidence(f"a fully masked row is zero, {name}", value=fully_masked(family, way), bound=0)
         for side in ("left", "right") if translates(family) else ():
@@ -38,13 +40,12 @@ def check(family: str) -> Iterator[Evidence]:
 
 
 @torch.no_grad()
-def padded(family: str, side: str, way: Mapping[str, Any], dtype: torch.dtype) -> float:
+def padded(full: Definition, side: str, way: Mapping[str, Any]) -> float:
     """Return the worst deviation over rows of nine, five and one token."""
-    model, ids = tiny(family, dtype), random_ids(len(LENGTHS), ROW)
-    real = real_of(LENGTHS, ROW, side)
-    logits = model.logits(ids, real=real, **way)
+    ids, real = random_ids(len(LENGTHS), ROW), real_of(LENGTHS, ROW, side)
+    logits = full.model.logits(ids, real=real, **way)
     rows = zip(ids, real, logits, strict=True)
-    return max(deviation(found[keep], model.logits(row[keep][None])[0]) for row, keep, found in rows)
+    return max(deviation(found[keep], full.logits([row[keep].tolist()])[0]) for row, keep, found in rows)
 
 
 @torch.no_grad()

@@ -1,7 +1,7 @@
 """The law of recurrence: step by step, in parallel or piece by piece, the numbers are the same."""
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -29,17 +29,20 @@ def check(family: str) -> Iterator[Evidence]:
     if not mixers:
         raise CannotRunError("inapplicable", "no recurrence, or one that attends to a source, with one form")
     evidence = partial(within, law="recurrence", family=family)
-    yield evidence("two calls == one, step by step", value=alone(family, "step", torch.float64), bound=FLOAT64)
+    precisions = (("float64", torch.float64, FLOAT64), ("float32", torch.float32, SINGLE))
+    alone = {dtype: Alone(family, dtype) for _, dtype, _ in precisions}
+    yield evidence("two calls == one, step by step", value=alone[torch.float64].worst("step"), bound=FLOAT64)
     for form in dict.fromkeys(form for mixer in mixers for form in mixer.forms):
-        for precision, dtype, bound in (("float64", torch.float64, FLOAT64), ("float32", torch.float32, SINGLE)):
-            yield evidence(f"{form} form == steps, {precision}", value=alone(family, form, dtype), bound=bound)
+        for precision, dtype, bound in precisions:
+            yield evidence(f"{form} form == steps, {precision}", value=alone[dtype].worst(form), bound=bound)
+    whole = {dtype: InTheModel(family, dtype) for _, dtype, _ in precisions}
     ways: tuple[str | None, ...] = (None, *forms_of(family)[1:])
     for way in ways:
         name = "outputs alone" if way is None else f"{way} form"
-        for precision, dtype, bound in (("float64", torch.float64, FLOAT64), ("float32", torch.float32, SINGLE)):
-            value = outputs(family, way, dtype)
-            yield evidence(f"{name} == steps, logits, {precision}", value=value, bound=bound)
-        yield evidence(f"{name} == steps, gradients, float64", value=gradients(family, way), bound=FLOAT64)
+        for precision, dtype, bound in precisions:
+            yield evidence(f"{name} == steps, logits, {precision}", value=whole[dtype].logits(way), bound=bound)
+        value = whole[torch.float64].gradients(way)
+        yield evidence(f"{name} == steps, gradients, float64", value=value, bound=FLOAT64)
 
 
 def layouts() -> dict[str, PackedSegments | None]:
@@ -56,21 +59,38 @@ def layouts() -> dict[str, PackedSegments | None]:
     }
 
 
-def alone(family: str, form: str, dtype: torch.dtype) -> float:
-    """Compare each mixer that has the form with its definition, and its two halves with its whole."""
-    model = tiny(family, dtype)
-    mixers = [part for part in model.modules() if isinstance(part, StatefulMixer) and form in ("step", *part.forms)]
-    rng = torch.Generator().manual_seed(9)
-    x = torch.randn(3, TOKENS, spec_of(family).width, generator=rng, dtype=torch.float64).to(dtype)
-    worst = 0.0
-    for mixer in mixers:
-        for name, segments in layouts().items():
-            _, state = mixer.compute("step", x.flip(1), None, mixer.begin(x))
-            for before in (mixer.begin(x), *([] if name == "packed" else [state])):
-                found, expected = (_everything(mixer, way, x, segments, before) for way in (form, "step"))
+class Alone:
+    """Every mixer of a model without the model; what its steps give is computed once, for all forms."""
+
+    def __init__(self, family: str, dtype: torch.dtype) -> None:
+        self.mixers = [part for part in tiny(family, dtype).modules() if isinstance(part, StatefulMixer)]
+        rng = torch.Generator().manual_seed(9)
+        x = torch.randn(3, TOKENS, spec_of(family).width, generator=rng, dtype=torch.float64)
+        self.x = x.to(dtype)
+
+    def worst(self, form: str) -> float:
+        """Compare each mixer that has the form with its definition, and its two halves with its whole."""
+        worst = 0.0
+        for mixer, cases in self.by_step.items():
+            if form not in ("step", *mixer.forms):
+                continue
+            for segments, before, expected in cases:
+                # The steps beside themselves would say nothing but whether they are numbers.
+                found = expected if form == "step" else _everything(mixer, form, self.x, segments, before)
                 worst = max(worst, *(deviation(a, b) for a, b in zip(found, expected, strict=True)))
-        worst = max(worst, in_two_calls(mixer, form, x))
-    return worst
+            worst = max(worst, in_two_calls(mixer, form, self.x))
+        return worst
+
+    @cached_property
+    def by_step(self) -> dict[StatefulMixer, list[tuple[PackedSegments | None, State, tuple[Tensor, ...]]]]:
+        """Return of each mixer the segments and states that it is tried on, and all that its steps give."""
+        return {mixer: list(self._cases(mixer)) for mixer in self.mixers}
+
+    def _cases(self, mixer: StatefulMixer) -> Iterator[tuple[PackedSegments | None, State, tuple[Tensor, ...]]]:
+        _, state = mixer.compute("step", self.x.flip(1), None, mixer.begin(self.x))
+        for name, segments in layouts().items():
+            for before in (mixer.begin(self.x), *([] if name == "packed" else [state])):
+                yield segments, before, _everything(mixer, "step", self.x, segments, before)
 
 
 def _everything(
@@ -103,21 +123,33 @@ def padded() -> tuple[Tensor, Tensor]:
     return random_ids(3, TOKENS), torch.arange(TOKENS) >= torch.tensor([[0], [7], [TOKENS]])
 
 
-@torch.no_grad()
-def outputs(family: str, form: str | None, dtype: torch.dtype) -> float:
-    """Compare the logits of whole rows, and of real tokens."""
-    (ids, real), model = padded(), tiny(family, dtype)
-    calls = ({"scan": form}, {"scan": "step"})
-    whole, by_step = (model.logits(ids, **call) for call in calls)
-    found, expected = (model.logits(ids, real=real, **call)[real] for call in calls)
-    return max(deviation(whole, by_step), deviation(found, expected))
+class InTheModel:
+    """A model over padded rows; what it gives step by step is computed once, for all forms."""
 
+    def __init__(self, family: str, dtype: torch.dtype) -> None:
+        self.model, (self.ids, self.real) = tiny(family, dtype), padded()
 
-def gradients(family: str, form: str | None) -> float:
-    """Compare the gradients of every parameter."""
-    model, (ids, real) = tiny(family), padded()
-    found = []
-    for scan in (form, "step"):
-        loss = model.logits(ids, real=real, scan=scan)[real].pow(2).mean()
-        found.append(torch.autograd.grad(loss, trained(model)))
-    return max(deviation(a, b) for a, b in zip(*found, strict=True))
+    def logits(self, form: str | None) -> float:
+        """Compare the logits of whole rows, and of real tokens."""
+        return max(deviation(a, b) for a, b in zip(self._logits(form), self._logits_by_step, strict=True))
+
+    def gradients(self, form: str | None) -> float:
+        """Compare the gradients of every parameter."""
+        return max(deviation(a, b) for a, b in zip(self._gradients(form), self._gradients_by_step, strict=True))
+
+    @cached_property
+    def _logits_by_step(self) -> tuple[Tensor, Tensor]:
+        return self._logits("step")
+
+    @cached_property
+    def _gradients_by_step(self) -> tuple[Tensor, ...]:
+        return self._gradients("step")
+
+    @torch.no_grad()
+    def _logits(self, form: str | None) -> tuple[Tensor, Tensor]:
+        whole = self.model.logits(self.ids, scan=form)
+        return whole, self.model.logits(self.ids, real=self.real, scan=form)[self.real]
+
+    def _gradients(self, form: str | None) -> tuple[Tensor, ...]:
+        loss = self.model.logits(self.ids, real=self.real, scan=form)[self.real].pow(2).mean()
+        return torch.autograd.grad(loss, trained(self.model))

@@ -1,6 +1,7 @@
 """All checks by the name of their law, and the run that turns them into a report."""
 
 import importlib
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -86,6 +87,8 @@ class Report:
     checks: list[Evidence] = field(default_factory=list)
     not_run: dict[str, str] = field(default_factory=dict)
     slides: list[SlideDiffers] = field(default_factory=list)
+    seconds: dict[tuple[str, str], float] = field(default_factory=dict, compare=False)
+    """The processor's time by check and family, which is not the same twice."""
 
     @property
     def passed(self) -> bool:
@@ -97,7 +100,15 @@ class Report:
         return {
             "checks": [vars(evidence) for evidence in self.checks],
             "not_run": [{"name": name, "reason": reason} for name, reason in self.not_run.items()],
+            "seconds": {"by check": self.seconds_by(0), "by family": self.seconds_by(1)},
         }
+
+    def seconds_by(self, part: Literal[0, 1]) -> dict[str, float]:
+        """Return the processor's seconds by check (0) or by family (1), the most first."""
+        found: dict[str, float] = {}
+        for key, seconds in self.seconds.items():
+            found[key[part]] = found.get(key[part], 0.0) + seconds
+        return {name: round(found[name], 3) for name in sorted(found, key=found.__getitem__, reverse=True) if name}
 
 
 def families() -> list[str]:
@@ -146,6 +157,7 @@ def verify(
     for part in (parts[pair] for pair in sorted(parts)):
         report.checks.extend(part.checks)
         report.not_run |= part.not_run
+        report.seconds |= part.seconds
     if family is None:
         report.slides = [slide for target in SLIDES for slide in resolve(target)()]
     return report
@@ -199,10 +211,13 @@ def _run(check: LawCheck, family: str, everything: bool, say: Callable[[str], No
         return Report(not_run={check.name: "takes a minute or a compiler; --all runs it"})
     label = f"{check.name} ({family})" if family else check.name
     say(label)
+    report, began = Report(), time.thread_time()
     try:
-        return Report(list(check.run(family)))
+        report.checks.extend(check.run(family))
     except CannotRunError as reason:
-        return Report(not_run={label: f"{reason.message}; {reason.hint}"})
+        report = Report(not_run={label: f"{reason.message}; {reason.hint}"})
+    report.seconds[check.name, family] = time.thread_time() - began
+    return report
 
 
 def resolve(target: str) -> Callable[..., Any]:

@@ -14,6 +14,24 @@ from orrery.nn.cache.rows import RowCache
 Rows = Sequence[Sequence[int]]
 
 
+class Definition:
+    """The full forwards of a model, each asked once, however many sessions are compared with it.
+
+    One lives as long as one check: what a later check changes in the model's code is computed anew.
+    """
+
+    def __init__(self, model: Subject) -> None:
+        self.model = model
+        self._seen: dict[tuple[tuple[int, ...], ...], Tensor] = {}
+
+    def logits(self, rows: Rows) -> Tensor:
+        """Return the logits ``[B, L, V]`` of rows of one length, from one forward over all of them."""
+        key = tuple(tuple(row) for row in rows)
+        if key not in self._seen:
+            self._seen[key] = self.model.logits(torch.tensor(rows))
+        return self._seen[key]
+
+
 @dataclass
 class Transcript:
     """A session, and of each row the tokens it was told and the answer after each; the prompt has one answer, its last.
@@ -22,23 +40,24 @@ class Transcript:
     changes would be a look into the future, and differ as well.
     """
 
-    model: Subject
+    full: Definition
     session: DecodingSession
     rows: list[list[int]]
     answers: list[list[Tensor]] = field(default_factory=list)
     found: float = 0.0
 
     @classmethod
-    def start(cls, model: Subject, rows: Rows, cache: RowCache) -> "Transcript":
+    def start(cls, model: Subject | Definition, rows: Rows, cache: RowCache) -> "Transcript":
         """Read prompts of unequal lengths."""
+        full = model if isinstance(model, Definition) else Definition(model)
         ids, lengths = rectangle(rows)
-        logits, session = model.start(ids, cache.capacity, lengths, cache=cache)
-        return cls(model, session, [list(row) for row in rows], [[row] for row in logits])
+        logits, session = full.model.start(ids, cache.capacity, lengths, cache=cache)
+        return cls(full, session, [list(row) for row in rows], [[row] for row in logits])
 
     def step(self, rows: Rows) -> None:
         """Tell each row some more tokens, perhaps none."""
         ids, lengths = rectangle(rows)
-        logits = self.model.step(ids, self.session, lengths)
+        logits = self.full.model.step(ids, self.session, lengths)
         for have, said, more, answers in zip(self.rows, self.answers, rows, logits, strict=True):
             have.extend(more)
             said.extend(answers[: len(more)])
@@ -64,12 +83,12 @@ class Transcript:
 
     @property
     def worst(self) -> float:
-        """Return the largest deviation of any answer from a full forward; infinite where one is no number."""
+        """Return the largest deviation of any answer from a full forward."""
         compared = [self._compare(row, said) for row, said in zip(self.rows, self.answers, strict=True) if said]
-        return max([self.found, *(value if value == value else float("inf") for value in compared)])
+        return max([self.found, *compared])
 
     def _compare(self, row: list[int], said: list[Tensor]) -> float:
-        expected_LV = self.model.logits(torch.tensor([row]))[0]
+        expected_LV = self.full.logits([row])[0]
         return deviation(torch.stack(said), expected_LV[len(row) - len(said) :])
 
 

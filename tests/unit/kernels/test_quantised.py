@@ -100,6 +100,20 @@ def test_many_threads_multiply_at_once():
             assert all(np.array_equal(one, other) for other in found)
 
 
+def test_torch_keeps_its_number_of_threads():
+    # In a program of its own: numba starts its threads once.
+    code = """if True:
+        import torch
+        torch.set_num_threads(1)
+        from orrery.kernels import quantised
+        from orrery.kernels.compiled import set_threads
+        set_threads(1)
+        assert torch.get_num_threads() == 1
+        """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "4"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
 def fingerprint():
     """Return a digest of the products of every shape, bit for bit."""
     digest = hashlib.sha256()

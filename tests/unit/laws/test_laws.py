@@ -23,6 +23,7 @@ from orrery.laws import (
     runs,
     sight,
     sizes,
+    transcript,
 )
 from orrery.laws.evidence import CannotRunError, deviation, within
 from orrery.models.session import DecodingSession, Read
@@ -249,6 +250,34 @@ def test_numbers_that_are_not_finite_never_pass():
         assert evidence.value is None
 
 
+def test_what_is_no_number_is_not_lost_among_numbers(monkeypatch):
+    assert max(0.0, deviation(torch.tensor([float("nan")]), torch.zeros(1))) == float("inf")
+    whole = GatedMLP.forward
+
+    def last_row_is_no_number(self, x, *rest):
+        y = whole(self, x, *rest)
+        return torch.cat([y[:-1], y[-1:] * float("nan")]) if len(y) > 1 else y
+
+    monkeypatch.setattr(GatedMLP, "forward", last_row_is_no_number)
+    assert "left-padded == unpadded, eager" in broken(padding)
+
+
+def test_every_cache_is_compared_with_full_forwards_that_are_made_once(monkeypatch):
+    asked = []
+    made = transcript.Definition.logits
+
+    def counted(self, rows):
+        known = len(self._seen)
+        found = made(self, rows)
+        asked.append(len(self._seen) > known)
+        return found
+
+    monkeypatch.setattr(transcript.Definition, "logits", counted)
+    kinds = len(cache.kinds(models.tiny("llama")))
+    assert broken(cache) == set()
+    assert sum(asked) * kinds == len(asked)
+
+
 def test_a_crash_is_a_failed_check_and_does_not_stop_the_rest(monkeypatch):
     def crash(family):
         raise RuntimeError("gone")
@@ -268,3 +297,5 @@ def test_a_crash_is_a_failed_check_and_does_not_stop_the_rest(monkeypatch):
     assert report.not_run["padding (gpt2)"] == "no tool; get one"
     assert {e.law for e in report.checks} == {"cache", "packing"}
     assert not {e["law"] for e in report.as_json()["checks"]} & {"padding"}
+    assert set(report.as_json()["seconds"]["by check"]) == {"cache", "padding", "packing"}
+    assert set(report.as_json()["seconds"]["by family"]) == {"gpt2"}

@@ -23,7 +23,9 @@ def test_the_laws_of_a_family_are_checked_beside_this_process():
     wait(run)
     assert run.failure is None
     assert run.of == "elman_rnn"
-    assert run.report == verify("elman_rnn").as_json()
+    assert run.report is not None
+    expected = verify("elman_rnn").as_json()
+    assert {**run.report, "seconds": {}} == {**expected, "seconds": {}}
 
 
 @pytest.mark.slow
