@@ -14,6 +14,10 @@ import orrery
 from demo_toy import WORDS, write_ring
 from orrery.cli.program import run
 from orrery.data.corpora import corpus_fingerprint, read_corpus
+from orrery.data.records import Document
+from orrery.data.sources import text
+from orrery.data.sources.text import TextSettings, read_documents
+from orrery.demo import tour
 from orrery.kernels.processor import this_processor
 from orrery.training.precision import has_bfloat16
 
@@ -87,6 +91,19 @@ def test_what_no_demo_wrote_is_left_alone(demo, place: Path) -> None:
     assert demo("--output", "over", "--overwrite")[0] == 2
 
 
+def test_the_text_is_read_once(demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+
+    def counted(settings: TextSettings, source: str) -> list[Document]:
+        read.append(source)
+        return read_documents(settings, source)
+
+    monkeypatch.setattr(tour, "read_documents", counted)
+    monkeypatch.setattr(text, "read_documents", counted)
+    assert demo("--output", "once", "--training.steps", "2", "--training.schedule.warmup", "1")[0] == 1
+    assert read == ["ring"]
+
+
 def test_refusals(demo, place: Path) -> None:
     (place / "one").mkdir(exist_ok=True)
     (place / "one" / "text.txt").write_text("too little")
@@ -133,3 +150,10 @@ def test_the_demo_itself(precision: str, tmp_path: Path) -> None:
     bits = {measure["name"]: measure["bits_per_byte"] for measure in report["measures"]}
     # Measured over three seeds: at least 0.25 below xz, the nearest floor.
     assert bits["this model"] < bits["xz"] - 0.15
+    # Shares, as seconds are another machine's: what is waited for is the training, and nothing beside it grew.
+    # Measured: training 92 % on one thread, 79 % on two of which others took much; the next part 5 and 13 %.
+    seconds = report["run"]["seconds"]
+    assert list(seconds) == ["text", "tokenizer", "training", "measuring", "writing", "looking"]
+    training = seconds.pop("training")
+    assert training > 0.65 * (training + sum(seconds.values())), seconds
+    assert max(seconds.values()) < 0.25 * training, seconds
