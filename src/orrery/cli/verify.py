@@ -37,7 +37,7 @@ def verify(
     Parameters
     ----------
     json
-        File for the evidence: every value and its bound.
+        File for the evidence: every value and its bound, and the processor's seconds by check and by family.
     family
         Only the laws of this model family.
     everything
@@ -46,6 +46,7 @@ def verify(
         Replace the file of --json.
     workers
         Processes over which the families are spread, at most one a core; by default that, but no more than eight.
+        With one, all checks run in this process.
     """
     from orrery.checkpoints.outputs import OutputFile
 

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,9 +13,10 @@ from orrery.checkpoints.disk import machine_errors, write_text
 from orrery.checkpoints.json_file import read_json
 from orrery.data.corpora import Document, corpus_fingerprint
 from orrery.data.documents import encode, joined
-from orrery.data.sources.text import TextSettings, TextSource, read_documents, text_of
+from orrery.data.sources.text import TextSource, read_documents, text_of
 from orrery.demo.findings import Corpus, Findings, Measure, Run, Sample
 from orrery.demo.floors import aims, floors
+from orrery.demo.freed_memory import keep_freed_memory
 from orrery.demo.heads import look, sentence_from
 from orrery.demo.page import page
 from orrery.errors import DataError, ModelFileError, UsageError
@@ -87,11 +89,13 @@ def tour(recipe: Recipe, folder: RunFolder, stages: Stages, watch: Watch) -> tup
     """Read, train, measure, write, look; return what was found, and the page of the inside."""
     with stages.stage("text") as told:
         settings = text_of(recipe.data, recipe.name)
-        source = TextSource.read(settings)
+        # Reading takes seconds: the identity is that of the very documents that are divided.
+        documents = {part.train: read_documents(settings, part.train) for part in settings.parts}
+        source = TextSource.read(settings, documents)
         train, held_back = joined(source.portions), source.held_back
         if not size(held_back):
             raise DataError("no document is held back to measure the model on", "give the demo more documents")
-        identity = fingerprint(settings)
+        identity = corpus_fingerprint(document for part in settings.parts for document in documents[part.train])
         told += [
             f"{len(train)} documents, {size(train):,} bytes",
             f"{len(held_back)} held back, {size(held_back):,} bytes",
@@ -126,6 +130,7 @@ def learn(recipe: Recipe, assembly: Assembled, folder: RunFolder, watch: Watch) 
     A signal that stopped the training ends the demo: there is nothing to go on with.
     """
     parts = replace(assembly.parts, finish=writer(recipe, assembly))
+    keep_freed_memory()
     reporter = watch()
     try:
         trainer = Trainer(parts, recipe, folder, reporter=reporter)
@@ -141,9 +146,12 @@ def measure(recipe: Recipe, lm: LanguageModel, train: list[Document], held_back:
     """Return the bits per byte of the held-back text under the model, first, and under all it is compared with."""
     seen, unseen = content(train), content(held_back)
     train_ids, held_back_ids = encode(lm.tokenizer, train), encode(lm.tokenizer, held_back)
+    # xz leaves the interpreter's lock to others, so that a second core counts meanwhile; the model has all of them.
+    with ThreadPoolExecutor(2) as pool:
+        below = pool.submit(floors, seen, unseen)
+        others = aims(seen, unseen, train_ids, held_back_ids, lm.tokenizer.size)
+        others = [*below.result(), *others]
     found = model_bits_per_byte(lm.model, held_back_ids, recipe.batches.length, len(unseen), str(lm.device))
-    vocabulary = lm.tokenizer.size
-    others = [*floors(seen, unseen), *aims(seen, unseen, train_ids, held_back_ids, vocabulary)]
     return [Measure("this model", found, "model"), *others]
 
 
@@ -186,11 +194,6 @@ def describe_corpus(
         held_back_bytes=size(held_back),
         train_tokens=train_tokens,
     )
-
-
-def fingerprint(data: TextSettings) -> str:
-    """Return the identity of the corpus as it is read, before it is split: it depends on the order of documents."""
-    return corpus_fingerprint(document for part in data.parts for document in read_documents(data, part.train))
 
 
 def describe_run(

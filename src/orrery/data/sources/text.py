@@ -1,6 +1,6 @@
 """Text: documents of one corpus or of a mixture of several."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import model_validator
@@ -129,15 +129,20 @@ class TextSource(Source):
         return ("ids", "segments", "real", PAIRS[batches]) if batches in PAIRS else cls.gives
 
     @classmethod
-    def read(cls, settings: TextSettings) -> "TextSource":
+    def read(cls, settings: TextSettings, known: Mapping[str, list[Document]] | None = None) -> "TextSource":
         """Read the documents to train on, corpus by corpus, and those held back.
+
+        Args:
+            settings: which text.
+            known: documents of sources that have been read already.
 
         Raises:
             DataError: a text cannot be read, or a split holds nothing back.
         """
-        portions, held_back = [], []
+        portions, held_back, known = [], [], known or {}
         for part in settings.parts:
-            train, rest = divide(read_documents(settings, part.train), settings.split)
+            documents = known[part.train] if part.train in known else read_documents(settings, part.train)
+            train, rest = divide(documents, settings.split)
             portions.append(Portion(part.label, part.weight, train))
             held_back += rest
         if settings.split is not None and not any(document.text for document in held_back):
