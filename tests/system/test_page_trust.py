@@ -36,6 +36,7 @@ def seen(browser, toy):
     yield found
     found.quiet()
     found.close()
+    toy.served.laws.report = None  # what one test checked anew: the next one sees the file
 
 
 def test_every_cell_has_its_worst_value_and_its_bound(seen, evidence):
@@ -79,11 +80,12 @@ def test_the_laws_of_the_model_are_checked_in_the_background(seen, toy):
     seen.page.wait_for_selector("[data-running]")
     seen.page.wait_for_selector('[data-summary]:has-text("Evidence: llama")', timeout=120_000)
     assert "failed: 0." in seen.page.locator("[data-summary]").inner_text()
-    assert toy.served.laws.report == verify("llama").as_json()
+    measured = verify("llama").as_json()
+    assert toy.served.laws.report["checks"] == measured["checks"]
+    assert toy.served.laws.report["seconds"].keys() == measured["seconds"].keys()
     seen.page.click("[data-check=default]")
     seen.page.click("[data-check=nothing]")
     seen.page.wait_for_selector(".failure:has-text('stopped')")
-    toy.served.laws.report = None  # the other tests see the file
 
 
 def test_the_badges_of_what_was_seen_are_collected(browser, toy):
