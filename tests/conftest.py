@@ -12,18 +12,22 @@ from orrery.settings import data_folder
 from tiers import (
     pytest_addoption,
     pytest_collection_modifyitems,
+    pytest_configure,
     pytest_ignore_collect,
     pytest_make_collect_report,
     pytest_runtest_protocol,
+    pytest_unconfigure,
 )
 
 __all__ = [
     "data_set",
     "pytest_addoption",
     "pytest_collection_modifyitems",
+    "pytest_configure",
     "pytest_ignore_collect",
     "pytest_make_collect_report",
     "pytest_runtest_protocol",
+    "pytest_unconfigure",
 ]
 
 # Derandomised: a failure on one machine is a failure on every machine. The slow tier asks for more examples.

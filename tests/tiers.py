@@ -8,7 +8,9 @@ is given. A test that the file does not know yet runs in ``quick`` and ``test``,
 import fcntl
 import json
 import re
+import shutil
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -133,10 +135,24 @@ def turn(folder: Path, alone: bool) -> Iterator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Let a test that is marked ``alone`` wait for the other worker's, and the other worker for it."""
-    shared = getattr(item.config, "workerinput", None)
-    if shared is None:
+    if not hasattr(item.config, "workerinput"):
         return (yield)
-    folder = Path(tempfile.gettempdir()) / f"orrery-tests-{shared['testrunuid']}"
+    folder = _shared_by_workers(item.config.workerinput["testrunuid"])
     folder.mkdir(exist_ok=True)
     with turn(folder, item.get_closest_marker("alone") is not None):
         return (yield)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the run before its workers begin, so that what they share can be taken away after them."""
+    if not hasattr(config, "workerinput") and config.getoption("testrunuid", None) is None:
+        config.option.testrunuid = uuid.uuid4().hex
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(_shared_by_workers(config.option.testrunuid), ignore_errors=True)
+
+
+def _shared_by_workers(run: str) -> Path:
+    return Path(tempfile.gettempdir()) / f"orrery-tests-{run}"
