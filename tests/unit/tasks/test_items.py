@@ -1,6 +1,7 @@
 """Tasks that score items: what they read, what they ask, and how they count."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,10 @@ def test_mmlu_asks_as_the_paper_does(tmp_path: Path) -> None:
     assert fewer == 1
     with pytest.raises(DataError, match="has 1 examples in dev, and 5"):
         mmlu.prompted(items, examples, 5, lambda text: True)
+    several = [replace(items[0], subject=subject) for subject in ("cats", "dogs", "cats", "cats", "dogs", "dogs")]
+    assert mmlu.chosen(several, [], 2) == [several[place] for place in (0, 1, 2, 4)]
+    assert mmlu.chosen(several, ["dogs"], 2) == [several[1], several[4]]
+    assert mmlu.chosen(several, ["dogs"], None) == [several[place] for place in (1, 4, 5)]
     with pytest.raises(DataError, match="no questions about dogs"):
         mmlu.chosen(items, ["dogs"], None)
     with pytest.raises(DataError, match="of the split val"):

@@ -1,6 +1,7 @@
 """What is measured: BLEU by length against sacrebleu itself, and perplexity against the model's own scores."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,8 @@ def test_a_translation_of_nothing_is_refused_and_blank_lines_stay() -> None:
     found = evaluate_translation(lm("rnnsearch"), pairs, done=told.append, **search)
     assert found.hypotheses[1] == ""
     assert told == [2, 3]
-    assert found.sentences_per_second > 0
+    assert found.sentences_per_second == pytest.approx(len(pairs) / found.seconds)
+    assert replace(found, seconds=0.0).sentences_per_second > 1e6  # a clock that has not moved
     assert found.hypotheses == lm("rnnsearch").translate(["a", " ", "bca", "cc"], **search)
 
 

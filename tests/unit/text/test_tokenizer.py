@@ -77,8 +77,9 @@ def test_lone_surrogates_are_refused_with_their_place(tokenizer):
         ),
     )
     for use in uses:
-        with pytest.raises(DataError, match=r"U\+D800 at character 2"):
+        with pytest.raises(DataError, match=r"U\+D800 at character 2") as caught:
             use("ab\ud800c")
+        assert "decode it as UTF-8" in caught.value.hint
     with pytest.raises(DataError, match="lone surrogate"):
         train_tokenizer("byte_bpe", ["\udc00"], 300)
 

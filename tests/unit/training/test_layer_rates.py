@@ -5,7 +5,7 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.families import load_family
-from orrery.training.layer_rates import layer_scales
+from orrery.training.layer_rates import inside_blocks, layer_scales
 from orrery.training.optimizers import build_optimizer, set_rate
 from training_toy import toy_recipe
 
@@ -65,6 +65,18 @@ def test_one_rate_is_two_groups():
         (0.1, 1, 0.01),
         (0.0, 1, 0.01),
     ]
+
+
+def test_groups_begin_with_the_greatest_rate_and_blocks_of_an_objective_are_none_of_the_models():
+    groups = build_optimizer(model("gpt2"), settings(layer_decay=0.5)).param_groups
+    scales = [group["scale"] for group in groups]
+    assert scales == sorted(scales, reverse=True)
+    assert scales[0] == 1
+    assert len(set(scales)) > 2
+    assert inside_blocks("stack.blocks.0.attention.q.weight")
+    assert not inside_blocks("objective.stack.blocks.0.attention.q.weight")
+    assert not inside_blocks("objective.blocks.9.weight")
+    assert not inside_blocks("head.vocabulary.weight")
 
 
 @pytest.mark.parametrize("kind", ["adamw", "adam"])

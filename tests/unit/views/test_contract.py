@@ -12,7 +12,7 @@ from orrery.pages.assets import assets
 from orrery.views import View, names, register
 from orrery.views._inside import Inside
 from orrery.views._payload import Payload
-from orrery.views._view import Subject, fitting, shown
+from orrery.views._view import Subject, find, fitting, shown
 from tiny_models import saved
 
 FAMILIES = ("gpt2", "llama", "bert", "rnnsearch")
@@ -101,12 +101,30 @@ def test_a_view_of_ones_own_is_found_by_its_name(subjects):
         ("attention", {"site": 3}, "no attention 3"),
         ("attention", {"layer": 0, "head": 9, "query": 0}, "no head 9"),
         ("attention", {"layer": 0, "head": 0, "query": -1}, "query -1"),
+        ("logits", {"named": "1,9999"}, "names a token outside the vocabulary: ids are 0 to 289"),
+        ("parameters", {"matrix": "embed.token.weight", "row": 9999, "column": 0}, "no cell 9999, 0: 290 rows"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_by_name(subjects, view, asked, said):
     with pytest.raises(UsageError) as error:
         shown(view, subjects["gpt2"], asked)
     assert said in f"{error.value.message}: {error.value.hint}"
+
+
+@pytest.mark.parametrize("view", names())
+def test_a_view_asked_for_nothing_is_asked_for_what_it_allows(view):
+    kind = find(view).Settings
+    asked = kind()
+    assert kind.model_validate(asked.model_dump(exclude_none=True)) == asked
+
+
+def test_the_name_of_a_pass_is_short_and_of_its_ids_and_edits(subjects):
+    inside = subjects["gpt2"].inside
+    other = Inside(inside.lm, {"text": "the cat sat on"})
+    edited = Inside(inside.lm, {"text": "the cat sat"}, [{"op": "zero", "at": "blocks.0.attention.mixed"}])
+    found = [inside.id, other.id, edited.id]
+    assert len(set(found)) == 3
+    assert all(len(one) == 16 and int(one, 16) >= 0 for one in found)  # a part of an address
 
 
 def test_a_tensor_that_was_let_go_of_is_computed_again(subjects, monkeypatch):
