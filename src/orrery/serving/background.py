@@ -63,6 +63,7 @@ def serving(
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
     thread.start()
     if not ready.wait(PATIENCE):
+        listener.close()
         raise MachineError("the server does not start", "look at the log of uvicorn.error")
     url = address_of(listener)
     try:

@@ -8,6 +8,7 @@ import pytest
 
 from orrery.errors import UsageError
 from orrery.reports.figures import bar_chart, heat_map, line_chart, scatter, signed_map
+from orrery.reports.page import section
 
 NASTY = "</text><script>alert('&\"')</script>\x1b\x00"
 
@@ -102,6 +103,17 @@ def test_what_cannot_be_drawn_is_refused(make):
         make()
 
 
+def test_bars_without_a_number_are_refused_by_what_they_need():
+    for values in ({}, {"a": float("inf")}, {"a": 1.0, "b": float("nan")}):
+        with pytest.raises(UsageError, match="needs finite numbers"):
+            bar_chart(values, title="t", x_label="x")
+
+
+def test_a_part_of_a_page_has_a_place_only_where_it_is_named():
+    assert section("T", "b") == "<section>\n<h2>T</h2>\nb\n</section>"
+    assert section("T", "b", "at") == '<section id="at">\n<h2>T</h2>\nb\n</section>'
+
+
 def test_it_needs_the_standard_library_alone():
     program = "import sys, orrery.reports.figures; assert not {'torch', 'numpy'} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -121,6 +133,9 @@ def test_a_scatter_names_every_point_and_keeps_names_apart():
     close = scatter({"one": {"first": (0, 0), "second": (0.02, 0)}}, title="t", x_label="x", y_label="y")
     found = places(close)
     assert abs(found["first"] - found["second"]) > 10  # one on each side
+    wide = scatter({"one": {"a" * 40: (1, 0), "left": (0, 0)}}, title="t", x_label="x", y_label="y")
+    node = next(n for n in ElementTree.fromstring(wide).iter() if (n.text or "").startswith("aaa"))
+    assert node.get("text-anchor") == "end", node.attrib  # to the right it would leave the figure
     with pytest.raises(UsageError, match="finite"):
         scatter({"one": {"a": (0, float("nan"))}}, title="t", x_label="x", y_label="y")
     with pytest.raises(UsageError, match="finite"):

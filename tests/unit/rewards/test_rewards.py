@@ -5,7 +5,7 @@ import pytest
 from orrery.data.prompts import Answered, Prompt, prompt_ids, read_prompts
 from orrery.errors import DataError, UsageError
 from orrery.rewards import REWARDS
-from orrery.rewards.arithmetic import last_number
+from orrery.rewards.arithmetic import Arithmetic, last_number
 from rollout_toy import sums_tokenizer
 
 
@@ -49,6 +49,12 @@ def test_exact_format_and_length():
     assert score("length", answered("42"), tokens=3) == 0
     assert score("length", answered("4" * 8), tokens=3) == -2
     assert score("length", answered("4" * 8), tokens=3, slack=6) == 0
+
+
+def test_rewards_made_by_hand_look_for_the_known_columns_and_match_no_longer_text_than_is_safe():
+    assert Arithmetic().score([answered("42", answer="42")]) == [1.0]
+    assert Arithmetic("sum").score([answered("42", sum="42")]) == [1.0]
+    assert [score("format", answered("a" * size), pattern="a*") for size in (9_999, 10_000, 10_001)] == [1, 1, 0]
 
 
 def test_a_reward_model_that_is_none_is_refused(tmp_path):

@@ -1,5 +1,7 @@
 import json
 import logging
+import subprocess
+from pathlib import Path
 
 import pytest
 import torch
@@ -7,12 +9,14 @@ import transformers
 
 from orrery.checkpoints.store import Checkpoint, CheckpointStore
 from orrery.checkpoints.tensors import read_tensors, write_tensors
-from orrery.errors import ModelFileError, UsageError
+from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.families import load_family, model_type, names
+from orrery.generation.compiled_step import check_kernel
 from orrery.nn.spec import to_json
 from orrery.reading.files import open_weights
-from orrery.reading.read import read
+from orrery.reading.read import Stored, read
 from orrery.reading.weights import weights_of
+from orrery.saving import import_model as importing
 from orrery.saving.card import model_card
 from orrery.saving.save import save_model
 from tiny_models import CONFIGS, TOKENIZER, randomised, saved, tiny
@@ -151,6 +155,54 @@ def test_a_model_is_saved_only_under_the_configuration_that_it_has(tmp_path):
     with pytest.raises(UsageError, match="not what its gpt2 configuration says"):
         save_model(tmp_path / "x", tiny("gpt2"), "gpt2", {**CONFIGS["gpt2"], "n_layer": 3})
     assert not (tmp_path / "x").exists()
+
+
+def test_the_dtype_is_written_where_the_weights_have_one(tmp_path):
+    for dtype in (torch.float32, torch.bfloat16):
+        folder = saved(tmp_path / str(dtype), "llama", dtype)
+        assert json.loads((folder / "config.json").read_text())["dtype"] == str(dtype).removeprefix("torch.")
+    mixed = tiny("llama", torch.float32)
+    mixed.stack.final.to(torch.float64)
+    save_model(tmp_path / "mixed", mixed, "llama", CONFIGS["llama"], TOKENIZER)
+    assert not {"dtype", "torch_dtype"} & set(json.loads((tmp_path / "mixed" / "config.json").read_text()))
+
+
+def test_an_import_that_reads_back_other_numbers_leaves_nothing(tmp_path, monkeypatch):
+    source = saved(tmp_path / "a", "gpt2")
+    other = read(saved(tmp_path / "b", "gpt2"))
+    with torch.no_grad():
+        other.model.stack.final.weight += 1
+    monkeypatch.setattr(importing, "read", lambda folder: other)
+    with pytest.raises(RunError, match="came back with other numbers"):
+        importing.import_model(source, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pickle_is_opened_only_where_that_is_allowed_and_given_time(tmp_path, monkeypatch):
+    folder = saved(tmp_path / "a", "gpt2")
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"0" * 100)
+    with pytest.raises(ModelFileError, match="is a pickle") as caught:
+        importing.import_model(folder, tmp_path / "out")
+    assert "--allow-pickle" in caught.value.hint
+
+    def slow(command, timeout, **how):
+        assert timeout >= 60
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(importing.subprocess, "run", slow)
+    with pytest.raises(ModelFileError, match="took more than 120 s"):
+        importing.import_model(folder, tmp_path / "out", allow_pickle=True)
+    with (folder / "pytorch_model.bin").open("wb") as stream:
+        stream.truncate(10**9)
+    with pytest.raises(ModelFileError, match="took more than 220 s"):
+        importing.import_model(folder, tmp_path / "out", allow_pickle=True)
+
+
+def test_what_is_stored_runs_as_this_machine_can():
+    stored = Stored(Path("x"), tiny("gpt2"))
+    check_kernel(stored.kernel)
+    assert stored.kernel == "auto"
 
 
 def test_a_save_that_fails_leaves_the_old_folder_as_it_was(tmp_path, monkeypatch):

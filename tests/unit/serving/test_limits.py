@@ -5,10 +5,17 @@ import json
 import logging
 import socket
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from chat_toy import chat_tokenizer
+from orrery.errors import MachineError
+from orrery.saving.save import save_model
+from orrery.serving import background
+from orrery.serving.run import server_of
 from serving_toy import chat_model, post, running
+from tiny_models import CONFIGS, tiny
 
 KEY = "correct-horse-battery"
 COMPLETION = json.dumps({"prompt": "a", "max_tokens": 1}).encode()
@@ -290,6 +297,10 @@ def test_a_description_is_there_and_names_what_is_sent(toy):
     assert "422" not in operation["responses"]
     assert operation["responses"]["429"]["content"]["application/json"]["schema"]["$ref"].endswith("/FailureBody")
     assert "HTTPValidationError" not in json.dumps(found)
+    failures = {"400", "401", "403", "404", "405", "408", "413", "429", "431", "500", "503"}
+    told = operation["responses"]
+    assert failures <= {*told, "431"}
+    assert all(told[status]["description"].endswith(".") for status in failures & set(told))
 
 
 def test_tokens_and_models_are_told(toy):
@@ -315,6 +326,8 @@ def test_what_is_counted_is_told(toy):
     assert int(lines['orrery_requests_total{route="other",status="404"}']) > 0
     assert int(lines["orrery_generation_tokens_total"]) >= 4
     assert int(lines["orrery_time_to_first_token_seconds_count"]) > 0
+    asked = sum(int(count) for name, count in lines.items() if name.startswith("orrery_requests_total"))
+    assert asked - 1 <= int(lines["orrery_request_seconds_count"]) <= asked + 1  # this request is counted last
     assert (
         lines['orrery_time_per_output_token_seconds_bucket{le="+Inf"}']
         == (lines["orrery_time_per_output_token_seconds_count"])
@@ -322,6 +335,34 @@ def test_what_is_counted_is_told(toy):
     assert float(lines["orrery_rows"]) == 0
     names = [line.split()[2] for line in told.splitlines() if line.startswith("# TYPE")]
     assert len(names) == len(set(names))
+
+
+def test_a_model_with_spare_rows_has_no_bias_for_ids_that_no_text_has(tmp_path):
+    tokenizer = chat_tokenizer("chatml")
+    size = tokenizer.size
+    config = {**CONFIGS["llama"], "vocab_size": size + 7}
+    save_model(tmp_path / "model", tiny("llama", vocab_size=size + 7), "llama", config, tokenizer)
+    with running(tmp_path / "model") as found:
+        for id, status in ((size - 1, 200), (size, 400), (size + 6, 400)):
+            answer = post(found, {"prompt": "a", "max_tokens": 1, "logit_bias": {str(id): 1}})
+            assert answer[0] == status, answer
+        assert f"ids are 0 to {size - 1:,}" in answer[1]["error"]["message"]
+
+
+def test_a_server_that_stops_waits_as_long_as_it_says(toy):
+    config = server_of(toy.served, toy.app, lambda: None).config
+    assert config.timeout_graceful_shutdown > toy.served.settings.grace
+
+
+def test_a_server_that_never_starts_is_told_with_where_to_look(toy, monkeypatch):
+    async def never(sockets):
+        """Start nothing."""
+
+    monkeypatch.setattr(background, "PATIENCE", 0.01)
+    monkeypatch.setattr(background, "server_of", lambda *given: SimpleNamespace(serve=never, should_exit=False))
+    with pytest.raises(MachineError, match="does not start") as caught, background.serving(toy.served.lm, "toy"):
+        pass
+    assert "uvicorn.error" in caught.value.hint
 
 
 @pytest.mark.parametrize("most", [1, 3])

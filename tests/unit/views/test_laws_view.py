@@ -86,6 +86,10 @@ def test_a_file_of_something_else_is_refused(tmp_path, content):
     assert "orrery verify --json" in error.value.hint
     with pytest.raises(DataError):
         read_report(tmp_path / "none.json")
+    with path.open("wb") as stream:
+        stream.truncate(2**25 + 1)  # read, it would fill the memory of a server
+    with pytest.raises(DataError, match="has more than 33,554,432 bytes"):
+        read_report(path)
 
 
 def test_what_the_program_writes_is_read(tmp_path):
