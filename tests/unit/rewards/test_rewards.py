@@ -1,12 +1,18 @@
 """What answers are worth."""
 
 import pytest
+import torch
 
 from orrery.data.prompts import Answered, Prompt, prompt_ids, read_prompts
 from orrery.errors import DataError, UsageError
+from orrery.families import load_family, spec_of
+from orrery.language_model.load import load
 from orrery.rewards import REWARDS
 from orrery.rewards.arithmetic import Arithmetic, last_number
+from orrery.rewards.reward_model import RewardModel
+from orrery.saving.save import save_model
 from rollout_toy import sums_tokenizer
+from tiny_models import CONFIGS, TOKENIZER, randomised, saved
 
 
 def answered(text, finished=True, **row):
@@ -64,6 +70,34 @@ def test_a_reward_model_that_is_none_is_refused(tmp_path):
         score("reward_model", answered("42"), model=str(tmp_path / "none"))
 
 
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory):
+    """Return the folder of a small reward model without a template."""
+    folder = tmp_path_factory.mktemp("judge") / "model"
+    config = {**CONFIGS["llama"], "architectures": ["LlamaForSequenceClassification"], "id2label": {"0": "worth"}}
+    model = randomised(spec_of(load_family("llama"), config).build(0).eval())
+    save_model(folder, model, "llama", config, TOKENIZER)
+    return folder
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 32])
+def test_answers_are_worth_the_same_however_many_are_read_together(judge, size):
+    answers = [answered("the cat " * (n % 4 + 1)) for n in range(7)]
+    reward = RewardModel(str(judge), size=size)
+    alone = [RewardModel(str(judge)).score([one])[0] for one in answers]
+    assert reward.score(answers) == pytest.approx(alone, rel=1e-5)
+    model = load(judge, "cpu", say=lambda line: None).model
+    rows = [torch.tensor([TOKENIZER.encode(one.prompt.text + one.text)]) for one in answers[:2]]
+    with torch.no_grad():
+        assert alone[:2] == pytest.approx([float(model.logits(row, head="sequence")) for row in rows], rel=1e-5)
+
+
+def test_a_model_without_such_a_head_is_told_how_to_become_one(tmp_path):
+    with pytest.raises(UsageError, match="is no reward model") as caught:
+        RewardModel(str(saved(tmp_path / "model", "llama"))).score([answered("42")])
+    assert "the objective reward" in caught.value.hint
+
+
 def test_prompts_are_read_with_their_rows(tmp_path):
     file = tmp_path / "prompts.jsonl"
     file.write_text('{"question": "1+1=", "answer": "2"}\n{"question": "  ", "answer": "2"}\n')
@@ -103,5 +137,5 @@ def test_sums_are_split_by_their_numbers():
 
 def test_kinds_of_rewards_are_known_by_name():
     assert {"arithmetic", "exact", "format", "length", "reward_model"} <= set(REWARDS.names())
-    with pytest.raises(UsageError, match="there is no reward called"):
+    with pytest.raises(UsageError, match=r"there is no reward called .*register"):
         REWARDS.find("good")

@@ -17,7 +17,7 @@ from orrery.text.kinds import KINDS
 from orrery.text.likelihood import joined, learn, symbols_of
 from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer, load_tokenizer
-from orrery.text.train import train_tokenizer
+from orrery.text.train import MOST, train_tokenizer
 from orrery.text.words import of_words
 
 NEW = [("word", None), ("char_bpe", 60), ("wordpiece", 90), ("unigram", 60)]
@@ -161,7 +161,7 @@ TRAIN = """
 import hashlib, sys
 from pathlib import Path
 from orrery.text.kinds import KINDS
-from orrery.text.train import train_tokenizer
+from orrery.text.train import MOST, train_tokenizer
 text = Path(sys.argv[1]).read_text(encoding="utf-8")[:300_000]
 for kind in KINDS:
     train_tokenizer(kind, text.splitlines(keepends=True)).save(sys.argv[2])
@@ -242,3 +242,9 @@ def test_slide_padding(slides):
     ids = [tokenizer.encode(" ".join(row)) for row in rows]
     padded = [row + [tokenizer.special("pad")] * (example["block"] - len(row)) for row in ids]
     assert padded == example["ids"]
+
+
+def test_the_largest_vocabulary_may_be_asked_for_and_no_larger():
+    assert train_tokenizer("character", ["ab"], MOST).size == train_tokenizer("character", ["ab"]).size
+    with pytest.raises(UsageError, match="more than any model has"):
+        train_tokenizer("character", ["ab"], MOST + 1)

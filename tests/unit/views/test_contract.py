@@ -118,6 +118,14 @@ def test_a_view_asked_for_nothing_is_asked_for_what_it_allows(view):
     assert kind.model_validate(asked.model_dump(exclude_none=True)) == asked
 
 
+def test_a_tree_asked_for_nothing_follows_greedy_three_beams_and_two_samples(subjects):
+    ways = {
+        way["name"] if isinstance(way, dict) else way for way in shown("decode", subjects["gpt2"], {}).facts["ways"]
+    }
+    assert len([way for way in ways if way.startswith("sample")]) == 2
+    assert len([way for way in ways if way.startswith("beam")]) == 3
+
+
 def test_the_name_of_a_pass_is_short_and_of_its_ids_and_edits(subjects):
     inside = subjects["gpt2"].inside
     other = Inside(inside.lm, {"text": "the cat sat on"})

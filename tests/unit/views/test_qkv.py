@@ -60,6 +60,7 @@ def test_the_operands_are_the_tensors_of_the_pass(subjects, family):
 def test_what_an_attention_cannot_show_is_said(subjects):
     assert shown("qkv", subjects("deepseek_v3"), asked(subjects("deepseek_v3"))).facts["notes"] == ["latent"]
     assert shown("qkv", subjects("llama"), asked(subjects("llama"))).facts["notes"] == ["shared"]
+    assert shown("qkv", subjects("gpt2"), asked(subjects("gpt2"))).facts["notes"] == []
     crossed = subjects("bart")
     site = next(n for n, one in enumerate(crossed.seen.sites) if one.queries != one.keys)
     assert "cross" in shown("qkv", crossed, asked(crossed, site)).facts["notes"]
