@@ -27,7 +27,7 @@ from orrery.language_model.stored import (
     wishes,
     writer,
 )
-from orrery.language_model.texts import Truncate, limits_of, prompts
+from orrery.language_model.texts import EVERYTHING, Text, Truncate, limits_of, prompt, prompts
 from orrery.nn.embeddings import check_ids
 from orrery.reading.read import Stored
 
@@ -39,7 +39,7 @@ LONGEST_ANSWER = 64
 
 def generate(
     stored: Stored,
-    text: str,
+    text: Text,
     drawing: Mapping[str, Any],
     demands: Demands,
     *,
@@ -93,7 +93,7 @@ def continued(
 
 def contrasted(
     stored: Stored,
-    text: str,
+    text: Text,
     limits: Limits,
     *,
     top_k: int,
@@ -121,7 +121,7 @@ def contrasted(
 
 def speculated(
     stored: Stored,
-    text: str,
+    text: Text,
     draft: Draft,
     limits: Limits,
     *,
@@ -173,7 +173,7 @@ def sampler_of(stored: Stored, sampling: Mapping[str, Any]) -> Sampler:
     return sampler(vocabulary=min(tokenizer_of(stored).size, written), **sampling)
 
 
-def _longest(stored: Stored, text: str) -> int:
+def _longest(stored: Stored, text: Text) -> int:
     """Return the most tokens of an answer where the caller names none."""
-    read = 1 if reads_apart(stored) else max(1, len(tokenizer_of(stored).encode(text)))
+    read = 1 if reads_apart(stored) else len(prompt(stored, text, "left", EVERYTHING))
     return wishes(stored).longest(read, LONGEST_ANSWER)

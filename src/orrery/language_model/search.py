@@ -11,7 +11,7 @@ from orrery.generation.diverse import diverse_beam_search
 from orrery.generation.row import Limits
 from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_search, refuse_with_beams
 from orrery.language_model.stored import device_of, tokenizer_of, wishes, writer
-from orrery.language_model.texts import Truncate, limits_of, line, prompts, spell_answer
+from orrery.language_model.texts import Text, Truncate, limits_of, line, prompts, spell_answer
 from orrery.reading.read import Stored
 
 USUAL_BEAMS = 4
@@ -51,7 +51,9 @@ class Beams:
     coverage: float = 0.0
 
 
-def search(stored: Stored, texts: Sequence[str], beams: Beams, longest: int, truncate: Truncate) -> list[list[Found]]:
+def search(
+    stored: Stored, texts: Text | Sequence[Text], beams: Beams, longest: int, truncate: Truncate
+) -> list[list[Found]]:
     """Return what ``LanguageModel.search`` does, ranked by any penalty."""
     refuse_with_beams(repetition_penalty=wishes(stored).sampling["repetition_penalty"])
     rows, limits = prompts(stored, texts, truncate, longest), limits_of(stored, longest)
