@@ -12,7 +12,7 @@ from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import chunks, published
 from orrery.text.engine import Span, engine_of
 from orrery.text.frames import Frame, Framed
-from orrery.text.pieces import Pieces, byte_fallback, piece_of, pieces_of
+from orrery.text.pieces import Pieces, added_beyond_ascii, byte_fallback, piece_of, pieces_of
 from orrery.text.streams import Stream
 from orrery.text.validation import parse_tokenizer
 
@@ -145,7 +145,10 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[SupportsIndex], special: bool = False) -> str:
         """Return the text; control tokens are left out unless ``special``. Bad bytes become U+FFFD."""
-        return self._engine.decode(self._checked(ids), special)
+        checked = self._checked(ids)
+        if self._added_beyond_ascii.isdisjoint(checked):
+            return self._engine.decode(checked, special)
+        return self.decode_bytes(checked, special).decode("utf-8", "replace")
 
     def normalise(self, text: str) -> str:
         """Return the text as it is cut into pieces (lower case, NFKC, ...), before any added word is found in it."""
@@ -208,6 +211,10 @@ class Tokenizer:
     @cached_property
     def _piece(self) -> Callable[[int], bytes]:
         return piece_of(self._json, self._library)
+
+    @cached_property
+    def _added_beyond_ascii(self) -> frozenset[int]:
+        return added_beyond_ascii(self._json, self._library)
 
     @cached_property
     def pieces(self) -> Pieces:
