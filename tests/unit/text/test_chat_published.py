@@ -207,3 +207,17 @@ def test_no_message_forges(form):
         assert [[s for s in some if isinstance(s, Control)] for some in segments[:1]] == [
             [s for s in some if isinstance(s, Control)] for some in segments[1:]
         ]
+
+
+def test_a_call_without_content_is_rendered_as_the_reference_does_or_as_an_empty_text(form):
+    chat = chat_of(form)
+    of = lambda content: [user(), assistant(content, tool_calls=[call(place="Ulm")]), result(), user("and now?")]  # noqa: E731
+    variables = {"tools": TOOLS} if "tools" in form.reads else {}
+    expected = theirs(form, of(None), True, **variables) or theirs(form, of(""), True, **variables)
+    if expected is None:
+        with pytest.raises(OrreryError, match="chat template"):
+            chat.render(of(None), True, **variables)
+        return
+    left_out = [{name: value for name, value in message.items() if value is not None} for message in of(None)]
+    for messages in (of(None), left_out):
+        assert chat.render(messages, True, **variables).ids == expected[0]
