@@ -17,6 +17,7 @@ from orrery.serving.answers import GoneError, Piece, begun
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.events import EventStream
+from orrery.serving.held_scores import shown_scores
 from orrery.serving.logprobs import Told, bounded, of_chat
 from orrery.serving.schema.completions import Completion, CompletionRequest
 from orrery.serving.schema.errors import FAILURES
@@ -155,8 +156,9 @@ def _choice(served: Served, prepared: _Prepared, own: Answering, index: int) -> 
     if asked.logprobs is not None:
         told = Told(served.tokens, asked.logprobs, 0 if asked.echo else len(prompt))
         told.add_prompt(served.lm.tokenizer, prepared.prompt_scores(index, own))
-        told.add(served.lm.tokenizer, own.scores)
-        logprobs = {**told.take(), **_content(served, asked, own.scores)}
+        scores = shown_scores(served.lm.tokenizer, own)
+        told.add(served.lm.tokenizer, scores)
+        logprobs = {**told.take(), **_content(served, asked, scores)}
     return {
         "index": index,
         "text": f"{prompt if asked.echo else ''}{answer.text}",
