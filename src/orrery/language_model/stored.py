@@ -20,8 +20,9 @@ def tokenizer_of(stored: Stored) -> Tokenizer:
     """
     if stored.tokenizer is None:
         raise ModelFileError(
-            f"{stored.folder} has no tokenizer.json",
-            "put the tokenizer that it was trained with there",
+            f"{stored.folder} has no tokenizer",
+            "put the one that it was trained with there: a tokenizer.json, or a vocab.json with merges.txt, a "
+            "vocab.txt or a SentencePiece model",
         )
     return stored.tokenizer
 

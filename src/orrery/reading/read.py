@@ -22,6 +22,7 @@ from orrery.reading.files import CONFIG, GENERATION, Weights, open_weights, read
 from orrery.reading.weights import check_fit, fill, from_theirs
 from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.chat.folder import read_templates
+from orrery.text.published import file_in
 from orrery.tuning import Transform
 from orrery.tuning.peft import base_of, is_adapter, load_adapter
 
@@ -226,7 +227,7 @@ def _checked_ends(content: dict[str, Any], path: Path) -> dict[str, Any]:
 def _tokenizer(*folders: Path) -> Tokenizer | None:
     """Return the first tokenizer in these folders."""
     for folder in folders:
-        if (folder / "tokenizer.json").is_file():
+        if file_in(folder) is not None:
             return load_tokenizer(folder)
     return None
 

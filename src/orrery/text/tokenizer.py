@@ -297,9 +297,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     Raises `ModelFileError` (exit 4) where it is missing, broken, or contradicts itself.
     """
     path = Path(path)
-    file = path / "tokenizer.json" if path.is_dir() else path
-    if path.is_dir() and not file.is_file():
-        file = published.find(path) or file
+    file = (published.file_in(path) or path / "tokenizer.json") if path.is_dir() else path
     if not file.is_file():
         raise ModelFileError(
             f"{file}: no such tokenizer",
