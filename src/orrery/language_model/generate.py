@@ -25,6 +25,7 @@ from orrery.language_model.stored import (
     tokenizer_of,
     vocabulary,
     wishes,
+    with_key,
     writer,
 )
 from orrery.language_model.texts import EVERYTHING, Text, Truncate, limits_of, prompt, prompts
@@ -62,15 +63,29 @@ def generate(
     longest = _longest(stored, text) if max_new_tokens is None else max_new_tokens
     if beams > 1:
         drawn = files.sampling["temperature"] if num_beams is None else 0
+        repeated = given.pop("repetition_penalty", None)
         refuse_with_beams(**given, stop=stop, stream=stream, do_sample=drawn, **demands.given, edits=inside.edits)
         penalty = files.penalty if length_penalty is None else LengthPenalty(length_penalty)
-        return search(stored, [text], Beams(beams, penalty), longest, truncate)[0][0].text
+        asked = with_repetitions(stored, repeated)
+        return search(asked, [text], Beams(beams, penalty), longest, truncate)[0][0].text
     usual = files.sampling if drawing["temperature"] is None else {"temperature": 0}
     show = None if stream is None else lambda row, piece: stream(piece)
     limits = limits_of(stored, longest, strings_of(stop), demands=demands)
     return continued(
         stored, lambda: prompts(stored, [text], truncate, longest), limits, seed, show, {**usual, **given}, inside
     )[0].text
+
+
+def with_repetitions(stored: Stored, penalty: float | int | None) -> Stored:
+    """Return the model with another penalty of repetitions than its files', where one is given.
+
+    Raises:
+        UsageError: it is not above 0.
+    """
+    if penalty is None:
+        return stored
+    sampler(repetition_penalty=penalty)
+    return with_key(stored, "repetition_penalty", penalty)
 
 
 def continued(

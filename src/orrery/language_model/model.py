@@ -276,6 +276,7 @@ class LanguageModel:
         num_beam_groups: int = 1,
         diversity_penalty: float | int = 0.5,
         coverage_penalty: float | int = 0.0,
+        repetition_penalty: float | int | None = None,
         answers: int = 1,
         max_new_tokens: int = 64,
         truncate: Truncate = None,
@@ -290,6 +291,8 @@ class LanguageModel:
             diversity_penalty: what a choice of an earlier group costs a later one, in nats.
             coverage_penalty: of encoder-decoders with attention: how much an answer that leaves a part of its source
                 out ranks lower, see ``Coverage``.
+            repetition_penalty: what the log probability of a token that the row holds is multiplied by; by default
+                what the files say.
             answers: at most the beams.
             max_new_tokens: the most tokens of an answer.
             truncate: as in ``generate``.
@@ -300,7 +303,8 @@ class LanguageModel:
         beams = Beams(
             num_beams, LengthPenalty(length_penalty), answers, num_beam_groups, diversity_penalty, coverage_penalty
         )
-        return search.search(self._stored, texts, beams, max_new_tokens, truncate)
+        asked = generate.with_repetitions(self._stored, repetition_penalty)
+        return search.search(asked, texts, beams, max_new_tokens, truncate)
 
     def tree(
         self,

@@ -152,7 +152,9 @@ def limits_of(
     """Return when an answer ends, and which tokens it may hold."""
     ends = ends_of(stored) | end
     guides = guides_of(tokenizer_of(stored), ends, demands)
-    return Limits(longest, stored.model.spec.context, ends, stop, wishes(stored).constraints(ends), guides)
+    said = wishes(stored)
+    stops = tuple(dict.fromkeys((*stop, *said.stop)))
+    return Limits(longest, stored.model.spec.context, ends, stops, said.constraints(ends), guides)
 
 
 def spell(stored: Stored, id: int) -> str:
