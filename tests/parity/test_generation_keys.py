@@ -12,6 +12,7 @@ from orrery.families import load_family
 from orrery.generation.constraints import Constraints, Place
 from orrery.language_model.generate import _longest
 from orrery.language_model.load import load
+from orrery.reading.generation_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
 from tests.parity import oracle
 from tests.tiny_models import TOKENIZER
 
@@ -119,10 +120,127 @@ def test_what_cannot_be_done_is_refused_by_name(key, value, tmp_path):
     assert ours.generate(TEXT)
 
 
-def test_a_penalty_of_repetitions_is_refused_beside_beams(tmp_path):
-    _, ours = model("bart", tmp_path, repetition_penalty=2.0)
+BESIDE_BEAMS = [
+    {"repetition_penalty": 2.0},
+    {"repetition_penalty": 0.6},
+    {"length_penalty": -1.0},
+    {"length_penalty": -3.5, "early_stopping": "never"},
+    {"length_penalty": 2.0, "repetition_penalty": 1.5, "early_stopping": True},
+    {"repetition_penalty": 1.7, "no_repeat_ngram_size": 2, "min_length": 9},
+]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("said", BESIDE_BEAMS, ids=str)
+def test_penalties_beside_beams_are_the_references(family, said, tmp_path):
+    theirs, ours = model(family, tmp_path, num_beams=4, max_length=16, **said)
+    ids = TOKENIZER.encode(TEXT)
+    assert ours.write([ids])[0][0] == written(theirs)
+    if "early_stopping" not in said and family == "gpt2" and "repetition_penalty" in said:
+        plain = ours.search([TEXT], num_beams=4, max_new_tokens=6)[0][0].text
+        penalty = said["repetition_penalty"]
+        assert ours.search([TEXT], num_beams=4, max_new_tokens=6, repetition_penalty=penalty)[0][0].text == plain
     with pytest.raises(UsageError, match="repetition_penalty"):
-        ours.search([TEXT])
+        ours.search([TEXT], repetition_penalty=0)
+
+
+DETERMINED = {
+    "do_sample": {"do_sample": True, "top_k": 1},
+    "temperature": {"do_sample": True, "temperature": 1e-5},
+    "top_k": {"do_sample": True, "top_k": 1},
+    "top_p": {"do_sample": True, "top_p": 1e-9},
+    "min_p": {"do_sample": True, "min_p": 1.0},
+    "typical_p": {"do_sample": True, "typical_p": 1e-9},
+    "num_beams": {"num_beams": 3},
+    "length_penalty": {"num_beams": 3, "length_penalty": 3.0},
+    "early_stopping": {"num_beams": 3, "early_stopping": True},
+    "num_return_sequences": {"num_beams": 3, "num_return_sequences": 2},
+    "stop_strings": {"stop_strings": ["a", " o"]},
+    "bos_token_id": {"bos_token_id": 9},
+    "pad_token_id": {"pad_token_id": 9},
+    "decoder_start_token_id": {"decoder_start_token_id": 9},
+    **{key: {key: KEYS[key]} for key in KEYS if key not in ("force_bos_token_to_be_generated",)},
+}
+"""A file for each key that is followed: drawn so that only one answer can be drawn."""
+
+
+def test_every_key_of_the_reference_has_its_place():
+    known = set(transformers.GenerationConfig().__dict__)
+    places = [FOLLOWED, set(WITHOUT_EFFECT), REFUSED]
+    assert known == set.union(*map(set, places))
+    assert sum(map(len, places)) == len(known)
+    assert set(DETERMINED) == FOLLOWED
+
+
+def with_file(theirs, folder, **said):
+    """Return what both write with these keys in a generation_config.json."""
+    whole = {"eos_token_id": 7, "pad_token_id": 6, "bos_token_id": 5, "max_length": 18, **said}
+    if "max_new_tokens" in whole:
+        del whole["max_length"]
+    (folder / "generation_config.json").write_text(json.dumps(whole))
+    theirs.generation_config = transformers.GenerationConfig.from_pretrained(folder)
+    ids = TOKENIZER.encode(TEXT)
+    wrapped = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+    rows = theirs.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)), tokenizer=wrapped).tolist()
+    found = [row[len(ids) :] for row in rows]
+    for row in found:
+        while len(found) > 1 and row[-1] == whole["pad_token_id"]:  # the shorter of several
+            row.pop()
+    return found, load(folder, dtype="float64", say=lambda line: None).write([ids])[0]
+
+
+@pytest.mark.parametrize("key", DETERMINED)
+def test_a_key_that_is_followed_means_what_it_means_to_the_reference(key, tmp_path):
+    theirs, _ = model("gpt2", tmp_path)
+    found, written = with_file(theirs, tmp_path, **DETERMINED[key])
+    assert written == found
+
+
+VALUES = {
+    "cache_implementation": "static", "cache_config": None, "compile_config": None, "speculation_type": None,
+    "continuous_batching_config": None, "transformers_version": "5.0", "num_assistant_tokens_schedule": "constant",
+    "prefill_chunk_size": 2, "use_cache": False, "_from_model_config": True, "use_mtp": False, "is_assistant": False,
+    "prompt_lookup_num_tokens": 3, "max_matching_ngram_size": 2, "assistant_early_exit": None,
+}  # fmt: skip
+"""What a key is given where another number than 1 makes more sense, or only another program could serve it."""
+
+
+@pytest.mark.parametrize("key", WITHOUT_EFFECT)
+def test_a_key_without_effect_has_none(key, tmp_path):
+    theirs, _ = model("gpt2", tmp_path)
+    plain, written = with_file(theirs, tmp_path)
+    assert written == plain
+    given = VALUES.get(key, key.startswith(("output", "return", "remove", "low", "disable")) or 1)
+    if key not in ("return_dict_in_generate", "cache_implementation", "prompt_lookup_num_tokens", "diversity_penalty"):
+        theirs_with, _ = with_file(theirs, tmp_path, **{key: given})
+        assert theirs_with == plain
+    said = {"eos_token_id": 7, "max_length": 18, key: given}
+    (tmp_path / "generation_config.json").write_text(json.dumps(said))
+    assert load(tmp_path, dtype="float64", say=lambda line: None).write([TOKENIZER.encode(TEXT)])[0] == plain
+
+
+ASKING = {
+    "exponential_decay_length_penalty": [3, 1.2], "sequence_bias": [[[3], 2.0]], "constraints": [{"a": 1}],
+    "force_words_ids": [[3]], "dola_layers": "high", "watermarking_config": {"bias": 2.0}, "token_healing": True,
+    "renormalize_logits": True, "top_h": 0.5, "epsilon_cutoff": 0.1, "eta_cutoff": 0.1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", sorted(REFUSED))
+def test_a_key_that_is_not_built_is_refused_by_name(key, tmp_path):
+    model("gpt2", tmp_path)
+    said = {"eos_token_id": 7, "max_length": 18, key: ASKING.get(key, 3)}
+    if key in ("top_h", "epsilon_cutoff", "eta_cutoff", "renormalize_logits"):
+        (tmp_path / "generation_config.json").write_text(json.dumps(said))
+        assert load(tmp_path, say=lambda line: None).write([[1, 2]])  # without draws and beams it asks for nothing
+        said |= {"num_beams": 2} if key == "renormalize_logits" else {"do_sample": True}
+    (tmp_path / "generation_config.json").write_text(json.dumps(said))
+    refused = load(tmp_path, say=lambda line: None)
+    for door in (lambda: refused.write([[1, 2]]), lambda: refused.generate("the"), lambda: refused.search(["the"])):
+        with pytest.raises(ModelFileError, match=key):
+            door()
+    (tmp_path / "generation_config.json").write_text(json.dumps({**said, key: None}))
+    assert load(tmp_path, say=lambda line: None).generate("the") is not None
 
 
 def test_constraints_hide_and_demand():

@@ -69,12 +69,13 @@ def generate(
         from orrery.language_model.load import load
 
         if beams.num_beams > 1:
-            refuse_with_beams(**drawing.settings(None), **demands, draft=draft, penalty_alpha=penalty_alpha)
+            drawn = {**drawing.settings(None), "repetition_penalty": None}
+            refuse_with_beams(**drawn, **demands, draft=draft, penalty_alpha=penalty_alpha)
         elif penalty_alpha is not None:
             _refuse_with_contrast(drawing, draft)
         lm = load(model, device, dtype, kernel=kernel)
     if beams.num_beams > 1:
-        _search(lm, prompt, {**vars(beams), **limits})
+        _search(lm, prompt, {**vars(beams), **limits, "repetition_penalty": drawing.repetition_penalty})
     elif penalty_alpha is not None:
         _contrast(lm, prompt, {"top_k": drawing.top_k or 4, "penalty_alpha": penalty_alpha, **demands, **limits})
     elif draft is not None:

@@ -2,9 +2,20 @@
 
 import sys
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 
-def import_model(model: str, out: Path, /, *, allow_pickle: bool = False, overwrite: bool = False) -> None:
+def import_model(
+    model: str,
+    out: Path,
+    /,
+    *,
+    allow_pickle: bool = False,
+    ignore_keys: Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())] = None,
+    overwrite: bool = False,
+) -> None:
     """Write a model anew as safetensors, read it back, and compare every tensor.
 
     A pickle can run any code. It is opened only with --allow-pickle, by another process without network and with
@@ -14,6 +25,7 @@ def import_model(model: str, out: Path, /, *, allow_pickle: bool = False, overwr
         model: A Hugging Face folder, the file of weights in one, hf:org/name@revision, or a word2vec file.
         out: The new folder.
         allow_pickle: Convert .bin and .pt files.
+        ignore_keys: Keys of config.json to leave out, where you know that no number depends on them.
         overwrite: Replace an import that is in the folder, which holds nothing else.
     """
     from orrery.checkpoints.outputs import OutputFolder
@@ -32,5 +44,5 @@ def import_model(model: str, out: Path, /, *, allow_pickle: bool = False, overwr
         say(f"{out}: {words:,} words of width {width:,}, read back equal bit for bit")
         print(out)
         return
-    import_model(source, out, allow_pickle=allow_pickle, overwrite=overwrite, say=say)
+    import_model(source, out, allow_pickle=allow_pickle, overwrite=overwrite, ignore_keys=ignore_keys or (), say=say)
     print(out)

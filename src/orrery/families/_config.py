@@ -63,6 +63,18 @@ def _off(*values: Any) -> bool:
     return all(value is None or value is False for value in values)
 
 
+class UnknownKeysError(ModelFileError):
+    """Keys of a configuration that a family does not know."""
+
+    def __init__(self, family: str, keys: Sequence[str]) -> None:
+        self.keys = tuple(keys)
+        several = "keys" if len(keys) > 1 else "key"
+        super().__init__(
+            f"{family}: config.json has the unknown {several} {', '.join(map(repr, keys))}",
+            "they could change the numbers; remove them if you know that they do not",
+        )
+
+
 class Config:
     """A family's view of a configuration: its defaults filled in, unknown keys refused by name.
 
@@ -91,17 +103,17 @@ class Config:
         self.family = family
         fixed, aliases = fixed or {}, aliases or {}
         own: dict[str, Any] = {}
+        known = {*defaults, *fixed}
+        keys = {name: aliases.get(name, name) for name in given}
+        idle = {name for name, key in keys.items() if _idle(key, given[name]) or _among(key, ignored)}
+        if unknown := [name for name, key in keys.items() if key not in known and name not in idle]:
+            raise UnknownKeysError(family, unknown)
         for name, value in given.items():
-            key = aliases.get(name, name)
+            key = keys[name]
             if key in fixed and not _same(value, fixed[key]):
                 raise ModelFileError(
                     f"{family}: {name} = {value!r} is not supported, only {fixed[key]!r}",
                     "this setting changes the numbers; Orrery does not guess what it means",
-                )
-            if key not in defaults and key not in fixed and not (_idle(key, value) or _among(key, ignored)):
-                raise ModelFileError(
-                    f"{family}: config.json has the unknown key {name!r}",
-                    "it could change the numbers; remove it if you know that it does not",
                 )
             if key in defaults:
                 said = key_of(defaults[key])

@@ -13,6 +13,7 @@ from orrery.finetuning.tasks import TASKS, Task
 from orrery.objectives import OBJECTIVES
 from orrery.reading.read import Stored
 from orrery.schema.registry import settings_of
+from orrery.text import published
 from orrery.training.begin import Base, base_of
 from orrery.training.config import ModelSettings, Recipe
 from orrery.training.recipes import check_as, check_recipe, flatten, load_recipe, overridden
@@ -232,7 +233,7 @@ def named_after(source: str) -> str:
 
 
 def _tokenizer_file(base: Base) -> Any:
-    """Return the tokenizer.json of a model, in its folder or in that of its run."""
+    """Return the file of a model's tokenizer, in its folder or in that of its run."""
     folder = base.stored.folder
-    places = [place / "tokenizer.json" for place in (folder, folder.parent, folder.parent.parent)]
-    return next(place for place in places if place.is_file())
+    places = map(published.file_in, (folder, folder.parent, folder.parent.parent))
+    return next(place for place in places if place is not None)

@@ -9,6 +9,9 @@ from orrery.errors import UsageError
 from orrery.generation.constraints import Place
 from orrery.generation.row import FinishReason, Limits
 
+LARGEST = 60
+"""Beyond it the divisor of a long answer is no finite number, or nought."""
+
 
 @dataclass(frozen=True)
 class Hypothesis:
@@ -49,13 +52,14 @@ class LengthPenalty:
 
 @dataclass(frozen=True)
 class HuggingFacePenalty:
-    """``length ** alpha``: what ``length_penalty`` means in the files of a published model."""
+    """``length ** alpha``: what ``length_penalty`` means in the files of a published model; below 0 short ones gain."""
 
     alpha: float | int
 
     def __post_init__(self) -> None:
-        if not self.alpha >= 0:
-            raise UsageError(f"length_penalty = {self.alpha} is not possible", "it must be at least 0")
+        if not abs(self.alpha) <= LARGEST:
+            hint = f"it must be at least -{LARGEST} and at most {LARGEST}"
+            raise UsageError(f"length_penalty = {self.alpha} is not possible", hint)
 
     def __call__(self, length: int) -> float:
         """Return what the log probability of ``length`` tokens is divided by."""
@@ -146,10 +150,11 @@ class NarrowingBeam(Beam):
         return kept
 
     def settled(self, wanted: int) -> bool:
-        """Whether nothing that still grows can enter the best ``wanted``: totals only fall, penalties only rise."""
+        """Whether nothing that still grows can enter the best ``wanted``: totals fall, divisors have one direction."""
         if not self.growing:
             return True
-        bound = self.growing[0][0] / self.penalty(self.longest)
+        total, ids = self.growing[0]
+        bound = total / max(self.penalty(len(ids) + 1), self.penalty(self.longest))
         return sum(found.score >= bound for found in self.ended) >= wanted
 
 
@@ -193,4 +198,5 @@ class RefilledBeam(Beam):
     def _bound(self) -> float:
         """Return what the best that grows is measured by."""
         total, ids = self.growing[0]
-        return total / self.penalty(self.longest if self.early_stopping == "never" else len(ids))
+        now = self.penalty(len(ids))
+        return total / (max(now, self.penalty(self.longest)) if self.early_stopping == "never" else now)

@@ -35,6 +35,8 @@ class Constraints:
         never_first: tokens that begin no answer (``begin_suppress_tokens``).
         phrases: runs of tokens that are never completed (``bad_words_ids``).
         once: the length of the runs that may not come twice in a row (``no_repeat_ngram_size``); 0 for any.
+        repeated: what the log probability of a token of the row is multiplied by where answers are searched for
+            (``repetition_penalty``); where they are drawn, the sampler does it to logits.
     """
 
     end: frozenset[int] = frozenset()
@@ -46,10 +48,21 @@ class Constraints:
     never_first: tuple[int, ...] = ()
     phrases: tuple[tuple[int, ...], ...] = ()
     once: int = 0
+    repeated: float | int = 1
+
+    def penalised(self, logp_BV: Float[Tensor, "B V"], rows: Sequence[Place]) -> Float[Tensor, "B V"]:
+        """Return log probabilities, those of tokens that a row holds made less by the penalty of repetitions."""
+        if self.repeated == 1:
+            return logp_BV
+        logp_BV = logp_BV.clone()
+        for place, row in enumerate(rows):
+            held = [id for id in sorted(set(row.ids)) if id < logp_BV.shape[-1]]
+            logp_BV[place, held] *= self.repeated
+        return logp_BV
 
     def __call__(self, scores_BV: Float[Tensor, "B V"], rows: Sequence[Place]) -> Float[Tensor, "B V"]:
         """Return the scores, minus infinity where a token may not be chosen, and 0 where it must be."""
-        if self == FREE or self == Constraints(end=self.end):
+        if self == Constraints(end=self.end, repeated=self.repeated):
             return scores_BV
         scores_BV = scores_BV.clone()
         for place, row in enumerate(rows):

@@ -38,7 +38,7 @@ def score(
     logits: Callable[[Tensor], Tensor],
     ids: Sequence[int],
     spell: Callable[[int], str],
-    start: int | None = None,
+    before: Sequence[int] = (),
 ) -> Score:
     """Score one text.
 
@@ -46,10 +46,10 @@ def score(
         logits: the model, from ids ``[1, L]`` to logits ``[1, L, V]``.
         ids: the text's tokens.
         spell: from an id to what is shown for it.
-        start: a token that stands before a text, so that the first token is predicted as well.
+        before: tokens that stand before a text, so that its first token is predicted as well.
     """
-    before = [] if start is None else [start]
     ids_1L = torch.tensor([[*before, *ids]], dtype=torch.long)
     found = log_probabilities(logits(ids_1L).cpu(), ids_1L)[0].double().tolist() if ids else []
+    found = found[max(0, len(before) - 1) :]
     unpredicted: list[float | None] = [None] * (len(ids) - len(found))
     return Score(list(ids), [spell(id) for id in ids], [*unpredicted, *found], math.fsum(found))

@@ -163,7 +163,7 @@ def log_probabilities(
     if vocabulary is not None:
         logits_NV = VocabularyLimit(vocabulary)(logits_NV)
     logp_NV = logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32)).log_softmax(-1)
-    return constraints(logp_NV, places)
+    return constraints(constraints.penalised(logp_NV, places), places)
 
 
 def _best(

@@ -12,7 +12,8 @@ from torch import Tensor
 from orrery.errors import DataError, UsageError
 from orrery.generation.generate import padded, too_long
 from orrery.generation.scoring import log_probabilities
-from orrery.language_model.stored import control_token, device_of, refuse_no_number, tokenizer_of, vocabulary
+from orrery.language_model.stored import device_of, refuse_no_number, tokenizer_of, vocabulary
+from orrery.language_model.texts import before_text
 from orrery.nn.embeddings import SegmentedEmbedding, check_ids
 from orrery.nn.heads import LanguageModelHead
 from orrery.reading.read import Stored
@@ -80,9 +81,7 @@ def _by_decoder(
 ) -> list[Found]:
     """Return ``log p(c_i | before, c_<i)`` and, with ``both_sides``, ``log p(a_j | before, c, a_<j)``."""
     parts = [_cut(stored, before, candidate, after if both_sides else "") for candidate in candidates]
-    start = control_token(stored, "start")
-    start = control_token(stored, "end") if start is None else start
-    lead = [] if start is None else [start]
+    lead = before_text(stored)
     if not lead and any(first == 0 for _, first, _ in parts):
         raise UsageError("nothing stands before the gap, and this tokenizer has no start token", "begin with a word")
     found: list[Found] = []

@@ -25,9 +25,10 @@ from orrery.language_model.stored import (
     tokenizer_of,
     vocabulary,
     wishes,
+    with_key,
     writer,
 )
-from orrery.language_model.texts import Truncate, limits_of, prompts
+from orrery.language_model.texts import EVERYTHING, Text, Truncate, limits_of, prompt, prompts
 from orrery.nn.embeddings import check_ids
 from orrery.reading.read import Stored
 
@@ -39,7 +40,7 @@ LONGEST_ANSWER = 64
 
 def generate(
     stored: Stored,
-    text: str,
+    text: Text,
     drawing: Mapping[str, Any],
     demands: Demands,
     *,
@@ -62,15 +63,29 @@ def generate(
     longest = _longest(stored, text) if max_new_tokens is None else max_new_tokens
     if beams > 1:
         drawn = files.sampling["temperature"] if num_beams is None else 0
+        repeated = given.pop("repetition_penalty", None)
         refuse_with_beams(**given, stop=stop, stream=stream, do_sample=drawn, **demands.given, edits=inside.edits)
         penalty = files.penalty if length_penalty is None else LengthPenalty(length_penalty)
-        return search(stored, [text], Beams(beams, penalty), longest, truncate)[0][0].text
+        asked = with_repetitions(stored, repeated)
+        return search(asked, [text], Beams(beams, penalty), longest, truncate)[0][0].text
     usual = files.sampling if drawing["temperature"] is None else {"temperature": 0}
     show = None if stream is None else lambda row, piece: stream(piece)
     limits = limits_of(stored, longest, strings_of(stop), demands=demands)
     return continued(
         stored, lambda: prompts(stored, [text], truncate, longest), limits, seed, show, {**usual, **given}, inside
     )[0].text
+
+
+def with_repetitions(stored: Stored, penalty: float | int | None) -> Stored:
+    """Return the model with another penalty of repetitions than its files', where one is given.
+
+    Raises:
+        UsageError: it is not above 0.
+    """
+    if penalty is None:
+        return stored
+    sampler(repetition_penalty=penalty)
+    return with_key(stored, "repetition_penalty", penalty)
 
 
 def continued(
@@ -93,7 +108,7 @@ def continued(
 
 def contrasted(
     stored: Stored,
-    text: str,
+    text: Text,
     limits: Limits,
     *,
     top_k: int,
@@ -121,7 +136,7 @@ def contrasted(
 
 def speculated(
     stored: Stored,
-    text: str,
+    text: Text,
     draft: Draft,
     limits: Limits,
     *,
@@ -173,7 +188,7 @@ def sampler_of(stored: Stored, sampling: Mapping[str, Any]) -> Sampler:
     return sampler(vocabulary=min(tokenizer_of(stored).size, written), **sampling)
 
 
-def _longest(stored: Stored, text: str) -> int:
+def _longest(stored: Stored, text: Text) -> int:
     """Return the most tokens of an answer where the caller names none."""
-    read = 1 if reads_apart(stored) else max(1, len(tokenizer_of(stored).encode(text)))
+    read = 1 if reads_apart(stored) else len(prompt(stored, text, "left", EVERYTHING))
     return wishes(stored).longest(read, LONGEST_ANSWER)

@@ -11,13 +11,13 @@ from torch import Tensor
 
 from orrery.errors import DataError, UsageError
 from orrery.language_model.stored import (
-    control_token,
     device_of,
     reads_apart,
     refuse_no_number,
     tokenizer_of,
     vocabulary,
 )
+from orrery.language_model.texts import before_text, opening_of
 from orrery.nn.embeddings import check_ids
 from orrery.reading.read import Stored
 
@@ -60,48 +60,48 @@ class Likelihood:
 def continuation(stored: Stored, context: str, text: str) -> Continuation:
     """Return a context and what follows it as ids, split as lm_eval splits them.
 
-    White space at the end of a context belongs to the continuation, both are tokenised as one text with the special
-    tokens that the family puts around it, and what lies behind the context's own tokens is the continuation. An empty
-    context is the token that begins a text, or the one that ends it.
+    White space at the end of a context belongs to the continuation, and both are tokenised as one text behind the
+    special tokens that the tokenizer puts before any. What lies behind the context's own tokens is the continuation;
+    where its first letters merge with the context's last, it begins at the first token that differs, so that the
+    likelihood is that of the text: log p(context + text) - log p(what both readings share), where lm_eval leaves
+    letters out. An empty context is the token that begins a text, or the one that ends it.
 
     Raises:
         DataError: nothing is left to be scored.
         UsageError: the context is empty, and the tokenizer has neither token.
     """
     tokenizer = tokenizer_of(stored)
-    kept = context.rstrip()
-    whole = context + text
-    if context and kept:
-        before, ids = tokenizer.frame(kept).ids, tokenizer.frame(whole).ids
-        found = Continuation(tuple(before), tuple(ids[len(before) :]))
-    else:
-        start, ids = start_of(stored), tokenizer.encode(whole)
-        found = Continuation((start,), tuple(ids[1:] if ids and ids[0] == start else ids))
+    own, whole = tokenizer.encode(context.rstrip()), tokenizer.encode(context + text)
+    shared = next((n for n, (a, b) in enumerate(zip(own, whole, strict=False)) if a != b), min(len(own), len(whole)))
+    before = opening_of(tokenizer) if shared else beginning(stored)
+    found = Continuation((*before, *whole[:shared]), tuple(whole[shared:]))
     if not found.ids:
         raise DataError(f"{text!r} adds no token to what stands before it", "give at least one character")
     return found
 
 
-def start_of(stored: Stored) -> int:
-    """Return the token that an empty context is. Raises `UsageError` where the tokenizer has none."""
-    for role in ("start", "end"):
-        if (found := control_token(stored, role)) is not None:
-            return found
-    raise UsageError(
-        "this tokenizer has neither a start nor an end token, so a text's first token has no probability",
-        "give each text a context",
-    )
+def beginning(stored: Stored) -> list[int]:
+    """Return what an empty context is. Raises `UsageError` where the tokenizer has no token for it."""
+    found = before_text(stored)
+    if not found:
+        raise UsageError(
+            "this tokenizer has neither a start nor an end token, so a text's first token has no probability",
+            "give each text a context",
+        )
+    return found
 
 
-def windows(ids: Sequence[int], start: int, size: int) -> Iterator[Continuation]:
-    """Yield a text in windows of ``size`` predicted tokens; each is read behind as much of the text as fits.
+def windows(ids: Sequence[int], before: Sequence[int], size: int) -> Iterator[Continuation]:
+    """Yield a text in windows of ``size`` tokens that are read; each stands behind as much of the text as fits.
 
-    The first begins behind ``start``; the last one is filled up with what stands before it, as in lm_eval.
+    The first begins behind ``before``; the last one is filled up with what stands before it, as in lm_eval.
     """
-    every = (start, *ids)
-    for begin in range(0, len(ids), size):
-        end = min(begin + size, len(ids))
-        yield Continuation(tuple(every[max(0, end - size) : begin + 1]), tuple(ids[begin:end]))
+    every, lead = (*before, *ids), len(before) - 1
+    begin, end = 0, max(1, size - lead)
+    while begin < len(ids):
+        end = min(end, len(ids))
+        yield Continuation(tuple(every[max(0, end + lead - size) : begin + lead + 1]), tuple(ids[begin:end]))
+        begin, end = end, end + size
 
 
 def of_pairs(stored: Stored, pairs: Sequence[tuple[str, str]], **how: Any) -> list[Likelihood]:
@@ -109,10 +109,11 @@ def of_pairs(stored: Stored, pairs: Sequence[tuple[str, str]], **how: Any) -> li
     return likelihoods(stored, [continuation(stored, context, text) for context, text in pairs], **how)
 
 
-def of_texts(stored: Stored, texts: Sequence[str], *, longest: int | None = None, **how: Any) -> list[float]:
+def of_texts(stored: Stored, texts: str | Sequence[str], *, longest: int | None = None, **how: Any) -> list[float]:
     """Return the log likelihood of whole texts, in nats, each behind the token that begins one, in `windows`."""
-    size, start = longest or stored.model.spec.context, start_of(stored)
-    parts = [list(windows(tokenizer_of(stored).frame(text).ids, start, size)) for text in texts]
+    size, before, tokenizer = longest or stored.model.spec.context, beginning(stored), tokenizer_of(stored)
+    whole = [texts] if isinstance(texts, str) else texts
+    parts = [list(windows(tokenizer.encode(text), before, size)) for text in whole]
     found = iter(likelihoods(stored, [one for own in parts for one in own], longest=longest, **how))
     return [fsum(next(found).nats for _ in own) for own in parts]
 

@@ -51,4 +51,6 @@ def load(
     told = stored.model.spec.writes and chosen != "eager"
     steps = f", {described(stored.model, chosen)}" if told else ""
     say(f"{stored.folder}: {describe(stored.model)}{steps}")
+    if stored.passed_over:
+        say(f"config.json: {', '.join(stored.passed_over)} passed over, which no number depends on")
     return LanguageModel(stored)

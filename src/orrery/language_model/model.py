@@ -34,7 +34,7 @@ from orrery.language_model.cloze import Filled
 from orrery.language_model.guides import Demands
 from orrery.language_model.likelihoods import Likelihood
 from orrery.language_model.search import Beams, Found
-from orrery.language_model.texts import Truncate, limits_of, prompts
+from orrery.language_model.texts import Text, Truncate, limits_of, prompts
 from orrery.language_model.trace import Given, Row
 from orrery.language_model.tree import DecodingTree
 from orrery.models.model import Model
@@ -97,7 +97,7 @@ class LanguageModel:
 
     def generate(
         self,
-        text: str,
+        text: Text,
         *,
         max_new_tokens: int | None = None,
         temperature: float | int | None = None,
@@ -119,7 +119,7 @@ class LanguageModel:
         What is not given is as generation_config.json says, or the same keys of an old config.json.
 
         Args:
-            text: the prompt; an empty one stands for the beginning of a text.
+            text: the prompt, or its ids; an empty one stands for the beginning of a text.
             max_new_tokens: the most tokens of the answer; 64 where nothing is said.
             temperature: 0 is greedy, and what is done where nothing is said; given, no other setting of drawing is
                 taken from the files.
@@ -163,7 +163,7 @@ class LanguageModel:
 
     def generations(
         self,
-        texts: Sequence[str],
+        texts: Text | Sequence[Text],
         *,
         max_new_tokens: int = 64,
         stop: str | Sequence[str] = (),
@@ -185,7 +185,7 @@ class LanguageModel:
 
     def speculate(
         self,
-        text: str,
+        text: Text,
         draft: "LanguageModel | Literal['lookup']",
         *,
         guesses: int = 5,
@@ -229,7 +229,7 @@ class LanguageModel:
 
     def contrastive_search(
         self,
-        text: str,
+        text: Text,
         *,
         top_k: int = 4,
         penalty_alpha: float | int = 0.6,
@@ -269,13 +269,14 @@ class LanguageModel:
 
     def search(
         self,
-        texts: Sequence[str],
+        texts: Text | Sequence[Text],
         *,
         num_beams: int = 4,
         length_penalty: float | int = 0.6,
         num_beam_groups: int = 1,
         diversity_penalty: float | int = 0.5,
         coverage_penalty: float | int = 0.0,
+        repetition_penalty: float | int | None = None,
         answers: int = 1,
         max_new_tokens: int = 64,
         truncate: Truncate = None,
@@ -290,6 +291,8 @@ class LanguageModel:
             diversity_penalty: what a choice of an earlier group costs a later one, in nats.
             coverage_penalty: of encoder-decoders with attention: how much an answer that leaves a part of its source
                 out ranks lower, see ``Coverage``.
+            repetition_penalty: what the log probability of a token that the row holds is multiplied by; by default
+                what the files say.
             answers: at most the beams.
             max_new_tokens: the most tokens of an answer.
             truncate: as in ``generate``.
@@ -300,11 +303,12 @@ class LanguageModel:
         beams = Beams(
             num_beams, LengthPenalty(length_penalty), answers, num_beam_groups, diversity_penalty, coverage_penalty
         )
-        return search.search(self._stored, texts, beams, max_new_tokens, truncate)
+        asked = generate.with_repetitions(self._stored, repetition_penalty)
+        return search.search(asked, texts, beams, max_new_tokens, truncate)
 
     def tree(
         self,
-        text: str,
+        text: Text,
         *,
         max_new_tokens: int = 4,
         num_beams: int = 3,
@@ -485,10 +489,11 @@ class LanguageModel:
         """
         return rewards.rewards(self._stored, self.chat_template, conversations)
 
-    def score(self, text: str) -> Score:
+    def score(self, text: Text) -> Score:
         """Return the log probability of each token of ``text`` and their sum, in nats.
 
-        The first token is predicted from the end token, which in training stood between texts, where there is one.
+        The first token is predicted from what the tokenizer puts before a text, else from the token that begins one,
+        else from the end token, which in training stood between texts.
 
         Raises:
             UsageError: the text is longer than the context, or the model does not write from left to right.
@@ -520,7 +525,7 @@ class LanguageModel:
         return likelihoods.of_pairs(self._stored, pairs, batch_size=batch_size, longest=longest, done=done)
 
     def text_likelihoods(
-        self, texts: Sequence[str], *, batch_size: int = 64, longest: int | None = None
+        self, texts: str | Sequence[str], *, batch_size: int = 64, longest: int | None = None
     ) -> list[float]:
         """Return the log likelihood of whole texts of any length, in nats, in windows; see ``likelihoods``."""
         return likelihoods.of_texts(self._stored, texts, batch_size=batch_size, longest=longest)

@@ -12,28 +12,27 @@ from orrery.generation.scoring import Score
 from orrery.generation.scoring import score as score_ids
 from orrery.language_model.arguments import Ids, one_each, rows_of, segments_of
 from orrery.language_model.stored import (
-    control_token,
     device_of,
     reads_apart,
     refuse_no_number,
     target_vocabulary,
+    tokenizer_of,
     vocabulary,
 )
-from orrery.language_model.texts import encode, spell
+from orrery.language_model.texts import Text, before_text, opening_of, read, spell
 from orrery.reading.read import Stored
 
 
-def score(stored: Stored, text: str) -> Score:
+def score(stored: Stored, text: Text) -> Score:
     """Return the log probability of each token of a text; see ``LanguageModel.score``."""
     context = stored.model.spec.context
     if not stored.model.spec.writes or reads_apart(stored):
         raise UsageError("only a decoder gives each token a probability from those before it", "load a decoder")
-    ids = encode(stored, text, None, context)
-    start = control_token(stored, "start")
-    start = control_token(stored, "end") if start is None else start
-    if len(ids) + (start is not None) > context:
-        raise too_long(len(ids) + (start is not None), context)
-    found = score_ids(lambda rows: logits(stored, rows), ids, lambda id: spell(stored, id), start)
+    row, before = read(stored, text, None, context), before_text(stored)
+    ids = row[len(opening_of(tokenizer_of(stored))) :]
+    if len(before) + len(ids) > context:
+        raise too_long(len(before) + len(ids), context)
+    found = score_ids(lambda rows: logits(stored, rows), ids, lambda id: spell(stored, id), before)
     refuse_no_number(stored, found.total)
     return found
 

@@ -11,7 +11,7 @@ from orrery.generation.diverse import diverse_beam_search
 from orrery.generation.row import Limits
 from orrery.generation.search import Hypothesis, LengthPenalty, Penalty, beam_search, refuse_with_beams
 from orrery.language_model.stored import device_of, tokenizer_of, wishes, writer
-from orrery.language_model.texts import Truncate, limits_of, line, prompts, spell_answer
+from orrery.language_model.texts import Text, Truncate, limits_of, line, prompts, spell_answer
 from orrery.reading.read import Stored
 
 USUAL_BEAMS = 4
@@ -51,9 +51,11 @@ class Beams:
     coverage: float = 0.0
 
 
-def search(stored: Stored, texts: Sequence[str], beams: Beams, longest: int, truncate: Truncate) -> list[list[Found]]:
+def search(
+    stored: Stored, texts: Text | Sequence[Text], beams: Beams, longest: int, truncate: Truncate
+) -> list[list[Found]]:
     """Return what ``LanguageModel.search`` does, ranked by any penalty."""
-    refuse_with_beams(repetition_penalty=wishes(stored).sampling["repetition_penalty"])
+    refuse_with_beams(stop_strings=wishes(stored).stop)
     rows, limits = prompts(stored, texts, truncate, longest), limits_of(stored, longest)
     settings: dict[str, Any] = {
         "penalty": beams.penalty, "vocabulary": tokenizer_of(stored).size, "device": device_of(stored)
@@ -104,7 +106,7 @@ def translate(
     if not stored.model.spec.reads_source:
         raise UsageError("only an encoder-decoder translates", "train one on pairs, or use generate")
     files = wishes(stored)
-    refuse_with_beams(repetition_penalty=files.sampling["repetition_penalty"])
+    refuse_with_beams(stop_strings=files.stop)
     places = [place for place, text in enumerate(texts) if text.strip()]
     rows = [line(stored, texts[place], place) for place in places]
     limits = limits_of(stored, max_new_tokens)

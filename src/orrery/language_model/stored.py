@@ -1,13 +1,14 @@
 """What every task asks of a stored model, or is refused by name: tokenizer, device, end tokens, vocabularies."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from orrery.errors import ModelFileError, RunError, UsageError
 from orrery.generation.compiled_step import stepping
-from orrery.reading.generation_settings import Wishes, wishes_of
+from orrery.reading.generation_settings import Wishes, old_keys, wishes_of
 from orrery.reading.read import Stored
 from orrery.text import Tokenizer
 
@@ -20,8 +21,9 @@ def tokenizer_of(stored: Stored) -> Tokenizer:
     """
     if stored.tokenizer is None:
         raise ModelFileError(
-            f"{stored.folder} has no tokenizer.json",
-            "put the tokenizer that it was trained with there",
+            f"{stored.folder} has no tokenizer",
+            "put the one that it was trained with there: a tokenizer.json, or a vocab.json with merges.txt, a "
+            "vocab.txt or a SentencePiece model",
         )
     return stored.tokenizer
 
@@ -51,6 +53,11 @@ def control_token(stored: Stored, role: str) -> int | None:
 def wishes(stored: Stored) -> Wishes:
     """Return what the model's files say of writing."""
     return wishes_of(stored.generation, stored.config or {})
+
+
+def with_key(stored: Stored, key: str, value: Any) -> Stored:
+    """Return the model with one key of its generation_config.json, or of an old config.json, replaced."""
+    return replace(stored, generation={**(stored.generation or old_keys(stored.config or {})), key: value})
 
 
 def reads_apart(stored: Stored) -> bool:

@@ -12,11 +12,20 @@ from orrery.language_model.guides import NO_DEMANDS, Demands, guides_of
 from orrery.language_model.stored import control_token, ends_of, reads_apart, tokenizer_of, vocabulary, wishes
 from orrery.nn.embeddings import check_ids
 from orrery.reading.read import Stored
+from orrery.text.tokenizer import Tokenizer
 
 LONGEST_TOKEN = 1024
 """Bytes that no token of a real vocabulary reaches: a text of more than this times the context cannot fit."""
 
+EVERYTHING = 1 << 40
+"""Tokens that no text has: what is kept where nothing is to be cut."""
+
+NO_ID = -1
+"""Stands for a text among the special tokens around it."""
+
 Truncate = Literal["left"] | None
+Text = str | Sequence[int]
+"""A text, or its ids as they are."""
 
 
 def encode(stored: Stored, text: str, truncate: Truncate, keep: int, size: int | None = None) -> list[int]:
@@ -41,43 +50,91 @@ def encode(stored: Stored, text: str, truncate: Truncate, keep: int, size: int |
     return ids
 
 
-def prompt(stored: Stored, text: str, truncate: Truncate, keep: int) -> list[int]:
-    """Return a text's ids, the beginning of a text for an empty one.
+def read(stored: Stored, given: Text, truncate: Truncate, keep: int) -> list[int]:
+    """Return a text's ids with the special tokens that its tokenizer puts around any text: what every door reads.
 
-    A source stands between the special tokens of its family (T5's ends with ``</s>``), as the model learned it.
+    They are those of ``AutoTokenizer(text)``: Llama's text begins with ``<s>``, T5's ends with ``</s>``, GPT-2's has
+    neither. Ids stay what they are.
+
+    Raises:
+        UsageError: they do not fit the context, and nothing is to be cut.
+        DataError: an id outside the vocabulary.
     """
-    ids = encode(stored, text, truncate, keep)
-    if ids and reads_apart(stored):
-        return source(stored, ids, truncate)
+    if isinstance(given, str):
+        return framed(stored, encode(stored, given, truncate, keep), truncate, keep)
+    ids = [int(id) for id in given]
+    check_ids(torch.tensor(ids, dtype=torch.long), vocabulary(stored))
+    if truncate is None and len(ids) > stored.model.spec.context:
+        raise too_long(len(ids), stored.model.spec.context)
+    return ids[max(0, len(ids) - keep) :] if truncate else ids
+
+
+def prompt(stored: Stored, given: Text, truncate: Truncate, keep: int) -> list[int]:
+    """Return what `read` does; nothing at all is the token that begins a text, or the one that ends it.
+
+    Raises:
+        UsageError: as in `read`, or the text is empty and the tokenizer has neither token.
+    """
+    ids = read(stored, given, truncate, keep)
     if ids:
         return ids
-    starts = [id for role in ("start", "end") if (id := control_token(stored, role)) is not None]
-    if not starts:
+    start = start_of(stored)
+    if start is None:
         raise UsageError("the text is empty", "give at least one character")
-    return starts[:1]
+    return [start]
 
 
-def source(stored: Stored, ids: list[int], truncate: Truncate) -> list[int]:
-    """Return the ids of a source with the special tokens of its family, which must fit the context too.
+def framed(stored: Stored, ids: list[int], truncate: Truncate, keep: int | None = None) -> list[int]:
+    """Return the ids of a text with the special tokens of its tokenizer around them, of which all fit.
 
     Raises:
         UsageError: they do not fit, and nothing is to be cut.
     """
     tokenizer, context = tokenizer_of(stored), stored.model.spec.context
-    around = len(tokenizer.around([]).ids)
-    if len(ids) + around > context and truncate is None:
-        raise too_long(len(ids) + around, context)
-    return tokenizer.around(ids[-(context - around) :] if truncate else ids).ids
+    added = len(tokenizer.around([]).ids)
+    if len(ids) + added > context and truncate is None:
+        raise too_long(len(ids) + added, context)
+    room = max(0, (context if keep is None else keep) - added)
+    return tokenizer.around(ids[max(0, len(ids) - room) :] if truncate else ids).ids
 
 
-def prompts(stored: Stored, texts: Sequence[str], truncate: Truncate, max_new_tokens: int) -> list[list[int]]:
+def before_text(stored: Stored) -> list[int]:
+    """Return what stands before the first token of a text, and predicts it.
+
+    The special tokens that its tokenizer puts there; without any, the token that begins a text, or the one that ended
+    the text before it. Empty where the tokenizer has neither.
+    """
+    start = start_of(stored)
+    return opening_of(tokenizer_of(stored)) or ([] if start is None else [start])
+
+
+def opening_of(tokenizer: Tokenizer) -> list[int]:
+    """Return the special tokens that a tokenizer puts before a text."""
+    around = tokenizer.around([NO_ID]).ids
+    return around[: around.index(NO_ID)]
+
+
+def start_of(stored: Stored) -> int | None:
+    """Return the token behind which a text begins: the start token, or the end token of the text before it."""
+    start = control_token(stored, "start")
+    return control_token(stored, "end") if start is None else start
+
+
+def prompts(stored: Stored, texts: Text | Sequence[Text], truncate: Truncate, max_new_tokens: int) -> list[list[int]]:
     """Return the ids of prompts; an encoder-decoder's answer has a row of its own, so the whole row is theirs."""
     context = stored.model.spec.context
     keep = context if reads_apart(stored) else max(1, context - max_new_tokens)
-    return [prompt(stored, text, truncate, keep) for text in texts]
+    return [prompt(stored, text, truncate, keep) for text in several(texts)]
 
 
-def line(stored: Stored, text: str, place: int) -> list[int]:
+def several(texts: Text | Sequence[Text]) -> list[Text]:
+    """Return texts as a list: a single text, or a single row of ids, is one of them, not one a letter or an id."""
+    if isinstance(texts, str) or (len(texts) > 0 and all(isinstance(one, int) for one in texts)):
+        return [texts]  # type: ignore[list-item]
+    return list(texts)  # type: ignore[arg-type]
+
+
+def line(stored: Stored, text: Text, place: int) -> list[int]:
     """Return the ids of one of many texts; an error says which."""
     try:
         return prompt(stored, text, None, stored.model.spec.context)
@@ -95,7 +152,9 @@ def limits_of(
     """Return when an answer ends, and which tokens it may hold."""
     ends = ends_of(stored) | end
     guides = guides_of(tokenizer_of(stored), ends, demands)
-    return Limits(longest, stored.model.spec.context, ends, stop, wishes(stored).constraints(ends), guides)
+    said = wishes(stored)
+    stops = tuple(dict.fromkeys((*stop, *said.stop)))
+    return Limits(longest, stored.model.spec.context, ends, stops, said.constraints(ends), guides)
 
 
 def spell(stored: Stored, id: int) -> str:

@@ -17,7 +17,7 @@ from orrery.language_model.chat import chat_template
 from orrery.language_model.outputs import inputs, targets
 from orrery.language_model.pictures import Picture, images_of, patch_names
 from orrery.language_model.stored import check_one_vocabulary, reads_apart, target_vocabulary, tokenizer_of
-from orrery.language_model.texts import encode, prompt, source, spell
+from orrery.language_model.texts import encode, prompt, spell
 from orrery.nn.inputs import Images
 from orrery.reading.read import Stored
 from orrery.text.chat.messages import Message
@@ -99,9 +99,7 @@ def _read(stored: Stored, given: Row | Sequence[Message]) -> Tensor:
 
 def _ids(stored: Stored, given: Row | Sequence[Message]) -> list[int]:
     if isinstance(given, str):
-        ids = prompt(stored, given, None, stored.model.spec.context)
-        # An encoder learned its rows between the special tokens of its family.
-        return ids if stored.model.spec.writes else source(stored, ids, None)
+        return prompt(stored, given, None, stored.model.spec.context)
     if isinstance(given, Tensor):
         whole = not given.is_floating_point() and (given.dim() == 1 or len(given) == 1)
         return given.flatten().tolist() if whole else _refused(given)

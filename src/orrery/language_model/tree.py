@@ -1,6 +1,6 @@
 """The decoding tree of a text, as a user meets it: lines, JSON and a picture."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -11,7 +11,7 @@ from orrery.generation.search import LengthPenalty
 from orrery.generation.tree import Node, root, with_answer, with_beams
 from orrery.language_model.generate import sampler_of
 from orrery.language_model.stored import device_of, tokenizer_of, writer
-from orrery.language_model.texts import Truncate, limits_of, prompts, spell
+from orrery.language_model.texts import Text, Truncate, limits_of, prompts, spell
 from orrery.reading.read import Stored
 from orrery.reports.tree import tree_picture
 
@@ -61,7 +61,7 @@ def _on_one_line(text: str) -> str:
 
 def grown(
     stored: Stored,
-    text: str | Sequence[int],
+    text: Text,
     *,
     max_new_tokens: int,
     num_beams: int,
@@ -77,10 +77,8 @@ def grown(
         raise UsageError(f"a tree of {max_new_tokens:,} tokens cannot be looked at", f"ask for {DEEPEST} at most")
     drawn, plain = sampler_of(stored, sampling), sampler(vocabulary=tokenizer.size)
     limits = limits_of(stored, max_new_tokens)
-    if isinstance(text, str):
-        prompt = prompts(stored, [text], truncate, max_new_tokens)[0]
-    else:
-        prompt, text = list(text), tokenizer.decode(list(text), special=True)
+    prompt = prompts(stored, [text], truncate, max_new_tokens)[0]
+    text = text if isinstance(text, str) else tokenizer.decode(prompt, special=True)
     tree = root()
     penalty = LengthPenalty(length_penalty)
     with_beams(tree, model, prompt, limits, num_beams, penalty=penalty, vocabulary=tokenizer.size, device=device)

@@ -49,7 +49,7 @@ def _of_one_length(
     if want.beams > 1:
         if want.settings.get("do_sample"):
             raise UsageError("beams that are drawn are not known", "leave do_sample or num_beams away")
-        refuse_with_beams(repetition_penalty=want.sampling["repetition_penalty"], stop=stop)
+        refuse_with_beams(stop=limits.stop)
         found = beam_search(
             writer(asked),
             rows,

@@ -70,6 +70,7 @@ CHECKS = (
     LawCheck("checkpoint", "checkpoint", "checkpoint:check"),
     LawCheck("sight", "sight", "sight:check"),
     LawCheck("adapter", "adapter", "adapter:check"),
+    LawCheck("doors", "doors", "doors:check"),
 )
 SLIDES = ("golden:slides", "mixtures:slides", "sizes:slides")
 LATER = {

@@ -13,6 +13,7 @@ from orrery.models.limits import check_numbers
 from orrery.models.model import ModelSpec
 from orrery.models.soundness import check_whole, describes_a_model
 from orrery.nn.spec import from_json
+from orrery.reading.config_keys import settled
 from orrery.reading.files import CONFIG, read_json
 from orrery.tuning import TRANSFORMS, Transform
 from orrery.tuning import from_json as transforms_of
@@ -30,7 +31,7 @@ def published(config: Mapping[str, Any], path: Path) -> ModelSpec:
     rules = load_family(config.get("model_type"))
     check_numbers(config, path)
     with describes_a_model(path):
-        return check_whole(spec_of(rules, config))
+        return check_whole(spec_of(rules, settled(config, path)[0]))
 
 
 @dataclass(frozen=True)

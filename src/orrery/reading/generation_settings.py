@@ -7,6 +7,7 @@ from typing import Any
 from orrery.errors import ModelFileError
 from orrery.generation.constraints import Constraints
 from orrery.generation.search import HuggingFacePenalty, LengthPenalty
+from orrery.reading import generation_keys
 
 LEGACY_KEYS = (
     "bad_words_ids", "begin_suppress_tokens", "do_sample", "early_stopping", "encoder_no_repeat_ngram_size",
@@ -18,15 +19,6 @@ LEGACY_KEYS = (
 """The keys that old configurations have beside those of the architecture."""
 
 _CONTROL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
-
-_NEUTRAL = {
-    "encoder_no_repeat_ngram_size": 0,
-    "encoder_repetition_penalty": 1,
-    "exponential_decay_length_penalty": None,
-    "guidance_scale": 1,
-    "sequence_bias": None,
-}
-"""Keys that change what is written and that Orrery cannot do, with the values that ask for nothing."""
 
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "bad_words_ids": (list,),
@@ -43,6 +35,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "no_repeat_ngram_size": (int,),
     "num_beams": (int,),
     "repetition_penalty": (int, float),
+    "stop_strings": (str, list),
     "suppress_tokens": (list,),
     "temperature": (int, float),
     "top_k": (int,),
@@ -75,6 +68,7 @@ class Wishes:
             never_first=tuple(self.settings.get("begin_suppress_tokens", ())),
             phrases=tuple(ids for ids in phrases if ids and ids != tuple(end)),
             once=self.settings.get("no_repeat_ngram_size", 0),
+            repeated=self.settings.get("repetition_penalty", 1),
         )
 
     @property
@@ -93,6 +87,12 @@ class Wishes:
             return int(self.settings["max_new_tokens"])
         whole = self.settings.get("max_length")
         return usual if whole is None else max(1, int(whole) - before)
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """The strings that end an answer."""
+        said = self.settings.get("stop_strings", ())
+        return (said,) if isinstance(said, str) else tuple(said)
 
     @property
     def beams(self) -> int:
@@ -117,11 +117,12 @@ def wishes_of(generation: Mapping[str, Any], config: Mapping[str, Any]) -> Wishe
         kinds = _KINDS.get(key)
         if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
             raise ModelFileError(f"{key} = {str(value)[:40]!r} makes no sense", "correct generation_config.json")
-        if key in _NEUTRAL and value != _NEUTRAL[key]:
-            raise ModelFileError(
-                f"{key} = {str(value)[:40]!r} changes what is written, and Orrery cannot do it",
-                "remove it from generation_config.json (or an old config.json) to write without it",
-            )
+    if beyond := generation_keys.not_followed(settings):
+        said = ", ".join(f"{key} = {str(settings[key])[:40]!r}" for key in beyond)
+        raise ModelFileError(
+            f"{said}: not built, and the reference would write something else for it",
+            f"remove {' and '.join(beyond)} from generation_config.json (or an old config.json) to write without",
+        )
     return Wishes(settings)
 
 

@@ -1,7 +1,7 @@
 """Reading a model from a folder: a Hugging Face folder, a checkpoint, or a run, which holds both."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,18 @@ from orrery.checkpoints.names import FOLDER as CHECKPOINT
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import current_names, load_family, rules_of
-from orrery.models.limits import check_size
+from orrery.models.limits import check_numbers, check_size
 from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model, ModelSpec
 from orrery.models.soundness import describes_a_model
 from orrery.reading import hub
 from orrery.reading.architecture import own, published
+from orrery.reading.config_keys import settled
 from orrery.reading.files import CONFIG, GENERATION, Weights, open_weights, read_json
 from orrery.reading.weights import check_fit, fill, from_theirs
 from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.chat.folder import read_templates
+from orrery.text.published import file_in
 from orrery.tuning import Transform
 from orrery.tuning.peft import base_of, is_adapter, load_adapter
 
@@ -43,6 +45,7 @@ class Stored:
         tokenizer: where there is one.
         chat: the chat templates by name, ``default`` the one for chats.
         kernel: how one token after another is written, see ``generation.compiled_step``.
+        passed_over: keys of config.json that change no number.
     """
 
     folder: Path
@@ -53,6 +56,7 @@ class Stored:
     tokenizer: Tokenizer | None = None
     chat: Mapping[str, str] = field(default_factory=dict)
     kernel: str = "auto"
+    passed_over: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -150,13 +154,17 @@ def _has_model(folder: Path) -> bool:
     return (folder / CONFIG).is_file() or (folder / SPEC).is_file()
 
 
-def read_published(folder: Path, weights: Weights | None = None) -> Stored:
+def read_published(folder: Path, weights: Weights | None = None, ignored: Collection[str] = ()) -> Stored:
     """Read a Hugging Face folder, with other weights than its own where they are given.
+
+    Keys of its config.json that change no number are left out of the configuration, and those in ``ignored`` too.
 
     Raises:
         ModelFileError: files are missing or damaged or do not fit each other.
     """
-    config = _checked_ends(read_json(folder / CONFIG), folder / CONFIG)
+    whole = _checked_ends(read_json(folder / CONFIG), folder / CONFIG)
+    check_numbers(whole, folder / CONFIG)
+    config, passed_over = settled(whole, folder / CONFIG, ignored)
     family = config.get("model_type")
     spec = published(config, folder / CONFIG)
     weights = open_weights(folder) if weights is None else weights
@@ -167,7 +175,8 @@ def read_published(folder: Path, weights: Weights | None = None) -> Stored:
     for check, tensors in ((check_fit, weights.empty()), (fill, weights)):
         theirs = current_names(rules, config, tensors)
         check(model, from_theirs(model, theirs, rules_of(rules, config)))
-    return Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
+    found = Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
+    return replace(found, passed_over=tuple(passed_over))
 
 
 def _build(spec: ModelSpec, path: Path, transforms: Sequence[Transform] = ()) -> Model:
@@ -226,7 +235,7 @@ def _checked_ends(content: dict[str, Any], path: Path) -> dict[str, Any]:
 def _tokenizer(*folders: Path) -> Tokenizer | None:
     """Return the first tokenizer in these folders."""
     for folder in folders:
-        if (folder / "tokenizer.json").is_file():
+        if file_in(folder) is not None:
             return load_tokenizer(folder)
     return None
 

@@ -70,7 +70,7 @@ def sample_writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any], str] |
     limits = Limits(80, assembly.spec.context, frozenset({tokenizer.special("end")}))
 
     def write(model: Any) -> str:
-        ids = tokenizer.encode(prompt) or [tokenizer.special("end")]
+        ids = tokenizer.frame(prompt).ids or [tokenizer.special("end")]
         draw = sampler(temperature=0.8, vocabulary=tokenizer.size)
         answer = generate(model.eval(), [ids], tokenizer, limits, sampler=draw, seed=recipe.seed)[0]
         model.train()

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,6 +36,7 @@ def import_model(
     *,
     allow_pickle: bool = False,
     overwrite: bool = False,
+    ignore_keys: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
 ) -> Stored:
     """Write a model anew as safetensors, read it back, and compare every tensor.
@@ -44,6 +45,7 @@ def import_model(
         source: a Hugging Face folder, or one file of weights inside one.
         out: the new folder, which gets its name only when all in it was read back equal.
         overwrite: replace an import that is there.
+        ignore_keys: keys of config.json that are left out, though the reference reads them.
         allow_pickle: whether weights may come from a pickle, which another process opens.
         say: told what is done.
 
@@ -56,7 +58,7 @@ def import_model(
     target = OutputFolder(out, IMPORTED, inputs=[folder], overwrite=overwrite)
     with target.aside() as fresh, TemporaryDirectory(prefix="orrery-import-") as scratch:
         weights = _weights(source, folder, out, Path(scratch), allow_pickle, say)
-        stored = read_published(folder, weights)
+        stored = read_published(folder, weights, ignore_keys)
         assert stored.family is not None
         assert stored.config is not None
         generation = stored.generation or None

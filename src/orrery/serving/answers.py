@@ -14,6 +14,7 @@ from starlette.types import Receive
 from orrery.errors import OrreryError, UsageError
 from orrery.generation.requests import Answering, CancelledError, Request, TokenScore, Written
 from orrery.serving.errors import ApiError, api_error, closing
+from orrery.serving.held_scores import HeldScores
 from orrery.serving.responses import Given
 from orrery.serving.schema.fields import Drawing
 from orrery.serving.served import Place, Served
@@ -99,6 +100,7 @@ class Answers:
         self._began = time.perf_counter()
         self._next, self._closed = 0, False
         self._news: dict[int, Piece] = {}
+        self._held: dict[int, HeldScores] = {}
         self._event = asyncio.Event()
         self._gone = False
         self.id = secrets.token_hex(12)
@@ -183,14 +185,18 @@ class Answers:
         piece.text += written.text
         piece.parts.append((written.token, written.text))
         if written.score is not None:
-            piece.scores.append(written.score)
+            held = self._held.setdefault(index, HeldScores(self._served.lm.tokenizer))
+            piece.scores += held.push(written.score, written.text)
         self._event.set()
 
     def _end(self, index: int, answering: Answering) -> None:
         self._going.pop(index, None)
         if answering.error is None:
             self._served.responses.add(self.id, index, Given.of(answering))
-        self._news.setdefault(index, Piece(index, answering)).ended = True
+        piece = self._news.setdefault(index, Piece(index, answering))
+        piece.ended = True
+        if index in self._held:
+            piece.scores += self._held.pop(index).finish(None if answering.row is None else answering.row.finish_reason)
         self._event.set()
 
     async def _watch(self, receive: Receive) -> None:

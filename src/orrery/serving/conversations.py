@@ -8,6 +8,7 @@ from orrery.errors import OrreryError, UsageError
 from orrery.generation.requests import Request
 from orrery.language_model.guides import Demands
 from orrery.serving import requests
+from orrery.serving.call_schema import call_schema
 from orrery.serving.errors import api_error
 from orrery.serving.old_functions import with_tool_calls
 from orrery.serving.schema.chat import ChatRequest, Message
@@ -99,18 +100,8 @@ def _demands(asked: ChatRequest) -> Demands:
 def _demanded(asked: ChatRequest) -> Demands:
     words, form = asked.bad_words or (), asked.response_format
     if asked.forced:
-        calls = [_call_schema(function.name, function.parameters) for function in asked.forced]
-        return Demands.of(words, json_schema=calls[0] if len(calls) == 1 else {"anyOf": calls})
+        return Demands.of(words, json_schema=call_schema({one.name: one.parameters for one in asked.forced}))
     if form is None or form.type == "text":
         return Demands.of(words)
     schema = form.json_schema.schema_ if form.json_schema is not None else None
     return Demands.of(words, json_schema=schema or {})
-
-
-def _call_schema(name: str, parameters: dict[str, Any] | None) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {"name": {"const": name}, "arguments": parameters or {"type": "object"}},
-        "required": ["name", "arguments"],
-        "additionalProperties": False,
-    }

@@ -12,7 +12,7 @@ from orrery.generation.samplers import Sampler
 from orrery.language_model.generate import sampler_of
 from orrery.language_model.guides import Demands
 from orrery.language_model.stored import reads_apart, vocabulary, wishes
-from orrery.language_model.texts import LONGEST_TOKEN, encode, limits_of, prompt
+from orrery.language_model.texts import EVERYTHING, LONGEST_TOKEN, encode, limits_of, opening_of, prompt
 from orrery.serving.errors import ApiError, api_error
 from orrery.serving.schema.fields import Drawing
 from orrery.serving.served import Served
@@ -23,7 +23,6 @@ FINISH = {"end": "stop", "stop": "stop", "length": "length", "context": "length"
 SEEDS = 2**63
 COUNTED = 64
 """Contexts that a text may fill and still be cut into tokens, so that its refusal says how many there are."""
-EVERYTHING = 1 << 40
 
 
 def encoded(served: Served, text: str, param: str) -> list[int]:
@@ -34,9 +33,7 @@ def encoded(served: Served, text: str, param: str) -> list[int]:
     """
     check_size(served, len(text.encode()), param)
     try:
-        if not reads_apart(served.stored):
-            return prompt(served.stored, text, "left", EVERYTHING)
-        return served.lm.tokenizer.around(encode(served.stored, text, "left", EVERYTHING)).ids
+        return prompt(served.stored, text, "left", EVERYTHING)
     except OrreryError as error:
         raise api_error(error, param) from None
 
@@ -55,6 +52,20 @@ def infill_for(served: Served) -> Infill:
         )
         raise ApiError(400, f"{message}{FORMS[0][0]}", param="suffix", code="unsupported_parameter")
     return found
+
+
+def around_gap(served: Served, infill: Infill, before: str, behind: str, param: str) -> list[int]:
+    """Return the ids of two texts between which the answer stands, behind what the tokenizer puts before any text.
+
+    Raises:
+        ApiError: they are longer than the context.
+    """
+    check_size(served, len(before.encode()), param)
+    try:
+        ids = encode(served.stored, before, "left", EVERYTHING) if before else []
+    except OrreryError as error:
+        raise api_error(error, param) from None
+    return [*opening_of(served.lm.tokenizer), *infill.around(ids, encoded_suffix(served, behind))]
 
 
 def encoded_suffix(served: Served, text: str) -> list[int]:

@@ -1,21 +1,17 @@
 """How well a decoder predicts a text: nats a token, perplexity, bits a byte."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from math import exp, fsum, log
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-
-from orrery.data.batches import SequentialWindows
 from orrery.errors import DataError, UsageError
+from orrery.language_model.likelihoods import Continuation, likelihoods
 from orrery.language_model.model import LanguageModel
-from orrery.objectives.causal import CausalLanguageModel
-from orrery.training.distributed import Alone
-from orrery.training.evaluate import Totals, Validation, add_batch, measures
-from orrery.training.precision import Precision
+from orrery.language_model.texts import before_text, opening_of
+
+LARGEST = 700
+"""Nats a token whose perplexity is still a number."""
 
 
-@torch.no_grad()
 def evaluate_perplexity(
     lm: LanguageModel,
     texts: Sequence[str],
@@ -26,8 +22,9 @@ def evaluate_perplexity(
 ) -> dict[str, float]:
     """Return ``loss`` in nats a token, ``perplexity`` and ``bpb``, bits a byte of the texts.
 
-    The texts stand one after another, each behind an end token as in training, and are read in windows without
-    overlap: a window's first tokens have little before them.
+    A tokenizer that puts tokens before a text puts them before each of these; without any the texts stand one after
+    another, each behind an end token as in training. They are read in windows without overlap: a window's first tokens
+    have little before them.
 
     Args:
         lm: a decoder.
@@ -49,22 +46,31 @@ def evaluate_perplexity(
     written = sum(len(text.encode()) for text in texts)
     if not written:
         raise DataError("the texts are empty", "give at least one character")
-    windows = SequentialWindows(_stream(lm, texts), size, batch_size)
-    bytes_per_token = written / (len(windows.ids) - 1)
-    validation = Validation(windows, len(windows), CausalLanguageModel(), bytes_per_token)
-    precision = Precision("float32", "plain", str(lm.device), torch.get_num_threads())  # the model's own dtype
-    totals: Totals = {}
-    for index in range(len(windows)):
-        add_batch(totals, lm.model, validation, index, precision)
-        if done is not None:
-            done(min(windows.windows, (index + 1) * batch_size))
-    found = measures(totals, validation, Alone())
-    lm.refuse_no_number(found["val/loss"])
-    return {name.removeprefix("val/"): value for name, value in found.items()}
+    parts = [part for before, ids in _documents(lm, texts) for part in _windows(before, ids, size)]
+    scored = likelihoods(lm._stored, parts, batch_size=batch_size, longest=size, done=done)
+    nats, tokens = fsum(one.nats for one in scored), sum(one.tokens for one in scored)
+    loss = -nats / max(1, tokens)
+    return {"loss": loss, "perplexity": exp(min(loss, LARGEST)), "bpb": -nats / log(2) / written}
 
 
-def _stream(lm: LanguageModel, texts: Sequence[str]) -> NDArray[np.uint32]:
-    """Return an end token, then each text with its own."""
+def _documents(lm: LanguageModel, texts: Sequence[str]) -> list[tuple[list[int], list[int]]]:
+    """Return the ids of what is measured, each part with what stands before it.
+
+    A tokenizer that puts tokens before a text puts them before each; without any the texts are one, each with the end
+    token behind it.
+    """
+    rows, before = lm.tokenizer.encode_batch(texts), before_text(lm._stored)
+    if opening_of(lm.tokenizer):
+        return [(before, row) for row in rows]
     end = lm.tokenizer.special("end")
-    rows = lm.tokenizer.encode_batch(texts)
-    return np.concatenate([np.array([end], np.uint32), *(np.asarray([*row, end], np.uint32) for row in rows)])
+    return [(before, [id for row in rows for id in (*row, end)])]
+
+
+def _windows(before: Sequence[int], ids: Sequence[int], size: int) -> Iterator[Continuation]:
+    """Yield a document in windows of ``size`` tokens that are read, none of them twice."""
+    every = (*before, *ids)
+    for start in range(0, len(every) - 1, size):
+        given = len(before) if start == 0 else 1
+        own = Continuation(tuple(every[start : start + given]), tuple(every[start + given : start + size + 1]))
+        if own.ids:
+            yield own

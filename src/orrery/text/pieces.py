@@ -42,7 +42,18 @@ def piece_of(definition: Mapping[str, Any], engine: tokenizers.Tokenizer) -> Cal
             "decode whole texts with decode()",
         )
     spell = _spell_bytes if _byte_level(definition) else _spell_character
-    return cache(lambda id: spell(engine.id_to_token(id) or ""))
+    added = engine.get_added_tokens_decoder()
+    return cache(lambda id: added[id].content.encode() if id in added else spell(engine.id_to_token(id) or ""))
+
+
+def added_beyond_ascii(definition: Mapping[str, Any], engine: tokenizers.Tokenizer) -> frozenset[int]:
+    """Return the ids of added tokens that the library decodes as if their letters were those of byte-level BPE.
+
+    The é of an added ``café`` is text, and stands for itself; in a piece it would stand for the byte E9.
+    """
+    if not _byte_level(definition):
+        return frozenset()
+    return frozenset(id for id, token in engine.get_added_tokens_decoder().items() if not token.content.isascii())
 
 
 def byte_fallback(definition: Mapping[str, Any]) -> frozenset[int]:
@@ -60,7 +71,7 @@ _BYTE = byte_alphabet()
 
 
 def _spell_bytes(token: str) -> bytes:
-    # A token with a character outside the alphabet was added as plain text.
+    # A piece with a character outside the alphabet was put into the vocabulary as plain text.
     return bytes(_BYTE[c] for c in token) if all(c in _BYTE for c in token) else token.encode()
 
 

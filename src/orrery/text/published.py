@@ -15,12 +15,21 @@ HINT = "the file is damaged or of another kind: take it from its origin again"
 GPT2_MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
 CONTROL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LONGEST_WORD = 100
+_OF_ROBERTA = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+_LIKE_ROBERTA = ("Roberta", "Bart", "Longformer", "LED", "Blenderbot", "MVP")
+"""Classes whose files are GPT-2's, and have control tokens beside its one."""
 
 
 def find(folder: Path) -> Path | None:
     """Return the published vocabulary in a folder, if there is one."""
     named = [folder / name for name in (*GPT2_MERGES, "vocab.txt")]
     return next((file for file in [*named, *sorted(folder.glob("*.model"))] if file.is_file()), None)
+
+
+def file_in(folder: Path) -> Path | None:
+    """Return the file that a folder's tokenizer is read from: its tokenizer.json, else a published vocabulary."""
+    file = folder / "tokenizer.json"
+    return file if file.is_file() else find(folder)
 
 
 def reader(file: Path) -> Callable[[Path], str] | None:
@@ -46,9 +55,11 @@ def gpt2(file: Path) -> str:
     engine = Tokenizer(models.BPE(ids, _merges(merges_file, ids)))
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     engine.decoder = decoders.ByteLevel()
-    # GPT-2's one control token; RoBERTa's and BART's files of this kind have these others.
-    control = [name for name in ("<|endoftext|>", "<s>", "<pad>", "</s>", "<unk>", "<mask>") if name in ids]
+    stated = str(_config(vocabulary_file).get("tokenizer_class") or "Roberta")
+    others = stated.startswith(_LIKE_ROBERTA)
+    control = [name for name in ("<|endoftext|>", *(_OF_ROBERTA if others else ())) if name in ids]
     engine.add_special_tokens([AddedToken(name, normalized=False) for name in control])
+    _add(engine, vocabulary_file)
     return _framed(engine, frames.of_roberta(engine.token_to_id))
 
 
@@ -71,6 +82,7 @@ def bert(file: Path) -> str:
     engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     engine.decoder = decoders.WordPiece()
     engine.add_special_tokens([AddedToken(name, normalized=False) for name in CONTROL if name in ids])
+    _add(engine, file)
     return _framed(engine, frames.of_bert(engine.token_to_id))
 
 
@@ -82,13 +94,46 @@ def _sentencepiece(file: Path) -> str:
     return json.dumps(made, ensure_ascii=False)
 
 
+def _add(engine: Tokenizer, file: Path) -> None:
+    """Add the tokens that the files beside a vocabulary name, in the order of their ids.
+
+    Raises:
+        ModelFileError: one has an id that is not the next.
+    """
+    config = _config(file)
+    named = {**config, **_beside(file, "special_tokens_map.json")} if "added_tokens_decoder" not in config else config
+    listed: dict[str, int] = {}
+    special: dict[str, bool] = {}
+    for id, token in (config.get("added_tokens_decoder") or {}).items():
+        listed[token["content"]], special[token["content"]] = int(id), bool(token.get("special"))
+    for content, id in _beside(file, "added_tokens.json").items():
+        listed.setdefault(content, int(id))
+    for key, value in named.items():
+        several = value if isinstance(value, list) else [value]
+        if key.endswith("_token") or key in ("additional_special_tokens", "extra_special_tokens"):
+            contents = [one.get("content") if isinstance(one, dict) else one for one in several]
+            special |= {content: True for content in contents if isinstance(content, str)}
+    unlisted = [content for content in special if content not in listed and engine.token_to_id(content) is not None]
+    for content in (*sorted(listed, key=listed.__getitem__), *unlisted):
+        is_special = special.get(content, False)
+        engine.add_tokens([AddedToken(content, normalized=not is_special, special=is_special)])
+        found = engine.token_to_id(content)
+        if listed.get(content, found) != found:
+            raise ModelFileError(f"the added token {content!r} has the id {listed[content]}, the next is {found}", HINT)
+
+
 def _framed(engine: Tokenizer, rule: frames.Rule | None) -> str:
     return json.dumps({**json.loads(engine.to_str()), "post_processor": rule}, ensure_ascii=False)
 
 
 def _config(file: Path) -> dict[str, Any]:
     """Return the tokenizer_config.json beside a file; empty where there is none."""
-    beside = file.with_name("tokenizer_config.json")
+    return _beside(file, "tokenizer_config.json")
+
+
+def _beside(file: Path, name: str) -> dict[str, Any]:
+    """Return the JSON object of a file beside another; empty where there is none."""
+    beside = file.with_name(name)
     try:
         config = json.loads(_read(beside)) if beside.is_file() else {}
     except (ValueError, RecursionError) as error:

@@ -12,7 +12,7 @@ from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import chunks, published
 from orrery.text.engine import Span, engine_of
 from orrery.text.frames import Frame, Framed
-from orrery.text.pieces import Pieces, byte_fallback, piece_of, pieces_of
+from orrery.text.pieces import Pieces, added_beyond_ascii, byte_fallback, piece_of, pieces_of
 from orrery.text.streams import Stream
 from orrery.text.validation import parse_tokenizer
 
@@ -43,8 +43,11 @@ class Tokenizer:
         "separator": ("[SEP]",),
     }
 
-    def __init__(self, content: str, roles: Mapping[str, str] | None = None) -> None:
-        """Read the text of a tokenizer.json; ``roles`` names special tokens, as in {"end": "</s>"}."""
+    def __init__(self, content: str, roles: Mapping[str, str | None] | None = None) -> None:
+        """Read the text of a tokenizer.json; ``roles`` names special tokens, as in {"end": "</s>"}, or says of none.
+
+        A role that is not named is known by its usual spelling.
+        """
         self._json, self._library = parse_tokenizer(content)
         self._content = content
         self._library.encode_special_tokens = True
@@ -53,7 +56,8 @@ class Tokenizer:
         self._engine = engine_of(content, self._json, self._library)
         self.cuttable: bool = chunks.cuttable(self._json)
         self.size: int = 1 + max(self._library.get_vocab(with_added_tokens=True).values())
-        self.roles: dict[str, str] = self._known_roles() | dict(roles or {})
+        named: dict[str, str | None] = {**self._known_roles(), **(roles or {})}
+        self.roles: dict[str, str] = {role: token for role, token in named.items() if token is not None}
 
     def encode(self, text: str, special: Special = False, pair: str | None = None) -> list[int]:
         """Return the ids of ``text``; no special token is among them unless ``special`` asks for it.
@@ -141,7 +145,10 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[SupportsIndex], special: bool = False) -> str:
         """Return the text; control tokens are left out unless ``special``. Bad bytes become U+FFFD."""
-        return self._engine.decode(self._checked(ids), special)
+        checked = self._checked(ids)
+        if self._added_beyond_ascii.isdisjoint(checked):
+            return self._engine.decode(checked, special)
+        return self.decode_bytes(checked, special).decode("utf-8", "replace")
 
     def normalise(self, text: str) -> str:
         """Return the text as it is cut into pieces (lower case, NFKC, ...), before any added word is found in it."""
@@ -184,9 +191,10 @@ class Tokenizer:
         return [text] if rule is None else [word for word, _ in rule.pre_tokenize_str(text)]
 
     def special(self, name: str) -> int:
-        """Return the id of a control token by its role, one of `ROLES`, or by its spelling."""
-        id = self._library.token_to_id(self.roles.get(name, name))
-        if id is None:
+        """Return the id of a control token by its role, one of `ROLES`, or by its spelling; a word is none."""
+        spelled = self.roles.get(name) if name in self.ROLES else name
+        id = None if spelled is None else self._library.token_to_id(spelled)
+        if id is None or (name not in self.ROLES and id not in self._library.get_added_tokens_decoder()):
             known = ", ".join(f"{role} {token}" for role, token in self.roles.items()) or "none"
             raise UsageError(f"this tokenizer has no special token {name!r}", f"it has: {known}")
         return id
@@ -203,6 +211,10 @@ class Tokenizer:
     @cached_property
     def _piece(self) -> Callable[[int], bytes]:
         return piece_of(self._json, self._library)
+
+    @cached_property
+    def _added_beyond_ascii(self) -> frozenset[int]:
+        return added_beyond_ascii(self._json, self._library)
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -247,9 +259,9 @@ class Tokenizer:
         """Write tokenizer.json, and the tokenizer_config.json that transformers' AutoTokenizer needs."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        config: dict[str, Any] = {
-            f"{_NAMES[role]}_token": token for role, token in self.roles.items() if role in _NAMES
-        }
+        # A role that the spelling suggests and the files deny stays denied.
+        config: dict[str, Any] = {f"{_NAMES[role]}_token": self.roles.get(role) for role in self._known_roles()}
+        config |= {f"{_NAMES[role]}_token": token for role, token in self.roles.items() if role in _NAMES}
         config |= {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
         _write(folder / FILES[0], self._content)
         _write(folder / FILES[1], json.dumps(config, indent=2, ensure_ascii=False) + "\n")
@@ -285,9 +297,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     Raises `ModelFileError` (exit 4) where it is missing, broken, or contradicts itself.
     """
     path = Path(path)
-    file = path / "tokenizer.json" if path.is_dir() else path
-    if path.is_dir() and not file.is_file():
-        file = published.find(path) or file
+    file = (published.file_in(path) or path / "tokenizer.json") if path.is_dir() else path
     if not file.is_file():
         raise ModelFileError(
             f"{file}: no such tokenizer",
@@ -296,7 +306,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     make = published.reader(file)
     try:
         content = make(file) if make else file.read_text(encoding="utf-8")
-        return Tokenizer(content, _roles(file.parent / "tokenizer_config.json"))
+        return Tokenizer(content, _roles(file.parent))
     except UnicodeDecodeError as error:
         kind = "a vocabulary of text" if make else "a tokenizer.json"
         raise ModelFileError(f"{file}: not UTF-8 (byte {error.start})", f"the file is not {kind}") from None
@@ -315,19 +325,31 @@ def refuse_surrogates(text: str) -> None:
         ) from None
 
 
-def _roles(config_file: Path) -> dict[str, str]:
-    """Read the special tokens of a Hugging Face tokenizer_config.json; an absent file names none."""
-    if not config_file.is_file():
+def _roles(folder: Path) -> dict[str, str | None]:
+    """Read the special tokens that Hugging Face's files name; None where they say that there is no such token.
+
+    They stand in tokenizer_config.json; special_tokens_map.json, which older programs write beside it, counts for more
+    where the first does not list all added tokens: so transformers reads them.
+    """
+    said = _named(folder / "tokenizer_config.json")
+    if "added_tokens_decoder" not in said:
+        said = {**said, **_named(folder / "special_tokens_map.json")}
+    found = {role: said[f"{name}_token"] for role, name in _NAMES.items() if f"{name}_token" in said}
+    contents = {role: token.get("content") if isinstance(token, dict) else token for role, token in found.items()}
+    return {role: token for role, token in contents.items() if token is None or isinstance(token, str)}
+
+
+def _named(file: Path) -> dict[str, Any]:
+    """Return the values of a JSON file beside a tokenizer; an absent file has none."""
+    if not file.is_file():
         return {}
     try:
-        config = json.loads(config_file.read_text(encoding="utf-8"))
+        found = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{config_file.name} beside it is not JSON: {error}", "export it again") from None
-    if not isinstance(config, dict):
-        raise ModelFileError(f"{config_file.name} beside it is not a JSON object", "export it again")
-    found = {role: config.get(f"{name}_token") for role, name in _NAMES.items()}
-    contents = {role: token.get("content") if isinstance(token, dict) else token for role, token in found.items()}
-    return {role: token for role, token in contents.items() if isinstance(token, str)}
+        raise ModelFileError(f"{file.name} beside it is not JSON: {error}", "export it again") from None
+    if not isinstance(found, dict):
+        raise ModelFileError(f"{file.name} beside it is not a JSON object", "export it again")
+    return found
 
 
 def _write(file: Path, content: str) -> None:

@@ -15,7 +15,7 @@ def test_the_probabilities_of_all_next_tokens_sum_to_one():
 def test_the_total_is_the_chain_rule_and_matches_the_loss():
     model = tiny("gpt2")
     ids = [5, 9, 200, 31]
-    found = score(model.logits, ids, str, start=0)
+    found = score(model.logits, ids, str, before=[0])
     row = torch.tensor([[0, *ids]])
     loss = torch.nn.functional.cross_entropy(model.logits(row)[0, :-1], row[0, 1:], reduction="sum")
     assert found.total == pytest.approx(-float(loss.detach()), abs=1e-9)
@@ -28,4 +28,4 @@ def test_without_a_start_the_first_token_has_no_probability():
     found = score(model.logits, [5, 9, 200], str)
     assert found.log_probabilities[0] is None
     assert len(found.log_probabilities) == 3
-    assert score(model.logits, [], str, start=0).total == 0
+    assert score(model.logits, [], str, before=[0]).total == 0

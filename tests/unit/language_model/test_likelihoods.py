@@ -83,7 +83,7 @@ def test_a_context_too_long_loses_its_beginning() -> None:
 
 def test_windows_predict_each_token_once_and_fill_up_the_last() -> None:
     ids = tuple(range(1, 11))
-    found = list(windows(ids, 0, 4))
+    found = list(windows(ids, [0], 4))
     assert [one.ids for one in found] == [(1, 2, 3, 4), (5, 6, 7, 8), (9, 10)]
     # lm_eval's own example: the last one reads 5 6 7 8 before it predicts 9 and 10
     assert [one.before for one in found] == [(0,), (4,), (6, 7, 8)]

@@ -103,6 +103,28 @@ def test_a_stop_string_ends_an_answer_wherever_tokens_are_cut(toy):
     assert choice["finish_reason"] == "stop"
 
 
+@pytest.mark.parametrize(("begin", "length"), [(n, size) for n in (0, 1, 3, 5, 8) for size in (1, 2, 4)])
+@pytest.mark.parametrize("echo", [False, True])
+def test_what_a_stop_string_cuts_off_has_no_log_probabilities(toy, begin, length, echo):
+    ids = toy.served.lm.tokenizer.encode("why?")
+    seed = next(seed for seed in range(50) if len(alone(toy, ids, 40, 1.0, seed).text) > 12)
+    whole = alone(toy, ids, 40, 1.0, seed).text
+    body = {"prompt": "why?", "max_tokens": 40, "seed": seed, "temperature": 1, "logprobs": 1, "echo": echo}
+    uncut = post(toy, body)[1]["choices"][0]["logprobs"]
+    stop = whole[begin : begin + length]
+    body["stop"] = stop
+    (choice,) = post(toy, body)[1]["choices"]
+    assert choice["text"] == "why?" * echo + whole[: whole.index(stop)]
+    told, ends = choice["logprobs"], 4 + whole.index(stop)
+    kept = [place for place, offset in enumerate(uncut["text_offset"]) if offset < ends]
+    assert told == {name: [values[place] for place in kept] for name, values in uncut.items()}
+    *parts, _ = events(post(toy, {**body, "stream": True})[1])
+    streamed = [choice for part in parts for choice in json.loads(part)["choices"]]
+    assert "".join(choice["text"] for choice in streamed) == choice["text"]
+    for name, values in told.items():
+        assert [value for one in streamed if one["logprobs"] for value in one["logprobs"][name]] == values
+
+
 def test_an_empty_prompt_is_the_beginning_of_a_text(toy):
     assert post(toy, {"prompt": "", "max_tokens": 1})[1]["usage"]["prompt_tokens"] == 1
 

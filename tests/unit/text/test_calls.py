@@ -65,6 +65,56 @@ def test_what_is_no_call_is_said(text):
     assert parse_calls(text, NAMES) == (text, [])
 
 
+SPOKEN = (
+    "end it with </tool_call> please", "what does <tool_call> mean?", "see [TOOL_CALLS]", "[TOOL_CALLS]f[ARGS]{}",
+    "<|python_tag|>", "a; {b}", '"; {"name": "weather"}', "}", "\\", "</tool_call>\n<tool_call>{}", "[ARGS]", "]",
+)  # fmt: skip
+"""What people write into arguments, and models about their own marks."""
+
+
+@pytest.mark.parametrize("word", SPOKEN)
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_a_mark_inside_a_text_is_a_part_of_that_text(kind, word):
+    text, calls = WRITTEN[kind]
+    inner = json.dumps(word)[1:-1]
+    inner = json.dumps(inner)[1:-1] if kind == "a function inside" else inner
+    expected = [Call("weather", call.arguments.replace("Ulm", json.dumps(word)[1:-1])) for call in calls]
+    written = text.replace("Ulm", inner)
+    assert parse_calls(written, NAMES) == ("", expected)
+    watch = CallWatch(NAMES)
+    assert "".join(watch.push(letter) for letter in written) == ""
+    assert watch.finish() == ("", expected)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"name": "weather", "age": 3, "city": "Rome"}',
+        '{"name": "weather"}',
+        '{"name": "weather", "id": 3}',
+        '{"function": {"name": "weather"}, "lines": 12}',
+        '{"function": {"name": "weather", "arguments": {}}, "lines": 12}',
+        '{"name": "weather", "arguments": {}, "city": "Rome"}',
+        '{"name": "weather", "parameters": {}} is what I would call',
+        '{"name": "weather", "arguments": {}}, {"name": "weather", "arguments": {}}',
+        '{"name": "weather", "arguments": {}}; {"name": "weather"}',
+        '{"people": [{"name": "weather", "arguments": {}}]}',
+        '{"text": "<tool_call>{\\"name\\": \\"weather\\"}</tool_call>"}',
+        '{"mark": "[TOOL_CALLS]"}',
+    ],
+)
+def test_an_answer_in_json_is_no_call(answer):
+    assert parse_calls(answer, NAMES) == (answer, [])
+
+
+def test_what_stands_behind_calls_is_said_too():
+    text, calls = WRITTEN["hermes, two"]
+    assert parse_calls(f"So:\n{text}\nI wait.", NAMES) == ("So:\nI wait.", calls)
+    assert parse_calls(f'{{"a": 1}} {text}', NAMES) == ('{"a": 1}', calls)
+    for torn in (f"{text} <tool_call>", f"{WRITTEN['mistral'][0]} and more", f"{WRITTEN['llama, two'][0]} and more"):
+        assert parse_calls(torn, NAMES) == (torn, [])
+
+
 @pytest.mark.parametrize("kind", WRITTEN)
 @pytest.mark.parametrize("before", ["", "Let me see: 3 < 4 [or so]. "])
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])

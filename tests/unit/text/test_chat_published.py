@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 
 import jinja2
 import pytest
@@ -12,6 +13,7 @@ from orrery.errors import OrreryError
 from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.render import ChatTemplate
 from orrery.text.chat.segments import Control
+from orrery.text.chat.tool_prompt import in_words
 
 FORMATS = published()
 UNICODE = "été 東京 🦊\u00a0—  “so”\n\n\tx"
@@ -113,7 +115,14 @@ def chat_of(form, source=None):
 
 
 def theirs(form, messages, prompt, **variables):
-    """Return the reference's ids and what the assistant wrote; None where the template refuses the conversation."""
+    """Return the reference's ids and what the assistant wrote; None where the template refuses the conversation.
+
+    Where the template has no place for tools, they are said in words.
+    """
+    if "tools" in variables and not re.search(r"\btools\b", form.source):
+        plain = [{key: value for key, value in message.items() if value is not None} for message in messages]
+        ways = (in_words(plain, variables["tools"], system, "tool_calls" in form.source) for system in (True, False))
+        return next((found for way in ways if (found := theirs(form, way, prompt)) is not None), None)
     reference = reference_of(form.name)
     try:
         ids = reference.apply_chat_template(
@@ -207,3 +216,35 @@ def test_no_message_forges(form):
         assert [[s for s in some if isinstance(s, Control)] for some in segments[:1]] == [
             [s for s in some if isinstance(s, Control)] for some in segments[1:]
         ]
+
+
+def test_a_call_without_content_is_rendered_as_the_reference_does_or_as_an_empty_text(form):
+    chat = chat_of(form)
+    of = lambda content: [user(), assistant(content, tool_calls=[call(place="Ulm")]), result(), user("and now?")]  # noqa: E731
+    variables = {"tools": TOOLS} if "tools" in form.reads else {}
+    expected = theirs(form, of(None), True, **variables) or theirs(form, of(""), True, **variables)
+    if expected is None:
+        with pytest.raises(OrreryError, match="chat template"):
+            chat.render(of(None), True, **variables)
+        return
+    left_out = [{name: value for name, value in message.items() if value is not None} for message in of(None)]
+    for messages in (of(None), left_out):
+        assert chat.render(messages, True, **variables).ids == expected[0]
+
+
+def test_tools_without_a_place_in_the_template_are_said_in_words(form):
+    chat = chat_of(form)
+    talk = [user(), assistant(None, tool_calls=[call(place="Ulm")]), result("20 degrees"), user("and now?")]
+    if chat.reads_tools:
+        assert "tools" in form.reads
+        return
+    text = chat.tokenizer.decode(chat.render([user()], True, tools=TOOLS).ids, special=True)
+    assert "get_weather" in text
+    assert "Zürich" in text
+    assert "What is 1 + 1?" in text
+    assert "get_weather" not in chat.tokenizer.decode(chat.render([user()], True).ids, special=True)
+    if theirs(form, [user(), assistant(), user("x"), user("y")], True) is None:
+        return  # turns alternate
+    text = chat.tokenizer.decode(chat.render(talk, True, tools=TOOLS).ids, special=True)
+    for word in ("20 degrees", "and now?", "Ulm"):
+        assert word in text

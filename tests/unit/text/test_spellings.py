@@ -1,8 +1,10 @@
 """What tokens add to a text, for every kind of tokenizer, and answers that keep to a form because of it."""
 
+import json
 import re
 
 import pytest
+import tokenizers
 
 from orrery.errors import UsageError
 from orrery.families import load_family
@@ -13,6 +15,8 @@ from orrery.generation.row import Limits
 from orrery.generation.samplers import sampler
 from orrery.text.kinds import KINDS
 from orrery.text.spellings import drops_first_blank, spellings
+from orrery.text.streaming import StreamDecoder
+from orrery.text.tokenizer import Tokenizer
 from orrery.text.train import train_tokenizer
 from tiny_models import randomised
 
@@ -72,3 +76,27 @@ def test_a_kind_whose_tokens_depend_on_their_neighbours_is_refused(kind):
     except UsageError:
         return
     assert b"".join(found[id] for id in tokenizer.encode("the cat")).decode().removeprefix(" ") == "the cat"
+
+
+ADDED = (
+    "café", "đem", "Ärzte", "naïve", "ÿ", "ġhi", "Ġhi", "ķ", "日本", "e\u0301", "🙂", "<|größe|>", "ħ ħ", "plain",
+)  # fmt: skip
+"""Added tokens whose letters are, or are not, among those that byte-level BPE writes bytes with."""
+
+
+@pytest.mark.parametrize("word", ADDED)
+@pytest.mark.parametrize("special", [False, True])
+def test_an_added_token_is_spelled_by_its_own_letters(word: str, special: bool) -> None:
+    made = tokenizers.Tokenizer.from_str(json.dumps(dict(trained("byte_bpe").definition)))
+    (made.add_special_tokens if special else made.add_tokens)([tokenizers.AddedToken(word, normalized=False)])
+    tokenizer = Tokenizer(made.to_str())
+    id = tokenizer.id(word)
+    ids = [*tokenizer.encode("x"), id, *tokenizer.encode("y")]
+    assert tokenizer.decode(ids, special=True) == f"x{word}y"
+    assert tokenizer.decode_bytes(ids, special=True).decode() == f"x{word}y"
+    assert spellings(tokenizer)[id] == (b"" if special else word.encode())
+    stream = StreamDecoder(tokenizer)
+    streamed = "".join([*map(stream.push, ids), stream.finish()])
+    assert streamed == tokenizer.decode(ids) == ("xy" if special else f"x{word}y")
+    if not special:
+        assert tokenizer.decode(tokenizer.encode(f"x{word}y")) == f"x{word}y"

@@ -51,7 +51,7 @@ def mmlu(
 
     def evaluate(lm: "LanguageModel", done: "Done") -> "Evaluated":
         room = lm.context
-        fits = lambda text: len(lm.tokenizer.encode(text)) <= room  # noqa: E731
+        fits = lambda text: len(lm.tokenizer.frame(text).ids) <= room  # noqa: E731
         questions, fewer = prompted(asked, examples, shots, fits)
         facts = {"task": "mmlu", "template": "letters", "shots": shots, "split": split}
         found = evaluate_choices(

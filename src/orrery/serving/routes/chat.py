@@ -16,6 +16,7 @@ from orrery.serving.body import StrictRoute
 from orrery.serving.conversations import Prepared, prepare
 from orrery.serving.errors import AsciiJson
 from orrery.serving.events import EventStream
+from orrery.serving.held_scores import shown_scores
 from orrery.serving.logprobs import of_chat
 from orrery.serving.old_functions import told
 from orrery.serving.schema.chat import ChatCompletion, ChatRequest
@@ -96,7 +97,7 @@ class _Chat:
         return {
             "index": index,
             "message": message,
-            "logprobs": self.logprobs(own.scores),
+            "logprobs": self.logprobs(shown_scores(self.served.lm.tokenizer, own)),
             "finish_reason": self.reason(index, calls),
         }
 

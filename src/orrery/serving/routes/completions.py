@@ -10,12 +10,14 @@ from starlette.responses import Response
 
 from orrery.generation.requests import Answering, Request, TokenScore
 from orrery.language_model.guides import Demands
+from orrery.language_model.texts import opening_of
 from orrery.serving import requests
 from orrery.serving.answer_head import head
 from orrery.serving.answers import GoneError, Piece, begun
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError, AsciiJson
 from orrery.serving.events import EventStream
+from orrery.serving.held_scores import shown_scores
 from orrery.serving.logprobs import Told, bounded, of_chat
 from orrery.serving.schema.completions import Completion, CompletionRequest
 from orrery.serving.schema.errors import FAILURES
@@ -30,20 +32,35 @@ USUAL = 16
 
 
 @dataclass(frozen=True)
+class _Prompt:
+    """A prompt as text and as ids.
+
+    Attributes:
+        text: as ``echo`` tells it.
+        row: what the model reads.
+        opening: how many of its ids the tokenizer put before the text; they are not told.
+    """
+
+    text: str
+    row: list[int]
+    opening: int
+
+
+@dataclass(frozen=True)
 class _Prepared:
-    """Prompts with their texts, and the requests of all answers, those of one prompt side by side."""
+    """Prompts, and the requests of all answers, those of one prompt side by side."""
 
     asked: CompletionRequest
-    texts: list[str]
+    prompts: list[_Prompt]
     requests: list[Request]
-
-    @property
-    def prompts(self) -> int:
-        return len(self.texts)
 
     def text(self, index: int) -> str:
         """Return the prompt of an answer."""
-        return self.texts[index // self.asked.drawn]
+        return self.prompts[index // self.asked.drawn].text
+
+    def prompt_scores(self, index: int, answering: Answering) -> Sequence[TokenScore]:
+        """Return what is told of the tokens of a prompt."""
+        return answering.prompt_scores[self.prompts[index // self.asked.drawn].opening :]
 
 
 @router.post("/v1/completions", response_model=Completion, responses=FAILURES)
@@ -66,7 +83,8 @@ def _prepare(served: Served, asked: CompletionRequest) -> _Prepared:
     if asked.echo and asked.logprobs is not None and served.lm.model.reads_at_once:
         raise ApiError(400, "this model predicts none of its prompt: echo has no logprobs", param="echo")
     infill = requests.infill_for(served) if asked.suffix else None
-    texts, rows = _rows(served, asked, infill)
+    prompts = _prompts(served, asked, infill)
+    rows = [one.row for one in prompts]
     longest = [requests.longest_answer(served, len(row), asked.max_tokens, USUAL, "prompt") for row in rows]
     requests.check_cost(served, map(len, rows), asked.drawn, max(longest))
     sampler = requests.sampler_for(served, asked)
@@ -84,34 +102,35 @@ def _prepare(served: Served, asked: CompletionRequest) -> _Prepared:
             adapter=served.adapter_of(asked.model),
         )
         found += requests.numbered(one, asked.seed, asked.drawn)
-    return _Prepared(asked, texts, found)
+    return _Prepared(asked, prompts, found)
 
 
 def _limits(served: Served, asked: CompletionRequest, most: int, ends: frozenset[int]) -> Any:
     return requests.limits_for(served, asked, most, ends, Demands.of(asked.bad_words or ()))
 
 
-def _rows(served: Served, asked: CompletionRequest, infill: Infill | None) -> tuple[list[str], list[list[int]]]:
-    """Return the prompts as texts and as ids, each with the suffix where its model was taught to see one."""
+def _prompts(served: Served, asked: CompletionRequest, infill: Infill | None) -> list[_Prompt]:
+    """Return the prompts, each with the suffix where its model was taught to see one."""
     prompt = asked.prompt
     several = [prompt] if isinstance(prompt, str) or isinstance(prompt[0], int) else list(prompt)
     requests.check_cost(served, [1] * len(several), asked.drawn, 0)
-    texts: list[str] = []
-    rows: list[list[int]] = []
+    opening, suffix = len(opening_of(served.lm.tokenizer)), asked.suffix or ""
+    found = []
     for place, one in enumerate(several):
         name = "prompt" if len(several) == 1 else f"prompt[{place}]"
-        if infill is not None and one == "":
-            row = []
-        elif isinstance(one, str):
+        if not isinstance(one, str):
+            row = requests.given(served, list(one), name)  # type: ignore[arg-type]
+            row = row if infill is None else infill.around(row, requests.encoded_suffix(served, suffix))
+        elif infill is None:
             row = requests.encoded(served, one, name)
         else:
-            row = requests.given(served, list(one), name)  # type: ignore[arg-type]
-        if infill is not None:
-            row = infill.around(row, requests.encoded_suffix(served, asked.suffix or ""))
+            row = requests.around_gap(served, infill, one, suffix, name)
         row = requests.with_prefix(served, row, asked.prefix)
-        rows.append(row)
-        texts.append(one if isinstance(one, str) else _spelt(served, row) if asked.echo or asked.logprobs else "")
-    return texts, rows
+        if isinstance(one, str):
+            found.append(_Prompt(one, row, opening))
+        else:
+            found.append(_Prompt(_spelt(served, row) if asked.echo or asked.logprobs else "", row, 0))
+    return found
 
 
 def _spelt(served: Served, row: Sequence[int]) -> str:
@@ -123,7 +142,7 @@ def _whole(served: Served, prepared: _Prepared, found: Sequence[Answering], shar
     """Return the answer of a request that is not streamed."""
     asked, drawn = prepared.asked, prepared.asked.drawn
     choices = []
-    for prompt in range(prepared.prompts):
+    for prompt in range(len(prepared.prompts)):
         own = range(prompt * drawn, (prompt + 1) * drawn)
         best = sorted(own, key=lambda i: -_mean(found[i].scores)) if drawn > asked.choices else list(own)
         choices += [_choice(served, prepared, found[i], i) for i in best[: asked.choices]]
@@ -136,9 +155,10 @@ def _choice(served: Served, prepared: _Prepared, own: Answering, index: int) -> 
     logprobs = None
     if asked.logprobs is not None:
         told = Told(served.tokens, asked.logprobs, 0 if asked.echo else len(prompt))
-        told.add_prompt(served.lm.tokenizer, own.prompt_scores)
-        told.add(served.lm.tokenizer, own.scores)
-        logprobs = {**told.take(), **_content(served, asked, own.scores)}
+        told.add_prompt(served.lm.tokenizer, prepared.prompt_scores(index, own))
+        scores = shown_scores(served.lm.tokenizer, own)
+        told.add(served.lm.tokenizer, scores)
+        logprobs = {**told.take(), **_content(served, asked, scores)}
     return {
         "index": index,
         "text": f"{prompt if asked.echo else ''}{answer.text}",
@@ -203,7 +223,7 @@ class _Stream:
             offset = 0 if asked.echo else len(self._prepared.text(piece.index))
             own = self._told[piece.index] = Told(self._served.tokens, asked.logprobs or 0, offset)
             if asked.echo:
-                own.add_prompt(tokenizer, piece.answering.prompt_scores)
+                own.add_prompt(tokenizer, self._prepared.prompt_scores(piece.index, piece.answering))
         own.add(tokenizer, piece.scores)
         found = own.take()
         return {**found, **_content(self._served, asked, piece.scores)} if found["tokens"] else None

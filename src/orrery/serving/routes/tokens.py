@@ -21,11 +21,16 @@ MOST = 1 << 20
 
 
 class TokenizeRequest(Body):
-    """A text, or a conversation up to where the next answer begins; a control token that they spell is letters."""
+    """A text, or a conversation up to where the next answer begins; a control token that they spell is letters.
+
+    Attributes:
+        add_special_tokens: whether the tokens stand around a text that the model reads there.
+    """
 
     model: Text | None = None
     prompt: Annotated[str, Field(strict=True, max_length=MOST)] | None = None
     messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_MESSAGES)] | None = None
+    add_special_tokens: Flag = True
     return_token_strs: Flag = False
 
     @model_validator(mode="after")
@@ -67,7 +72,11 @@ async def tokenize(asked: TokenizeRequest, served: Serving) -> Response:
 
 def _tokens(served: Served, asked: TokenizeRequest) -> dict[str, Any]:
     said = asked.messages
-    ids = served.lm.tokenizer.encode(asked.prompt or "") if said is None else rendered(served, said)
+    if said is not None:
+        ids = rendered(served, said)
+    else:
+        tokenizer, text = served.lm.tokenizer, asked.prompt or ""
+        ids = tokenizer.frame(text).ids if asked.add_special_tokens else tokenizer.encode(text)
     found: dict[str, Any] = {"tokens": ids, "count": len(ids), "max_model_len": served.lm.context}
     return found | ({"token_strs": [served.tokens.text(id) for id in ids]} if asked.return_token_strs else {})
 

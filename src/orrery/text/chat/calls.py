@@ -10,9 +10,13 @@ from orrery.checkpoints import strict_json
 
 MARKS = ("<tool_call>", "[TOOL_CALLS]", "<|python_tag|>")
 """What a call begins with: Hermes and Qwen, Mistral, Llama. Llama also writes a bare object."""
-_TAGGED = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
-_NAMED = re.compile(r"\[TOOL_CALLS\]\s*([A-Za-z0-9_.-]+)\s*\[ARGS\]\s*", re.DOTALL)
+_END = "</tool_call>"
+_NAMED = re.compile(r"([A-Za-z0-9_.-]+)\s*\[ARGS\]\s*")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_DECODER = json.JSONDecoder()
+_GIVEN = ("arguments", "parameters")
+_ABOUT = {"name", "function", "type", "id", *_GIVEN}
+"""Keys of an object that is a call and nothing else."""
 
 
 @dataclass(frozen=True)
@@ -35,24 +39,28 @@ def parse_calls(text: str, names: Collection[str]) -> tuple[str, list[Call]]:
         text: the answer, with the marks that calls begin with.
         names: of the functions that there are; a bare object is a call of one of these alone.
     """
-    place = first_mark(text)
+    if text.lstrip().startswith("{") and (calls := _bare(text, names)):
+        return "", calls
+    place = first_mark(text, _behind_object(text))
     if place is None:
-        calls = [] if not text.lstrip().startswith("{") else _bare(text, names)
-        return ("", calls) if calls else (text, [])
-    said, rest = text[:place], text[place:]
+        return text, []
+    said, rest = text[:place].rstrip(), text[place:]
+    behind = ""
     if rest.startswith(MARKS[0]):
-        found = [_call(_value(part)) for part in _TAGGED.findall(rest)]
+        found, behind = _tagged(rest)
     elif rest.startswith(MARKS[1]):
         found = _mistral(rest)
     else:
         found = list[Call | None](_bare(rest.removeprefix(MARKS[2]), names))
     calls = [call for call in found if call is not None]
-    return (said.rstrip(), calls) if calls and len(calls) == len(found) else (text, [])
+    if not calls or len(calls) < len(found):
+        return text, []
+    return "\n".join(part for part in (said, behind) if part), calls
 
 
-def first_mark(text: str) -> int | None:
+def first_mark(text: str, start: int = 0) -> int | None:
     """Return where the first call may begin by its mark."""
-    places = [place for mark in MARKS if (place := text.find(mark)) >= 0]
+    places = [place for mark in MARKS if (place := text.find(mark, start)) >= 0]
     return min(places, default=None)
 
 
@@ -94,24 +102,82 @@ class CallWatch:
         return len(self._text.rstrip())
 
 
+def _tagged(text: str) -> tuple[list[Call | None], str]:
+    """Return the calls of ``<tool_call>{...}</tool_call>``, the last end may be missing, and what is said behind."""
+    found: list[Call | None] = []
+    place = 0
+    while text.startswith(MARKS[0], place):
+        value, end = _read(text, place + len(MARKS[0]))
+        if value is None or not (text.startswith(_END, end) or end == len(text)):
+            return [None], ""
+        found.append(_call(value))
+        place = _skip(text, end + len(_END))
+    return ([None], "") if MARKS[0] in text[place:] else (found, text[place:].rstrip())
+
+
 def _mistral(text: str) -> list[Call | None]:
     """Return the calls of ``[TOOL_CALLS][{...}]`` or of ``[TOOL_CALLS]name[ARGS]{...}``."""
-    named = list(_NAMED.finditer(text))
-    if named:
-        ends = [*(found.start() for found in named[1:]), len(text)]
-        parts = [(found[1], _value(text[found.end() : end])) for found, end in zip(named, ends, strict=True)]
-        return [_call({"name": name, "arguments": value}) for name, value in parts]
-    value = _value(text.removeprefix(MARKS[1]))
-    return [_call(one) for one in value] if isinstance(value, list) else [_call(value)]
+    found: list[Call | None] = []
+    place = 0
+    while text.startswith(MARKS[1], place):
+        start = _skip(text, place + len(MARKS[1]))
+        named = _NAMED.match(text, start)
+        value, place = _read(text, named.end() if named else start)
+        several = value if isinstance(value, list) and not named else [value]
+        found += [_call({"name": named[1], "arguments": one} if named else one) for one in several]
+    return found if place == len(text) else [None]
 
 
 def _bare(text: str, names: Collection[str]) -> list[Call]:
-    """Return the calls of objects with semicolons between them; nothing where one is none."""
-    whole = _value(text)
-    values = [whole] if whole is not None else [_value(part) for part in re.split(r";\s*(?=\{)", text)]
-    found = [_call(value) for value in values]
-    sound = [call for call in found if call is not None and call.name in names]
-    return sound if len(sound) == len(found) else []
+    """Return the calls of objects with semicolons between them; nothing where one is none, or something else too.
+
+    An object that has a name and no arguments is an answer: people ask for such.
+    """
+    found: list[Call] = []
+    place = _skip(text, 0)
+    while place < len(text):
+        value, place = _read(text, place)
+        call = _call(value) if _is_call(value) else None
+        if call is None or call.name not in names:
+            return []
+        found.append(call)
+        if place < len(text):
+            if text[place] != ";":
+                return []
+            place = _skip(text, place + 1)
+    return found
+
+
+def _is_call(value: Any) -> bool:
+    """Say whether an object has what a call has, and no other key."""
+    if not isinstance(value, dict) or not _ABOUT.issuperset(value):
+        return False
+    function = value.get("function")
+    described = function if isinstance(function, dict) else value
+    return any(key in described for key in _GIVEN)
+
+
+def _behind_object(text: str) -> int:
+    """Return where an object ends that opens a text: what stands in its strings is no mark."""
+    start = _skip(text, 0)
+    return _read(text, start)[1] if text.startswith("{", start) else 0
+
+
+def _read(text: str, place: int) -> tuple[Any, int]:
+    """Return the JSON value at a place and where the blanks behind it end; None and the place where there is none."""
+    start = _skip(text, place)
+    try:
+        end = _DECODER.raw_decode(text, start)[1]
+    except (ValueError, RecursionError):
+        return None, start
+    return _value(text[start:end]), _skip(text, end)
+
+
+def _skip(text: str, place: int) -> int:
+    """Return the place of the next character that is no blank."""
+    while place < len(text) and text[place].isspace():
+        place += 1
+    return place
 
 
 def _value(text: str) -> Any:
@@ -127,7 +193,7 @@ def _call(value: Any) -> Call | None:
         return None
     function: Any = value.get("function", value)
     function = function if isinstance(function, dict) else value
-    name, given = function.get("name"), function.get("arguments", function.get("parameters", {}))
+    name, given = function.get("name"), function.get(_GIVEN[0], function.get(_GIVEN[1], {}))
     if isinstance(given, str):
         given = _value(given)
     if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(given, dict):

@@ -42,6 +42,7 @@ class JinjaTemplate:
         must be the same. Raises `DataError` where they differ, for a message that a template turns into one.
         """
         _check_variables(variables)
+        messages = self._with_contents(messages, prompt, variables)
         markers = Markers(self._tokenizer)
         others = StandIns(markers.spellings, self.source)
         # As transformers does: templates tell tools that are none from tools that are not mentioned.
@@ -60,6 +61,24 @@ class JinjaTemplate:
     def messages(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the messages as this template reads them: reasoning apart from the answer where it wants that."""
         return split_reasoning(messages, self.source)
+
+    def _with_contents(
+        self, messages: Sequence[Message], prompt: bool, variables: Mapping[str, Any]
+    ) -> Sequence[Message]:
+        """Return messages with an empty text where one has none and the template cannot do without.
+
+        A service answers ``"content": null`` beside tool calls. Some templates ask whether there is a content, others
+        join it to their own words, and fail.
+        """
+        if all("content" in message for message in messages):
+            return messages
+        call = {"tools": None, "documents": None, **variables, **self._tokens, "add_generation_prompt": prompt}
+        filled = [{"content": "", **message} for message in messages]
+        rest = {"generation_open": "", "generation_close": ""}
+        asis, other = sandbox.attempt(
+            self.source, [{"messages": list(told), **call, **rest} for told in (messages, filled)]
+        )
+        return filled if asis is None and other is not None else messages
 
     def _refuse_forgery(self, markers: Markers, text: str, expected: str) -> None:
         if markers.controls(text) != markers.controls(expected):

@@ -1,6 +1,8 @@
 """The one way from a conversation to ids: training, chat and the server all call `ChatTemplate.render`."""
 
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,10 @@ from orrery.text.chat.guard import guarded
 from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.messages import Message, checked_messages
 from orrery.text.chat.segments import Rendered, Segment, encode_segments
+from orrery.text.chat.tool_prompt import in_words
 from orrery.text.tokenizer import Tokenizer
+
+_TOOLS = re.compile(r"\btools\b")
 
 
 class ChatTemplate:
@@ -36,10 +41,20 @@ class ChatTemplate:
     def segments(
         self, messages: Sequence[Message], prompt: bool = False, replies: bool = False, **variables: Any
     ) -> list[Segment]:
-        """Return what `render` encodes: control tokens and texts; arguments and errors as there."""
+        """Return what `render` encodes: control tokens and texts; arguments and errors as there.
+
+        Tools for which a template has no place are said in words, in the system's message or the first question.
+        """
         read = self.messages(messages)
         if isinstance(self.form, JinjaTemplate):
-            return self.form.segments(read, prompt, replies, **variables)
+            tools = variables.get("tools")
+            if not tools or self.reads_tools:
+                return self.form.segments(read, prompt, replies, **variables)
+            others = {name: value for name, value in variables.items() if name != "tools"}
+            calls = "tool_calls" in self.form.source  # some have a notation for calls and expect the tools in words
+            with suppress(OrreryError):  # some templates know no system
+                return self.form.segments(in_words(read, tools, True, calls), prompt, replies, **others)
+            return self.form.segments(in_words(read, tools, False, calls), prompt, replies, **others)
         if given := [name for name, value in variables.items() if value]:
             raise UsageError(f"the chat format {self.form.name} has no {given[0]}", "use the model's own template")
         return self.form.segments(read, prompt, self.tokenizer.read)
@@ -52,6 +67,11 @@ class ChatTemplate:
         """
         read = checked_messages(messages)
         return self.form.messages(read) if isinstance(self.form, JinjaTemplate) else read
+
+    @cached_property
+    def reads_tools(self) -> bool:
+        """Whether the template has a place for the tools that there are."""
+        return isinstance(self.form, JinjaTemplate) and _TOOLS.search(self.form.source) is not None
 
     @cached_property
     def end(self) -> frozenset[int]:

@@ -1,0 +1,90 @@
+"""Keys of a config.json that no family knows: passed over where the reference does not read them, or refused."""
+
+import json
+from collections.abc import Collection, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from orrery.errors import ModelFileError
+from orrery.families import Family, load_family, spec_of
+from orrery.families import __name__ as FAMILIES
+from orrery.families._config import UnknownKeysError
+
+_QUANTISED = "quantization_config"
+
+
+def settled(config: Mapping[str, Any], path: Path, ignored: Collection[str] = ()) -> tuple[dict[str, Any], list[str]]:
+    """Return a configuration without the keys that change no number, and these keys.
+
+    They are the keys that the reference's code of the class in ``architectures`` never takes from a configuration, as
+    ``reference_keys.json`` has it from its source, and those that a caller asks to be ignored.
+
+    Raises:
+        ModelFileError: the reference reads a key that is not built; all of them are named.
+    """
+    rules = load_family(config.get("model_type"))
+    kept = {key: value for key, value in config.items() if key not in ignored}
+    if kept.get(_QUANTISED) is None:
+        kept.pop(_QUANTISED, None)
+    else:
+        raise _quantised(kept[_QUANTISED], path)
+    while unread := _unread(rules, kept):
+        kept = {key: value for key, value in kept.items() if key not in unread}
+    if read := _unknown(rules, kept):
+        several = "s" if len(read) > 1 else ""
+        raise ModelFileError(
+            f"{path}: the key{several} {', '.join(map(repr, read))} may change numbers, and Orrery does not know what "
+            f"{'they mean' if several else 'it means'}",
+            f"if nothing depends on {'them' if several else 'it'}: orrery import {path.parent} NEW --ignore-keys "
+            f"{' '.join(read)}",
+        )
+    return kept, [key for key in config if key not in kept and key != _QUANTISED]
+
+
+def _unread(rules: Family, config: Mapping[str, Any]) -> set[str]:
+    known = _read_by(_class_of(rules, config))
+    return set() if known is None else set(_unknown(rules, config)) - known
+
+
+def _unknown(rules: Family, config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the keys that a family does not know; a part inside has its own, which are never passed over."""
+    try:
+        spec_of(rules, config)
+    except UnknownKeysError as error:
+        return tuple(key for key in error.keys if key in config)
+    except Exception:
+        return ()
+    return ()
+
+
+def _class_of(rules: Family, config: Mapping[str, Any]) -> str:
+    given = config.get("architectures")
+    named = given[0] if isinstance(given, list) and given else None
+    return named if isinstance(named, str) and named in _record() else rules.ARCHITECTURE
+
+
+def _read_by(name: str) -> set[str] | None:
+    """Return the keys beyond ours that a class of the reference reads; None for a class that it does not have."""
+    found = _record()
+    return {*found["*"], *found[name]} if name in found else None
+
+
+@cache
+def _record() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = json.loads(files(FAMILIES).joinpath("reference_keys.json").read_text("utf-8"))
+    return found
+
+
+def _quantised(said: Any, path: Path) -> ModelFileError:
+    """Return the error of weights that another program has rounded."""
+    method = said.get("quant_method") if isinstance(said, Mapping) else None
+    bits = next((said[key] for key in ("bits", "w_bit", "nbits") if key in said), None) if method else None
+    if method == "bitsandbytes":
+        bits = 4 if said.get("load_in_4bit") else 8
+    what = f"{method or 'an unnamed method'}{f' to {bits} bits' if bits else ''}"
+    return ModelFileError(
+        f"{path}: the weights were quantised by {what} ({_QUANTISED}), and Orrery reads no such file",
+        "take the folder that they were made from, or a GGUF of the same model; orrery export quantises afterwards",
+    )

@@ -1,0 +1,75 @@
+"""Which tokens begin, end and fill a text: as transformers reads it from the files that people have."""
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import AutoTokenizer
+
+from orrery.errors import UsageError
+from orrery.text.tokenizer import load_tokenizer
+
+CONTROL = ("<s>", "</s>", "<|im_start|>", "<|im_end|>", "<pad>")
+WORDS = ("end", "start", "the", "mask")
+NAMES = {"end": "eos_token", "start": "bos_token", "pad": "pad_token"}
+ADDED = {"added_tokens_decoder": {"3": {"content": "<|im_end|>", "special": True}}}
+
+CONFIGS: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "names": {"eos_token": "</s>", "bos_token": "<s>"},
+    "null": {"eos_token": None, "bos_token": "<s>"},
+    "objects": {"eos_token": {"__type": "AddedToken", "content": "<|im_end|>", "special": True}},
+    "all added": {**ADDED, "eos_token": "</s>"},
+    "all added, null": {**ADDED, "eos_token": None, "pad_token": "<pad>"},
+}
+MAPS: dict[str, dict[str, Any] | None] = {
+    "no map": None,
+    "names": {"eos_token": "<|im_end|>", "bos_token": "<|im_start|>"},
+    "objects": {"eos_token": {"content": "<|im_end|>", "lstrip": False}, "pad_token": "<pad>"},
+}
+
+
+def folder_of(folder: Path, config: dict[str, Any] | None, named: dict[str, Any] | None) -> Path:
+    made = Tokenizer(models.WordLevel({word: n for n, word in enumerate((*CONTROL, *WORDS))}, "the"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    made.add_special_tokens(list(CONTROL))
+    made.save(str(folder / "tokenizer.json"))
+    if config is not None:
+        plain = {"tokenizer_class": "PreTrainedTokenizerFast", **config}
+        (folder / "tokenizer_config.json").write_text(json.dumps(plain))
+    if named is not None:
+        (folder / "special_tokens_map.json").write_text(json.dumps(named))
+    return folder
+
+
+@pytest.mark.parametrize(("config", "named"), list(product(CONFIGS, MAPS)))
+def test_the_roles_are_those_of_the_reference(config: str, named: str, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, CONFIGS[config], MAPS[named])
+    ours, theirs = load_tokenizer(folder), AutoTokenizer.from_pretrained(folder)
+    counts = "added_tokens_decoder" not in CONFIGS[config]
+    said = {*CONFIGS[config], *((counts and MAPS[named]) or {})}  # what no file names, we know by its usual spelling
+    for role, name in NAMES.items():
+        if name in said:
+            assert ours.roles.get(role) == getattr(theirs, name), role
+    ours.save(tmp_path / "again")
+    again = load_tokenizer(tmp_path / "again")
+    assert again.roles == ours.roles
+    saved = AutoTokenizer.from_pretrained(tmp_path / "again")
+    assert {role: getattr(saved, name) for role, name in NAMES.items()} == {
+        role: ours.roles.get(role) for role in NAMES
+    }
+
+
+@pytest.mark.parametrize("role", ["end", "start", "mask"])
+def test_a_word_with_the_name_of_a_role_is_no_control_token(role: str, tmp_path: Path) -> None:
+    denied = dict.fromkeys(("eos_token", "bos_token"))
+    tokenizer = load_tokenizer(folder_of(tmp_path, denied, None))
+    assert tokenizer.id(role) is not None
+    with pytest.raises(UsageError, match=f"no special token '{role}'"):
+        tokenizer.special(role)
+    with pytest.raises(UsageError, match="no special token 'the'"):
+        tokenizer.special("the")
+    assert tokenizer.special("<pad>") == CONTROL.index("<pad>")
