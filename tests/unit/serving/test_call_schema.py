@@ -70,7 +70,7 @@ def test_a_part_with_a_name_of_its_own_is_its_own_root():
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    with running(chat_model(tmp_path_factory.mktemp("toy") / "model")) as found:
+    with running(chat_model(tmp_path_factory.mktemp("toy") / "model", context=1024)) as found:
         yield found
 
 
