@@ -142,7 +142,8 @@ def _value(name: str, value: str) -> int | bool | Recomputation:
             raise UsageError(f"{name}={value[:40]} in the layout", f"one of {', '.join(words[name])}")
         return words[name][value]
     most = 3 if name == "zero" else 10**9
-    if not value.isascii() or not value.isdigit() or not 1 <= int(value[:12]) <= most:
+    # No more digits than the largest has: zeros before a number would hide how long it is.
+    if not value.isascii() or not value.isdigit() or len(value) > len(str(most)) or not 1 <= int(value) <= most:
         hint = "1 to 3: the optimizer, gradients too, weights too" if name == "zero" else "a whole number from 1"
         raise UsageError(f"{name}={value[:40]} in the layout is no degree", hint)
     return int(value)
