@@ -143,11 +143,12 @@ def print_places(source: str, words: Sequence[str], n: int) -> None:
 
 def _print_concordance(places: "Iterable[Place]", word: str, source: str) -> None:
     rows = [(" ".join(place.before), place.word, " ".join(place.after)) for place in places]
-    width = max((len(before) for before, _, _ in rows), default=0)
-    for before, found, after in rows:
-        print(f"{before:>{width}}  {found}  {after}")
     if not rows:
         print(f"{word!r} does not stand in {source}", file=sys.stderr)
+        return
+    width = max(len(before) for before, _, _ in rows)
+    for before, found, after in rows:
+        print(f"{before:>{width}}  {found}  {after}")
 
 
 def _rows(found: list[tuple[str, float]]) -> list[tuple[str, str]]:
