@@ -61,7 +61,7 @@ SHEETS = {
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_memory_bandwidth_and_float32_are_of_the_data_sheet(name):
-    machine, (memory, bandwidth, float32) = MACHINES[name], SHEETS[name]
+    machine, (memory, bandwidth, float32) = load_machine(name), SHEETS[name]
     assert machine.memory == pytest.approx(memory * 1e9, rel=1e-12)
     assert machine.bandwidth == bandwidth * 1e9
     assert machine.rates.get("fp32") == (None if float32 is None else pytest.approx(float32 * 1e12))
@@ -70,7 +70,7 @@ def test_memory_bandwidth_and_float32_are_of_the_data_sheet(name):
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_tensor_cores_halve_their_rate_with_twice_the_bits(name):
-    rates = MACHINES[name].rates
+    rates = load_machine(name).rates
     for narrow, wide in (("fp8", "bf16"), ("fp8", "fp16"), ("bf16", "tf32"), ("fp16", "tf32")):
         if {narrow, wide} <= rates.keys():
             assert rates[narrow] == pytest.approx(2 * rates[wide], rel=1e-3)
@@ -80,7 +80,7 @@ def test_tensor_cores_halve_their_rate_with_twice_the_bits(name):
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_networks_and_nodes_are_those_that_the_source_states(name):
-    machine = MACHINES[name]
+    machine = load_machine(name)
     for pattern, found in (
         (r"\((\d+) GB/s of NVLink in both directions\)", 2e-9 * machine.node_bandwidth),
         (r"network: (\d+) Gb/s a device", 8e-9 * machine.network_bandwidth),
@@ -99,7 +99,7 @@ def test_networks_and_nodes_are_those_that_the_source_states(name):
 
 def test_what_machines_share_is_equal():
     for one, other in (("a100-40gb", "a100-80gb"), ("h100", "h200")):
-        first, second = MACHINES[one], MACHINES[other]
+        first, second = load_machine(one), load_machine(other)
         for name in ("rates", "node", "node_bandwidth", "network_bandwidth", "efficiency"):
             assert getattr(first, name) == getattr(second, name)
 
@@ -107,9 +107,9 @@ def test_what_machines_share_is_equal():
 def test_prices_are_an_eighth_of_the_instance_that_the_source_names():
     dollars = {"v100": 31.22, "a100-40gb": 32.77, "a100-80gb": 40.97, "h100": 98.32}
     assert {name: round(price / 8, 2) for name, price in dollars.items()} == {
-        name: MACHINES[name].price for name in dollars
+        name: load_machine(name).price for name in dollars
     }
-    assert {name: MACHINES[name].price for name in MACHINES.keys() - dollars.keys()} == {
+    assert {name: load_machine(name).price for name in MACHINES.keys() - dollars.keys()} == {
         "h200": None,
         "tpu-v3": 8.00 / 4,
         "tpu-v4": 3.22,
