@@ -33,10 +33,8 @@ def test_a_name_that_is_not_offered_is_no_attribute(name):
 
 def test_neither_the_package_nor_the_way_into_the_program_loads_what_takes_time():
     # A signal that comes before the program can catch it is a traceback.
-    code = (
-        f"import sys; sys.path.insert(0, {str(SOURCE)!r}); import orrery; print(*dir(orrery)); import orrery.cli.start; "
-        "print(*sys.modules)"
-    )
+    looked = "import orrery; print(*dir(orrery)); import orrery.cli.start; print(*sys.modules)"
+    code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); {looked}"
     found = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True).stdout
     offered, loaded = (set(line.split()) for line in found.splitlines())
     assert offered == set(dir(orrery))
