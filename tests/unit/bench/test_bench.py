@@ -3,12 +3,14 @@
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
+from orrery.accounting.parameters import parameters
 from orrery.bench import report
-from orrery.bench.generating import CHECKED, Measured, bench_generate, check_cases, step_bytes
+from orrery.bench.generating import CHECKED, Measured, bench_generate, check_cases, closing, step_bytes
 from orrery.bench.machine import Machine, Reading, measure_machine, product_rate, rows_of
 from orrery.bench.rounds import Case, Series, agreement, measure
 from orrery.bench.shapes import SHAPES, placeholder_tokenizer
@@ -16,6 +18,7 @@ from orrery.bench.subjects import PEERS, check_peers
 from orrery.cli.program import run
 from orrery.errors import MachineError, UsageError
 from orrery.families import load_family
+from orrery.reading.read import Stored
 from page_tables import tables
 from tiny_models import tiny
 
@@ -189,6 +192,57 @@ def test_the_machine_is_measured_and_says_what_it_does(monkeypatch: pytest.Monke
     assert 0 < machine.read[0] <= machine.read[1]
     assert set(machine.products) == {"float32", "bfloat16"}
     assert json.loads(json.dumps(machine.state()))["threads"] == torch.get_num_threads()
+
+
+@pytest.mark.parametrize(("name", "millions"), [("gpt2-124m", 124), ("gpt2-355m", 355), ("llama-430m", 430)])
+def test_a_shape_has_the_size_that_it_is_called_by(name: str, millions: int) -> None:
+    family, config = SHAPES[name]
+    # GPT-2's are rounded by who published them, the Llama's is our own.
+    assert parameters(load_family(family).spec(config)) / 1e6 == pytest.approx(millions, rel=0.005)
+
+
+def test_everybody_is_asked_for_the_same_on_the_same_vocabulary_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    peers, asked, said = [], [], list[str]()
+
+    def opened(name: str, stored: Stored, kind: str, most_rows: int, aside: Path) -> Writer:
+        peers.append((name, kind, most_rows))
+        return Closed(f"{name} {kind}".strip())
+
+    def measured(
+        subjects: list[Writer], case: Case, vocabulary: int, rounds: int, say: object, probe: Any
+    ) -> list[Series]:
+        asked.append(([one.name for one in subjects], case, vocabulary, rounds))
+        probe()
+        return [Series(one.name, case, [0.5], [1.0], []) for one in subjects]
+
+    class Closed(Writer):
+        def close(self) -> None:
+            said.append(f"{self.name} is closed")
+
+    monkeypatch.setenv("ORRERY_KERNEL", "eager")
+    monkeypatch.setattr("orrery.bench.machine.PROBE", 1000)
+    for name, instead in (("open_peer", opened), ("measure", measured)):
+        monkeypatch.setattr(f"orrery.bench.generating.{name}", instead)
+    monkeypatch.setattr("orrery.bench.generating.equal_tokens", lambda *words: {})
+    cases = [Case(2, 6, 4), Case(5, 20, 1)]
+    words = ("gpt2-tiny", "bfloat16", cases, ("transformers", "llama.cpp"), ("bf16", "q8_0"), 3)
+    found = bench_generate(*words, lambda say: MACHINE, said.append)
+    assert peers == [("transformers", "", 5), ("llama.cpp", "bf16", 5), ("llama.cpp", "q8_0", 5)]
+    names = ["orrery", "transformers", "llama.cpp bf16", "llama.cpp q8_0"]
+    assert asked == [(names, case, 300, 3) for case in cases]
+    assert said[-3:] == [f"{name} is closed" for name in reversed(names[1:])]
+    assert "6 + 4 tokens, 2 rows: orrery 8.0 tokens/s, transformers 8.0 tokens/s" in said[-5]
+    assert "reading 20, 5 rows: orrery 200.0 tokens/s" in said[-4]
+    assert (found.model, found.machine, len(found.series)) == ("gpt2-tiny bfloat16", MACHINE, 2)
+    assert found.bytes_per_step[0] < found.bytes_per_step[1]
+    assert 0 < found.read[0] <= found.read[1]
+
+
+def test_a_subject_is_closed_whatever_happens() -> None:
+    ends = []
+    with pytest.raises(KeyboardInterrupt), closing(SimpleNamespace(name="a", close=lambda: ends.append("closed"))):
+        raise KeyboardInterrupt
+    assert ends == ["closed"]
 
 
 def test_peers_write_our_tokens_and_all_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
