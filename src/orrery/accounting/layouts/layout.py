@@ -184,7 +184,7 @@ def stages(work: Work) -> list[int]:
 
 def _pieces(work: Work) -> list[int]:
     """Return into how many equal pieces the layers can be cut."""
-    return sorted({*divisors(work.layers), *(n for n in divisors(work.layers + 2) if n > 2)})
+    return sorted({*divisors(work.layers), *divisors(work.layers + 2)})
 
 
 def _check_stages(work: Work, training: Training, layout: Layout) -> None:
