@@ -175,7 +175,8 @@ def test_a_process_that_ends_before_its_steps_is_an_error_with_its_last_words(mo
 
 
 def test_a_process_tells_what_its_steps_took(monkeypatch, capsys, tmp_path):
-    step = tiny("gpt2")
+    step, threads = tiny("gpt2", replace(PLAIN, threads=3)), []
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)  # they are those of all tests in this process
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pickle.dumps((step, step)))))
     monkeypatch.setattr(sys, "argv", ["-c", "3"])
     monkeypatch.setattr(measured_step, "HIGHEST", tmp_path / "none")  # the mark is of the whole process of the tests
@@ -184,6 +185,7 @@ def test_a_process_tells_what_its_steps_took(monkeypatch, capsys, tmp_path):
     ticks = iter((0.0, 5.0, 10.0, 12.0, 20.0, 23.0))
     monkeypatch.setattr(measured_step, "clock_of", lambda threads: lambda: next(ticks))
     measured_step.child()
+    assert threads == [3]
     assert json.loads(capsys.readouterr().out) == {"libraries": 700, "peak": 300, "seconds": 3.0}
 
 
