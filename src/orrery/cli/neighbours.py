@@ -46,8 +46,6 @@ def neighbours(
     from orrery.checkpoints.outputs import OutputFile
     from orrery.reading.word_vectors import read_word_vectors
 
-    if n < 1:
-        raise UsageError(f"--n {n} shows nothing", "give 1 or more")
     if not words and (map or concordance or not (similarity or analogy or evaluate)):
         raise UsageError("no word is given", "orrery neighbours VECTORS WORD ...; see also --analogy, --evaluate")
     picture = OutputFile(map, inputs=[vectors, concordance], overwrite=overwrite) if map else None
