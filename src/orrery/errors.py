@@ -9,7 +9,6 @@ class OrreryError(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
         self.message = message
         self.hint = hint
 

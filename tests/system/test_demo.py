@@ -13,14 +13,18 @@ import pytest
 import orrery
 import programs
 from demo_toy import WORDS, write_ring
+from orrery.cli.demo import RECIPE
 from orrery.cli.program import run
 from orrery.data.corpora import corpus_fingerprint, read_corpus
 from orrery.data.records import Document
 from orrery.data.sources import text
 from orrery.data.sources.text import TextSettings, read_documents
 from orrery.demo import tour
+from orrery.errors import UsageError
 from orrery.kernels.processor import this_processor
 from orrery.training.precision import has_bfloat16
+from orrery.training.progress import Silent
+from orrery.training.recipes import load_recipe
 from programs import DEVNULL, PIPE
 
 FOLDER = "runs/demo"
@@ -51,6 +55,18 @@ def test_a_model_below_every_floor_passes_and_leaves_a_page_and_a_model(demo) ->
     assert (code, report["passed"]) == (0, True), err
     assert f"{FOLDER}/report.html" in out
     bits = {measure["name"]: measure["bits_per_byte"] for measure in report["measures"]}
+    told = {line.split()[0]: line for line in out.splitlines() if line.endswith(" s)")}
+    assert list(told) == list(report["run"]["seconds"])
+    for name, said in (
+        ("text", f"{report['corpus']['held_back_documents']} held back"),
+        ("tokenizer", "300 tokens"),
+        ("training", "100 steps; "),
+        ("measuring", f"{bits['this model']:.3f} bits per byte on the text held back"),
+        ("writing", " tokens/s"),
+        ("looking", "4 attention heads over "),
+    ):
+        assert said in told[name]
+        assert told[name].endswith(f"({report['run']['seconds'][name]:.1f} s)")
     checked = [measure["name"] for measure in report["measures"] if measure["role"] == "check"]
     assert checked == ["byte unigram", "byte trigram", "xz"]
     assert all(bits["this model"] < bits[name] for name in checked)
@@ -93,6 +109,21 @@ def test_what_no_demo_wrote_is_left_alone(demo, place: Path) -> None:
     shutil.copy("over/config.yaml", "again.yaml")
     assert run(["train", "again.yaml", *again]) == 0
     assert demo("--output", "over", "--overwrite")[0] == 2
+
+
+def test_an_earlier_demo_is_replaced_only_where_that_is_asked_for(tmp_path: Path, monkeypatch) -> None:
+    recipe = load_recipe(RECIPE, [], {})
+    (tmp_path / "report.json").write_text(json.dumps(tour.mark(recipe)))
+
+    def began(*words: object) -> None:
+        raise InterruptedError
+
+    monkeypatch.setattr(tour, "tour", began)
+    with pytest.raises(UsageError, match="holds an earlier demo") as refused:
+        tour.demo(recipe, tmp_path, print, Silent)
+    assert "add --overwrite" in refused.value.hint
+    with pytest.raises(InterruptedError):
+        tour.demo(recipe, tmp_path, print, Silent, overwrite=True)
 
 
 def test_the_text_is_read_once(demo, monkeypatch: pytest.MonkeyPatch) -> None:

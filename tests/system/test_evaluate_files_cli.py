@@ -118,6 +118,15 @@ def test_texts_have_intervals_and_paired_tests(folder, capsys):
     assert "ours.txt has 30 texts, short.txt has 1" in capsys.readouterr().err
 
 
+def test_a_line_that_is_no_number_is_told_how_to_write_one(folder, capsys):
+    write(folder, ours_txt="1\n2 3\n", truth_jsonl=rows(score=[1, True]), gold_txt="1\n2\n")
+    for ours, told in (("ours.txt", "ours.txt:2: '2 3'"), ("truth.jsonl", "truth.jsonl:2: True")):
+        assert evaluate("numbers", ours, "gold.txt") == 3
+        error, hint = capsys.readouterr().err.splitlines()
+        assert error == f"error: {told} is no finite number"
+        assert hint == "hint: write one number a line"
+
+
 BAD = [
     (("labels", "two.txt"), 2, "orrery evaluate labels PREDICTED GOLD"),
     (("labels", "two.txt", "nothing.txt"), 3, "nothing.txt: no such file"),

@@ -102,11 +102,13 @@ def product_rate(dtype: torch.dtype, rows: int, inputs: int, outputs: int, secon
     """Return the median GFLOP/s of ``F.linear`` at a shape."""
     x, weight = torch.randn(rows, inputs, dtype=dtype), torch.randn(outputs, inputs, dtype=dtype)
     taken: list[float] = []
+    spent = 0.0
     F.linear(x, weight)
-    while sum(taken) < seconds or len(taken) < 3:
+    while spent < seconds or len(taken) < 3:
         start = perf_counter()
         F.linear(x, weight)
         taken.append(perf_counter() - start)
+        spent += taken[-1]
     return 2e-9 * rows * inputs * outputs / statistics.median(taken)
 
 

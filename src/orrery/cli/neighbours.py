@@ -46,8 +46,6 @@ def neighbours(
     from orrery.checkpoints.outputs import OutputFile
     from orrery.reading.word_vectors import read_word_vectors
 
-    if n < 1:
-        raise UsageError(f"--n {n} shows nothing", "give 1 or more")
     if not words and (map or concordance or not (similarity or analogy or evaluate)):
         raise UsageError("no word is given", "orrery neighbours VECTORS WORD ...; see also --analogy, --evaluate")
     picture = OutputFile(map, inputs=[vectors, concordance], overwrite=overwrite) if map else None
@@ -143,11 +141,12 @@ def print_places(source: str, words: Sequence[str], n: int) -> None:
 
 def _print_concordance(places: "Iterable[Place]", word: str, source: str) -> None:
     rows = [(" ".join(place.before), place.word, " ".join(place.after)) for place in places]
-    width = max((len(before) for before, _, _ in rows), default=0)
-    for before, found, after in rows:
-        print(f"{before:>{width}}  {found}  {after}")
     if not rows:
         print(f"{word!r} does not stand in {source}", file=sys.stderr)
+        return
+    width = max(len(before) for before, _, _ in rows)
+    for before, found, after in rows:
+        print(f"{before:>{width}}  {found}  {after}")
 
 
 def _rows(found: list[tuple[str, float]]) -> list[tuple[str, str]]:

@@ -105,6 +105,15 @@ def test_a_model_without_layers_has_no_attention() -> None:
         attention_flops(0, 1, 1, 1)
 
 
-def test_a_law_that_does_not_fall_has_no_best_size() -> None:
-    with pytest.raises(UsageError, match="exponent of the size"):
-        LossLaw(1.0, 400.0, -0.1, 400.0, 0.3).best(1e20)
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("scale of the size", 1), ("exponent of the size", 2), ("scale of the data", 3), ("exponent of the data", 4)],
+)
+def test_a_law_that_does_not_fall_has_no_best_size(name: str, place: int) -> None:
+    numbers = [1.0, 400.0, 0.3, 400.0, 0.3]
+    numbers[place] *= -1
+    for ask in (LossLaw(*numbers).best, LossLaw(*numbers).best_tokens, LossLaw(*numbers).best_parameters):
+        with pytest.raises(
+            UsageError, match=f"^{name}: .*not a positive finite number.*hint: give a number such as [04]"
+        ):
+            ask(1e20)

@@ -1,3 +1,6 @@
+import time
+
+import pytest
 import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -23,3 +26,18 @@ def test_a_table_that_is_only_looked_up_is_not_counted() -> None:
 
 def test_the_matmul_rate_is_a_rate() -> None:
     assert matmul_rate(torch.float32, size=64, seconds=0.01) > 1e6
+
+
+@pytest.mark.parametrize(("seconds", "best"), [(0.0, 4.0), (3.0, 4.0), (7.0, 2.0), (100.0, 1.0)])
+def test_the_matmul_rate_is_that_of_the_best_product_within_the_seconds(monkeypatch, seconds: float, best: float):
+    taken, now, calls = iter((4.0, 2.0, 3.0, 1.0, *(5.0 for _ in range(100)))), [10.0], [0]
+
+    def clock() -> float:
+        """Read first for the end; then for the loop, the start and the end of each product, which takes time."""
+        calls[0] += 1
+        if calls[0] % 3 == 1 and calls[0] > 1:
+            now[0] += next(taken)
+        return now[0]
+
+    monkeypatch.setattr(time, "perf_counter", clock)
+    assert matmul_rate(torch.float32, size=4, seconds=seconds) == 2 * 4**3 / best

@@ -1,6 +1,7 @@
 """Machines by name and by file."""
 
 import math
+import re
 
 import pytest
 
@@ -44,6 +45,75 @@ def test_data_sheets():
         assert machine.source
         assert machine.efficiency.source
         assert machine.network_bandwidth < machine.node_bandwidth < machine.bandwidth
+
+
+SHEETS = {
+    "v100": (32, 900, 15.7),
+    "a100-40gb": (40, 1555, 19.5),
+    "a100-80gb": (80, 2039, 19.5),
+    "h100": (80, 3350, 66.9),
+    "h200": (141, 4800, 66.9),
+    "tpu-v3": (32 * 1.024**3, 900, None),
+    "tpu-v4": (32 * 1.024**3, 1200, None),
+}
+"""Gigabytes, gigabytes a second, and tera-operations a second in float32, where the machine has that."""
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_memory_bandwidth_and_float32_are_of_the_data_sheet(name):
+    machine, (memory, bandwidth, float32) = load_machine(name), SHEETS[name]
+    assert machine.memory == pytest.approx(memory * 1e9, rel=1e-12)
+    assert machine.bandwidth == bandwidth * 1e9
+    assert machine.rates.get("fp32") == (None if float32 is None else pytest.approx(float32 * 1e12))
+    assert machine.latency == pytest.approx(5e-6)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_tensor_cores_halve_their_rate_with_twice_the_bits(name):
+    rates = load_machine(name).rates
+    for narrow, wide in (("fp8", "bf16"), ("fp8", "fp16"), ("bf16", "tf32"), ("fp16", "tf32")):
+        if {narrow, wide} <= rates.keys():
+            assert rates[narrow] == pytest.approx(2 * rates[wide], rel=1e-3)
+    if {"bf16", "fp16"} <= rates.keys():
+        assert rates["bf16"] == rates["fp16"]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_networks_and_nodes_are_those_that_the_source_states(name):
+    machine = load_machine(name)
+    for pattern, found in (
+        (r"\((\d+) GB/s of NVLink in both directions\)", 2e-9 * machine.node_bandwidth),
+        (r"network: (\d+) Gb/s a device", 8e-9 * machine.network_bandwidth),
+        (r"network: (\d+) Gb/s for eight", 8 * 8e-9 * machine.network_bandwidth),
+        (r"four links of (\d+) GB/s", machine.node_bandwidth / 4e9),
+        (r"six links of (\d+) GB/s", machine.node_bandwidth / 6e9),
+        (r"pods of ([\d,]+) chips", machine.node),
+    ):
+        if stated := re.search(pattern, machine.source):
+            assert found == pytest.approx(float(stated[1].replace(",", "")))
+    if "NVIDIA" in machine.source:
+        assert machine.node == 8
+    else:  # 81 Tb/s for 6,144 chips
+        assert machine.network_bandwidth == pytest.approx(81e12 / 8 / 6144, rel=0.01)
+
+
+def test_what_machines_share_is_equal():
+    for one, other in (("a100-40gb", "a100-80gb"), ("h100", "h200")):
+        first, second = load_machine(one), load_machine(other)
+        for name in ("rates", "node", "node_bandwidth", "network_bandwidth", "efficiency"):
+            assert getattr(first, name) == getattr(second, name)
+
+
+def test_prices_are_an_eighth_of_the_instance_that_the_source_names():
+    dollars = {"v100": 31.22, "a100-40gb": 32.77, "a100-80gb": 40.97, "h100": 98.32}
+    assert {name: round(price / 8, 2) for name, price in dollars.items()} == {
+        name: load_machine(name).price for name in dollars
+    }
+    assert {name: load_machine(name).price for name in MACHINES.keys() - dollars.keys()} == {
+        "h200": None,
+        "tpu-v3": 8.00 / 4,
+        "tpu-v4": 3.22,
+    }
 
 
 def test_a_name_may_be_in_capitals():

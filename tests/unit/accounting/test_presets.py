@@ -54,6 +54,12 @@ def test_the_printed_digits(name):
     assert rounded(parameters(preset(name)), PRINTED[name]) == PRINTED[name]
 
 
+@pytest.mark.parametrize("name", PRESETS)
+def test_contexts_are_those_of_the_papers(name):
+    # 2,048 tokens: Brown et al. 2020, section 2.1; Chowdhery et al. 2022, section 5; Rae et al. 2021, section 3.1.
+    assert preset(name).context == (512 if name.startswith("transformer") else 2048)
+
+
 @pytest.mark.parametrize("printed", TRANSFORMERS)
 def test_the_reading_of_the_transformer_gives_all_its_sizes_with_one_vocabulary(printed):
     """Table 3 belongs to about 41,000 rows of the table of pieces, the big model to 36,000; the text says 37,000."""

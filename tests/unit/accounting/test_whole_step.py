@@ -1,11 +1,17 @@
 """A rehearsed step holds the bytes that a real one holds at its peak; operations, speeds and refusals of it."""
 
+import io
+import json
+import pickle
+import subprocess
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from orrery.accounting import fitting, rehearsal, roofline
+from orrery.accounting import fitting, measured_step, rehearsal, roofline
 from orrery.accounting.fitting import check_fits
 from orrery.accounting.lstm_workspace import workspace_bytes
 from orrery.accounting.measured_step import libraries_bytes, measure
@@ -15,7 +21,7 @@ from orrery.accounting.roofline import ACROSS, Call, call_of
 from orrery.accounting.samples import PRODUCTS, USUAL, WRITES
 from orrery.accounting.speed import Curve, Speed
 from orrery.accounting.whole_step import GAPS, WholeStep, rehearse
-from orrery.errors import UsageError
+from orrery.errors import RunError, UsageError
 from orrery.families import load_family
 from orrery.training.precision import Precision
 
@@ -127,6 +133,60 @@ def test_every_sample_calls_what_it_is_named_after(precision):
             makes[0]()()
         called = name.removesuffix(" across")
         assert name == USUAL or any(event.name == f"aten::{called}" for event in seen.events()), name
+
+
+class Processes:
+    """Stands for the fresh processes of steps: notes what each was asked, and answers in turn."""
+
+    def __init__(self, *answers, code=0, said=b""):
+        self.answers, self.code, self.said, self.asked = list(answers), code, said, []
+
+    def __call__(self, command, *, input, env, **how):
+        self.asked.append((int(command[-1]), *pickle.loads(input), env))
+        out = b"a line of a library\n" + json.dumps(self.answers.pop(0)).encode() if self.answers else b""
+        return subprocess.CompletedProcess(command, self.code, out, self.said)
+
+
+def test_what_steps_took_is_taken_from_the_process_that_it_is_of(monkeypatch):
+    apart, usual = ({"libraries": n, "peak": 3 * n, "seconds": 7.0 * n} for n in (10, 1000))
+    step, run = tiny("gpt2"), Processes(apart, usual)
+    monkeypatch.setattr(measured_step.subprocess, "run", run)
+    assert measure(step, 4) == measured_step.Measured(peak=30, process=1000 + 3000, seconds=7000.0)
+    (counts, firsts, steps, environments) = zip(*run.asked, strict=True)
+    assert (counts, steps) == ((2, 4), (step, step))
+    assert [(first.rows, first.length) for first in firsts] == [(1, measured_step.SHORT)] * 2
+    assert environments[0].items() >= measured_step.APART.items()
+    assert not environments[1].keys() & measured_step.APART.keys()
+
+
+def test_the_libraries_are_those_of_a_process_that_holds_no_model(monkeypatch):
+    run = Processes({"libraries": 10, "peak": 30, "seconds": 1.0})
+    monkeypatch.setattr(measured_step.subprocess, "run", run)
+    assert libraries_bytes(PLAIN) == 10
+    assert run.asked[0][1] == run.asked[0][2]
+
+
+def test_a_process_that_ends_before_its_steps_is_an_error_with_its_last_words(monkeypatch):
+    for said, told in ((b"first\nKilled\n", "ended with 9: Killed"), (b"", "ended with 9: nothing was said")):
+        monkeypatch.setattr(measured_step.subprocess, "run", Processes(code=9, said=said))
+        with pytest.raises(RunError, match=told) as refused:
+            measure(tiny("gpt2"))
+        assert "lower --rows or --length" in refused.value.hint
+
+
+def test_a_process_tells_what_its_steps_took(monkeypatch, capsys, tmp_path):
+    step, threads = tiny("gpt2", replace(PLAIN, threads=3)), []
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)  # they are those of all tests in this process
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pickle.dumps((step, step)))))
+    monkeypatch.setattr(sys, "argv", ["-c", "3"])
+    monkeypatch.setattr(measured_step, "HIGHEST", tmp_path / "none")  # the mark is of the whole process of the tests
+    monkeypatch.setattr(measured_step, "_resident", lambda: 700)
+    monkeypatch.setattr(measured_step, "_highest", lambda: 1000)
+    ticks = iter((0.0, 5.0, 10.0, 12.0, 20.0, 23.0))
+    monkeypatch.setattr(measured_step, "clock_of", lambda threads: lambda: next(ticks))
+    measured_step.child()
+    assert threads == [3]
+    assert json.loads(capsys.readouterr().out) == {"libraries": 700, "peak": 300, "seconds": 3.0}
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from orrery.compare.findings import BESIDE, SWEPT, Comparison, Entry, Point, Swe
 from orrery.compare.page import page
 from orrery.compare.probes.table import PROBES
 from orrery.compare.summary import COLUMNS, table
+from page_tables import tables
 
 RECORDS = [
     {"step": 1, "tokens": 100, "tokens_per_second": 50.0},
@@ -81,6 +82,26 @@ def test_the_report_has_every_figure_and_says_how_all_was_found():
     assert made.count("<svg") == len(drawn) + 1
     for said in ("came apart", "chosen", "kept for choosing", "gained by the sweep", "is ahead of", "±"):
         assert said in made
+
+
+@pytest.mark.parametrize(
+    ("rates", "losses", "chosen"),
+    [
+        ((0.1, 0.03, 0.3), (1.0, 2.0, 3.0), ["chosen", "", ""]),
+        ((0.1, 0.03, 0.3), (2.0, 3.0, 1.0), ["", "", "chosen, at the edge"]),
+        ((0.1, 0.03, 0.3), (2.0, 1.0, None), ["", "chosen, at the edge", ""]),
+        ((0.1,), (2.0,), ["chosen"]),
+    ],
+)
+def test_every_trial_of_a_sweep_has_a_row_and_the_chosen_one_says_so(rates, losses, chosen):
+    found = comparison("text")
+    trials = [Trial(rate, 0.05, 1200, 2, 0.5, loss) for rate, loss in zip(rates, losses, strict=True)]
+    found.sweeps["lstm"] = SweepResult(trials)
+    (rows,) = [rows for heads, rows in tables(page(found)) if heads[:2] == ["model", "trial"]]
+    assert rows == [
+        ["lstm", str(n), f"{rate:g}", "5%", "1,200", "came apart" if loss is None else f"{loss:.3f}", said]
+        for n, (rate, loss, said) in enumerate(zip(rates, losses, chosen, strict=True), start=1)
+    ]
 
 
 def test_contenders_of_one_hue_differ_in_their_dashes():

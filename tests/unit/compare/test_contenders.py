@@ -2,7 +2,7 @@
 
 import pytest
 
-from orrery.compare.models import KINDS, MODELS, largest, recipe_of, refuse_unknown
+from orrery.compare.models import KINDS, MODELS, fitted, largest, parameters_of, recipe_of, refuse_unknown
 from orrery.errors import UsageError
 from orrery.families import load_family
 from training_toy import toy_recipe
@@ -22,6 +22,17 @@ def test_every_model_has_the_parameters_asked_for(name, parameters, vocabulary):
 def test_a_size_that_no_width_comes_near_is_refused():
     with pytest.raises(UsageError, match="no lstm has 300 parameters"):
         recipe_of("lstm", toy_recipe(), 65, 300)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_size_may_be_off_by_the_tolerance_and_no_more(name):
+    kind, shared = KINDS[name], {"vocab_size": 65, "max_position_embeddings": 16}
+    exact = parameters_of(kind.family, {**shared, **fitted(kind, shared, 60_000)})
+    assert parameters_of(kind.family, {**shared, **fitted(kind, shared, exact, tolerance=0)}) == exact
+    with pytest.raises(UsageError) as refused:
+        fitted(kind, shared, exact + 1, tolerance=0)
+    assert f"no {kind.family} has {exact + 1:,} parameters to within 0 %: the nearest has {exact:,}" in str(refused)
+    assert "ask for more --parameters" in refused.value.hint
 
 
 @pytest.mark.parametrize("names", [["lstm", "lstm"], ["bert"], [""]])

@@ -101,6 +101,15 @@ def test_keys_and_values_grow_and_a_state_stays(cheap):
     assert states["transformer"] == sorted(set(states["transformer"]))
 
 
+@pytest.mark.parametrize("name", ["gru", "transformer"])
+def test_memory_is_that_of_one_row_in_kilobytes(name, cheap):
+    asked = subject(name)
+    model = asked.whole(16).eval()
+    for length, found in costs.memory(asked).items():
+        _, session = model.start(torch.zeros(1, int(length), dtype=torch.long), int(length))
+        assert found == session.bytes() / 1000
+
+
 @pytest.mark.parametrize(
     ("words", "names"), [(None, tuple(PROBES)), ("none", ()), ("memory, recall", ("memory", "recall"))]
 )

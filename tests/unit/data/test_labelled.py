@@ -7,6 +7,7 @@ import torch
 
 from orrery.data.labelled import Columns, counted, find_columns, read_labelled
 from orrery.data.sources import BatchRequest
+from orrery.data.sources._rows import divided
 from orrery.data.sources.labelled import LabelledSettings, LabelledSource
 from orrery.errors import DataError
 from orrery.text.special import framed_tokenizer
@@ -59,8 +60,14 @@ def test_a_table_without_names_has_numbered_columns(tmp_path):
 
 
 def test_columns_that_cannot_be_told_are_asked_for(tmp_path):
-    with pytest.raises(DataError, match=r"no column is known to hold the text among x, y, z"):
-        find_columns(table(tmp_path, "x,y,z\n1,2,3\n"), {})
+    for names, what in (("x,y,z", "text"), ("text,y,z", "label")):
+        source = table(tmp_path, f"{names}\n1,2,3\n")
+        with pytest.raises(DataError) as refused:
+            find_columns(source, {})
+        listed = names.replace(",", ", ")
+        assert refused.value.message == f"{source}: no column is known to hold the {what} among {listed}"
+        assert "--data.text COLUMN, --data.label COLUMN" in refused.value.hint
+    assert find_columns(source, {}, labelled=False) == Columns("text", None, None)
     with pytest.raises(DataError, match="no column 'wrong'"):
         find_columns(table(tmp_path, "text,label\na,b\n"), {"text": "wrong"})
     with pytest.raises(DataError, match="0 rows"):
@@ -107,6 +114,23 @@ def test_each_tenth_row_is_held_back(tmp_path):
     source = source_of(tmp_path, text, split={"every": 10})
     assert [row.text for row in source.held_back] == ["t10", "t20", "t30", "t40"]
     assert len(source.train) == 36
+
+
+def test_a_part_without_rows_is_named_with_its_file():
+    hint = "give a file that has some, or hold back fewer (data.split.every, data.val)"
+    files = {"two": [1, 2], "none": []}
+    for settings, told in (
+        ({"train": "none"}, "none: 0 rows to train on"),
+        ({"train": "none", "val": "two"}, "none: 0 rows to train on"),
+        ({"train": "two", "val": "none"}, "none: 0 rows held back"),
+        ({"train": "two", "split": {"every": 3}}, "two: 0 rows held back"),
+    ):
+        with pytest.raises(DataError) as refused:
+            divided(LabelledSettings(**settings), files.__getitem__)
+        assert (refused.value.message, refused.value.hint) == (told, hint)
+    assert divided(LabelledSettings(train="two"), files.__getitem__) == ([1, 2], [])
+    assert divided(LabelledSettings(train="two", val="two"), files.__getitem__) == ([1, 2], [1, 2])
+    assert divided(LabelledSettings(train="two", split={"every": 2}), files.__getitem__) == ([1], [2])
 
 
 def test_one_class_and_a_label_never_seen_are_refused(tmp_path):

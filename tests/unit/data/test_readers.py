@@ -168,6 +168,13 @@ def test_conllu_is_read_whole(ends, tmp_path):
 def test_the_text_is_put_together_where_no_comment_has_it(tmp_path):
     (tmp_path / "a.conllu").write_text(CONLLU.replace("# text", "# other"))
     assert next(read_sentences(tmp_path / "a.conllu")).text == "I can't, Ann."
+    (tmp_path / "a.conllu").write_text(CONLLU.replace("# text = I can't, Ann.", "# text ="))
+    assert next(read_sentences(tmp_path / "a.conllu")).text == "I can't, Ann."
+
+
+def test_the_text_of_the_comment_goes_before_what_the_forms_spell(tmp_path):
+    (tmp_path / "a.conllu").write_text(CONLLU.replace("# text = I can't, Ann.", "# text =  I  can\u2019t, = Ann. "))
+    assert next(read_sentences(tmp_path / "a.conllu")).text == " I  can\u2019t, = Ann. "
 
 
 def test_sentences_before_any_document_are_their_own(tmp_path):

@@ -7,7 +7,7 @@ import torch
 
 from orrery.data.corpora import Document
 from orrery.demo.floors import aims, floors
-from orrery.demo.heads import FEWEST, MOST, describe, further_back, look, on_the_one_before, sentence_from
+from orrery.demo.heads import FEWEST, MOST, beginning, describe, further_back, look, on_the_one_before, sentence_from
 from orrery.errors import DataError
 from orrery.generation.scoring import log_probabilities
 from orrery.language_model.load import load
@@ -86,5 +86,14 @@ def test_the_sentence_is_plain_and_fits_a_picture() -> None:
     odd = sentence_from([Document("a", "1 2 3 4 5 6 7 8 9 " * 9)], TOKENIZER)
     assert odd.startswith("1 2 3")
     assert FEWEST <= len(TOKENIZER.encode(odd)) <= MOST
-    with pytest.raises(DataError):
+    with pytest.raises(DataError, match="the held-back text is too short to look at") as refused:
         sentence_from([Document("a", "x")], TOKENIZER)
+    assert refused.value.hint == "give the demo more text"
+
+
+@pytest.mark.parametrize(("tokens", "shown"), [(3, 3), (MOST, MOST), (MOST + 1, MOST)])
+def test_a_text_without_sentences_is_shown_from_its_beginning(tokens: int, shown: int) -> None:
+    ids = list(TOKENIZER.encode("the cat sat on a mat " * MOST)[:tokens])
+    assert beginning(ids, TOKENIZER) == TOKENIZER.decode(ids[:shown])
+    with pytest.raises(DataError):
+        beginning(ids[:2], TOKENIZER)

@@ -6,6 +6,7 @@ import pytest
 
 from demo_toy import findings
 from orrery.demo.page import page
+from page_tables import tables
 
 NASTY = "</pre><script>alert('&\"')</script>\x1b\x00<img src=http://example.org/x>"
 VOID = {"meta", "link", "br", "img"}
@@ -58,6 +59,25 @@ def test_a_failed_check_is_said_at_the_top() -> None:
     text = page(findings(bits_per_byte=2.5))
     assert "1 of the checks failed." in text
     assert "FAILED" in text
+
+
+@pytest.mark.parametrize(("bits", "said"), [(1.8, "passed"), (2.5, "FAILED")])
+def test_each_check_has_its_number_and_its_bound(bits: float, said: str) -> None:
+    made = findings(bits_per_byte=bits)
+    (rows,) = [rows for heads, rows in tables(page(made)) if heads == ["", "check", "number", "at most"]]
+    assert rows == [
+        [said, "below xz", f"{bits:g}", "2"],
+        ["passed", "looking changes no number", "0", "0"],
+    ]
+
+
+def test_measures_stand_best_first_with_what_they_are_for() -> None:
+    (rows,) = [rows for heads, rows in tables(page(findings())) if heads == ["", "bits per byte", ""]]
+    assert rows == [
+        ["token trigram", "1.700", "a number to aim at"],
+        ["this model", "1.800", ""],
+        ["xz", "2.000", "must be above the model"],
+    ]
 
 
 def test_findings_are_json() -> None:

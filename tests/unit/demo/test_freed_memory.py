@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -35,6 +36,22 @@ def test_what_a_step_frees_is_not_faulted_in_again():
         """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+@pytest.mark.parametrize("taken", [(1, 1), (0, 1), (1, 0)])
+def test_half_a_gigabyte_stays_but_for_blocks_of_64_megabytes_or_more(taken, monkeypatch):
+    asked, answers = [], list(taken)
+
+    def mallopt(setting, size):
+        asked.append((setting, size))
+        return answers.pop(0)
+
+    monkeypatch.setattr(freed_memory.sys, "platform", "linux")
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=mallopt))
+    assert keep_freed_memory() is all(taken)
+    # M_TRIM_THRESHOLD is -1 and M_MMAP_THRESHOLD -3 in glibc's malloc.h.
+    assert asked == [(-1, 1024**3 // 2), (-3, 64 * 1024**2)][: len(asked)]
+    assert len(asked) == 1 + taken[0]
 
 
 def test_another_c_library_is_left_alone(monkeypatch):

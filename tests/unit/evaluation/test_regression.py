@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from orrery.errors import DataError
-from orrery.evaluation.regression import absolute_error, pearson, spearman, squared_error
+from orrery.evaluation.regression import absolute_error, pearson, pearson_of, spearman, squared_error
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -26,6 +26,16 @@ def test_they_agree_with_scipy(seed):
 def test_a_rank_correlation_is_not_that_of_numbers():
     assert spearman([1, 2, 3], [1, 2, 300]).score == 1
     assert pearson([1, 2, 3], [1, 2, 300]).score < 0.9
+
+
+def test_rounding_makes_no_correlation_beyond_one():
+    for seed in range(30):
+        x = np.random.default_rng(seed).normal(size=7)
+        for sign in (1, -1):
+            assert -1 <= sign * pearson(x, sign * (3 * x + 1)).score <= 1
+    # What sums that were rounded apart would give by themselves: 1.5.
+    for sign in (1, -1):
+        assert pearson_of(np.array([2.0, 0.0, 0.0, 1.0, 1.0, sign * 1.5])) == sign
 
 
 def test_numbers_far_from_zero_keep_their_digits():

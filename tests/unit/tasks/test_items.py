@@ -1,6 +1,8 @@
 """Tasks that score items: what they read, what they ask, and how they count."""
 
 import json
+import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,9 +95,20 @@ def test_mmlu_asks_as_the_paper_does(tmp_path: Path) -> None:
 
 
 def test_the_generated_subjects_have_one_right_answer_each() -> None:
-    for part in ("dev", "val", "test"):
+    made = find("subject-questions")
+    assert made is not None
+    # As many of each subject as the set says, among them the five examples that MMLU has.
+    stated = re.search(
+        r"each subject (\d+) questions in `dev`.* (\d+) in `val` and at most (\d+) in `test`", made.set.how
+    )
+    assert stated is not None
+    assert stated[1] == "5"
+    for part, number in zip(("dev", "val", "test"), map(int, stated.groups()), strict=True):
         items = mmlu.read_items("subject-questions", part)
-        assert len(mmlu.subjects_of(items)) == 6
+        counts = Counter(item.subject for item in items)
+        assert len(mmlu.subjects_of(items)) == len(counts) == 6
+        assert max(counts.values()) == number
+        assert part == "test" or min(counts.values()) == number
         assert all(len(set(item.choices)) == 4 for item in items)
     asked = [{(item.subject, item.question) for item in mmlu.read_items("subject-questions", p)} for p in mmlu.SPLITS]
     assert not asked[0] & asked[2]

@@ -142,7 +142,8 @@ def _value(name: str, value: str) -> int | bool | Recomputation:
             raise UsageError(f"{name}={value[:40]} in the layout", f"one of {', '.join(words[name])}")
         return words[name][value]
     most = 3 if name == "zero" else 10**9
-    if not value.isascii() or not value.isdigit() or not 1 <= int(value[:12]) <= most:
+    # No more digits than the largest has: zeros before a number would hide how long it is.
+    if not value.isascii() or not value.isdigit() or len(value) > len(str(most)) or not 1 <= int(value) <= most:
         hint = "1 to 3: the optimizer, gradients too, weights too" if name == "zero" else "a whole number from 1"
         raise UsageError(f"{name}={value[:40]} in the layout is no degree", hint)
     return int(value)
@@ -183,7 +184,7 @@ def stages(work: Work) -> list[int]:
 
 def _pieces(work: Work) -> list[int]:
     """Return into how many equal pieces the layers can be cut."""
-    return sorted({*divisors(work.layers), *(n for n in divisors(work.layers + 2) if n > 2)})
+    return sorted({*divisors(work.layers), *divisors(work.layers + 2)})
 
 
 def _check_stages(work: Work, training: Training, layout: Layout) -> None:

@@ -61,8 +61,6 @@ def compare(
     from orrery.cli.tokenizer.parallel import compare_parallel
     from orrery.errors import UsageError
 
-    if sentences < 0:
-        raise UsageError(f"--sentences {sentences} is no number of pairs", "give 0 or more")
     inputs = [*texts, *(tokenizer or ()), corpus, *(parallel or ())]
     target = OutputFile(json, inputs=inputs, overwrite=overwrite) if json is not None else None
     if parallel is not None:

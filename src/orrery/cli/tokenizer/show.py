@@ -32,8 +32,6 @@ def show(model: Path, text: str, /, *, best: Annotated[int, COUNT] = 5) -> None:
     from orrery.text import load_tokenizer
     from orrery.text.stages import Stages
 
-    if best < 1:
-        raise UsageError(f"--best {best} shows nothing", "give 1 or more")
     tokenizer = load_tokenizer(model)
     _print_tokens(tokenizer, text)
     try:

@@ -161,8 +161,14 @@ def test_heads_of_keys_and_experts_are_shared_evenly_too():
         ("tensor=0", "tensor=0 in the layout is no degree"),
         ("tensor=-1", "tensor=-1"),
         ("tensor=1.5", "tensor=1.5"),
+        ("tensor=1000000001", "no degree"),
         ("tensor=99999999999999999999", "no degree"),
+        (f"tensor={'0' * 12}9999999999", "no degree"),
+        (f"tensor={'9' * 5000}", "no degree"),
+        ("tensor=\u00b2", "no degree"),
         ("zero=4", "zero=4"),
+        ("zero=0", "zero=0"),
+        ("zero=11", "zero=11"),
         ("data=2,data=3", "data twice"),
         ("recompute=some", "recompute=some"),
         ("sequence=maybe", "sequence=maybe"),
@@ -172,6 +178,16 @@ def test_heads_of_keys_and_experts_are_shared_evenly_too():
 def test_what_is_no_layout_is_refused(text, message):
     with pytest.raises(UsageError, match=message):
         parse_layout(text)
+
+
+def test_degrees_at_their_bounds_are_read():
+    for text, layout in (
+        ("tensor=1", Layout()),
+        ("tensor=1000000000", Layout(tensor=10**9)),
+        ("fsdp=2,zero=1", Layout(fsdp=2, zero=1)),
+        ("fsdp=2,zero=3", Layout(fsdp=2, zero=3)),
+    ):
+        assert parse_layout(text) == layout
 
 
 def test_a_layout_is_read_as_it_is_written():

@@ -80,6 +80,13 @@ def test_which_network_carries_a_group():
     assert route(replace(IDEAL, latency=1.0), 64, 1).latency == 6
 
 
+def test_a_stage_sends_to_the_next_one_alone():
+    slow = replace(IDEAL, latency=1.0)
+    for stages, ranks in ((1, 1), (2, 2), (16, 2)):
+        found = routes(slow, Layout(tensor=8, pipeline=stages)).pipeline
+        assert (found.ranks, found.latency) == (ranks, ranks - 1)
+
+
 def test_the_table_of_traffic_adds_up():
     layout = Layout(data=8, tensor=8, pipeline=16, recompute=FULL)
     found = {one.kind: one for one in traffic(GPT3, TRAINING, layout, A100)}
