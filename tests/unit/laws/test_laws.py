@@ -94,6 +94,22 @@ def test_cache_sees_rows_that_share_one_length(monkeypatch):
     assert "growing: token by token" not in found
 
 
+def test_every_ragged_row_of_the_cache_is_once_the_longest(monkeypatch):
+    """A fault of the longest row, or of the others' padding, then meets every row."""
+    lengths = []
+    step = transcript.Transcript.step
+
+    def noted(self, rows):
+        lengths.append([len(row) for row in self.rows])
+        step(self, rows)
+        lengths.append([len(row) for row in self.rows])
+
+    monkeypatch.setattr(transcript.Transcript, "step", noted)
+    cache.ragged(models.tiny("llama"), cache.growing)
+    assert {max(range(len(rows)), key=rows.__getitem__) for rows in lengths} == set(range(len(lengths[0])))
+    assert all(len(set(rows)) == len(rows) for rows in lengths), "no two rows are of one length"
+
+
 def unheld(family="llama"):
     """Return what of the law of branching fails, in the place of what it crashes on."""
     (check,) = [check for check in registry.CHECKS if check.law == "branching"]
