@@ -223,7 +223,7 @@ def test_what_the_warm_up_lab_holds() -> None:
 
 
 def test_the_loss_of_a_depth_is_the_mean_of_its_last_steps(monkeypatch) -> None:
-    last = [float(step) for step in range(warmup.LAST)]
+    last = [1.0 + step for step in range(warmup.LAST)]
     asked = []
 
     def fit(model, objective, task, steps, rate, seed, schedule):
@@ -233,7 +233,7 @@ def test_the_loss_of_a_depth_is_the_mean_of_its_last_steps(monkeypatch) -> None:
     monkeypatch.setattr(warmup, "fit", fit)
     monkeypatch.setattr(warmup, "QUICK_DEPTHS", (1, 2))
     found = warmup.run(0, quick=True)["loss"]
-    assert found == {f"{norm}, {start}": {"1": 4.5, "2": 4.5} for norm in warmup.NORMS for start in warmup.STARTS}
+    assert found == {f"{norm}, {start}": {"1": 5.5, "2": 5.5} for norm in warmup.NORMS for start in warmup.STARTS}
     assert asked == [(depth, start) for _ in warmup.NORMS for start in warmup.STARTS.values() for depth in (1, 2)]
 
 
