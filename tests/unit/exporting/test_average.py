@@ -158,6 +158,13 @@ def test_what_a_run_does_not_keep_is_refused(how: Any, words: str, llama_run: Pa
     assert not (tmp_path / "mean").exists()
 
 
+def test_a_run_without_checkpoints_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    with pytest.raises(UsageError, match=f"{tmp_path} has no checkpoints") as error:
+        orrery.average(tmp_path, tmp_path / "mean")
+    assert error.value.hint == "give a run, or name several models with --others"
+
+
 def test_different_models_are_refused_by_name(tmp_path: Path) -> None:
     tiny_models.saved(tmp_path / "one", "llama")
     tiny_models.saved(tmp_path / "wide", "llama", intermediate_size=64)
