@@ -2,6 +2,7 @@ import errno
 import fcntl
 import gc
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pickle import UnpicklingError
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from cover import kinds, specs
 from orrery.errors import DataError, MachineError, UsageError
@@ -256,6 +258,52 @@ def test_what_cannot_be_compiled_is_refused_by_name_or_left_to_the_model():
     assert isinstance(writer, CompiledStep)
     assert stepping(model, "compiled")._program is writer._program
     assert stepping(model, "eager") is model
+
+
+class Foreign(nn.Module):
+    """A part that no instruction computes."""
+
+
+def _foreign(place):
+    """Return what puts a foreign part into a model."""
+
+    def change(model):
+        owner, _, name = place.rpartition(".")
+        setattr(model.get_submodule(owner), name, Foreign())
+
+    return change
+
+
+def _activation(model):
+    model.get_submodule("stack.blocks.0.feed_forward.branch").activation = torch.sin
+
+
+BLOCK = "stack.blocks.0"
+PARTS = {
+    "embed": "an embedding of the kind Foreign",
+    "head": "a head of the kind Foreign",
+    "stack.positions.rotary": "positions 'rotary' of the kind Foreign",
+    "stack.enter": "a Foreign",
+    "stack.final": "a Foreign",
+    f"{BLOCK}": "a block of the kind Foreign",
+    f"{BLOCK}.attention": "a Foreign in a block",
+    f"{BLOCK}.attention.pre": "a Foreign",
+    f"{BLOCK}.attention.skip": "a Foreign as a residual connection",
+    f"{BLOCK}.attention.branch": "a Foreign",
+    f"{BLOCK}.attention.branch.source": "an attention that reads a Foreign",
+}
+
+
+@pytest.mark.parametrize("place", [*PARTS, "activation"])
+def test_a_part_without_an_instruction_is_named(place):
+    model = small("llama", torch.float32)
+    assert why_not(model) is None
+    (_activation if place == "activation" else _foreign(place))(model)
+    part = PARTS.get(place, "the activation None")
+    assert why_not(model) == f"no instruction computes {part}"
+    assert stepping(model) is model
+    with pytest.raises(UsageError, match=re.escape(part)):
+        stepping(model, "compiled")
 
 
 def test_a_token_outside_the_vocabulary_reads_no_memory():
