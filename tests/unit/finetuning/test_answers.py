@@ -12,8 +12,10 @@ from orrery.data.conversations import Conversation
 from orrery.data.preferences import Preference
 from orrery.data.prompts import Prompt
 from orrery.data.tagged import Tagged
+from orrery.errors import UsageError
+from orrery.finetuning.answering_recipe import reward_section, reward_settings
 from orrery.finetuning.answers_as_data import best_answers
-from orrery.finetuning.tasks import _answering, _pairs
+from orrery.finetuning.tasks import TASKS, _answering, _pairs
 from orrery.finetuning.tasks._replies import fitting, template_of
 from orrery.finetuning.tasks.dpo import DirectPreferences, with_chat
 from orrery.finetuning.tasks.sft import SupervisedFineTuning
@@ -169,3 +171,43 @@ def test_a_base_without_a_chat_template_speaks_in_that_of_the_run(models):
     assert not base._stored.chat
     assert template_of(with_chat(base, lm)).end == template_of(lm).end
     assert with_chat(lm, base) is lm
+
+
+def held_back(*rows):
+    settings = SimpleNamespace(replies="all")
+    return SimpleNamespace(train=rows, held_back=rows, long="leave_out", settings=settings)
+
+
+REFUSED = {
+    "no pair fits": (
+        lambda lm: _pairs.pairs_of(lm, held_back(Preference(talk("cat", "the cat"), talk("cat", "no"))), 4),
+        "no pair held back fits into a row", "raise batches.length, or hold back pairs",
+    ),
+    "no pair": (
+        lambda lm: _pairs.pairs_of(lm, held_back(Preference(talk("cat", "the cat"), None)), 64),
+        "no pair held back fits into a row", "raise batches.length, or hold back pairs",
+    ),
+    "no conversation fits": (
+        lambda lm: SupervisedFineTuning.findings(lm, held_back(talk("the cat", "on the log")), 4),
+        "no conversation held back fits into a row", "raise batches.length",
+    ),
+    "answers without rewards": (
+        lambda lm: TASKS.find("grpo").findings(lm, held_back(), 64),
+        "answers are judged by the rewards of a recipe", "score the run, which has one",
+    ),
+    "a reward with settings": (
+        lambda lm: reward_settings("format"), "--reward format needs settings: pattern", "name a reward without",
+    ),
+    "no reward": (
+        lambda lm: reward_section("good"), "--reward 'good' is neither a reward nor the folder", "rewards: ",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_it_is_refused_by_name_with_what_to_do(models, case):
+    call, says, hint = REFUSED[case]
+    with pytest.raises(UsageError, match=says) as found:
+        call(models[0])
+    assert type(found.value) is UsageError
+    assert hint in found.value.hint
