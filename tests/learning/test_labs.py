@@ -1,5 +1,6 @@
 """Every lab keeps its claims with its quick setting, and fails where the thing that it is about is broken."""
 
+import inspect
 import json
 import math
 
@@ -51,6 +52,11 @@ def test_a_lab_asks_one_question(name: str) -> None:
     assert isinstance(lab.load_lab(name), lab.Lab)
 
 
+@pytest.mark.parametrize("name", lab.questions())
+def test_a_lab_runs_whole_unless_it_is_asked_to_be_quick(name: str) -> None:
+    assert inspect.signature(lab.load_lab(name).run).parameters["quick"].default is False
+
+
 def test_a_lab_of_a_program_is_found_by_name(monkeypatch) -> None:
     monkeypatch.setattr(lab, "_registered", {})
     lab.register("own", "Is it found?", bottleneck)
@@ -74,6 +80,18 @@ def test_one_hot_does_not_find_the_hotel_and_dense_does() -> None:
 def test_the_search_fails_where_dense_vectors_say_nothing(monkeypatch) -> None:
     monkeypatch.setattr(retrieval, "dense_vectors", lambda corpus, ids: np.eye(len(ids)))
     assert failed("retrieval") == ["by dense vectors the hotel comes first"]
+
+
+def test_what_the_search_lab_holds() -> None:
+    def kept(one_hot: float, dense: float) -> list[bool]:
+        texts = retrieval.DOCUMENTS
+        found = {"one-hot": dict.fromkeys(texts, 0.5), "dense": dict.fromkeys(texts, 0.3)}
+        found["one-hot"][texts[-1]], found["dense"][retrieval.SOUGHT] = one_hot, dense
+        return [margin >= 0 for margin in retrieval.margins(found).values()]
+
+    assert kept(0.5, 0.41) == [True, True]
+    assert kept(0.6, 0.41) == kept(0.4, 0.41) == [False, True]
+    assert kept(0.5, 0.39) == [True, False]
 
 
 def test_the_words_of_the_search_are_the_slides(data_set) -> None:

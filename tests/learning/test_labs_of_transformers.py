@@ -222,6 +222,21 @@ def test_what_the_warm_up_lab_holds() -> None:
         assert kept(**{**good, **change}) == [other != place for other in range(5)]
 
 
+def test_the_loss_of_a_depth_is_the_mean_of_its_last_steps(monkeypatch) -> None:
+    last = [1.0 + step for step in range(warmup.LAST)]
+    asked = []
+
+    def fit(model, objective, task, steps, rate, seed, schedule):
+        asked.append((len(model.stack.blocks), schedule))
+        return [100.0] * (steps - warmup.LAST) + last
+
+    monkeypatch.setattr(warmup, "fit", fit)
+    monkeypatch.setattr(warmup, "QUICK_DEPTHS", (1, 2))
+    found = warmup.run(0, quick=True)["loss"]
+    assert found == {f"{norm}, {start}": {"1": 5.5, "2": 5.5} for norm in warmup.NORMS for start in warmup.STARTS}
+    assert asked == [(depth, start) for _ in warmup.NORMS for start in warmup.STARTS.values() for depth in (1, 2)]
+
+
 def test_glorots_rule() -> None:
     model = warmup.glorot(torch.nn.Sequential(torch.nn.Linear(300, 100)), 0)
     bound = math.sqrt(6 / 400)

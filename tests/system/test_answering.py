@@ -72,7 +72,7 @@ def test_the_verb_finds_settings_and_scores_beside_the_base(base: Path, tmp_path
     few = ["--training.steps=2", "--batches.size=8", "--evaluation.batches=1", "--output=run"]
     assert run(["grpo", str(base), *flags[:-1], *few, "--print-config"]) == 0
     fitting = next(line for line in capsys.readouterr().out.splitlines() if "max_new_tokens" in line)
-    assert 3 < int(fitting.split()[-1]) < MODEL["max_position_embeddings"]
+    assert int(fitting.split()[-1]) == MODEL["max_position_embeddings"] // 2  # more than the 3 that are asked for below
     assert run(["grpo", str(base), *flags, *few, "--print-config"]) == 0
     printed = capsys.readouterr().out
     assert "task: grpo" in printed

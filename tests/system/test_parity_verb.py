@@ -7,15 +7,17 @@ from tests.parity.oracle import REFERENCED
 
 from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.cli.program import run
+from orrery.errors import UsageError
 from orrery.families import load_family, model_type, names
 from orrery.models.encoder import Encoder
 from orrery.models.encoder_decoder import EncoderDecoder
+from orrery.nn.inputs import Images
 from orrery.nn.spec import to_json
 from orrery.parity import reference
-from orrery.parity.compare import compare
+from orrery.parity.compare import Step, _in_common, _step, compare, inputs, look
 from orrery.reading.weights import weights_of
 from orrery.saving.save import save_model
-from tiny_models import CONFIGS, randomised, saved, tiny
+from tiny_models import CONFIGS, randomised, saved, smallest, tiny
 
 NORM = "model.layers.1.input_layernorm.weight"
 
@@ -176,3 +178,58 @@ def test_two_vocabularies_are_compared_on_what_both_models_know(tmp_path, ours, 
 def test_errors(tmp_path, model, capsys):
     assert called(capsys, model)[0] == 2
     assert called(capsys, model, "--against", tmp_path / "nothing")[0] == 4
+    with pytest.raises(UsageError, match="no dtype 'int8'") as error:
+        compare(model, model, "int8")
+    assert error.value.hint == "use float64, float32, bfloat16, float16"
+    with pytest.raises(UsageError, match="nothing in common that could be compared") as error:
+        compare(model, model, other=lambda folder, given, dtype: {"theirs": torch.zeros(1)})
+    assert error.value.hint == "compare models of one kind"
+
+
+@pytest.mark.parametrize("kinds", [("gpt2", "t5"), ("gpt2", "vit"), ("vit", "bart")])
+def test_models_that_take_different_things_are_refused(kinds):
+    with pytest.raises(UsageError, match="do not take the same input") as error:
+        inputs([smallest(kind).spec for kind in kinds], 0)
+    assert error.value.hint == "compare models of one kind"
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bert", "t5", "vit", "vision_encoder_decoder"])
+def test_the_inputs_are_what_a_model_reads(family):
+    model = smallest(family)
+    given = inputs([model.spec, model.spec], 3)
+    read = [tuple(kind.shape) if isinstance(kind, Images) else () for kind in model.spec.inputs.values()]
+    assert [tuple(x.shape[1:]) if x.is_floating_point() else () for x in given] == read
+    assert all(torch.equal(a, b) for a, b in zip(given, inputs([model.spec, model.spec], 3), strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(given, inputs([model.spec, model.spec], 4), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bound"), [("float64", 1e-9), ("float32", 1e-5), ("bfloat16", 0.05), ("float16", 0.01)]
+)
+def test_how_far_apart_counts_as_equal(model, dtype, bound):
+    def beside(error):
+        def shifted(folder, given, kind):
+            values = {key: value.double() for key, value in look(folder, given, kind)[0].items()}
+            return {key: value + error * value.abs().max().clamp(min=1) for key, value in values.items()}
+
+        return shifted
+
+    # A foreign reader has at least a millionth.
+    bound = max(bound, 1e-6)
+    assert compare(model, model, dtype, other=beside(0.9 * bound)).first is None
+    assert compare(model, model, dtype, other=beside(1.2 * bound)).first is not None
+
+
+def test_only_what_both_lack_is_equal():
+    nan = float("nan")
+    for ours, theirs, error in (([nan, 1.0], [nan, 1.0], 0.0), ([nan, 1.0], [1.0, 1.0], float("inf"))):
+        for a, b in ((ours, theirs), (theirs, ours)):
+            assert _step("key", torch.tensor(a), torch.tensor(b)).error == error
+
+
+def test_a_step_before_one_that_is_equal_is_left_out_in_each_stack_alone():
+    def steps(*errors):
+        return [Step(key, error, ([1], [1])) for key, error in errors]
+
+    given = steps(("encoder.a", 0.0), ("encoder.b", 9.0), ("a", 9.0), ("b", 0.0), ("c", 9.0), ("encoder.c", 9.0))
+    assert [step.key for step in _in_common(given, 1e-5)] == ["encoder.a", "encoder.b", "b", "c", "encoder.c"]

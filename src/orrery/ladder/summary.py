@@ -24,8 +24,9 @@ def foretold(found: Findings, told: Mapping[str, Forecast]) -> str:
 def outcome(found: Findings, told: Mapping[str, Forecast]) -> str:
     """Return the prediction beside what was measured, and what is off by how much; before that the prediction alone."""
     one = told[AXES[0]]
-    if one.measured is None or one.miss is None:
+    if one.measured is None:
         return foretold(found, told)
+    assert one.miss is not None  # it is known with what was measured
     low, high = one.interval(one.place)
     inside = "inside" if low <= one.measured <= high else "outside"
     before = found.sizes[-2]["parameters"]

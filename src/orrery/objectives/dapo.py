@@ -29,6 +29,9 @@ class Dapo(GroupPolicy):
         clip_higher: AboveZero = 0.28
         beta: NotNegative = 0.0
 
+    def __init__(self, clip: float = 0.2, clip_higher: float = 0.28, beta: float = 0.0, unbiased: float = 0.0) -> None:
+        super().__init__(clip, clip_higher, beta, unbiased)
+
     def count(self, batch: "Batch") -> int:
         """Return the number of tokens."""
         return int(batch["written"].sum())

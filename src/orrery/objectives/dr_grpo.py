@@ -28,6 +28,9 @@ class DrGrpo(GroupPolicy):
         kind: Literal["dr_grpo"] = "dr_grpo"
         beta: NotNegative = 0.0
 
+    def __init__(self, clip: float = 0.2, clip_higher: float = 0.2, beta: float = 0.0, unbiased: float = 0.0) -> None:
+        super().__init__(clip, clip_higher, beta, unbiased)
+
     def credit(self, batch: "Batch") -> "Mapping[str, Tensor]":
         """Return the advantage of each answer: its reward over the mean of its group's."""
         return {"advantages": group_advantages(batch["reward"], batch["group"], scaled=False)}

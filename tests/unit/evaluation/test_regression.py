@@ -44,6 +44,18 @@ def test_numbers_far_from_zero_keep_their_digits():
     assert pearson(x + 1e6, y + 1e6).score == pytest.approx(stats.pearsonr(x, y)[0], abs=1e-8)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_no_correlation_is_rounded_past_one(sign):
+    """Of two numbers and their multiples every correlation is 1 or -1, and some quotients round to more."""
+    pairs = [np.random.default_rng(seed).normal(size=2) for seed in range(30)]
+    quotients = []
+    for x in pairs:
+        n, a, b, aa, bb, ab = pearson(x, sign * x).sums.sum(0)
+        quotients.append(sign * (n * ab - a * b) / ((n * aa - a * a) ** 0.5 * (n * bb - b * b) ** 0.5))
+    assert max(quotients) > 1
+    assert max(sign * pearson(x, sign * x).score for x in pairs) == 1
+
+
 def test_a_constant_side_has_no_correlation():
     for score in (pearson, spearman):
         assert np.isnan(score([1.1, 1.1, 1.1], [1, 2, 3]).score)

@@ -18,6 +18,7 @@ from orrery.checkpoints.store import CheckpointStore
 from orrery.checkpoints.tensors import read_tensors
 from orrery.cli.program import run as program
 from orrery.errors import ModelFileError, UsageError
+from orrery.exporting.quantised import quantise
 from orrery.reading.read import read
 from orrery.reading.weights import weights_of
 from orrery.runs.train import train
@@ -157,6 +158,13 @@ def test_what_a_run_does_not_keep_is_refused(how: Any, words: str, llama_run: Pa
     assert not (tmp_path / "mean").exists()
 
 
+def test_a_run_without_checkpoints_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    with pytest.raises(UsageError, match=f"{tmp_path} has no checkpoints") as error:
+        orrery.average(tmp_path, tmp_path / "mean")
+    assert error.value.hint == "give a run, or name several models with --others"
+
+
 def test_different_models_are_refused_by_name(tmp_path: Path) -> None:
     tiny_models.saved(tmp_path / "one", "llama")
     tiny_models.saved(tmp_path / "wide", "llama", intermediate_size=64)
@@ -171,6 +179,20 @@ def test_different_models_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="does not exist"):
         orrery.average(tmp_path / "one", tmp_path / "mean", others=[tmp_path / "none"])
     assert not (tmp_path / "mean").exists()
+
+
+def test_whole_numbers_have_no_mean_unless_they_are_equal(tmp_path: Path) -> None:
+    for number in range(2):
+        model = tiny_models.randomised(tiny_models.tiny("llama", torch.float32), seed=number)
+        save_model(tmp_path / str(number), model, "llama", tiny_models.CONFIGS["llama"], tiny_models.TOKENIZER)
+        quantise(tmp_path / str(number), tmp_path / f"whole{number}", 8, group=16)
+    shutil.copytree(tmp_path / "whole0", tmp_path / "copy")
+    with pytest.raises(UsageError, match=r"blocks\.0\..*whole numbers, which have no mean.*whole1 has others") as error:
+        orrery.average(tmp_path / "whole0", tmp_path / "mean", others=[tmp_path / "whole1"])
+    assert error.value.hint == "average the models before they are quantised"
+    assert not (tmp_path / "mean").exists()
+    orrery.average(tmp_path / "whole0", tmp_path / "mean", others=[tmp_path / "copy"])
+    assert same(tmp_path / "mean", {n: t.numpy() for n, t in weights_of(read(tmp_path / "whole0").model).items()})
 
 
 def test_a_damaged_checkpoint_is_refused(llama_run: Path, tmp_path: Path) -> None:

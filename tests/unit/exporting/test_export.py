@@ -133,6 +133,34 @@ def test_a_damaged_folder_is_found_and_leaves_nothing(tmp_path, stored, monkeypa
     assert left(tmp_path) == []
 
 
+def with_another_base(found):
+    """Change a number of the architecture that no weight shows."""
+    base = found.model.spec.stack.positions["rotary"]
+    positions = {"rotary": replace(base, base=2 * base.base)}
+    found.model.spec = replace(found.model.spec, stack=replace(found.model.spec.stack, positions=positions))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("the architecture", with_another_base),
+        (
+            "the tokenizer",
+            lambda found: replace(found, tokenizer=train_tokenizer("byte_bpe", ["other text\n"] * 3, 290)),
+        ),
+        ("the tokenizer", lambda found: replace(found, tokenizer=None)),
+        ("the chat template", lambda found: replace(found, chat={"default": "{{ messages }}"})),
+    ],
+)
+def test_a_folder_that_is_read_back_as_another_model_leaves_nothing(tmp_path, stored, monkeypatch, what, change):
+    monkeypatch.setattr(export, "read", lambda folder: change(read(folder)))
+    with pytest.raises(RunError, match=f"the export was read back, and {what} differs; nothing was left") as error:
+        export_hf(stored, tmp_path / "out")
+    assert "the disk or its memory may be failing" in error.value.hint
+    assert left(tmp_path) == []
+
+
 def test_a_family_that_llama_cpp_lacks_is_refused_by_name(tmp_path, stored):
     for family, told in (("madeup", "the family 'madeup'"), (None, "a model without a family")):
         with pytest.raises(UsageError, match=f"{told} cannot be written to GGUF") as caught:

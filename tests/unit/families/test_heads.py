@@ -95,5 +95,8 @@ def test_a_masked_head_is_tied_or_not():
 
 @pytest.mark.parametrize("name", ["BertLMHeadModel", "RobertaForMaskedLM", "Bert", "TFBertModel"])
 def test_another_architecture_is_refused_by_name(name):
-    with pytest.raises(ModelFileError, match=f"'{name}' is not known"):
+    with pytest.raises(ModelFileError, match=f"'{name}' is not known") as error:
         heads("bert", architectures=[name])
+    known = error.value.hint.removeprefix("known: ").split(", ")
+    assert {"BertModel", "BertForMaskedLM", "BertForSequenceClassification"} <= set(known)
+    assert all(heads("bert", architectures=[other]) for other in known)

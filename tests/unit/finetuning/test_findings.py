@@ -6,7 +6,7 @@ import pytest
 
 from orrery.evaluation.classification import accuracy
 from orrery.finetuning.findings import Findings, Mistake, Several
-from orrery.finetuning.page import page
+from orrery.finetuning.page import LONGEST, SHOWN, page
 from orrery.finetuning.tasks.tagging import are_entities
 
 
@@ -65,6 +65,13 @@ def test_the_page_shows_all_and_runs_nothing():
     ):
         assert part in text
     assert page("a & b", found, records, [("seed", "1337")]) == text
+
+
+def test_the_page_shows_the_worst_mistakes_and_the_beginning_of_long_texts():
+    wrong = [Mistake(f"text {n}: {'long ' * LONGEST}", "a", "b") for n in range(SHOWN + 3)]
+    text = page("many", findings(mistakes=wrong), [], [])
+    assert [n for n in range(len(wrong)) if f"<td>text {n}: " in text] == list(range(SHOWN))
+    assert f"<td>{wrong[0].text[:LONGEST]}</td>" in text
 
 
 @pytest.mark.parametrize(

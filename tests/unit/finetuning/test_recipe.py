@@ -1,13 +1,18 @@
 """The recipe of a task: what is found from the data and the model, and what flags change."""
 
 import json
+import shutil
 
 import pytest
 
 from orrery.errors import DataError, UsageError
 from orrery.families import load_family
+from orrery.finetuning.answering_recipe import answering_recipe
 from orrery.finetuning.recipe import Request, recipe_for
+from orrery.finetuning.seeds import with_seeds
 from orrery.finetuning.tasks import TASKS
+from orrery.reading.read import read
+from orrery.saving.own import save_own
 from orrery.saving.save import save_model
 from orrery.text.special import framed_tokenizer
 from tiny_models import TOKENIZER, randomised, saved
@@ -145,3 +150,37 @@ def test_what_is_wrong_is_said(tmp_path, base, asked, error, told):
 def test_a_wrong_key_is_named(tmp_path, base):
     with pytest.raises(UsageError, match=r"training\.steps"):
         recipe_for(Request("classification", base, labelled(tmp_path)), ["--training.steps", "-3"])
+
+
+FROM_A_MODEL = {
+    "finetune": lambda folder, train: recipe_for(Request("classification", folder, train)),
+    "answers": lambda folder, train: answering_recipe("grpo", folder, train, None, ["exact"]),
+}
+
+
+@pytest.mark.parametrize("kind", FROM_A_MODEL)
+def test_a_model_without_a_tokenizer_cannot_read_the_data(tmp_path, base, kind):
+    folder = tmp_path / "bare"
+    shutil.copytree(base, folder)
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(UsageError, match=f"{folder} has no tokenizer") as error:
+        FROM_A_MODEL[kind](str(folder), labelled(tmp_path))
+    assert error.value.hint == "put its tokenizer.json into the folder"
+
+
+def test_a_model_of_no_family_has_no_shape_to_begin_anew_with(tmp_path, base):
+    folder = tmp_path / "own"
+    stored = read(base)
+    save_own(folder, stored.model, stored.tokenizer)
+    with pytest.raises(UsageError, match="does not say of which family it is: no new model of its shape") as error:
+        recipe_for(Request("classification", str(folder), labelled(tmp_path), scratch=True))
+    assert error.value.hint == "leave --scratch out, or write a recipe with model.family"
+
+
+def test_nothing_held_back_is_nothing_to_score_on(tmp_path, base):
+    recipe = recipe_for(Request("classification", base, labelled(tmp_path)))
+    data = recipe.data.model_copy(update={"split": None, "val": None})
+    with pytest.raises(UsageError, match="nothing is held back to score the model on") as error:
+        with_seeds(recipe.model_copy(update={"data": data}), tmp_path / "run", lambda: None, print)
+    assert error.value.hint == "give --val FILE, or leave data.split in"
+    assert not (tmp_path / "run").exists()

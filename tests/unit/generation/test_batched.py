@@ -29,5 +29,10 @@ def test_every_text_is_answered_in_its_place(lengths: list[int], size: int) -> N
 def test_an_answer_too_few_is_an_error() -> None:
     with pytest.raises(ValueError, match="zip"):
         in_batches([1, 2], 2, lambda numbers: ["one"])
-    with pytest.raises(UsageError, match="batch_size = 0"):
-        in_batches([1], 0, lambda numbers: [])
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_batch_holds_at_least_one_text(size: int) -> None:
+    with pytest.raises(UsageError, match=f"batch_size = {size} is not possible") as error:
+        in_batches([1], size, lambda numbers: [])
+    assert "at least 1" in error.value.hint

@@ -137,13 +137,21 @@ def test_what_repeats_is_looked_up():
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "says", "hint"),
     [
-        lambda m: speculate(m, PROMPT, TOKENIZER, Limits(3, 24), PromptLookup(), count=0),
-        lambda m: speculate(m, [], TOKENIZER, Limits(3, 24), PromptLookup()),
-        lambda m: PromptLookup(0),
+        (lambda m: speculate(m, PROMPT, TOKENIZER, Limits(3, 24), PromptLookup(), count=0), "0 guesses", "at least 1"),
+        (lambda m: speculate(m, [], TOKENIZER, Limits(3, 24), PromptLookup()), "prompt 0 is empty", "give it a token"),
+        (lambda m: PromptLookup(0), "a run of 0 tokens", "at least 1"),
     ],
 )
-def test_what_cannot_be_guessed_is_refused(wrong):
-    with pytest.raises(UsageError):
+def test_what_cannot_be_guessed_is_refused(wrong, says, hint):
+    with pytest.raises(UsageError, match=says) as error:
         wrong(smallest("gpt2"))
+    assert hint in error.value.hint
+
+
+def test_one_guess_a_step_is_enough():
+    model, limits = smallest("gpt2"), Limits(9, 24)
+    found = speculate(model, PROMPT, TOKENIZER, limits, DraftModel(model, limits.context), count=1)
+    assert found.answer.ids == generate(model, [PROMPT], TOKENIZER, limits)[0].ids
+    assert found.accepted == found.proposed == len(found.answer.ids) // 2

@@ -259,8 +259,10 @@ def test_limits(inside):
         inside.edit().replace(0, 10_000).run()
     with pytest.raises(UsageError, match="belong to no text"):
         Interventions.of([EVERY[0]]).run()
-    with pytest.raises(UsageError, match="there is no edit 1"):
-        inside.edit().zero(STREAM).without(1)
+    for number in (1, -1):
+        with pytest.raises(UsageError, match=f"there is no edit {number}") as error:
+            inside.edit().zero(STREAM).without(number)
+        assert error.value.hint == "there are 1, counted from 0"
     with pytest.raises(UsageError, match="no field 'heads'"):
         Intervention.of({"at": MIXED, "op": "zero", "heads": 1})
     vision = smallest("vit")

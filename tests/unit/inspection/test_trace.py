@@ -1,10 +1,19 @@
+import inspect
+
 import pytest
 import torch
 
 from orrery.errors import UsageError
+from orrery.inspection.attribution.edges import edge_shares
+from orrery.inspection.attribution.gradients import gradient_times_input, integrated_gradients, saliency
+from orrery.inspection.attribution.head_roles import roles_of
+from orrery.inspection.attribution.lens import logit_lens
+from orrery.inspection.attribution.logit_attribution import attribute_logit
+from orrery.inspection.attribution.neurons import top_neurons
+from orrery.inspection.attribution.parts import parts_of
 from orrery.inspection.checks import Check
 from orrery.inspection.recorder import Recorder
-from orrery.inspection.trace import trace
+from orrery.inspection.trace import Trace, trace
 from orrery.nn.attention.kernels import eager
 from tiny_models import tiny
 
@@ -110,6 +119,28 @@ def test_a_recorder_serves_one_call(model):
     assert list(recorder.values) == ["blocks.0.attention.q", "blocks.1.attention.q"]
     with pytest.raises(UsageError, match="twice"):
         model.logits(IDS, taps=recorder)
+
+
+DELEGATED = {
+    "lens": logit_lens,
+    "parts": parts_of,
+    "logit_attribution": attribute_logit,
+    "head_roles": roles_of,
+    "neurons": top_neurons,
+    "edge_shares": edge_shares,
+    "saliency": saliency,
+    "gradient_times_input": gradient_times_input,
+    "integrated_gradients": integrated_gradients,
+}
+
+
+@pytest.mark.parametrize("method", DELEGATED)
+def test_a_method_and_the_function_behind_it_have_the_same_defaults(method):
+    def defaults(function):
+        parameters = inspect.signature(function).parameters.values()
+        return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+    assert defaults(getattr(Trace, method)) == defaults(DELEGATED[method])
 
 
 def test_a_model_in_training_mode_is_refused(model):

@@ -5,12 +5,13 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("numba")
-from orrery.kernels import readiness
+from orrery.kernels import compiled, readiness
 from orrery.kernels.quantised import product
 
 SHAPES = [
@@ -55,6 +56,19 @@ def times(x, weight, scale):
 
 def deviation(found, expected):
     return np.abs(found - expected).max() / max(1.0, np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    "layers", [None, [], ["workqueue.so"], ["omppool.so"], ["workqueue.so", "omppool.so"]], ids=str
+)
+def test_threads_need_the_layer_that_several_may_enter(tmp_path, monkeypatch, layers):
+    folder = tmp_path / "np" / "ufunc"
+    folder.mkdir(parents=True)
+    for name in layers or ():
+        (folder / name).write_bytes(b"")
+    found = None if layers is None else SimpleNamespace(origin=tmp_path / "__init__.py")
+    monkeypatch.setattr(compiled, "find_spec", lambda name: found)
+    assert compiled.has_openmp.__wrapped__() == ("omppool.so" in (layers or ()))
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -1,19 +1,23 @@
+import errno
 import fcntl
 import gc
 import os
+import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
 import weakref
+from pickle import UnpicklingError
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from cover import kinds, specs
-from orrery.errors import DataError, UsageError
+from orrery.errors import DataError, MachineError, UsageError
 from orrery.families import names
 from orrery.generation.compiled_step import CompiledStep, stepping, why_not
 from orrery.generation.engine import Engine
@@ -22,10 +26,12 @@ from orrery.generation.paged import PagedModel
 from orrery.generation.requests import Request
 from orrery.generation.row import Limits
 from orrery.generation.samplers import GREEDY, sampler
-from orrery.kernels.readiness import machine_code_folder
+from orrery.kernels.readiness import READY, machine_code_folder
+from orrery.kernels.step import build as building
 from orrery.kernels.step import instructions as code
 from orrery.kernels.step.build import LOCK
 from orrery.kernels.step.loading import compiled_run
+from orrery.kernels.step.run import run
 from orrery.laws.evidence import FLOAT32
 from orrery.laws.models import tiny
 from orrery.laws.step import in_a_batch, through_a_session
@@ -254,6 +260,52 @@ def test_what_cannot_be_compiled_is_refused_by_name_or_left_to_the_model():
     assert stepping(model, "eager") is model
 
 
+class Foreign(nn.Module):
+    """A part that no instruction computes."""
+
+
+def _foreign(place):
+    """Return what puts a foreign part into a model."""
+
+    def change(model):
+        owner, _, name = place.rpartition(".")
+        setattr(model.get_submodule(owner), name, Foreign())
+
+    return change
+
+
+def _activation(model):
+    model.get_submodule("stack.blocks.0.feed_forward.branch").activation = torch.sin
+
+
+BLOCK = "stack.blocks.0"
+PARTS = {
+    "embed": "an embedding of the kind Foreign",
+    "head": "a head of the kind Foreign",
+    "stack.positions.rotary": "positions 'rotary' of the kind Foreign",
+    "stack.enter": "a Foreign",
+    "stack.final": "a Foreign",
+    f"{BLOCK}": "a block of the kind Foreign",
+    f"{BLOCK}.attention": "a Foreign in a block",
+    f"{BLOCK}.attention.pre": "a Foreign",
+    f"{BLOCK}.attention.skip": "a Foreign as a residual connection",
+    f"{BLOCK}.attention.branch": "a Foreign",
+    f"{BLOCK}.attention.branch.source": "an attention that reads a Foreign",
+}
+
+
+@pytest.mark.parametrize("place", [*PARTS, "activation"])
+def test_a_part_without_an_instruction_is_named(place):
+    model = small("llama", torch.float32)
+    assert why_not(model) is None
+    (_activation if place == "activation" else _foreign(place))(model)
+    part = PARTS.get(place, "the activation None")
+    assert why_not(model) == f"no instruction computes {part}"
+    assert stepping(model) is model
+    with pytest.raises(UsageError, match=re.escape(part)):
+        stepping(model, "compiled")
+
+
 def test_a_token_outside_the_vocabulary_reads_no_memory():
     writer = CompiledStep(small("llama", torch.float32))
     with torch.no_grad():
@@ -272,6 +324,64 @@ def test_a_full_row_is_refused_and_the_session_goes_on():
         with pytest.raises(UsageError, match="does not fit"):
             writer.step(torch.tensor([[1]]), session)
         assert session.lengths == (3,)
+
+
+def test_a_step_compiles_nothing_that_was_not_compiled_before_it():
+    writer = CompiledStep(small("llama", torch.float32))
+    with torch.no_grad():
+        _, session = writer.start(torch.tensor([[1, 2], [3, 4]]), 8)
+        for tokens in ([[1], [2]], [[3], [4]]):
+            writer.step(torch.tensor(tokens), session)
+    (signature,) = run.signatures
+    assert {array.layout for array in signature if hasattr(array, "layout")} == {"C"}
+
+
+def test_memory_of_a_call_serves_the_next_one():
+    writer = CompiledStep(small("llama", torch.float32))
+    with torch.no_grad():
+        _, session = writer.start(torch.tensor([[1, 2]]), 8)
+        held = []
+        for token in (1, 2, 3):
+            writer.step(torch.tensor([[token]]), session)
+            held.append([id(work) for work in writer._program._free])
+    assert held[0] == held[1] == held[2]
+    assert len(held[0]) == 1
+
+
+@pytest.fixture
+def unbuilt(tmp_path, monkeypatch):
+    """A folder with machine code of two functions that cannot be read."""
+    monkeypatch.setattr(building, "machine_code_folder", lambda: tmp_path)
+    for name in ("one.nbi", "one.1.nbc"):
+        (tmp_path / "module").mkdir(exist_ok=True)
+        (tmp_path / "module" / name).write_bytes(b"")
+    return tmp_path
+
+
+@pytest.mark.parametrize("fault", [OSError(errno.EIO, "broken"), EOFError(), UnpicklingError()], ids=repr)
+def test_machine_code_that_cannot_be_read_is_compiled_anew(unbuilt, monkeypatch, fault):
+    answers = [fault, ["entries"]]
+
+    def compiled():
+        found = answers.pop(0)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    monkeypatch.setattr(building, "_compiled", compiled)
+    assert building.build().args == (["entries"],)
+    assert {path.name for path in unbuilt.rglob("*") if path.is_file()} == {READY, LOCK}
+
+
+def test_no_room_for_machine_code_is_a_fault_of_the_machine(unbuilt, monkeypatch):
+    def full():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(building, "_compiled", full)
+    with pytest.raises(MachineError, match=f"{unbuilt}: machine code cannot be kept there: No space left") as error:
+        building.build()
+    assert error.value.hint == "make room there, or have steps computed eagerly (kernel eager)"
+    assert not (unbuilt / READY).exists()
 
 
 @pytest.fixture

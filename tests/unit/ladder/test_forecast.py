@@ -55,6 +55,7 @@ def test_the_file_gives_back_what_was_found():
     found = followed(law)
     again = findings_from(found.as_json())
     assert again == found
+    assert again.signal is None, "nothing stopped it"
     assert {axis: one.as_json() for axis, one in forecasts(again).items()} == {
         axis: one.as_json() for axis, one in forecasts(found).items()
     }

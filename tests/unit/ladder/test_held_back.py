@@ -1,5 +1,8 @@
 """Which documents the loss of a ladder is measured on."""
 
+import math
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,7 +10,10 @@ from orrery.compare.texts import Texts
 from orrery.data.documents import Portion
 from orrery.data.records import Document
 from orrery.data.sources.text import TextSource
-from orrery.ladder.run import held_back, shortened
+from orrery.errors import RunError
+from orrery.ladder import run as ladder
+from orrery.ladder.run import Work, held_back, shortened
+from orrery.ladder.sizes import Size
 from tiny_models import TOKENIZER
 
 
@@ -36,3 +42,30 @@ def test_documents_at_even_distances_have_about_as_many_tokens_as_asked(lengths,
 
 def test_the_speed_is_measured_with_a_document_that_has_text():
     assert [document.name for document in shortened(texts(0, 9, 9).source).held_back] == ["1"]
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """What a training of a size is measured with, where its model needs so many bits a token."""
+
+    def measure(bits):
+        settings = SimpleNamespace(batches=SimpleNamespace(length=7), training=SimpleNamespace(device="cpu"))
+        work = Work(SimpleNamespace(settings=SimpleNamespace(held_back=20)), None, texts(*[9] * 8), None, None, None)
+        monkeypatch.setattr(ladder, "model_bits_per_byte", lambda model, ids, length, tokens, device: bits)
+        return work._measured(None, Size(settings, 640, 1e9), 3, 1.23456)
+
+    return measure
+
+
+def test_bits_a_byte_are_those_of_the_tokens_over_the_bytes_of_the_same_documents(measured):
+    found = measured(2.5)
+    assert found.loss == pytest.approx(2.5 * math.log(2))
+    assert found.bits_per_byte == pytest.approx(2.5 * 20 / 18)  # twenty tokens, of which two end documents
+    assert (found.parameters, found.seed, found.seconds) == (640, 3, 1.235)
+
+
+@pytest.mark.parametrize("bits", [math.inf, math.nan, 0.0])
+def test_a_loss_that_is_no_number_ends_the_ladder(measured, bits):
+    with pytest.raises(RunError, match=f"640 parameters, seed 3: the loss of the text held back is {bits:g}") as error:
+        measured(bits)
+    assert error.value.hint == "give a lower training.optimizer.rate, and another folder with --output"

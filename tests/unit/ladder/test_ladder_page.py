@@ -7,9 +7,20 @@ import pytest
 from ladder_toy import followed
 from orrery.ladder.charts import FITTED, MEASURED, figures
 from orrery.ladder.findings import Run
-from orrery.ladder.forecast import forecasts
-from orrery.ladder.page import page
-from orrery.ladder.summary import outcome, planned, planned_minutes, planned_rows, repeats, size_rows
+from orrery.ladder.forecast import LEVEL, forecasts
+from orrery.ladder.page import facts, page
+from orrery.ladder.summary import (
+    LAWS,
+    SIZES,
+    law_rows,
+    outcome,
+    planned,
+    planned_minutes,
+    planned_rows,
+    repeats,
+    size_rows,
+)
+from orrery.reports.page import visible
 
 
 def law(x):
@@ -40,6 +51,25 @@ def test_the_page_says_the_miss_and_escapes_the_text():
     assert "<text>" not in said.partition("<h2>Facts")[2]
     assert "hidden_size 6" in said
     assert said == page(found, told)
+
+
+def test_each_part_of_the_page_has_its_table_under_its_name():
+    found = followed(law)
+    told = forecasts(found)
+    parts = dict(part.split("</h2>", 1) for part in page(found, told).split("<h2>")[1:])
+    assert list(parts) == ["The law", "What it tells", "The sizes", "Facts"]
+    assert parts["The law"].count("<svg") == parts["The law"].count("<figcaption>") == len(figures(found, told))
+    tables = {
+        "What it tells": (LAWS, law_rows(told)),
+        "The sizes": (SIZES, size_rows(found)),
+        "Facts": (None, facts(found)),
+    }
+    for name, (heads, rows) in tables.items():
+        assert "".join(f'<th scope="col">{visible(head)}</th>' for head in heads or ()) in parts[name]
+        assert parts[name].count("<tr>") == len(rows) + bool(heads)
+        assert all(f"<td>{visible(cell)}</td>" in parts[name] for row in rows for cell in row)
+    assert f"{LEVEL:.0%} intervals" in parts["What it tells"]
+    assert "Parameters are those of the blocks" in parts["The sizes"]
 
 
 def test_a_text_that_repeats_is_told():

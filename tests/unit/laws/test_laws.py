@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from orrery.errors import OrreryError
+from orrery.errors import OrreryError, RunError
 from orrery.families import gpt2
 from orrery.laws import (
     accumulation,
@@ -18,6 +18,7 @@ from orrery.laws import (
     models,
     packing,
     padding,
+    recurrence,
     registry,
     resume,
     runs,
@@ -92,6 +93,39 @@ def test_cache_sees_rows_that_share_one_length(monkeypatch):
     found = broken(cache)
     assert "static: select, join, truncate" in found
     assert "growing: token by token" not in found
+
+
+def test_every_ragged_row_of_the_cache_is_once_the_longest(monkeypatch):
+    """A fault of the longest row, or of the others' padding, then meets every row."""
+    lengths = []
+    step = transcript.Transcript.step
+
+    def noted(self, rows):
+        lengths.append([len(row) for row in self.rows])
+        step(self, rows)
+        lengths.append([len(row) for row in self.rows])
+
+    monkeypatch.setattr(transcript.Transcript, "step", noted)
+    cache.ragged(models.tiny("llama"), cache.growing)
+    assert {max(range(len(rows)), key=rows.__getitem__) for rows in lengths} == set(range(len(lengths[0])))
+    assert all(len(set(rows)) == len(rows) for rows in lengths), "no two rows are of one length"
+
+
+def test_the_law_of_recurrence_packs_every_token_of_a_document():
+    layouts = recurrence.layouts()
+    assert layouts["whole"] is None
+    padded, packed = layouts["padded"], layouts["packed"]
+    assert padded.real_BL.sum(1).tolist() == [11, 9, 0]
+    assert packed.real_BL.sum(1).tolist() == [11, 9, 11]
+    assert packed.lengths == (5, 1, 5, 9, 4, 3, 4)
+
+
+def test_a_run_of_the_law_of_resume_fails_at_its_step_alone():
+    source = runs.Source("gpt2", fail_at=3)
+    assert source.batch(2).keys() == source.batch(4).keys()
+    with pytest.raises(RunError, match="told to fail") as error:
+        source.batch(3)
+    assert error.value.hint == "it is a test"
 
 
 def unheld(family="llama"):

@@ -34,8 +34,12 @@ def test_a_process_that_is_killed_is_named():
 
 def test_there_is_a_core_and_no_fewer_than_one_worker():
     assert cores() >= 1
-    with pytest.raises(UsageError, match="0 workers"):
+    with pytest.raises(UsageError, match="0 workers check nothing") as error:
         registry.verify(workers=0)
+    assert error.value.hint == "take at least 1"
+    with pytest.raises(UsageError, match="no laws are known for the family 'nothing'") as error:
+        registry.verify("nothing")
+    assert "llama" in error.value.hint
 
 
 def test_two_processes_find_what_one_finds(monkeypatch):

@@ -11,6 +11,7 @@ from orrery.errors import UsageError
 from orrery.metrics import METRICS
 from orrery.metrics.accuracy import Accuracy
 from orrery.nn import cross_entropy
+from orrery.objectives import Term
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training.distributed import Alone
 from orrery.training.evaluate import Validation, evaluate
@@ -34,9 +35,15 @@ def test_accuracy_is_the_share_of_right_answers_over_all_batches(at_once: int, m
     monkeypatch.setattr(cross_entropy, "LOGITS_AT_ONCE", at_once)
 
     class Uneven(ToySource):
+        """Of what is asked every second target is what the model says."""
+
         def batch(self, step):
             self.rows = step + 1
-            return super().batch(step)
+            batch = super().batch(step)
+            with torch.no_grad():
+                best = model.logits(batch["ids"]).argmax(-1)
+            known = (batch["targets"] != -100) & (torch.arange(LENGTH) % 2 == 0)
+            return {**batch, "targets": torch.where(known, best, batch["targets"])}
 
     model, objective = toy_model(dropout=0.0), CausalLanguageModel()
     validation = Validation(Uneven(seed=9), 4, objective, metrics={"right": Accuracy()})
@@ -48,7 +55,7 @@ def test_accuracy_is_the_share_of_right_answers_over_all_batches(at_once: int, m
         )
     asked = sum(int((b["targets"] != -100).sum()) for b in batches)
     assert found == {"val/right": right / asked}
-    assert 0 < asked < 10 * LENGTH
+    assert 0 < right < asked < 10 * LENGTH
 
 
 def test_accuracy_of_one_answer_a_row() -> None:
@@ -74,6 +81,18 @@ def test_accuracy_of_one_answer_a_row() -> None:
     absent = Validation(ToySource(), 2, CausalLanguageModel(), metrics={"accuracy": metric})
     with pytest.raises(UsageError, match="the batches have no labels"):
         evaluate(Two(), absent, PLAIN, Alone(), lambda: False)
+
+
+def test_a_metric_of_terms_is_the_mean_of_what_the_objective_tells() -> None:
+    told = {"reward_chosen": Term(torch.tensor(6.0), 4), "reward_rejected": Term(torch.tensor(2.0), 8)}
+    margin, chosen = METRICS.find("reward_margin")(), METRICS.find("reward_chosen")()
+    held_back = HeldBack(ToySource(), 1)
+    assert margin.value(margin.measure(None, {}, told) * 2, held_back) == 6 / 4 - 2 / 8
+    assert chosen.value(chosen.measure(None, {}, told), held_back) == 6 / 4
+    assert chosen.value(torch.zeros(2), held_back) == 0
+    with pytest.raises(UsageError, match="kl: the objective tells reward_chosen, reward_rejected, and no kl") as error:
+        METRICS.find("kl")().measure(None, {}, told)
+    assert "leave it out of evaluation.metrics" in error.value.hint
 
 
 def test_better_is_lower_or_higher() -> None:

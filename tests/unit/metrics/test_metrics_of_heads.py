@@ -14,6 +14,7 @@ from orrery.evaluation import classification, entities, regression
 from orrery.families import load_family
 from orrery.metrics import METRICS
 from orrery.nn.heads import SequenceHead, TokenHead
+from orrery.schema.registry import settings_of
 from orrery.training.config import EvaluationSettings
 from training_toy import ToySource
 
@@ -100,26 +101,70 @@ def test_spans_are_found_among_real_tokens():
     assert measured(METRICS.find("span_exact")(), Said("span", 2), batch) == pytest.approx(2 / 3)
 
 
-def test_what_cannot_be_measured():
-    for name, head in (("f1", "sequence"), ("matthews", "sequence"), ("entity_f1", "token"), ("span_exact", "span")):
-        with pytest.raises(UsageError, match=f"{name}: the model has no head {head}"):
-            METRICS.find(name)().bind(Said("other", 2).spec, None)
-        assert METRICS.find(name)().higher_is_better
-    with pytest.raises(UsageError, match="has no labels"):
-        METRICS.find("f1")().bind(SimpleNamespace(head_names=("sequence",), heads={"sequence": object()}), None)
-    with pytest.raises(UsageError, match="0 names for the 5 labels"):
-        METRICS.find("entity_f1")().bind(Said("token", 5).spec, None)
-    with pytest.raises(UsageError, match="'PER' is no tag of conlleval"):
-        METRICS.find("entity_f1")().bind(Said("token", 2, names=("O", "PER")).spec, None)
-    with pytest.raises(UsageError, match="'E-X' is no tag of IOB2"):
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        ("f1", "sequence"),
+        ("matthews", "sequence"),
+        ("entity_f1", "token"),
+        ("span_exact", "span"),
+        ("pearson", "sequence"),
+    ],
+)
+def test_a_metric_wants_its_head(name, head):
+    with pytest.raises(UsageError, match=f"{name}: the model has no head {head}") as error:
+        METRICS.find(name)().bind(Said("other", 2).spec, None)
+    assert error.value.hint == "it has: other"
+    assert METRICS.find(name)().higher_is_better
+
+
+@pytest.mark.parametrize(
+    ("metric", "spec", "says", "hint"),
+    [
+        ("f1", SimpleNamespace(head_names=(), heads={}), "no head sequence", "it has: none"),
+        (
+            "f1",
+            SimpleNamespace(head_names=("sequence",), heads={"sequence": object()}),
+            "f1: the head sequence has no labels",
+            "name a head of kind sequence or token",
+        ),
+        ("entity_f1", Said("token", 5).spec, "0 names for the 5 labels", "give the head `names`"),
+        ("entity_f1", Said("token", 2, names=("O", "PER")).spec, "'PER' is no tag of conlleval", ""),
+    ],
+)
+def test_a_head_that_cannot_be_measured(metric, spec, says, hint):
+    with pytest.raises(UsageError, match=says) as error:
+        METRICS.find(metric)().bind(spec, None)
+    assert hint in error.value.hint
+
+
+def test_tags_are_those_of_the_scheme():
+    with pytest.raises(UsageError, match="entity_f1: the head token: 'E-X' is no tag of IOB2"):
         METRICS.find("entity_f1")(scheme="IOB2").bind(Said("token", 2, names=("O", "E-X")).spec, None)
-    with pytest.raises(UsageError, match="f1: the batches have no labels"):
+
+
+LABELLED = [("f1", "sequence", {}), ("matthews", "sequence", {}), ("entity_f1", "token", {"names": ("O", "B-X")})]
+
+
+@pytest.mark.parametrize(("metric", "head", "more"), LABELLED)
+@pytest.mark.parametrize("label", [-1, 2, 5])
+def test_labels_that_the_head_does_not_have(metric, head, more, label):
+    """Label 1 is the last of two; -100 is not asked."""
+    tokens = head == "token"
+    said = torch.zeros(2, 1, 2) if tokens else torch.zeros(2, 2)
+    field, shape = ("targets", (2, 1)) if tokens else ("labels", (2,))
+    model = Said(head, 2, **more)
+    measured(METRICS.find(metric)(), model, {"said": said, field: torch.tensor([1, -100]).view(shape)})
+    least, most = sorted((1, label))
+    with pytest.raises(DataError, match=f"{metric}: labels from {least} to {most}, the head has 2") as error:
+        measured(METRICS.find(metric)(), model, {"said": said, field: torch.tensor([1, label]).view(shape)})
+    assert "labels count from 0" in error.value.hint
+
+
+def test_batches_without_the_field():
+    with pytest.raises(UsageError, match="f1: the batches have no labels") as error:
         measured(METRICS.find("f1")(), Said("sequence", 2), {"said": torch.zeros(1, 2)})
-    for name in ("f1", "matthews"):
-        with pytest.raises(DataError, match="labels from 5 to 5, the head has 2"):
-            measured(
-                METRICS.find(name)(), Said("sequence", 2), {"said": torch.zeros(1, 2), "labels": torch.tensor([5])}
-            )
+    assert error.value.hint == "they have: said"
 
 
 def test_they_stand_in_recipes():
@@ -128,6 +173,12 @@ def test_they_stand_in_recipes():
     assert [type(METRICS.find(s.kind).of(s)).__name__ for s in section.metrics] == [
         *("F1", "Matthews", "Pearson", "EntityF1", "SpanExact")
     ]
+
+
+@pytest.mark.parametrize("name", METRICS.names())
+def test_a_metric_that_a_recipe_only_names_is_the_one_without_arguments(name):
+    metric = METRICS.find(name)
+    assert vars(metric.of(settings_of(metric).model_validate({"kind": name}))) == vars(metric())
 
 
 def test_the_heads_of_a_real_model():

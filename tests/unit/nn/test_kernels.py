@@ -96,10 +96,26 @@ def test_capped_scores_are_the_formula():
     assert torch.autograd.gradcheck(lambda *x: call(eager, *x, PLAIN_CAUSAL, cap=0.3), heads(2))
 
 
-@pytest.mark.parametrize("kernel", [sdpa, stored_pattern])
-def test_a_kernel_that_cannot_cap_says_so(kernel):
-    with pytest.raises(UsageError, match="cap"):
-        call(kernel, *heads(3), PLAIN_CAUSAL, cap=0.3)
+@pytest.mark.parametrize(
+    ("kernel", "asked", "says", "instead"),
+    [
+        (sdpa, {"cap": 0.3}, "the sdpa kernel cannot cap", "eager"),
+        (stored_pattern, {"cap": 0.3}, "has neither caps nor sinks", "eager"),
+        (stored_pattern, {"sinks_H": torch.zeros(4)}, "has neither caps nor sinks", "eager"),
+        (
+            stored_pattern,
+            {"bias": torch.zeros(1, 4, 3, 3, requires_grad=True)},
+            "no gradient for a bias",
+            "sdpa or the",
+        ),
+        (stored_pattern, {"dropout": 0.1}, "no dropout on the pattern", "the sdpa or the eager"),
+    ],
+)
+def test_what_a_kernel_cannot_do_is_refused_and_another_one_named(kernel, asked, says, instead):
+    with pytest.raises(UsageError, match=says) as error:
+        call(kernel, *heads(3), PLAIN_CAUSAL, **asked)
+    assert instead in error.value.hint
+    assert error.value.hint.endswith("eager kernel")
 
 
 @pytest.mark.parametrize("kernel", [eager, sdpa])
@@ -127,8 +143,3 @@ def test_the_gradient_of_a_sink(kernel):
     assert torch.autograd.gradcheck(
         lambda q, k, v, s: call(kernel, q, k, v, PLAIN_CAUSAL, sinks_H=s), (*heads(2), sinks)
     )
-
-
-def test_the_materialised_kernel_has_no_sinks():
-    with pytest.raises(UsageError, match="sinks"):
-        call(stored_pattern, *heads(3), PLAIN_CAUSAL, sinks_H=torch.zeros(4))

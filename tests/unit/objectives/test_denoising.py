@@ -1,5 +1,6 @@
 """Denoising: each of the five noises as a distribution, and what they may not change."""
 
+import copy
 import math
 
 import pytest
@@ -141,3 +142,15 @@ def test_what_cannot_learn_this_is_refused():
         bound("denoising", tiny("bart", plain, decoder_start_token_id=plain.special("end")), plain)
     with pytest.raises(ValidationError, match="without any noise"):
         Denoising.Settings(permutation=0, infilling=0)
+
+
+@pytest.mark.parametrize("pad", [None, "<pad>"], ids=["without", "with"])
+def test_shorter_rows_are_filled_with_the_pad_token_or_else_the_end(pad):
+    tokenizer = copy.copy(ROBERTA)
+    tokenizer.roles = {role: token for role, token in ROBERTA.roles.items() if pad or role != "pad"}
+    objective = bound("denoising", model(), tokenizer, **NONE)
+    rows = text_rows(ROBERTA, 2, 9)
+    batch = objective.prepare({"ids": rows, "real": torch.arange(9) < torch.tensor([[9], [4]])}, generator())
+    filled = batch["source"][~batch["source_real"]]
+    assert filled.tolist() == [ROBERTA.special("pad") if pad else END] * 5
+    assert ROBERTA.special("pad") != END

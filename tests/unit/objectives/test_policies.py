@@ -114,8 +114,11 @@ def test_dropout_is_refused(kind):
 def test_what_is_no_decoder_is_refused():
     from objectives_toy import bound, tiny, tokenizer_of
 
-    with pytest.raises(UsageError, match="needs a decoder"):
-        bound("grpo", tiny("bert", tokenizer_of("bert")), tokenizer_of("bert"))
+    for kind, more in (("grpo", {}), ("distillation", {"teacher": "it"})):
+        for family in ("bert", "t5"):
+            with pytest.raises(UsageError, match=f"the objective {kind} needs a decoder, this model is none") as error:
+                bound(kind, tiny(family, tokenizer_of(family)), tokenizer_of(family), **more)
+            assert error.value.hint.startswith("begin from a decoder")
 
 
 def test_estimates_of_the_divergence():

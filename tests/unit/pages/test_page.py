@@ -63,6 +63,19 @@ def test_a_saved_page_holds_what_its_views_ask_for(lm):
     assert held["session"]["screens"] == ["inside"] or "inside" in held["session"]["screens"]
 
 
+@pytest.mark.parametrize("kind", ["served", "saved"])
+def test_policy_style_and_map_stand_in_the_head_and_what_begins_in_the_body(kind, lm):
+    page = served_page()[0] if kind == "served" else orrery.see(lm, "the cat").html()
+    head, between, body = page.partition("</head>")
+    assert between
+    assert head.count("<script") == head.count('<script type="importmap">') == 1
+    assert ("Content-Security-Policy" in head) == (kind == "saved")  # a server sends it with the page
+    assert ('<link rel="stylesheet"' in head) == (kind == "served")
+    assert ("<style>" in head) == (kind == "saved")
+    assert body.count('<script type="module">') == 1
+    assert ('<script type="application/json" id="held">' in body) == (kind == "saved")
+
+
 def test_a_notebook_shows_the_page_in_a_frame_that_reaches_nothing(lm):
     shown = orrery.see(lm, "the cat")._repr_html_()
     assert shown.startswith('<iframe sandbox="allow-scripts allow-downloads"')

@@ -3,6 +3,7 @@
 import io
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,10 +12,12 @@ import orrery
 from orrery.data.framing import longest_first
 from orrery.data.windows import windows
 from orrery.errors import ModelFileError, UsageError
+from orrery.language_model.model import LanguageModel
 from orrery.models.decoder import Decoder
 from orrery.nn.heads import Last, Pooler, SequenceHead
 from orrery.pipelines import PIPELINES, Pipeline, PipelineSettings, Row, register
 from orrery.pipelines._spans import best_spans, ends_of
+from orrery.reading.read import Stored
 from orrery.saving.own import save_own
 from tiny_models import TOKENIZER, randomised, saved, tiny
 
@@ -163,3 +166,19 @@ def test_spans_are_the_best_of_all_that_may_be():
     spans = [(start[i] * end[j], i, j) for i in range(9) for j in range(i, min(i + 3, 9)) if allowed[i] and allowed[j]]
     found = best_spans(start, end, allowed, 5, 3)
     assert [(one.start, one.end) for one in found] == [(i, j) for _, i, j in sorted(spans, reverse=True)[:5]]
+
+
+@pytest.mark.parametrize(("tokens", "asked", "kept"), [(3, 8, 3), (40, 8, 40), (41, 8, 40), (90, 8, 40), (90, 47, 1)])
+def test_a_text_too_long_loses_its_beginning_where_the_answer_is_given_room(tokens, asked, kept):
+    lm = LanguageModel(Stored(Path("tiny"), tiny("gpt2"), tokenizer=TOKENIZER))
+    assert lm.context == 48
+    ask = orrery.pipeline("text-generation", lm)
+    settings = ask.chosen({"handle_long_generation": "hole", "max_new_tokens": asked})
+    text = "abcdefghij" * 9
+    ids = TOKENIZER.encode(text)[:tokens]
+    (row,) = ask.rows(TOKENIZER.decode(ids), settings)
+    assert row.ids == ids[-kept:]
+    assert len(row.ids) == len(row.segments) == len(row.texts) == kept
+    with pytest.raises(UsageError, match="an answer of 48 tokens leaves no room in the context of 48") as error:
+        ask.rows(text, ask.chosen({"handle_long_generation": "hole", "max_new_tokens": 48}))
+    assert error.value.hint == "lower max_new_tokens"

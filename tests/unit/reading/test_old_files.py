@@ -1,16 +1,20 @@
 """Files of earlier years: other names, buffers beside the weights, two copies of a tied tensor, unnamed heads."""
 
+import re
+
 import pytest
 import torch
 from tests.parity.oracle import randomise
 
+from orrery.checkpoints.rules import to_theirs
 from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.errors import ModelFileError
-from orrery.families import current_names, load_family
+from orrery.families import current_names, load_family, names, rules_of, spec_of
 from orrery.reading.files import read_json
 from orrery.reading.read import read
-from orrery.reading.weights import weights_of
+from orrery.reading.weights import from_theirs, weights_of
 from orrery.saving.save import save_model
+from tiny_models import randomised
 
 EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
 
@@ -102,6 +106,28 @@ def test_two_different_copies_of_a_tied_tensor_are_refused(tmp_path, copy):
     write_tensors(folder / "model.safetensors", {**tensors, copy: torch.ones(shape)})
     with pytest.raises(ModelFileError, match="two different ones"):
         read(folder)
+
+
+ONE_NAME = ("transformer", "vit")
+"""The first is our own and has one name for its three equal tables; the second has no table."""
+
+
+@pytest.mark.parametrize("family", [name for name in names() if name not in ONE_NAME])
+def test_a_file_may_hold_a_tied_head_under_both_names_if_they_are_equal(family):
+    rules = load_family(family)
+    tied = {"tie_word_embeddings": True} if "tie_word_embeddings" in rules.DEFAULTS else {}
+    config = {**rules.TINY, **tied}
+    model = randomised(spec_of(rules, config).build(0))
+    own, every = weights_of(model), dict(model.named_parameters(remove_duplicate=False))
+    copies = [name for name in every if name not in own and name.endswith("vocabulary.weight")]
+    found, (copy,) = rules_of(rules, config), copies
+    file, (theirs,) = to_theirs(own, found), [rule.theirs for rule in found if rule.ours == (copy,)]
+    assert theirs not in file
+    again = from_theirs(model, {**file, theirs: every[copy].clone()}, found)
+    assert again.keys() == own.keys()
+    assert all(torch.equal(again[name], own[name]) for name in own)
+    with pytest.raises(ModelFileError, match=f"config.json ties {re.escape(theirs)} to .*two different ones"):
+        from_theirs(model, {**file, theirs: every[copy] + 1}, found)
 
 
 def test_a_bare_model_under_the_names_of_a_whole_one(tmp_path):

@@ -44,7 +44,7 @@ class Summarisation(WritesFromSource):
             examples=f"{len(pairs):,} texts held back",
             floors=[(name, found["ROUGE-L"]) for name, found in floors.items()],
             others=[(name, found[kind]) for name, found in floors.items() for kind in kinds[1:]],
-            mistakes=[Mistake(pairs[n].source, pairs[n].target, said[n]) for n in worst[:50]],
+            mistakes=[Mistake(pairs[n].source, pairs[n].target, said[n]) for n in worst],
         )
 
 

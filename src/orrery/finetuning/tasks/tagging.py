@@ -122,7 +122,7 @@ def mistakes(rows: "Sequence[Tagged]", said: Sequence[Sequence[str]]) -> list[An
             ", ".join(f"{rows[n].words[w]}: {rows[n].tags[w]}" for w in wrong[n][:8]),
             ", ".join(said[n][w] for w in wrong[n][:8]),
         )
-        for n in order[:50]
+        for n in order
     ]
 
 

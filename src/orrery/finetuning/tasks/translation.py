@@ -29,5 +29,5 @@ class Translation(WritesFromSource):
             scores=(bleu(said, *right), chrf(said, *right)),
             examples=f"{len(pairs):,} pairs held back",
             floors=[("the source, copied", bleu([pair.source for pair in pairs], *right))],
-            mistakes=[Mistake(pairs[n].source, pairs[n].target, said[n]) for n in worst[:50]],
+            mistakes=[Mistake(pairs[n].source, pairs[n].target, said[n]) for n in worst],
         )

@@ -45,7 +45,7 @@ def chunked(
     decay_BLH: Float[Tensor, "B L H"],
     share_BLH: Float[Tensor, "B L H"],
     state_BHCE: Float[Tensor, "B H C E"],
-    size: int = 64,
+    size: int,
 ) -> tuple[Float[Tensor, "B L H E"], Float[Tensor, "B H C E"]]:
     """Solve pieces of ``size`` tokens, all at once, and carry the memory from each piece to the next.
 

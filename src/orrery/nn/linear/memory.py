@@ -82,7 +82,7 @@ def chunked(
     v_BLHE: Float[Tensor, "B L H E"],
     decay_BLHC: Float[Tensor, "B L H #C"],
     state_BHCE: Float[Tensor, "B H C E"],
-    size: int = 64,
+    size: int,
 ) -> tuple[Float[Tensor, "B L H E"], Float[Tensor, "B H C E"]]:
     """Multiply inside pieces of ``size`` tokens, all at once, and carry the memory from each piece to the next.
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orrery.models.word2vec.phrases import phrase_scores
 from orrery.models.word2vec.sentences import CutText, with_phrases
 from orrery.models.word2vec.vocabulary import Corpus, StoredCorpus, Text, Vocabulary
 
@@ -34,6 +35,15 @@ def test_two_passes_join_up_to_four_words():
     assert joined == ["in_new", "york_city", "hall", "0", "x"]
     assert next(iter(with_phrases(lines, 2, 10.0))) == ["in_new_york_city", "hall", "0", "x"]
     assert with_phrases(lines, 0) is lines
+
+
+def test_each_pass_asks_for_half_the_score_of_the_one_before():
+    lines = [["in", "new", "york", "city", "hall", str(number), "x"] for number in range(30)]
+    once = list(with_phrases(lines, 1, 5.0))
+    words, pairs = (max(phrase_scores(found).values()) for found in (lines, once))
+    assert 5.0 / 2 < pairs < 5.0 < words
+    assert once[0] == ["in_new", "york_city", "hall", "0", "x"]
+    assert next(iter(with_phrases(lines, 2, 5.0))) == ["in_new_york_city", "hall", "0", "x"]
 
 
 @given(st.lists(st.lists(st.sampled_from("abcd"), max_size=9), min_size=1, max_size=20), st.integers(1, 30))

@@ -3,6 +3,7 @@
 import itertools
 import json
 import lzma
+import math
 import os
 import subprocess
 import sys
@@ -171,6 +172,8 @@ def test_the_report_ends_at_the_last_word_and_the_rate_falls():
     assert seen[-1].words == seen[-1].of == 2 * len(text.tokens)
     assert [progress.epoch for progress in seen if progress.measured is not None] == [0, 1]
     assert [progress.words for progress in seen] == sorted(progress.words for progress in seen)
+    assert len(seen) == 2 * (-(-len(text.tokens) // SMALL.chunk) + 1)  # after each chunk, and after each epoch
+    assert all(math.isfinite(progress.loss) for progress in seen)
     rates = [chunk.rate for epoch in (0, 1) for chunk in module._chunks(text, epoch, SMALL)]
     assert rates[0] == SMALL.rate
     assert rates == sorted(rates, reverse=True)

@@ -9,7 +9,7 @@ from orrery.nn.linear import memory
 FORMS = {
     "parallel": memory.parallel,
     "pieces of 8": lambda *given: memory.chunked(*given, size=8),
-    "pieces of 64": memory.chunked,
+    "pieces of 64": lambda *given: memory.chunked(*given, size=64),
 }
 BOUNDS = {torch.float64: 1e-9, torch.float32: 1e-4}
 
@@ -74,7 +74,7 @@ def test_the_comparison_finds_a_gradient_that_is_lost():
     given = drawn(9, 1, 0.1)
 
     def lost(q, k, v, decay, state):
-        return memory.chunked(q, k, v, decay.detach() + 0 * decay, state)
+        return memory.chunked(q, k, v, decay.detach() + 0 * decay, state, size=64)
 
     found, expected = (everything(form, given, torch.float64) for form in (lost, naive))
     assert deviation(found[:2], expected[:2]) <= 1e-9
@@ -124,7 +124,7 @@ def test_second_derivatives_are_those_of_the_recurrence():
         (first,) = torch.autograd.grad(loss, at, create_graph=True)
         return torch.autograd.grad(first.pow(2).sum(), at)
 
-    assert deviation(curvature(memory.chunked), curvature(naive)) < 1e-9
+    assert deviation(curvature(FORMS["pieces of 64"]), curvature(naive)) < 1e-9
 
 
 def test_pieces_that_cannot_be_halved_are_refused():
