@@ -27,7 +27,8 @@ def build_optimizer(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
     parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     scales = layer_scales(parameters, getattr(settings, "layer_decay", 1.0))
     groups: dict[tuple[float, bool, bool], dict[str, Any]] = {}
-    for name, parameter in parameters.items():
+    # The greatest rate first: the order is that of the optimizer's state in checkpoints.
+    for name, parameter in sorted(parameters.items(), key=lambda item: -scales[item[0]]):
         scale, matrix = scales[name], parameter.ndim >= 2
         orthogonal = settings.kind == "muon" and parameter.ndim == 2 and inside_blocks(name)
         first = {"params": [], "weight_decay": decay if matrix else 0.0, "lr": settings.rate * scale, "scale": scale}
