@@ -47,3 +47,8 @@ def test_the_limits_leave_room_for_the_tensors_and_no_more(monkeypatch: pytest.M
         assert set_to[resource.RLIMIT_AS][0] > 3 * size
         assert set_to[resource.RLIMIT_CPU][0] >= 60
         assert set_to[resource.RLIMIT_CORE] == (0, 0)
+
+
+def test_the_worlds_apart_are_those_of_the_kernel() -> None:
+    # sched.h: CLONE_NEWUSER and CLONE_NEWNET are single bits.
+    assert (unpickle._NEW_USER, unpickle._NEW_NETWORK) == (1 << 28, 1 << 30)
