@@ -44,6 +44,13 @@ def test_numbers_far_from_zero_keep_their_digits():
     assert pearson(x + 1e6, y + 1e6).score == pytest.approx(stats.pearsonr(x, y)[0], abs=1e-8)
 
 
+def test_two_numbers_are_the_least_that_correlate():
+    for score in (pearson, spearman):
+        assert score([1, 2], [3, 5]).score == pytest.approx(1)
+        assert score([1, 2], [5, 3]).score == pytest.approx(-1)
+    assert np.isnan(pearson_of(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0])))
+
+
 def test_a_constant_side_has_no_correlation():
     for score in (pearson, spearman):
         assert np.isnan(score([1.1, 1.1, 1.1], [1, 2, 3]).score)
