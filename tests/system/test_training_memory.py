@@ -1,6 +1,7 @@
 """What a training holds of memory does not grow with the shapes of its batches."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 
 from orrery.settings import KERNELS, bound_kernel_caches
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "memory.py"
+ROOT = Path(__file__).parents[2]
+BENCHMARK = ROOT / "benchmarks" / "memory.py"
 CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 
 
@@ -24,6 +26,12 @@ def test_the_caches_of_kernels_are_bounded_unless_the_user_says_otherwise(unset,
     monkeypatch.setenv(CACHES[0], "7")
     bound_kernel_caches()
     assert [os.environ[name] for name in CACHES] == ["7", str(KERNELS)]
+
+
+def test_the_bound_is_the_documented_one():
+    documented = re.search(r"bounds both at (\d+)", (ROOT / "docs" / "training.md").read_text(encoding="utf-8"))
+    assert documented is not None
+    assert int(documented[1]) == KERNELS < 1024  # what both keep by themselves
 
 
 def held(*words: str, environment: dict[str, str]) -> list[float]:

@@ -45,6 +45,7 @@ class Size:
     rows: int
     steps: int
     dropout: float
+    rate: float
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,12 @@ class Text:
 
 
 SIZES = (
-    Size(20_000, None, 96, 3, 3, 64, 8, 400, 0.2),
-    Size(200_000, 512, 128, 4, 4, 128, 8, 600, 0.2),
-    Size(2_000_000, 2048, 192, 4, 4, 128, 8, 1200, 0.1),
-    Size(20_000_000, 4096, 256, 6, 4, 256, 8, 2000, 0.0),
-    Size(200_000_000, 8192, 384, 6, 6, 256, 16, 4000, 0.0),
-    Size(2**62, 16384, 512, 8, 8, 512, 16, 10000, 0.0),
+    Size(20_000, None, 96, 3, 3, 64, 8, 400, 0.2, 1.5e-3),
+    Size(200_000, 512, 128, 4, 4, 128, 8, 600, 0.2, 1.5e-3),
+    Size(2_000_000, 2048, 192, 4, 4, 128, 8, 1200, 0.1, 1.5e-3),
+    Size(20_000_000, 4096, 256, 6, 4, 256, 8, 2000, 0.0, 1e-3),
+    Size(200_000_000, 8192, 384, 6, 6, 256, 16, 4000, 0.0, 1e-3),
+    Size(2**62, 16384, 512, 8, 8, 512, 16, 10000, 0.0, 1e-3),
 )
 
 
@@ -136,7 +137,6 @@ def _values(source: Path, documents: int, size: Size, begun: bool) -> dict[str, 
         "max_position_embeddings": size.length,
         "tie_word_embeddings": True,
     }
-    rate = 1.5e-3 if size.width <= 192 else 1e-3
     new = {"model": {"family": "llama", "config": model, "dropout": size.dropout}, "tokenizer": kind}
     return {
         "name": re.sub(r"[^\w.-]+", "-", source.resolve().stem).strip(".-")[:100] or "text",
@@ -145,7 +145,7 @@ def _values(source: Path, documents: int, size: Size, begun: bool) -> dict[str, 
         "batches": {"kind": "crops", "length": size.length, "size": size.rows},
         "training": {
             "steps": size.steps,
-            "optimizer": {"kind": "adamw", "rate": BEGUN if begun else rate, "betas": [0.9, 0.99]},
+            "optimizer": {"kind": "adamw", "rate": BEGUN if begun else size.rate, "betas": [0.9, 0.99]},
             "schedule": {"kind": "cosine", "warmup": size.steps // 15, "final": 0.1},
         },
         "evaluation": {"every": max(1, size.steps // 6)},

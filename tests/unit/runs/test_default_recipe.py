@@ -5,7 +5,11 @@ import json
 import signal
 import sys
 from contextlib import suppress
+<<<<<<< HEAD
 from types import SimpleNamespace
+=======
+from pathlib import Path
+>>>>>>> h-kill-b
 
 import pytest
 import yaml
@@ -13,12 +17,16 @@ import yaml
 import orrery
 from orrery.cli.train.app import train
 from orrery.errors import DataError, OrreryError, UsageError
+<<<<<<< HEAD
 from orrery.runs import train as runs_train
 from orrery.runs.default_recipe import SIZES, is_text, recipe_for
+=======
+from orrery.runs.default_recipe import BEGUN, SIZES, is_text, recipe_for
+>>>>>>> h-kill-b
 from orrery.runs.run import Run
 from orrery.training.assemble import assemble
 from orrery.training.config import Recipe
-from orrery.training.recipes import flatten, plain
+from orrery.training.recipes import flatten, load_recipe, plain
 from tiny_models import TEXT, saved
 from training_toy import toy_recipe
 
@@ -46,6 +54,26 @@ def test_the_model_grows_with_the_text(tmp_path):
     assert widths == [96, 128, 192]
     assert [recipe.tokenizer.vocabulary for recipe in found] == [None, 512, 2048]
     assert [size.bytes for size in SIZES] == sorted(size.bytes for size in SIZES)
+
+
+def test_the_size_of_the_demos_text_has_the_demos_model():
+    demo = load_recipe(Path(orrery.__file__).parent / "demo" / "recipe.yaml", (), {})
+    config, size = demo.model.config, next(size for size in SIZES if size.bytes == 2_000_000)
+    assert (size.width, size.layers, size.heads, size.length, size.vocabulary) == (
+        config["hidden_size"], config["num_hidden_layers"], config["num_attention_heads"],
+        config["max_position_embeddings"], demo.tokenizer.vocabulary,
+    )  # fmt: skip
+
+
+def test_the_rate_falls_as_the_model_grows_and_is_least_for_one_that_has_learnt(tmp_path):
+    assert sorted(size.width for size in SIZES) == [size.width for size in SIZES]
+    rates = [size.rate for size in SIZES]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] > rates[-1] > BEGUN
+    text = notes(tmp_path / "text", 5_000)
+    assert recipe_for(text).training.optimizer.rate == rates[0]
+    begun = ["--model.from", str(saved(tmp_path / "model", "gpt2"))]
+    assert recipe_for(text, begun).training.optimizer.rate == BEGUN
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size.width} wide")

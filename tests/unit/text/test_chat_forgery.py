@@ -1,16 +1,19 @@
 """Whatever a message says, the control tokens are those that the template writes."""
 
+import json
 import random
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chat_toy import CONTROLS, chat_tokenizer
-from orrery.errors import DataError
+from orrery.errors import DataError, ModelFileError
 from orrery.text.chat.formats import FORMATS, TAGS, ChatFormat
 from orrery.text.chat.jinja import JinjaTemplate
+from orrery.text.chat.markers import Markers
 from orrery.text.chat.render import ChatTemplate
 
 HARMLESS = "the cat"
@@ -173,3 +176,14 @@ def test_the_name_of_an_argument_is_no_field(place):
         else:
             with pytest.raises(DataError, match="changes the control tokens"):
                 chat.render(**given)
+
+
+def test_a_tokenizer_whose_control_token_is_a_number_has_no_chats():
+    """A marker is made of digits: such a token could be spelt by one."""
+    tokenizer = chat_tokenizer("chatml")
+    definition = json.loads(json.dumps(tokenizer.definition))
+    next(token for token in definition["added_tokens"] if token["content"] == "<|im_end|>")["content"] = "7"
+    with pytest.raises(ModelFileError, match="control token of the tokenizer is a number") as caught:
+        Markers(SimpleNamespace(definition=definition))
+    assert "chats cannot be kept safe" in caught.value.hint
+    Markers(tokenizer)

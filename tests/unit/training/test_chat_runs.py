@@ -12,10 +12,12 @@ from orrery.language_model.load import load
 from orrery.reading.read import read
 from orrery.reading.weights import weights_of
 from orrery.runs.execute import make_parts
+from orrery.saving.final import writer
+from orrery.saving.save import save_model
 from orrery.text.chat.formats import ChatFormat
 from orrery.training.assemble import assemble
 from orrery.training.recipes import as_yaml, check_recipe
-from tiny_models import TOKENIZER, saved
+from tiny_models import CONFIGS, TOKENIZER, saved, tiny
 
 CHATS = [
     {"messages": [{"role": "user", "content": f"the cat {n}"}, {"role": "assistant", "content": "on the log"}]}
@@ -113,6 +115,19 @@ def test_the_template_lies_beside_the_model_and_its_checkpoints(tmp_path, base, 
     assert model.generation_config.eos_token_id[-1] == end
     ids = torch.tensor([asked])
     assert torch.allclose(model(ids).logits, load(folder, say=lambda line: None).logits(ids), atol=1e-5)
+
+
+@pytest.mark.parametrize(("known", "first"), [(5, [5]), ([5, 7], [5, 7]), (None, [TOKENIZER.special("end")])])
+def test_what_ended_the_answers_of_the_base_still_does(tmp_path, known, first):
+    said = {"temperature": 0.5} | ({} if known is None else {"eos_token_id": known})
+    model, folder = tiny("llama"), tmp_path / "base"
+    save_model(folder, model, "llama", CONFIGS["llama"], TOKENIZER, generation=said)
+    settings = recipe(tmp_path, {"from": str(folder)})
+    assembly = assemble(settings)
+    writer(settings, assembly)(assembly.parts.model, tmp_path / "final")
+    written = json.loads((tmp_path / "final" / "generation_config.json").read_text())
+    assert written["eos_token_id"] == [*first, assembly.tokenizer.special("<|im_end|>")]
+    assert written["temperature"] == 0.5
 
 
 @pytest.mark.parametrize("kind", ["padded", "packed"])
