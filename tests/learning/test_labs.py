@@ -52,9 +52,30 @@ def test_a_lab_asks_one_question(name: str) -> None:
     assert isinstance(lab.load_lab(name), lab.Lab)
 
 
+LONG_BEFORE = ("positions", "scaling", "gradients")
+"""Labs that compute or build something for longer before they train."""
+
+
 @pytest.mark.parametrize("name", lab.questions())
-def test_a_lab_runs_whole_unless_it_is_asked_to_be_quick(name: str) -> None:
-    assert inspect.signature(lab.load_lab(name).run).parameters["quick"].default is False
+def test_a_lab_runs_whole_unless_it_is_asked_to_be_quick(name: str, monkeypatch) -> None:
+    own = lab.load_lab(name)
+    assert inspect.signature(own.run).parameters["quick"].default is False
+    if name in LONG_BEFORE or not hasattr(own, "fit"):  # some train nothing
+        return
+
+    class BegunError(Exception):
+        """The first training has been asked for."""
+
+    def begin(model, *how, **more):
+        raise BegunError([part for part in (*how, *more.values()) if isinstance(part, int | float)])
+
+    def asked(**quick):
+        with pytest.raises(BegunError) as error:
+            own.run(0, **quick)
+        return error.value.args
+
+    monkeypatch.setattr(own, "fit", begin)
+    assert asked() == asked(quick=False)
 
 
 def test_a_lab_of_a_program_is_found_by_name(monkeypatch) -> None:

@@ -16,7 +16,10 @@ from orrery.models.inputs import Batch
 from orrery.models.kernel_choice import caps_scores, keeps_pattern
 from orrery.models.model import Heads, ModelSpec
 from orrery.models.session import DecodingSession, Read
+from orrery.nn.attention.disentangled import DisentangledAttention
 from orrery.nn.attention.kernels import Kernel, eager, sdpa
+from orrery.nn.attention.latent import LatentAttention
+from orrery.nn.attention.multihead import MultiHeadAttention
 from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.cache.kinds import cache_for
 from orrery.nn.cache.rows import RowCache
@@ -28,6 +31,9 @@ from orrery.nn.spec import Value, traverse
 VOCABULARY = 61
 KERNELS: Mapping[str, Kernel] = {"eager": eager, "sdpa": sdpa, "stored_pattern": stored_pattern}
 """Every way to compute attention, the definition first."""
+
+ATTENTIONS = (MultiHeadAttention.Spec, LatentAttention.Spec, DisentangledAttention.Spec)
+"""The parts that ask a kernel. Recurrences and mixers compute theirs alone, whatever kernel a call names."""
 
 CONFIGS: Mapping[str, Mapping[str, Any]] = {name: load_family(name).TINY for name in names()}
 """The tiny configuration that each family file brings."""
@@ -171,16 +177,19 @@ def forms_of(family: str) -> tuple[str, ...]:
 def ways_of(family: str) -> dict[str, dict[str, Any]]:
     """Return every way to compute a family: what a call is told, by name; the definition comes first.
 
-    Where neither attention nor a mixer with a state is, there is one, and the call is told nothing.
+    Where there is no attention, a mixer with a state may choose its form too: the call is told nothing. Where neither
+    is, that is the only way.
     """
     kernels = {name: {"kernel": kernel} for name, kernel in kernels_of(family).items()}
     forms = {form: {"scan": form} for form in forms_of(family)}
-    return {**kernels, **forms} or {"the only way": {}}
+    if kernels:
+        return {**kernels, **forms}
+    return {**forms, "the form it chooses": {}} if forms else {"the only way": {}}
 
 
 def _attends(spec: Value) -> bool:
-    """Say whether anything in the architecture is an attention."""
-    return any(getattr(part, "heads", None) is not None for _, part in traverse(spec))
+    """Say whether anything in the architecture is an attention that a kernel computes."""
+    return any(isinstance(part, ATTENTIONS) for _, part in traverse(spec))
 
 
 @lru_cache(maxsize=256)

@@ -81,17 +81,33 @@ def test_a_recipe_gives_rows_length_and_tokens(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("subject", "more", "said"),
+    ("subject", "more", "said", "hint"),
     [
-        ("gpt5", {}, "nothing to plan is called 'gpt5'"),
-        ("gpt3-125m", {"config": Path("config.json")}, "'gpt3-125m' is none"),
-        ("gpt3-125m", {"rows": 0}, "a step on 0 rows"),
-        ("gpt3-125m", {"length": -1}, "of -1 tokens"),
-        ("gpt3-125m", {"tokens": float("nan")}, "a training on nan tokens"),
-        ("gpt3-125m", {"dtype": "int3"}, "no format 'int3'"),
-        ("gpt3-125m", {"optimizer": "magic"}, "no optimizer 'magic'"),
+        ("gpt5", {}, "nothing to plan is called 'gpt5'", "or the file of a recipe, the folder of a model"),
+        ("gpt3-125m", {"config": Path("config.json")}, "--config is a file for a family, and 'gpt3-125m' is none",
+         "name a family, or leave it out"),
+        ("gpt3-125m", {"rows": 0}, "a step on 0 rows of 2048 tokens", "give one row and one token at least"),
+        ("gpt3-125m", {"length": -1}, "a step on 1 rows of -1 tokens", "give one row and one token at least"),
+        ("gpt3-125m", {"tokens": float("nan")}, "a training on nan tokens", "give how many it sees, such as 300e9"),
+        ("gpt3-125m", {"tokens": 0.0}, "a training on 0 tokens", "give how many it sees, such as 300e9"),
+        ("gpt3-125m", {"tokens": float("inf")}, "a training on inf tokens", "give how many it sees, such as 300e9"),
+        ("gpt3-125m", {"dtype": "int3"}, "no format 'int3' to multiply in", "there are: float32, bfloat16"),
+        ("gpt3-125m", {"optimizer": "magic"}, "no optimizer 'magic'", "there are: "),
+        ("word2vec", {}, "nothing to plan is called 'word2vec'", "such as "),
     ],
-)
-def test_what_cannot_be_planned_is_refused(subject, more, said):
-    with pytest.raises(UsageError, match=said):
+)  # fmt: skip
+def test_what_cannot_be_planned_is_refused(subject, more, said, hint):
+    with pytest.raises(UsageError) as refused:
         plan(subject, **more)
+    assert type(refused.value) is UsageError
+    assert refused.value.message.startswith(said)
+    assert hint in refused.value.hint
+
+
+def test_a_plan_is_of_one_row_of_the_whole_context_unless_told_otherwise():
+    found = plan("gpt3-125m")
+    assert (found.name, found.rows, found.length) == ("gpt3-125m", 1, 2048)
+    assert (found.dtype, found.optimizer, found.tokens) == (torch.bfloat16, "adamw", None)
+    asked = plan("gpt3-125m", rows=3, length=7, tokens=1.0, dtype="float32", optimizer="sgd")
+    assert (asked.rows, asked.length, asked.tokens) == (3, 7, 1.0)
+    assert (asked.dtype, asked.optimizer) == (torch.float32, "sgd")

@@ -1,10 +1,12 @@
 """What ``orrery verify`` shows of its evidence: what passed, what failed, and what did not run."""
 
 import io
+import json
 
 import pytest
 from rich.console import Console
 
+from orrery.cli.program import run
 from orrery.cli.verify import show
 from orrery.laws.evidence import Evidence, SlideDiffers
 from orrery.laws.registry import Report
@@ -66,3 +68,30 @@ def test_what_did_not_run_stands_together_by_its_reason():
 def test_seconds_of_small_checks_stand_together():
     seconds = {("cache", "gpt2"): 30.0, ("cache", "bert"): 19.0, ("padding", "gpt2"): 1.0, ("rare", "gpt2"): 0.6}
     assert "processor seconds: cache 49.0, all others 1.6\n" in shown(seconds=seconds)
+
+
+@pytest.mark.parametrize(("asked", "workers"), [([], 5), (["--workers", "3"], 3), (["--workers", "7"], 5)])
+def test_families_are_spread_over_no_more_processes_than_cores(asked, workers, monkeypatch, capsys):
+    given = []
+
+    def verify(family, *, everything, workers, say):
+        given.append((family, everything, workers))
+        say("cache (gpt2)")
+        return Report(checks=[KEPT])
+
+    monkeypatch.setattr("orrery.laws.registry.verify", verify)
+    monkeypatch.setattr("orrery.laws.workers.cores", lambda: 5)
+    assert run(["verify", "--family", "gpt2", *asked]) == 0
+    assert run(["verify", "--all", *asked]) == 0
+    assert given == [("gpt2", False, workers), (None, True, workers)]
+    shown = capsys.readouterr()
+    assert "checking cache (gpt2)\n" in shown.err
+    assert "all 1 checks passed in " in shown.out
+
+
+def test_a_check_that_fails_is_exit_1_and_stands_in_the_file(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("orrery.laws.registry.verify", lambda *words, **named: Report(checks=[KEPT, BENT]))
+    assert run(["verify", "--json", str(tmp_path / "a.json")]) == 1
+    assert "1 of 2 checks FAILED in " in capsys.readouterr().out
+    assert [one["passed"] for one in json.loads((tmp_path / "a.json").read_text())["checks"]] == [True, False]
+    assert run(["verify", "--json", str(tmp_path / "a.json")]) == 2

@@ -56,6 +56,13 @@ def test_no_correlation_is_rounded_past_one(sign):
     assert max(sign * pearson(x, sign * x).score for x in pairs) == 1
 
 
+def test_two_numbers_are_the_least_that_correlate():
+    for score in (pearson, spearman):
+        assert score([1, 2], [3, 5]).score == pytest.approx(1)
+        assert score([1, 2], [5, 3]).score == pytest.approx(-1)
+    assert np.isnan(pearson_of(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0])))
+
+
 def test_a_constant_side_has_no_correlation():
     for score in (pearson, spearman):
         assert np.isnan(score([1.1, 1.1, 1.1], [1, 2, 3]).score)

@@ -36,6 +36,9 @@ REFUSED = {
     "one answer in place of a list": (
         lambda: answers.exact_match(["a"], ["a"]), DataError,
         "the right answers of a question are a list", "give [answer], or [] where there is none"),
+    "one answer among lists": (
+        lambda: answers.exact_match(["a", "b"], [["a"], "b"]), DataError,
+        "the right answers of a question are a list", "give [answer], or [] where there is none"),
     "no bins": (lambda: calibration.calibration_error(HALVES, [0, 1], 0), DataError, "0 bins", "give one or more"),
     "rows of unequal lengths": (
         lambda: calibration.negative_log_likelihood([[1.0], [0.5, 0.5]], [0, 1]), DataError,

@@ -1,9 +1,12 @@
 """Which heads a configuration asks for."""
 
+import sys
+from types import ModuleType
+
 import pytest
 
-from orrery.errors import ModelFileError
-from orrery.families import load_family
+from orrery.errors import ModelFileError, UsageError
+from orrery.families import _registry, load_family, names, register
 from orrery.nn.heads import LanguageModelHead, SequenceHead, TokenHead
 
 
@@ -100,3 +103,25 @@ def test_another_architecture_is_refused_by_name(name):
     known = error.value.hint.removeprefix("known: ").split(", ")
     assert {"BertModel", "BertForMaskedLM", "BertForSequenceClassification"} <= set(known)
     assert all(heads("bert", architectures=[other]) for other in known)
+
+
+def test_a_head_that_the_family_does_not_have_is_refused_by_name():
+    with pytest.raises(ModelFileError, match="electra has no head 'next', which ForNextSentencePrediction") as error:
+        heads("electra", architectures=["ElectraForNextSentencePrediction"])
+    assert error.value.hint == "is it another family's?"
+
+
+@pytest.mark.parametrize("part", ["spec", "WEIGHTS", "DEFAULTS", "TINY", "ARCHITECTURE"])
+def test_a_registered_family_has_every_part(part, monkeypatch):
+    own = ModuleType("own_family")
+    for name in {"spec", "WEIGHTS", "DEFAULTS", "TINY", "ARCHITECTURE"} - {part}:
+        setattr(own, name, {})
+    monkeypatch.setitem(sys.modules, "own_family", own)
+    monkeypatch.setattr(_registry, "_registered", {})
+    register("own_family")
+    assert "own_family" in names()
+    with pytest.raises(UsageError, match=f"the family 'own_family' has no {part}") as error:
+        load_family("own_family")
+    assert "families/gpt2.py" in error.value.hint
+    setattr(own, part, {})
+    assert load_family("own_family") is own

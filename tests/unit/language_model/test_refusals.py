@@ -11,7 +11,7 @@ from orrery.errors import DataError, ModelFileError, RunError, UsageError
 from orrery.families import load_family
 from orrery.language_model import written
 from orrery.language_model.cloze import _cut
-from orrery.language_model.likelihoods import start_of
+from orrery.language_model.likelihoods import beginning
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.stored import refuse_no_number
 from orrery.reading.read import Stored
@@ -55,7 +55,7 @@ REFUSED = {
         lambda m: written.beginning(m.letters._stored), UsageError, "the text is empty", "at least one character",
     ),
     "nothing before": (
-        lambda m: start_of(m.letters._stored), UsageError, "neither a start nor an end token", "each text a context",
+        lambda m: beginning(m.letters._stored), UsageError, "neither a start nor an end token", "each text a context",
     ),
     "nothing before the gap": (
         lambda m: m.letters.cloze("__ab", ["c"]), UsageError, "nothing stands before the gap", "begin with a word",

@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from orrery.errors import OrreryError, RunError
-from orrery.families import gpt2
+from orrery.families import gpt2, names
 from orrery.laws import (
     accumulation,
     adapter,
     branching,
     cache,
     checkpoint,
+    compiled,
     golden,
     kernel,
     models,
@@ -26,6 +27,7 @@ from orrery.laws import (
     sizes,
     transcript,
 )
+from orrery.laws import step as law_of_steps
 from orrery.laws.evidence import CannotRunError, deviation, within
 from orrery.models.session import DecodingSession, Read
 from orrery.nn import stack
@@ -41,6 +43,7 @@ from orrery.nn.masks import PLAIN_FULL, Causal
 from orrery.objectives.causal import CausalLanguageModel
 from orrery.training import step
 from orrery.tuning.lora import AdaptedLinear
+from tiny_models import inputs_for, smallest
 
 LAWS = {
     "cache": cache,
@@ -62,6 +65,51 @@ def test_holds(law):
     assert [e for e in evidence if not e.passed] == []
     assert {(e.law, e.family) for e in evidence} == {(law, "llama")}
     assert len({e.name for e in evidence}) == len(evidence)
+
+
+INAPPLICABLE = [
+    (cache, "bert", cache.NO_CACHE),
+    (kernel, "lstm", "it has no attention that a kernel computes"),
+    (kernel, "gemma2", "its scores are capped, and only the definition computes that"),
+    (law_of_steps, "bert", "it writes nothing"),
+    (law_of_steps, "mixtral", "no instruction computes a MoE"),
+    (recurrence, "llama", "no recurrence, or one that attends to a source"),
+]
+
+
+@pytest.mark.parametrize(("law", "family", "why"), INAPPLICABLE)
+def test_a_law_that_says_nothing_of_a_family_says_why(law, family, why):
+    with pytest.raises(CannotRunError, match="inapplicable") as error:
+        list(law.check(family))
+    assert why in error.value.hint
+
+
+@pytest.mark.parametrize("family", names())
+def test_a_kernel_is_tried_where_the_model_asks_one_and_nowhere_else(family):
+    """What no kernel computes is equal under all of them, and would say nothing."""
+    asked = []
+
+    def counted(q_BHLC, kv, operands):
+        asked.append(len(q_BHLC))
+        return kernels.eager(q_BHLC, kv, operands)
+
+    model = smallest(family)
+    with torch.no_grad():
+        getattr(model, "logits" if model.spec.head_names else "hidden")(*inputs_for(model), kernel=counted)
+    assert bool(models.kernels_of(family)) == bool(asked)
+    ways = models.ways_of(family).values()
+    assert any("scan" not in way for way in ways), "the form that the model chooses is one of the ways"
+    assert all(asked or "kernel" not in way for way in ways)
+
+
+def test_what_this_installation_cannot_check_says_what_is_lacking(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiled.shutil, "which", lambda name: None)
+    with pytest.raises(CannotRunError, match=r"g\+\+ is not there") as error:
+        list(compiled.check(compiled.COMPILED[0]))
+    assert error.value.hint == "install g++ and Python's headers"
+    with pytest.raises(CannotRunError, match="not compiled") as error:
+        list(compiled.check("elman_rnn"))
+    assert compiled.COMPILED[0] in error.value.hint
 
 
 def test_golden_numbers_hold():

@@ -104,8 +104,8 @@ REFUSED = {
     "a part of ours": (
         lambda: register(Rotary), UsageError, "Rotary is no part that can be registered", "nest a class Spec",
     ),
-    "a penalty below zero": (
-        lambda: HuggingFacePenalty(-0.5), UsageError, "length_penalty = -0.5 is not possible", "at least 0",
+    "a penalty that no length survives": (
+        lambda: HuggingFacePenalty(-61), UsageError, "length_penalty = -61 is not possible", "at least -60",
     ),
     "a grammar that is no text": (
         lambda: Form(grammar=3), UsageError, "the grammar '3' is no text", "give the grammar as a text",

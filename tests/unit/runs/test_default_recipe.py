@@ -5,7 +5,11 @@ import json
 import signal
 import sys
 from contextlib import suppress
+<<<<<<< HEAD
+from types import SimpleNamespace
+=======
 from pathlib import Path
+>>>>>>> h-kill-b
 
 import pytest
 import yaml
@@ -13,12 +17,18 @@ import yaml
 import orrery
 from orrery.cli.train.app import train
 from orrery.errors import DataError, OrreryError, UsageError
+<<<<<<< HEAD
+from orrery.runs import train as runs_train
+from orrery.runs.default_recipe import SIZES, is_text, recipe_for
+=======
 from orrery.runs.default_recipe import BEGUN, SIZES, is_text, recipe_for
+>>>>>>> h-kill-b
 from orrery.runs.run import Run
 from orrery.training.assemble import assemble
 from orrery.training.config import Recipe
 from orrery.training.recipes import flatten, load_recipe, plain
 from tiny_models import TEXT, saved
+from training_toy import toy_recipe
 
 SHORT = ("--training.steps", "4", "--evaluation.every", "2", "--checkpoints.every", "2", "--logging.every", "1")
 
@@ -206,3 +216,18 @@ def test_no_value_of_any_key_ends_in_a_defect(tmp_path):
     for key, value in itertools.product(sorted({*keys, *sections, "model.from", "data.mixture", "data.pairs"}), BAD):
         with suppress(OrreryError):
             assert isinstance(recipe_for(text, [f"--{key}={value}"]), Recipe), (key, value)
+
+
+def test_a_run_without_a_folder_is_named_after_its_recipe(tmp_path, monkeypatch):
+    monkeypatch.setenv("ORRERY_RUNS", str(tmp_path / "runs"))
+    called = []
+
+    def executed(recipe, folder, reporter, **how):
+        called.append((folder, how["resume"], how["overwrite"]))
+        return SimpleNamespace(signal=None, step=1, best=None)
+
+    monkeypatch.setattr(runs_train, "execute", executed)
+    recipe = toy_recipe()
+    assert runs_train.train(recipe).folder == tmp_path / "runs" / recipe.name
+    assert runs_train.train(recipe, tmp_path / "mine").folder == tmp_path / "mine"
+    assert called == [(tmp_path / "runs" / recipe.name, False, False), (tmp_path / "mine", False, False)]

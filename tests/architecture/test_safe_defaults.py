@@ -1,0 +1,35 @@
+"""Nothing is replaced, trusted, gone on with or hushed unless it is asked for: the default of every such argument."""
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src" / "orrery"
+ASKED_FOR = ("allow_pickle", "force", "overwrite", "quiet", "resume", "trust_remote_code")
+
+
+def defaults() -> dict[str, list[tuple[str, object]]]:
+    """Return by argument where it has a default, and which."""
+    found: dict[str, list[tuple[str, object]]] = {}
+    for file in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            given = node.args
+            plain = [*given.posonlyargs, *given.args]
+            pairs = [*zip(plain[len(plain) - len(given.defaults) :], given.defaults, strict=True)]
+            pairs += [(arg, value) for arg, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value]
+            for arg, value in pairs:
+                where = f"{file.relative_to(SOURCE)}:{node.name}"
+                found.setdefault(arg.arg, []).append((where, ast.literal_eval(value) if _plain(value) else ...))
+    return found
+
+
+def _plain(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant)
+
+
+def test_what_must_be_asked_for_is_off() -> None:
+    found = defaults()
+    assert sum(len(found.get(name, [])) for name in ASKED_FOR) > 20
+    wrong = [(name, where) for name in ASKED_FOR for where, value in found.get(name, []) if value is not False]
+    assert wrong == []
