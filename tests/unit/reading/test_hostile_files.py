@@ -185,8 +185,8 @@ HOSTILE = {
     "width is a list": (config(n_embd=[32]), "a list, not a number"),
     "width is an object": (config(n_embd={"a": 32}), "an? object, not a number"),
     "truth is a word": (config(tie_word_embeddings="false"), "a text, not a truth value"),
-    "a key that could change the numbers": (config(use_rescaled_logits=True), "unknown key 'use_rescaled_logits'"),
-    "quantised weights": (config(quantization_config={"bits": 4}), "unknown key 'quantization_config'"),
+    "a key that could change the numbers": (config(layer_types=["full"]), "the key 'layer_types' may change numbers"),
+    "quantised weights": (config(quantization_config={"bits": 4}), "quantised by an unnamed method"),
     "a setting that is not there yet": (config(add_cross_attention=True), "add_cross_attention = True"),
     "end token is an object": (text("generation_config.json", '{"eos_token_id": {}}'), "no token number"),
     # spec.json, the layout of our own runs

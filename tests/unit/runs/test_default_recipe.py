@@ -5,11 +5,8 @@ import json
 import signal
 import sys
 from contextlib import suppress
-<<<<<<< HEAD
-from types import SimpleNamespace
-=======
 from pathlib import Path
->>>>>>> h-kill-b
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -17,12 +14,8 @@ import yaml
 import orrery
 from orrery.cli.train.app import train
 from orrery.errors import DataError, OrreryError, UsageError
-<<<<<<< HEAD
 from orrery.runs import train as runs_train
-from orrery.runs.default_recipe import SIZES, is_text, recipe_for
-=======
 from orrery.runs.default_recipe import BEGUN, SIZES, is_text, recipe_for
->>>>>>> h-kill-b
 from orrery.runs.run import Run
 from orrery.training.assemble import assemble
 from orrery.training.config import Recipe
