@@ -71,6 +71,7 @@ MANY = {
     "serving/run.py": ["serve"],
     "serving/schema/completions.py": ["generate"],
     "serving/settings.py": ["serve"],
+    "reading/config_keys.py": ["import"],
     "reading/files.py": ["import"],
     "reading/hub.py": ["import"],
     "saving/import_model.py": ["import"],
