@@ -8,8 +8,16 @@ from mutation.records import SOURCE, Trace
 
 STAGES = (10.0, 30.0, 80.0, 150.0)
 """Processor seconds after which a stage ends, all stages before it included; a fork of its own runs each."""
-# What no test goes through, the defaults in the fields of a class: tests that hold them to a table.
-TABLES = {"nn": "tests/unit/nn/test_spec_defaults.py", "training": "tests/unit/training/test_recipe_defaults.py"}
+# What no test goes through, the defaults in the fields of a class and the lines of a module: tests that hold them.
+TABLES = {
+    "nn": "tests/unit/nn/test_spec_defaults.py",
+    "training": "tests/unit/training/test_recipe_defaults.py",
+    "serving": "tests/unit/serving/test_defaults.py",
+    "errors.py": "tests/unit/test_errors.py",
+    "settings.py": "tests/unit/test_settings.py",
+    "__init__.py": "tests/unit/test_package.py",
+    "__main__.py": "tests/unit/test_package.py",
+}
 
 
 def stages(mutation: Mutation, trace: Trace, source: Path = SOURCE) -> list[list[str]]:
@@ -19,7 +27,8 @@ def stages(mutation: Mutation, trace: Trace, source: Path = SOURCE) -> list[list
     own, folder = Path(mutation.file).stem.strip("_"), f"tests/unit/{package}/"
     near = [test for test in tests if test.startswith(folder)]
     nearest = [test for test in near if own in test.partition("::")[0].removeprefix(folder)]
-    tables = [] if trace.passes(mutation) else [t for t in trace.seconds if t.startswith(f"{TABLES.get(package)}::")]
+    held = package.endswith(".py") or not trace.passes(mutation)
+    tables = [test for test in trace.seconds if held and test.startswith(f"{TABLES.get(package)}::")]
     ordered = [*tables, *spread(nearest, trace), *spread(near, trace), *spread(tests, trace)]
     return _cut(list(dict.fromkeys(ordered)), trace)
 
