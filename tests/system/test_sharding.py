@@ -6,11 +6,11 @@ Objectives call the model, and never one of its parts around it: only then do th
 import json
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
 from orrery.objectives import OBJECTIVES
-from programs import PIPE, Program
 
 PROGRAM = Path(__file__).parents[1] / "sharded.py"
 
@@ -20,12 +20,13 @@ def test_every_objective_learns_the_same_under_fsdp() -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    # Processes of their own: ranks start threads of torch's, and a fork of a warm process has died of that.
     ranks = [
-        Program(
+        subprocess.Popen(
             [sys.executable, PROGRAM],
             env={**os.environ, **common, "RANK": str(rank)},
-            stdout=PIPE,
-            stderr=PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
         for rank in range(2)
