@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from torch.testing import assert_close
 
 import training_toy
 from orrery.checkpoints.store import CheckpointStore, read_checkpoint
-from programs import Program
 
 TOY = [sys.executable, str(Path(training_toy.__file__))]
 
@@ -25,7 +25,8 @@ def free_port() -> int:
 def train(folder: Path, world: int, steps: int) -> None:
     port, words = free_port(), [*TOY, str(folder), "--dropout", "0", "--steps", str(steps), "--ranks"]
     common = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    ranks = [Program(words, env={**os.environ, **common, "RANK": str(rank)}) for rank in range(world)]
+    # Processes of their own, as in test_sharding.
+    ranks = [subprocess.Popen(words, env={**os.environ, **common, "RANK": str(rank)}) for rank in range(world)]
     assert [process.wait() for process in ranks] == [0] * world
 
 
