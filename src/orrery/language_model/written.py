@@ -9,8 +9,8 @@ from orrery.errors import ModelFileError, UsageError
 from orrery.generation.beams import HuggingFacePenalty, RefilledBeam
 from orrery.generation.search import beam_search, refuse_with_beams
 from orrery.language_model.generate import continued
-from orrery.language_model.stored import control_token, device_of, reads_apart, tokenizer_of, wishes, writer
-from orrery.language_model.texts import limits_of
+from orrery.language_model.stored import device_of, reads_apart, tokenizer_of, wishes, writer
+from orrery.language_model.texts import limits_of, prompt
 from orrery.reading.generation_settings import old_keys
 from orrery.reading.read import Stored
 
@@ -96,7 +96,4 @@ def beginning(stored: Stored) -> list[int]:
     Raises:
         UsageError: the tokenizer has none.
     """
-    for role in ("start", "end"):
-        if (id := control_token(stored, role)) is not None:
-            return [id]
-    raise UsageError("the text is empty", "give at least one character")
+    return prompt(stored, (), None, stored.model.spec.context)

@@ -9,16 +9,10 @@ from orrery.generation.constraints import Constraints
 from orrery.generation.search import HuggingFacePenalty, LengthPenalty
 from orrery.reading import generation_keys
 
-LEGACY_KEYS = (
-    "bad_words_ids", "begin_suppress_tokens", "do_sample", "early_stopping", "encoder_no_repeat_ngram_size",
-    "encoder_repetition_penalty", "exponential_decay_length_penalty", "forced_bos_token_id", "forced_eos_token_id",
-    "length_penalty", "max_length", "max_new_tokens", "min_length", "min_new_tokens", "min_p",
-    "no_repeat_ngram_size", "num_beams", "repetition_penalty", "suppress_tokens", "temperature", "top_k", "top_p",
-    "typical_p",
-)  # fmt: skip
-"""The keys that old configurations have beside those of the architecture."""
-
 _CONTROL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
+
+LEGACY_KEYS = tuple(sorted((generation_keys.FOLLOWED | generation_keys.REFUSED) - {*_CONTROL}))
+"""The keys that old configurations have beside those of the architecture."""
 
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "bad_words_ids": (list,),
