@@ -58,7 +58,7 @@ def _allowed(rows: Sequence[Answering], logits_NV: Float[Tensor, "N V"]) -> Floa
 
 
 def _is_free(constraints: Constraints) -> bool:
-    return constraints is FREE or constraints == Constraints(end=constraints.end)
+    return constraints is FREE or constraints.free
 
 
 def _constrained(row: Answering, logits_V: Float[Tensor, "V"]) -> Float[Tensor, "V"]:

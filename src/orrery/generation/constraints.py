@@ -50,6 +50,11 @@ class Constraints:
     once: int = 0
     repeated: float | int = 1
 
+    @property
+    def free(self) -> bool:
+        """Whether every token may be chosen at every place; a penalty forbids none."""
+        return self == Constraints(end=self.end, repeated=self.repeated)
+
     def penalised(self, logp_BV: Float[Tensor, "B V"], rows: Sequence[Place]) -> Float[Tensor, "B V"]:
         """Return log probabilities, those of tokens that a row holds made less by the penalty of repetitions."""
         if self.repeated == 1:
@@ -62,7 +67,7 @@ class Constraints:
 
     def __call__(self, scores_BV: Float[Tensor, "B V"], rows: Sequence[Place]) -> Float[Tensor, "B V"]:
         """Return the scores, minus infinity where a token may not be chosen, and 0 where it must be."""
-        if self == Constraints(end=self.end, repeated=self.repeated):
+        if self.free:
             return scores_BV
         scores_BV = scores_BV.clone()
         for place, row in enumerate(rows):
