@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orrery.generation.constraints import FREE, Constraints, Place
+from orrery.generation.constraints import Constraints, Place
 from orrery.generation.filters import History
 from orrery.generation.generate import check_logits
 from orrery.generation.requests import Answering, TokenScore, Written, scores_of
@@ -58,7 +58,7 @@ def _allowed(rows: Sequence[Answering], logits_NV: Float[Tensor, "N V"]) -> Floa
 
 
 def _is_free(constraints: Constraints) -> bool:
-    return constraints is FREE or constraints.free
+    return constraints.free
 
 
 def _constrained(row: Answering, logits_V: Float[Tensor, "V"]) -> Float[Tensor, "V"]:
