@@ -9,10 +9,10 @@ import transformers
 
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family
+from orrery.families._generation_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
 from orrery.generation.constraints import Constraints, Place
 from orrery.language_model.generate import _longest
 from orrery.language_model.load import load
-from orrery.reading.generation_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
 from tests.parity import oracle
 from tests.tiny_models import TOKENIZER
 
@@ -109,14 +109,29 @@ def test_beams_obey_the_constraints(tmp_path):
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("encoder_no_repeat_ngram_size", 3), ("max_length", "long"), ("num_beams", True), ("bad_words_ids", 3)],
+    [
+        ("encoder_no_repeat_ngram_size", 3),
+        ("max_length", "long"),
+        ("num_beams", True),
+        ("bad_words_ids", 3),
+        ("repetition_penalty", 0),
+        ("repetition_penalty", -1.5),
+        ("stop_strings", [3]),
+        ("stop_strings", [""]),
+        ("stop_strings", ""),
+        ("num_beam_groups", 2),
+        ("epsilon_cutoff", 0.2),
+    ],
 )
 def test_what_cannot_be_done_is_refused_by_name(key, value, tmp_path):
     _, ours = model("bart", tmp_path, max_length=12)
     config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, key: value}))
+    drawn = {"do_sample": True} if key == "epsilon_cutoff" else {}
+    (tmp_path / "config.json").write_text(json.dumps({**config, **drawn, key: value}))
     with pytest.raises(ModelFileError, match=key):
         load(tmp_path).generate(TEXT)
+    with pytest.raises(ModelFileError, match=key):
+        load(tmp_path).search([TEXT])
     assert ours.generate(TEXT)
 
 

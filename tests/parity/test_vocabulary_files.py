@@ -10,6 +10,8 @@ from transformers import AutoTokenizer
 
 import orrery
 from orrery.cli.program import run
+from orrery.errors import ModelFileError
+from orrery.text.tokenizer import load_tokenizer
 from tiny_models import saved
 
 TEXT = "the cat sat on the mat and drank coffee in the morning, while birds sang! naïve café Größe 日本 12,345.67"
@@ -122,3 +124,21 @@ def test_what_lies_beside_is_named_where_there_is_no_tokenizer(
     said = capsys.readouterr().err
     assert "has no tokenizer" in said
     assert "a vocab.json with merges.txt, a vocab.txt or a SentencePiece model" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tokenizer_config.json", {"added_tokens_decoder": 3}),
+        ("tokenizer_config.json", {"added_tokens_decoder": {"x": {"content": "a"}}}),
+        ("tokenizer_config.json", {"added_tokens_decoder": {"1": "a"}}),
+        ("tokenizer_config.json", {"added_tokens_decoder": {"1": {}}}),
+        ("added_tokens.json", {"a": "many"}),
+        ("added_tokens.json", {"a": None}),
+        ("added_tokens.json", {"a": 9999}),
+    ],
+)
+def test_added_tokens_that_are_none_are_refused(name: str, content: Any, tmp_path: Path) -> None:
+    byte_level(tmp_path, {name: content})
+    with pytest.raises(ModelFileError, match="added token"):
+        load_tokenizer(tmp_path)

@@ -5,6 +5,7 @@ from fnmatch import fnmatch
 from typing import Any, TypeVar
 
 from orrery.errors import ModelFileError
+from orrery.families._generation_keys import FOLLOWED, REFUSED, WITHOUT_EFFECT
 from orrery.families._keys import Key, check_value, key_of, plain
 
 Chosen = TypeVar("Chosen")
@@ -23,14 +24,7 @@ _BOOKKEEPING = (
 The last ones name code to run elsewhere; here nothing is imported because a file says so.
 """
 
-_GENERATION = (
-    "bad_words_ids", "begin_suppress_tokens", "diversity_penalty", "do_sample", "early_stopping",
-    "encoder_no_repeat_ngram_size", "encoder_repetition_penalty", "epsilon_cutoff", "eta_cutoff",
-    "exponential_decay_length_penalty", "force_bos_token_to_be_generated", "forced_bos_token_id",
-    "forced_eos_token_id", "length_penalty", "max_length", "max_new_tokens", "min_length", "min_new_tokens", "min_p",
-    "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_return_sequences", "remove_invalid_values",
-    "repetition_penalty", "suppress_tokens", "temperature", "top_k", "top_p", "typical_p",
-)  # fmt: skip
+_GENERATION = frozenset({*FOLLOWED, *REFUSED, *WITHOUT_EFFECT, "force_bos_token_to_be_generated"})
 """Keys that choose how a model writes, not what its numbers are; today they stand in generation_config.json."""
 
 _UNSET: Mapping[str, Any] = {

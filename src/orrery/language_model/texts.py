@@ -131,6 +131,9 @@ def several(texts: Text | Sequence[Text]) -> list[Text]:
     """Return texts as a list: a single text, or a single row of ids, is one of them, not one a letter or an id."""
     if isinstance(texts, str) or (len(texts) > 0 and all(isinstance(one, int) for one in texts)):
         return [texts]  # type: ignore[list-item]
+    for one in texts:
+        if not isinstance(one, str) and not (isinstance(one, Sequence) and all(isinstance(id, int) for id in one)):
+            raise UsageError(f"{str(one)[:40]!r} is neither a text nor a row of ids", 'give ["a text"] or [[1, 2, 3]]')
     return list(texts)  # type: ignore[arg-type]
 
 

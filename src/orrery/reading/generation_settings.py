@@ -1,13 +1,13 @@
 """How a model wants to write: ``generation_config.json``, or the same keys of an older ``config.json``."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from orrery.errors import ModelFileError
+from orrery.families import _generation_keys as generation_keys
 from orrery.generation.constraints import Constraints
 from orrery.generation.search import HuggingFacePenalty, LengthPenalty
-from orrery.reading import generation_keys
 
 _CONTROL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
 
@@ -36,6 +36,13 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "top_p": (int, float),
     "typical_p": (int, float),
 }
+
+
+_SOUND: Mapping[str, Callable[[Any], bool]] = {
+    "repetition_penalty": lambda value: 0 < value < float("inf"),
+    "stop_strings": lambda value: all(isinstance(one, str) and one for one in ([value] if value == "" else value)),
+}
+"""What a value of the right kind must be besides."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,8 @@ def wishes_of(generation: Mapping[str, Any], config: Mapping[str, Any]) -> Wishe
     settings = {key: value for key, value in (generation or old_keys(config)).items() if value is not None}
     for key, value in settings.items():
         kinds = _KINDS.get(key)
-        if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
+        unsound = key in _SOUND and isinstance(value, kinds or ()) and not _SOUND[key](value)
+        if unsound or (kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds))):
             raise ModelFileError(f"{key} = {str(value)[:40]!r} makes no sense", "correct generation_config.json")
     if beyond := generation_keys.not_followed(settings):
         said = ", ".join(f"{key} = {str(settings[key])[:40]!r}" for key in beyond)

@@ -104,10 +104,13 @@ def _add(engine: Tokenizer, file: Path) -> None:
     named = {**config, **_beside(file, "special_tokens_map.json")} if "added_tokens_decoder" not in config else config
     listed: dict[str, int] = {}
     special: dict[str, bool] = {}
-    for id, token in (config.get("added_tokens_decoder") or {}).items():
-        listed[token["content"]], special[token["content"]] = int(id), bool(token.get("special"))
-    for content, id in _beside(file, "added_tokens.json").items():
-        listed.setdefault(content, int(id))
+    try:
+        for id, token in (config.get("added_tokens_decoder") or {}).items():
+            listed[token["content"]], special[token["content"]] = int(id), bool(token.get("special"))
+        for content, id in _beside(file, "added_tokens.json").items():
+            listed.setdefault(content, int(id))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModelFileError("the added tokens beside it are no tokens with their ids", HINT) from error
     for key, value in named.items():
         several = value if isinstance(value, list) else [value]
         if key.endswith("_token") or key in ("additional_special_tokens", "extra_special_tokens"):

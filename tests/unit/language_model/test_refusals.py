@@ -64,6 +64,12 @@ REFUSED = {
     "a candidate without a token": (
         lambda m: _cut(silent(), "a", "b", "c"), DataError, "the candidate 'b' has no token", "cannot spell it",
     ),
+    "a number for a text": (
+        lambda m: m.letters.generations([1.5]), UsageError, "neither a text nor a row of ids", "[[1, 2, 3]]",
+    ),
+    "a row of texts for ids": (
+        lambda m: m.letters.search([["a", "b"]]), UsageError, "neither a text nor a row of ids", '["a text"]',
+    ),
     "an encoder that writes": (
         lambda m: m.bert.generate("a"), UsageError, "an encoder reads whole rows and writes nothing", "load a decoder",
     ),
