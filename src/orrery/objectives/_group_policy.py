@@ -8,6 +8,8 @@ from orrery.objectives import Term
 from orrery.objectives._policy import (
     Policy,
     PolicySettings,
+    centred,
+    deviation,
     kl_estimates,
     log_probability,
     refuse_unnormalised,
@@ -84,6 +86,8 @@ def group_advantages(
 ) -> "Float[Tensor, ' B']":
     """Return ``r - mean(group)``, or that over ``std(group) + 1e-4``; the deviation has ``n - 1`` below.
 
+    They are computed in float64, so that answers which earn the same have no advantage, to the last bit.
+
     Raises:
         RunError: a group's advantages are not normalised.
     """
@@ -92,8 +96,9 @@ def group_advantages(
     found_B = torch.zeros_like(reward_B)
     for group in group_B.unique():
         own = group_B == group
-        centred = reward_B[own] - reward_B[own].mean()
-        scale = reward_B[own].std() + TINY if scaled and int(own.sum()) > 1 else 1.0
-        found_B[own] = centred / scale
-        refuse_unnormalised(found_B[own], f"group {int(group)}", scaled=scaled and float(centred.abs().max()) > 0.1)
+        apart = centred(reward_B[own])
+        spread = deviation(reward_B[own])
+        found = apart / (spread + TINY) if scaled else apart
+        refuse_unnormalised(found, f"group {int(group)}", scale=spread / (spread + TINY) if scaled else None)
+        found_B[own] = found.to(found_B.dtype)
     return found_B

@@ -230,8 +230,21 @@ def refuse_other_ratio(ratio_BL: "Tensor", batch: "Batch") -> None:
         raise RunError(message, "the model has changed since it wrote, or computes otherwise: report this")
 
 
-def refuse_unnormalised(values_N: "Tensor", what: str, *, scaled: bool = True) -> None:
-    """Refuse advantages whose mean is not 0 or whose standard deviation is not 1; where all are equal, it is 0.
+def centred(values_N: "Float[Tensor, ' N']") -> "Float[Tensor, ' N']":
+    """Return values less their mean, in float64; where all are equal exactly 0, as their mean may be rounded."""
+    import torch
+
+    wide_N = values_N.double()
+    return wide_N - wide_N.mean() if bool((wide_N != wide_N[:1]).any()) else torch.zeros_like(wide_N)
+
+
+def deviation(values_N: "Float[Tensor, ' N']") -> float:
+    """Return the standard deviation, with one less than their number below; 0 of a single value."""
+    return float(centred(values_N).norm()) / (len(values_N) - 1) ** 0.5 if len(values_N) > 1 else 0.0
+
+
+def refuse_unnormalised(values_N: "Tensor", what: str, *, scale: float | None = 1.0) -> None:
+    """Refuse advantages whose mean is not 0, or whose standard deviation is not ``scale``, where one is given.
 
     Raises:
         RunError: they are not normalised.
@@ -239,12 +252,13 @@ def refuse_unnormalised(values_N: "Tensor", what: str, *, scaled: bool = True) -
     import torch
 
     wide_N = values_N.double()
-    mean, scale = float(wide_N.mean()), float(wide_N.std()) if len(wide_N) > 1 else 0.0
-    size = max(1.0, float(wide_N.abs().max()))
-    wrong = not abs(mean) <= 1e-4 * size or (scaled and not abs(scale - 1) <= 1e-2 and scale > 1e-3)
+    mean, found = float(wide_N.mean()) if len(wide_N) else 0.0, deviation(wide_N)
+    size = max(1.0, float(wide_N.abs().max())) if len(wide_N) else 1.0
+    wrong = not abs(mean) <= 1e-4 * size or (scale is not None and not abs(found - scale) <= 1e-2)
     if wrong or not bool(torch.isfinite(wide_N).all()):
-        message = f"the advantages of {what} have the mean {mean:.2e} and the scale {scale:.4f}"
-        raise RunError(message, "their mean should be 0 and their scale 1: report this")
+        message = f"the advantages of {what} have the mean {mean:.2e} and the scale {found:.4f}"
+        asked = "" if scale is None else f" and their scale {scale:.4g}"
+        raise RunError(message, f"their mean should be 0{asked}: report this")
 
 
 class RewardAlone(Objective):

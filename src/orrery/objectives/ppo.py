@@ -9,6 +9,8 @@ from orrery.objectives import Term, register
 from orrery.objectives._policy import (
     Policy,
     PolicySettings,
+    centred,
+    deviation,
     entropy,
     log_probability,
     refuse_unnormalised,
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from orrery.objectives._kl_control import KlControl
 
 POLICY, VALUE, BONUS, WEIGHT = "policy", "value", "bonus", "kl_weight"
+TINY = 1e-8
+"""Added to the variance of the advantages of a rollout."""
 
 
 class FixedKl(Section):
@@ -189,13 +193,15 @@ def gae(
 
 
 def whitened(values_BL: "Float[Tensor, 'B L']", where_BL: "Bool[Tensor, 'B L']") -> "Float[Tensor, 'B L']":
-    """Return values with the mean 0 and the scale 1 over all tokens of a rollout, 0 elsewhere.
+    """Return ``(a - mean) / sqrt(var + 1e-8)`` over all tokens of a rollout, 0 elsewhere.
+
+    What is added below the root is trl's: differences that are rounding alone are not made large.
 
     Raises:
         RunError: they are not normalised.
     """
-    own_N = values_BL[where_BL]
-    scale = own_N.std() if len(own_N) > 1 else 0.0
-    found_N = (own_N - own_N.mean()) / (scale + 1e-8)
-    refuse_unnormalised(found_N, "a rollout")
-    return found_N.new_zeros(values_BL.shape).masked_scatter(where_BL, found_N)
+    apart_N, spread = centred(values_BL[where_BL]), deviation(values_BL[where_BL])
+    below = (spread**2 + TINY) ** 0.5
+    found_N = apart_N / below
+    refuse_unnormalised(found_N, "a rollout", scale=spread / below)
+    return values_BL.new_zeros(values_BL.shape).masked_scatter(where_BL, found_N.to(values_BL.dtype))

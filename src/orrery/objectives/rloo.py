@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from orrery.errors import RunError
 from orrery.objectives import Term, register
 from orrery.objectives._group_policy import POLICY
-from orrery.objectives._policy import Policy, PolicySettings, log_probability, seen_entropy, tell
+from orrery.objectives._policy import (
+    Policy,
+    PolicySettings,
+    centred,
+    log_probability,
+    refuse_unnormalised,
+    seen_entropy,
+    tell,
+)
 from orrery.schema.numbers import AboveZero, NotNegative
 
 if TYPE_CHECKING:
@@ -68,7 +76,7 @@ def left_out_advantages(reward_B: "Float[Tensor, ' B']", group_B: "Int[Tensor, '
         count = int(own.sum())
         if count < 2:
             raise RunError("a prompt with one answer has no other to be compared with", "raise data.samples to 2")
-        found_B[own] = reward_B[own] - (reward_B[own].sum() - reward_B[own]) / (count - 1)
-        if not abs(float(found_B[own].sum())) <= 1e-4 * max(1.0, float(found_B[own].abs().sum())):
-            raise RunError(f"the advantages of group {int(group)} do not add up to 0", "report this")
+        found = centred(reward_B[own]) * (count / (count - 1))
+        refuse_unnormalised(found, f"group {int(group)}", scale=None)
+        found_B[own] = found.to(found_B.dtype)
     return found_B

@@ -30,6 +30,8 @@ from orrery.training.step import pieces, take, to_device
 
 AT_ONCE = 256
 """Answers that are written together at most."""
+LARGEST = torch.finfo(torch.float32).max
+"""What a reward is at most."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,21 @@ class Judge:
         """
         columns = [self._column(name, reward, answers) for name, (reward, _) in self.rewards.items()]
         return [list(row) for row in zip(*columns, strict=True)]
+
+    def totals(self, asked: Sequence[Asked], judged: Sequence[Sequence[float]]) -> list[float]:
+        """Return the weighted sum of the rewards of each answer: equal rewards add up to equal sums.
+
+        A product of matrices would round rows at different places differently.
+
+        Raises:
+            DataError: a sum is beyond the numbers of float32.
+        """
+        found = [sum(value * weight for value, weight in zip(row, self.weights, strict=True)) for row in judged]
+        for own, total in zip(asked, found, strict=True):
+            if not abs(total) <= LARGEST:
+                message = f"{own.prompt.where}: the rewards of an answer to this prompt add up to {total:g}"
+                raise DataError(message, "give smaller weights, or rewards that are smaller numbers")
+        return found
 
     @property
     def weights(self) -> list[float]:
@@ -109,10 +126,10 @@ class ModelWriter:
             ]
         )
         rewards_BR = torch.tensor(judged, dtype=torch.float64).reshape(len(asked), len(self.judge.weights))
-        total_B = rewards_BR @ torch.tensor(self.judge.weights, dtype=torch.float64)
+        total_B = torch.tensor(self.judge.totals(asked, judged), dtype=torch.float32)
         return {
             **found,
-            "reward": total_B.float(),
+            "reward": total_B,
             "rewards": rewards_BR.float(),
             "most": torch.full((len(asked),), max_new_tokens),
             "temperature": torch.full((len(asked),), temperature or 1.0),

@@ -181,7 +181,7 @@ def reference_ppo(own, batch):
         values.append(value)
         advantages.append(found)
     flat = torch.tensor([x for found in advantages for x in found], dtype=torch.float64)
-    mean, scale = flat.mean(), flat.std()
+    mean, scale = flat.mean(), (flat.var() + 1e-8).sqrt()
     logits = own.model.logits(batch["ids"], real=batch["real"])
     hidden = own.model.hidden(batch["ids"], real=batch["real"])
     count = sum(map(len, spans))
@@ -190,7 +190,7 @@ def reference_ppo(own, batch):
         for k, t in enumerate(places):
             log_probs = logits[row, t - 1].log_softmax(-1)
             ratio = (log_probs[batch["ids"][row, t]] - batch["old"][row, t]).exp()
-            advantage = (advantages[row][k] - mean) / (scale + 1e-8)
+            advantage = (advantages[row][k] - mean) / scale
             policy = policy - torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)
             entropies = entropies - (log_probs.exp() * log_probs).sum()
             value = objective.value(hidden[row, t - 1])[0]
