@@ -11,7 +11,8 @@ from orrery.data.preferences import Preference
 from orrery.data.rendering import render_prompt
 from orrery.data.sources.preferences import fitted, rendered
 from orrery.errors import UsageError
-from orrery.evaluation.resampled import Additive, mean_of
+from orrery.evaluation.resampled import Additive, Resampled
+from orrery.finetuning.tasks._apart import told_apart
 from orrery.finetuning.tasks._counting import NaiveBayes
 from orrery.finetuning.tasks._replies import BATCH, before_last_reply, template_of
 from orrery.generation.batched import in_batches
@@ -42,8 +43,8 @@ def lengths(source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
     return len(source.train), [max(len(rendered(template, side).ids) for side, _ in row.sides) for row in some]
 
 
-def pairs_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Preference, list[Side]]]":
-    """Return the pairs held back whose sides fit into a row as in training, rendered as the model's own chats are.
+def rows_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Preference, list[Side]]]":
+    """Return the rows held back whose sides fit into a row as in training, rendered as the model's own chats are.
 
     Raises:
         UsageError: there is none.
@@ -52,17 +53,30 @@ def pairs_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Prefe
     found = []
     for row in source.held_back:
         sides = fitted([rendered(template, side) for side, _ in row.sides], most, source.long, row.where)
-        if len(row.sides) > 1 and sides is not None:
+        if sides is not None:
             found.append((row, sides))
     if not found:
-        raise UsageError("no pair held back fits into a row", "raise batches.length, or hold back pairs")
+        raise UsageError("no preference held back fits into a row", "raise batches.length, or set data.long to cut")
     return found
 
 
-def shorter(rows: Iterable[Preference]) -> Additive:
-    """Return how often the chosen reply has fewer characters; as many are wrong."""
-    right = [float(len(reply_of(row.chosen)) < len(reply_of(row.rejected))) for row in rows]
-    return mean_of("accuracy", "pairs", right)
+def pairs_of(lm: "LanguageModel", source: Any, length: int) -> "list[tuple[Preference, list[Side]]]":
+    """Return the pairs among the rows held back.
+
+    Raises:
+        UsageError: there is none.
+    """
+    found = [(row, sides) for row, sides in rows_of(lm, source, length) if len(sides) > 1]
+    if not found:
+        raise UsageError("no pair is held back: every reply stands alone", "give --val FILE with pairs")
+    return found
+
+
+def counted(rows: Iterable[Preference]) -> str:
+    """Say how many pairs are held back, and how many replies that stand alone."""
+    sides = [len(row.sides) for row in rows]
+    told = {"pairs": sides.count(2), "replies that stand alone": sides.count(1)}
+    return f"{' and '.join(f'{count:,} {what}' for what, count in told.items() if count)} held back"
 
 
 def judge_of(rows: Iterable[Preference]) -> NaiveBayes:
@@ -71,14 +85,20 @@ def judge_of(rows: Iterable[Preference]) -> NaiveBayes:
     return NaiveBayes([text for text, _ in said], [label for _, label in said])
 
 
-def counted_pairs(judge: NaiveBayes, rows: Iterable[Preference]) -> Additive:
-    """Return how often the judge of words finds the chosen reply the better one."""
+def floors(judge: NaiveBayes, rows: Sequence[Preference]) -> list[tuple[str, Resampled]]:
+    """Return how well the length of a reply and its words tell the chosen from the rejected, where they can."""
+    said = [side for row in rows for side, _ in row.sides]
+    found = {
+        "the shorter reply": told_apart(rows, [-float(len(reply_of(side))) for side in said], "- characters"),
+        "naive Bayes over words of replies": told_apart(rows, [odds_of(judge, side) for side in said], "odds of words"),
+    }
+    return [(name, score) for name, score in found.items() if score is not None]
 
-    def odds(conversation: Any) -> float:
-        sums = dict(zip(judge.labels, judge.sums(reply_of(conversation)), strict=True))
-        return sums[GOOD] - sums.get(BAD, 0.0)
 
-    return mean_of("accuracy", "pairs", [float(odds(row.chosen) > odds(row.rejected)) for row in rows])
+def odds_of(judge: NaiveBayes, conversation: Any) -> float:
+    """Return ``log p(chosen | words) - log p(rejected | words)`` of a reply; 0 where training had one kind alone."""
+    sums = dict(zip(judge.labels, judge.sums(reply_of(conversation)), strict=True))
+    return sums[GOOD] - sums[BAD] if len(sums) > 1 else 0.0
 
 
 @torch.no_grad()

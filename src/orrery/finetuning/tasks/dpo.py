@@ -7,6 +7,8 @@ from orrery.finetuning.tasks import register
 from orrery.finetuning.tasks._preferred import OnPreferences
 
 if TYPE_CHECKING:
+    from orrery.data.preference_batches import Side
+    from orrery.data.preferences import Preference
     from orrery.evaluation.resampled import Resampled
     from orrery.finetuning.findings import Findings
     from orrery.language_model.model import LanguageModel
@@ -31,16 +33,18 @@ class DirectPreferences(OnPreferences):
         """Return how often the chosen reply is the likelier, and how a judge of words finds what the model answers."""
         from orrery.evaluation.resampled import mean_of
         from orrery.finetuning.findings import Findings, Mistake
-        from orrery.finetuning.tasks._pairs import counted_pairs, judge_of, pairs_of, reply_of, shorter
+        from orrery.finetuning.tasks._pairs import counted, floors, judge_of, reply_of, rows_of
         from orrery.finetuning.tasks._replies import template_of
 
-        rows = [row for row, _ in pairs_of(lm, source, length)]
+        held_back = rows_of(lm, source, length)
+        rows = [row for row, _ in held_back]
         judge, ends = judge_of(source.train), template_of(lm).end | lm.end
         some, said = answers(lm, rows)
         texts = [lm.tokenizer.decode(ids) for ids in said]
+        first = likelier(lm, held_back)
         return Findings(
             scores=(
-                likelier(lm, source, length),
+                *([] if first is None else [first]),
                 mean_of("judged-chosen", JUDGED, [float(judge.predict(text) == "chosen") for text in texts]),
                 mean_of(
                     "ends",
@@ -49,13 +53,11 @@ class DirectPreferences(OnPreferences):
                 ),
                 mean_of("length", "greedy|tokens of an answer", [float(len(ids)) for ids in said]),
             ),
-            examples=f"{len(rows):,} pairs held back",
-            floors=[
-                ("the shorter reply", shorter(rows)),
-                ("naive Bayes over words of replies", counted_pairs(judge, rows)),
-            ],
+            examples=counted(rows),
+            floors=floors(judge, rows),
             mistakes=[
-                Mistake(row.first_prompt, reply_of(row.chosen), text) for row, text in zip(some, texts, strict=True)
+                Mistake(row.first_prompt, "" if row.chosen is None else reply_of(row.chosen), text)
+                for row, text in zip(some, texts, strict=True)
             ],
         )
 
@@ -68,40 +70,46 @@ class DirectPreferences(OnPreferences):
         Nothing where that one has other tokens, as a base has that knew no conversations.
         """
         from orrery.evaluation.resampled import mean_of
-        from orrery.finetuning.tasks._pairs import answered, divergence, judge_of, pairs_of, prompts_of, reply_nats
+        from orrery.finetuning.tasks._apart import told_apart
+        from orrery.finetuning.tasks._pairs import answered, divergence, judge_of, prompts_of, reply_nats, rows_of
 
         other = with_chat(begun(), lm)
         if other.tokenizer.fingerprint != lm.tokenizer.fingerprint:
             return []
-        pairs = pairs_of(lm, source, length)
-        sides = [side for _, both in pairs for side in both]
+        held_back = rows_of(lm, source, length)
+        rows, sides = [row for row, _ in held_back], [side for _, own in held_back for side in own]
         gained = [after - before for after, before in zip(reply_nats(lm, sides), reply_nats(other, sides), strict=True)]
-        right = [float(chosen > rejected) for chosen, rejected in zip(gained[::2], gained[1::2], strict=True)]
-        some, said = answers(other, [row for row, _ in pairs])
+        some, said = answers(other, rows)
         judge = judge_of(source.train)
         prompts = prompts_of(lm, some)
         drawn = answered(lm, prompts, length, do_sample=True, temperature=1.0, top_k=0, top_p=1.0)
         polite = [float(judge.predict(other.tokenizer.decode(ids)) == "chosen") for ids in said]
-        return [
-            (BEGUN, likelier(other, source, length)),
+        found = (
+            (BEGUN, likelier(other, held_back)),
             (BEGUN, mean_of("judged-chosen", JUDGED, polite)),
-            (f"the model against {BEGUN}", mean_of("reward-accuracy", "pairs|log p / p_ref, chosen > rejected", right)),
+            (f"the model against {BEGUN}", told_apart(rows, gained, "log p / p_ref", "reward-accuracy")),
             (f"the model and {BEGUN}", divergence(lm, other, prompts, drawn)),
-        ]
+        )
+        return [(name, score) for name, score in found if score is not None]
 
 
 JUDGED = "greedy|answers that naive Bayes over the words of training replies calls chosen"
 
 
-def likelier(lm: "LanguageModel", source: Any, length: int) -> "Resampled":
-    """Return how often the chosen reply has the larger probability, all its tokens together."""
-    from orrery.evaluation.resampled import mean_of
-    from orrery.finetuning.tasks._pairs import pairs_of, reply_nats
+def likelier(lm: "LanguageModel", held_back: "Sequence[tuple[Preference, list[Side]]]") -> "Resampled | None":
+    """Return how well the likelihood of replies tells the chosen from the rejected: in a pair, all tokens together.
 
-    pairs = pairs_of(lm, source, length)
-    nats = reply_nats(lm, [side for _, sides in pairs for side in sides])
-    right = [float(chosen > rejected) for chosen, rejected in zip(nats[::2], nats[1::2], strict=True)]
-    return mean_of("accuracy", "pairs|log p(chosen) > log p(rejected)", right)
+    Replies to different prompts, of different lengths, are compared by the mean over their tokens.
+    """
+    from orrery.finetuning.tasks._apart import told_apart
+    from orrery.finetuning.tasks._pairs import reply_nats
+
+    rows, sides = [row for row, _ in held_back], [side for _, own in held_back for side in own]
+    nats = reply_nats(lm, sides)
+    if any(len(row.sides) > 1 for row in rows):
+        return told_apart(rows, nats, "log p")
+    each = [own / (len(side.ids) - side.start) for own, side in zip(nats, sides, strict=True)]
+    return told_apart(rows, each, "log p a token")
 
 
 def answers(lm: "LanguageModel", rows: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:

@@ -23,7 +23,7 @@ class RewardModelling(OnPreferences):
         """Return how often the chosen side has the larger reward; the floors are a reply's length and its words."""
         from orrery.evaluation.resampled import mean_of
         from orrery.finetuning.findings import Findings, Mistake
-        from orrery.finetuning.tasks._pairs import counted_pairs, judge_of, pairs_of, reply_of, shorter
+        from orrery.finetuning.tasks._pairs import counted, floors, judge_of, pairs_of, reply_of
         from orrery.language_model.rewards import rewards_of_ids
 
         pairs = pairs_of(lm, source, length)
@@ -36,11 +36,8 @@ class RewardModelling(OnPreferences):
                 mean_of("accuracy", "pairs|r(chosen) > r(rejected)", [float(margin > 0) for margin in margins]),
                 mean_of("margin", "mean r(chosen) - r(rejected)", margins),
             ),
-            examples=f"{len(rows):,} pairs held back",
-            floors=[
-                ("the shorter reply", shorter(rows)),
-                ("naive Bayes over words of replies", counted_pairs(judge_of(source.train), rows)),
-            ],
+            examples=counted(rows),
+            floors=floors(judge_of(source.train), rows),
             mistakes=[
                 Mistake(rows[n].first_prompt, reply_of(rows[n].chosen), reply_of(rows[n].rejected)) for n in wrong
             ],
