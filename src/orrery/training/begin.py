@@ -1,6 +1,6 @@
 """Where a run begins: with fresh weights, or with those of a model that exists."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -58,16 +58,13 @@ def with_heads(spec: ModelSpec, heads: Mapping[str, HeadSettings]) -> ModelSpec:
     return replace(own, heads={**own.heads, **{name: HEADS.class_of(head).spec(head) for name, head in heads.items()}})
 
 
-def grown(own: Tensor, there: Tensor) -> bool:
-    """Say whether a tensor is another with more rows."""
-    return own.dim() > 0 and own.shape[1:] == there.shape[1:] and own.shape[0] > there.shape[0]
-
-
 @torch.no_grad()
-def take_weights(model: nn.Module, base: Base, anew: Sequence[str] = (), more: Take | None = None) -> list[str]:
+def take_weights(
+    model: nn.Module, base: Base, anew: Sequence[str] = (), rows: Collection[str] = (), take: Take | None = None
+) -> list[str]:
     """Copy the weights of a model that exists, and return what to say: how many, which are new, which were left.
 
-    Those whose names begin with one of ``anew`` are not taken; ``more`` copies a tensor that has more rows here.
+    Those whose names begin with one of ``anew`` are not taken; ``take`` copies the tensors that ``rows`` names.
 
     Raises:
         UsageError: a tensor of the same name has another shape.
@@ -75,8 +72,8 @@ def take_weights(model: nn.Module, base: Base, anew: Sequence[str] = (), more: T
     there, own = weights_of(base.stored.model), weights_of(model)
     there = {name: tensor for name, tensor in there.items() if not name.startswith(tuple(anew))}
     for name in own.keys() & there.keys():
-        if more is not None and grown(own[name], there[name]):
-            more(own[name], there[name])
+        if take is not None and name in rows:
+            take(own[name], there[name])
         elif own[name].shape != there[name].shape:
             shapes = f"{list(there[name].shape)}, here {list(own[name].shape)}"
             raise UsageError(f"{base.stored.folder}: {name} has the shape {shapes}", "begin from a model of this size")

@@ -31,7 +31,7 @@ from orrery.text.tokenizer import Tokenizer, load_tokenizer
 from orrery.training.adapt import adapt, adapter_of
 from orrery.training.begin import Base, freeze, take_weights, with_heads
 from orrery.training.config import ModelSettings, Recipe, TokenizerSettings
-from orrery.training.growing import growth_note, outgrown, refuse_frozen, take_rows
+from orrery.training.growing import growth_note, new_rows, refuse_frozen
 from orrery.training.loop import Parts
 from orrery.training.precision import find_device
 
@@ -201,12 +201,14 @@ def prepared(
         if tokenizer is None:
             raise UsageError("model.embeddings are vectors of words, and the data are none", "leave it out")
         initialise_embeddings(model, tokenizer, read_vectors(recipe.model.embeddings))
-    more = outgrown(base, tokenizer)
-    notes = [] if base is None else take_weights(model, base, anew, take_rows if more else None)
+    rows = new_rows(base, tokenizer)
+    notes: list[str] = []
+    if base is not None:
+        notes += take_weights(model, base, anew, *((rows.names, rows.take) if rows is not None else ()))
     notes += freeze(model, recipe.model.freeze)
     notes += adapt(model, adapter_of(recipe.model, heads), derive_seed(recipe.seed, "adapter"))
-    if base is not None and tokenizer is not None and more:
-        refuse_frozen(model, base)
+    if base is not None and tokenizer is not None and rows is not None:
+        refuse_frozen(model, base, rows)
         notes += growth_note(base, tokenizer)
     kind, trained = name_of(recipe.objective_class), objective.heads(model.spec)
     notes += [
