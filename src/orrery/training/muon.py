@@ -11,6 +11,8 @@ from torch import Tensor
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of ``a x + b x^3 + c x^5``, chosen by Jordan so that singular values grow fast and end between 0.7 and 1.2."""
 ITERATIONS = 5
+MOMENTUM = "momentum_buffer"
+"""What the state of a matrix is called."""
 
 
 @final
@@ -58,9 +60,9 @@ class Muon(torch.optim.AdamW):
         gradient = weight.grad
         assert gradient is not None
         state = self.state[weight]
-        if "momentum_buffer" not in state:
-            state["momentum_buffer"] = torch.zeros_like(weight)
-        momentum: Tensor = state["momentum_buffer"]
+        if MOMENTUM not in state:
+            state[MOMENTUM] = torch.zeros_like(weight)
+        momentum: Tensor = state[MOMENTUM]
         momentum.mul_(self.momentum).add_(gradient)
         return gradient + self.momentum * momentum
 

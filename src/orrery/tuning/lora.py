@@ -25,6 +25,8 @@ class AdaptedLinear(TransformedLinear):
     ``[..., out]``.
     """
 
+    no_decay: ClassVar[tuple[str, ...]] = ("lora_a", "lora_b")
+
     def __init__(self, linear: nn.Linear | TransformedLinear, settings: "LoRA", rng: torch.Generator) -> None:
         super().__init__(linear)
         like = self.weight if self.weight_scale is None else self.weight_scale

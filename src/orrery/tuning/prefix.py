@@ -29,6 +29,8 @@ class PrefixedSource(Source):
     Shapes: x ``[B, L, D]`` to itself.
     """
 
+    no_decay: ClassVar[tuple[str, ...]] = ("prefix_k", "prefix_v")
+
     def __init__(self, attention: MultiHeadAttention, tokens: int, rng: torch.Generator) -> None:
         super().__init__()
         self.values, self.head_width = attention.source.values, attention.head_width

@@ -1,5 +1,7 @@
 """What Transformer-XL adds to the terms of disentangled attention: biases that every query brings along."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -23,6 +25,8 @@ class HeadBias(nn.Module):
         def build(self, width: int) -> "HeadBias":
             """Return the bias, zero."""
             return HeadBias(self)
+
+    no_decay: ClassVar[tuple[str, ...]] = ("weight",)
 
     def __init__(self, spec: Spec) -> None:
         super().__init__()
@@ -49,6 +53,8 @@ class ContentBias(nn.Module):
         def build(self, width: int) -> "ContentBias":
             """Return the bias, zero."""
             return ContentBias(self)
+
+    no_decay: ClassVar[tuple[str, ...]] = ("weight",)
 
     def __init__(self, spec: Spec) -> None:
         super().__init__()

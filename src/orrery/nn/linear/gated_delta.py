@@ -38,6 +38,8 @@ class Forgetting(nn.Module):
             """Return the gate."""
             return Forgetting(self.heads, width)
 
+    no_decay: ClassVar[tuple[str, ...]] = ("weight", "bias", "pace")
+
     def __init__(self, number: int, width: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(number, width).normal_(0, width**-0.5))

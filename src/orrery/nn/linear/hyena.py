@@ -42,6 +42,8 @@ class Hyena(LongConvolution):
             """Return the mixer."""
             return Hyena(self, width)
 
+    no_decay: ClassVar[tuple[str, ...]] = ("fading_log", "frequency", "read", "skip")
+
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
         self.mask, self.fading = spec.mask, spec.fading

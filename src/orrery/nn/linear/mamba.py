@@ -57,6 +57,8 @@ class Mamba(StatefulMixer):
             """Return the mixer."""
             return Mamba(self, width)
 
+    no_decay: ClassVar[tuple[str, ...]] = ("a_log", "skip", "step_up.weight")
+
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
         hidden, state, rank = spec.hidden, spec.state, spec.rank

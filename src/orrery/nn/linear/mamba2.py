@@ -74,6 +74,8 @@ class Mamba2(MatrixMemory):
                 raise UsageError(f"{self.heads} heads in {self.groups} groups", "let each group have as many heads")
             return Mamba2(self, width)
 
+    no_decay: ClassVar[tuple[str, ...]] = ("a_log", "skip", "step_bias", "step_size.weight")
+
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__(spec.mask, _PIECE, (spec.heads, spec.state, spec.head_width))
         self.bounds, self.groups, self.eps = spec.steps, spec.groups, spec.eps

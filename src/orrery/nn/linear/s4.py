@@ -50,6 +50,10 @@ class S4(LongConvolution):
                 )
             return S4(self, width)
 
+    no_decay: ClassVar[tuple[str, ...]] = (
+        "fading_log", "frequency", "low_rank", "write", "read", "step_log", "skip",
+    )  # fmt: skip
+
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
         self.mask, self.time_steps = spec.mask, spec.time_steps

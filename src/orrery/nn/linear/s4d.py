@@ -55,6 +55,8 @@ class S4D(LongConvolution):
                 raise UsageError(f"no frequencies {self.frequencies!r}", f"there are: {', '.join(WAVES)}")
             return S4D(self, width)
 
+    no_decay: ClassVar[tuple[str, ...]] = ("fading_log", "frequency", "read", "step_log", "skip")
+
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
         self.mask, self.time_steps, self.frequencies = spec.mask, spec.time_steps, WAVES[spec.frequencies]

@@ -1,5 +1,7 @@
 """The short convolution before a memory: each channel mixes its last few inputs."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -14,6 +16,8 @@ class ShortConvolution(nn.Module):
     the caller's). Its state is the last ``n - 1`` inputs, ``[B, n - 1, D]``, in the format of the mixer's.
     Shapes: ``[B, L, D]`` unchanged; the weight ``[D, 1, n]``, as torch's grouped ``Conv1d`` has it.
     """
+
+    no_decay: ClassVar[tuple[str, ...]] = ("weight",)
 
     def __init__(self, width: int, length: int, *, bias: bool = True) -> None:
         super().__init__()
