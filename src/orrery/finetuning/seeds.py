@@ -12,6 +12,7 @@ from orrery.finetuning.findings import Findings, Several
 from orrery.finetuning.tasks import TASKS
 from orrery.runs.execute import execute
 from orrery.training.config import Recipe
+from orrery.training.processes import leads
 from orrery.training.progress import Reporter
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Finetuned:
 
     Attributes:
         folder: where it lies.
-        findings: of each seed.
+        findings: of each seed; of several processes the first alone has them.
         signal: the signal that stopped it, if one did.
         runs: the folder of each seed that was finished.
     """
@@ -70,6 +71,7 @@ def with_seeds(
     kind = TASKS.find((recipe.task or "").replace("-", "_"))
     if not recipe.data.holds_back:
         raise UsageError("nothing is held back to score the model on", "give --val FILE, or leave data.split in")
+    say = say if leads() else (lambda line: None)
     found: list[Findings] = []
     places: list[Path] = []
     files = list(inputs)
@@ -80,9 +82,10 @@ def with_seeds(
         outcome = execute(one, place, reporter(), resume=resume, overwrite=overwrite, inputs=files)
         if outcome.signal:
             return Finetuned(folder, tuple(found), outcome.signal, tuple(places))
-        found.append(conclude(kind, one, place, say, None if resume else perf_counter() - began))
+        if leads():
+            found.append(conclude(kind, one, place, say, None if resume else perf_counter() - began))
         places.append(place)
-    if seeds > 1:
+    if seeds > 1 and found:
         numbers = [recipe.seed + number for number in range(seeds)]
         say(str(Several(found[0].main.name, [each.main.score for each in found], numbers)))
     return Finetuned(folder, tuple(found), None, tuple(places))

@@ -42,7 +42,7 @@ def execute(
         overwrite: replace the run that is there, which stays until the new one has its first checkpoint.
         inputs: files beside those that the recipe names which the run must not replace.
     """
-    ranks = find_ranks()
+    ranks = find_ranks(recipe.training.device)
     if ranks.rank:
         ranks.any(False)  # the first rank has opened the folder
         place = folder / NEW if overwrite else folder

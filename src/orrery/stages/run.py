@@ -1,6 +1,5 @@
 """Stages run in their order: what is finished stays, what was interrupted goes on, what was changed is refused."""
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from orrery.stages.folder import Done, StagesFolder, tensors_hash, weights_hash
 from orrery.stages.recipe import Stage, Staged
 from orrery.training.config import Recipe
 from orrery.training.folder import CONFIG, FINAL, RunFolder
+from orrery.training.processes import processes
 from orrery.training.progress import Reporter
 from orrery.training.recipes import check_recipe, refuse_changes
 
@@ -49,7 +49,7 @@ def run_stages(
         raise UsageError("--resume and --overwrite exclude each other", "choose one")
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is a file", "choose another folder with --output")
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if processes() > 1:
         hint = "start it without torchrun; each stage's recipe alone runs on several processes"
         raise UsageError("a recipe of stages runs in one process", hint)
     folder, files = StagesFolder(path, staged), list(inputs)

@@ -1,12 +1,15 @@
 """The ranks of a run: which rows of the global batch are mine, and sums over all ranks."""
 
-import os
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+
+from orrery.errors import MachineError
+from orrery.training.precision import find_device
+from orrery.training.processes import environment_number, processes
 
 
 @runtime_checkable
@@ -57,10 +60,11 @@ class Alone:
 class Group:
     """One of several processes started by ``torchrun``, joined through gloo or, on GPUs, nccl."""
 
-    def __init__(self) -> None:
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    def __init__(self, device: str = "auto") -> None:
+        self.device = own_device(device)
+        if not dist.is_initialized():  # of several runs in a row the first joins
+            dist.init_process_group("nccl" if self.device.type == "cuda" else "gloo")
         self.rank, self.world = dist.get_rank(), dist.get_world_size()
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
     def rows(self, count: int) -> range:
         """Return a contiguous share of the rows; the shares differ by one row at most."""
@@ -97,6 +101,32 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
     return parameter.grad
 
 
-def find_ranks() -> Ranks:
-    """Join the group that ``torchrun`` describes in the environment, or be alone."""
-    return Group() if int(os.environ.get("WORLD_SIZE", "1")) > 1 else Alone()
+def find_ranks(device: str = "auto") -> Ranks:
+    """Join the group that ``torchrun`` describes in the environment, or be alone; ``device`` is a recipe's.
+
+    From here on ``cuda`` is this process's own GPU.
+
+    Raises:
+        MachineError: the machine has fewer GPUs than processes.
+    """
+    if processes() == 1:
+        return Alone()
+    own = own_device(device)
+    if own.type == "cuda":
+        torch.cuda.set_device(own)
+    return Group(device)
+
+
+def own_device(requested: str) -> torch.device:
+    """Return the device of this process: of the GPUs of its machine the one of its number there (``LOCAL_RANK``).
+
+    Raises:
+        MachineError: there is no such GPU.
+    """
+    if find_device(requested) == "cpu":
+        return torch.device("cpu")
+    number, count = environment_number("LOCAL_RANK", 0), torch.cuda.device_count()
+    if 0 < count <= number:
+        message = f"process {number} of this machine, counted from 0, finds {count} GPU{'s' * (count > 1)}"
+        raise MachineError(message, f"start one process a GPU: --nproc-per-node {count}, or take training.device cpu")
+    return torch.device("cuda", number)

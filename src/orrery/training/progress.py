@@ -6,6 +6,8 @@ from typing import Any, Protocol, runtime_checkable
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from orrery.training.processes import leads
+
 UNITS = {
     "train/loss": "loss {:.4f}",
     "loss": "after it {:.4f}",
@@ -105,9 +107,9 @@ def describe(record: Mapping[str, Any]) -> str:
     return "  ".join(form.format(record[key]) for key, form in forms.items() if record.get(key) is not None)
 
 
-def find_reporter(rank: int = 0) -> Reporter:
-    """Choose the bar on a terminal, lines elsewhere, silence on ranks above 0."""
+def find_reporter() -> Reporter:
+    """Choose the bar on a terminal, lines elsewhere, silence in all processes of a run but the one that leads."""
     console = Console(stderr=True)
-    if rank:
+    if not leads():
         return Silent()
     return Bar(console) if console.is_terminal else Lines(console)

@@ -12,6 +12,7 @@ from orrery.cli.train import word_vectors as train_word_vectors
 from orrery.runs.default_recipe import is_text, recipe_for
 from orrery.settings import runs_folder
 from orrery.stages.recipe import has_stages
+from orrery.training.processes import leads
 from orrery.training.recipes import as_yaml, load_recipe
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ def train(
     """
     if is_text(config):
         recipe = recipe_for(config, overrides, os.environ)
-        print("# no recipe was given; this one fits the text, and --print-config > FILE keeps it")
-        print(as_yaml(recipe), end="", flush=True)
+        if print_config or leads():
+            print("# no recipe was given; this one fits the text, and --print-config > FILE keeps it")
+            print(as_yaml(recipe), end="", flush=True)
         return 0 if print_config else _trained(recipe, output, resume, overwrite, dry_run, [config])
     other = next((verb for asks, verb in OTHERS if asks(config)), None)
     if other is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from orrery.errors import UsageError
 from orrery.settings import runs_folder
+from orrery.training.processes import processes
 from orrery.training.recipes import as_yaml, load_as, read_yaml, words_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def train(
     if resume:
         message = "word vectors have no checkpoints to continue from: a training takes minutes"
         raise UsageError(message, "start it again, with --overwrite if its folder is there")
+    if processes() > 1:
+        raise UsageError("word vectors are trained in one process, of several threads", "start it without torchrun")
     recipe = load_as(WordVectorRecipe, config, overrides, os.environ)
     folder = output or runs_folder() / recipe.name
     if print_config:
