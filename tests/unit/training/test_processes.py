@@ -8,7 +8,9 @@ import torch
 import torch.distributed as dist
 
 from orrery.errors import MachineError, UsageError
+from orrery.evaluation.resampled import mean_of
 from orrery.finetuning import seeds as finetuning
+from orrery.finetuning.findings import Findings
 from orrery.training.distributed import Alone, Group, find_ranks, own_device
 from orrery.training.loop import Outcome
 from orrery.training.processes import environment_number, leads, processes
@@ -129,13 +131,10 @@ def test_one_process_scores_and_speaks(
         assert isinstance(reporter, Lines if first else Silent)
         return Outcome(1, None, None)
 
-    class Found:
-        main = type("Score", (), {"name": "accuracy", "score": 0.5})()
-
     def concluded(*given: Any) -> Any:
         did.append("scored")
         given[3]("a score")
-        return Found()
+        return Findings((mean_of("accuracy", "a test", [1.0, 0.0]),), "2 texts held back")
 
     monkeypatch.setattr(finetuning, "execute", executed)
     monkeypatch.setattr(finetuning, "conclude", concluded)
