@@ -226,9 +226,12 @@ def validation(
     """Return the examples held back with what is measured on them, or None if there are none.
 
     Raises:
-        UsageError: a metric does not fit the model or the data.
+        UsageError: a metric does not fit the model or the data, or something is to be measured and nothing held back.
     """
     if held_back is None:
+        if recipe.measuring:
+            message = f"{recipe.measuring[0]}: nothing of {recipe.data.described} is held back to measure on"
+            raise UsageError(message, "give data with a part for validation, or leave it out")
         return None
     metrics = {name: METRICS.class_of(settings).of(settings) for name, settings in recipe.measured.items()}
     for name, metric in metrics.items():

@@ -303,6 +303,10 @@ class EvaluationSettings(Section):
     patience: Positive | None = None
 
 
+MEASURING = ("best", "patience", "metrics", "sample")
+"""What of an evaluation means nothing where no data are held back."""
+
+
 class CheckpointSettings(Section):
     """When to save, and how many of the last checkpoints to keep beside the best."""
 
@@ -449,11 +453,18 @@ class Recipe(Section):
         """The name of the metric that decides which model is the best."""
         return self.evaluation.best or next(iter(self.measured))
 
+    @property
+    def measuring(self) -> list[str]:
+        """The keys that ask for what is measured on examples held back."""
+        asked = {f"evaluation.{key}": getattr(self.evaluation, key) for key in MEASURING}
+        asked["training.final best"] = self.training.final == "best"
+        return [key for key, value in asked.items() if value]
+
     @model_validator(mode="after")
     def _something_decides(self) -> "Recipe":
-        asked = {"evaluation.patience": self.evaluation.patience, "training.final best": self.training.final == "best"}
-        if not self.data.holds_back and (found := [key for key, value in asked.items() if value]):
-            raise PydanticCustomError("metric", "{key}: no data are held back to measure on", {"key": found[0]})
+        if not self.data.holds_back and self.measuring:
+            message = "no data are held back to measure on; name data.val or data.split, or leave it out"
+            raise PydanticCustomError("metric", message, {"key": self.measuring[0]})
         return self
 
     @model_validator(mode="after")

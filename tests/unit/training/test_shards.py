@@ -9,6 +9,7 @@ from orrery.cli.train.app import run
 from orrery.data.prepare import prepare
 from orrery.errors import DataError, UsageError
 from orrery.text.train import train_tokenizer
+from orrery.training.assemble import assemble, validation
 from orrery.training.recipes import as_yaml, check_recipe, load_recipe
 
 TEXT = "".join(f"line {number * 37 % 101} of a text that teaches little.\n" for number in range(200))
@@ -79,3 +80,12 @@ def test_what_does_not_fit_is_refused(folder):
         )
     with pytest.raises(DataError, match="no token shards"):
         run(recipe(folder, {"shards": str(folder / "none")}), folder / "run", resume=False, overwrite=False)
+
+
+@pytest.mark.parametrize("asked", [{"best": "loss"}, {"patience": 2}, {"sample": "line"}])
+def test_a_source_that_holds_nothing_back_after_all_is_measured_by_nothing(folder, asked):
+    made = assemble(recipe(folder, {"shards": str(folder / "tokens")}))
+    parts = (made.spec, made.tokenizer, made.parts.objective, None)
+    assert validation(recipe(folder, {"shards": str(folder / "tokens")}), *parts) is None
+    with pytest.raises(UsageError, match=f"evaluation.{next(iter(asked))}: nothing of tokens is held back to measure"):
+        validation(recipe(folder, {"shards": str(folder / "tokens")}, evaluation=asked), *parts)

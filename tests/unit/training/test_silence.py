@@ -49,6 +49,34 @@ def test_a_recipe_that_cannot_be_meant(dotted: dict[str, Any], reason: str) -> N
         recipe(**dotted)
 
 
+NOTHING_HELD_BACK = {
+    "text": {"train": "text.txt"},
+    "several": {"mixture": [{"train": "a", "weight": 1}, {"train": "b", "weight": 2}]},
+    "conversations": {"kind": "conversations", "train": "chats.jsonl"},
+}
+MEASURING = {
+    "best": "loss",
+    "patience": 3,
+    "metrics": [{"kind": "accuracy"}],
+    "sample": "the cat",
+}
+
+
+@pytest.mark.parametrize("asked", [*MEASURING, "final"])
+@pytest.mark.parametrize("kind", NOTHING_HELD_BACK)
+def test_what_is_measured_of_nothing_is_refused(kind: str, asked: str) -> None:
+    key = "training__final" if asked == "final" else f"evaluation__{asked}"
+    value = MEASURING.get(asked, "best")
+    plain: dict[str, Any] = {"data": NOTHING_HELD_BACK[kind], "expect": None, "evaluation": {}}
+    if kind == "conversations":
+        plain |= {"objective": "sft", "tokenizer": {"file": "folder"}}
+    assert recipe(**plain)
+    with pytest.raises(
+        UsageError, match=rf"{key.replace('__', '.')}.*: no data are held back to measure on; name data.val"
+    ):
+        recipe(**plain, **{key: value})
+
+
 def test_metrics_that_are_measured() -> None:
     mixture = {"mixture": [{"train": "a", "weight": 1}, {"train": "b", "weight": 2}], "val": "c"}
     for metric in ("val/bpb", "epochs/a", "train/loss"):
