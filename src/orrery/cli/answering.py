@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from orrery.cli.methods import Run, asked_of, carry_out, is_recipe, trained
+from orrery.cli.methods import Run, asked_of, carry_out, gone_on, is_recipe, trained
 from orrery.errors import UsageError
 
 
@@ -23,6 +23,8 @@ def learn(
     Raises:
         UsageError: prompts or rewards are missing, or stand beside a recipe.
     """
+    if train is None:
+        model = gone_on(model, run)
     if is_recipe(model):
         if reward:
             raise UsageError(
@@ -39,4 +41,4 @@ def learn(
 
     name = run.output.name if run.output else None
     recipe = answering_recipe(kind, model, train, val, reward, overrides, os.environ, name)
-    return trained(recipe, [Path(each) for each in (model, train, val) if each], run)
+    return trained(recipe, [Path(each) for each in (model, train, val) if each], run, overrides)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,6 +44,15 @@ def is_recipe(word: str) -> bool:
     return word.endswith((".yaml", ".yml"))
 
 
+def gone_on(word: str, run: Run) -> str:
+    """Return the recipe of the run that is to go on, where a word names its folder; else the word."""
+    from orrery.runs.going_on import run_at
+    from orrery.training.folder import CONFIG
+
+    folder = run_at(Path(word)) if run.resume else None
+    return word if folder is None else str(folder / CONFIG)
+
+
 def asked_of(task: str, model: str, train: str | None, val: str | None, run: Run) -> "Request":
     """Return what is asked for by ``orrery TASK MODEL --train FILE``, or by a recipe in the place of the model.
 
@@ -53,6 +62,8 @@ def asked_of(task: str, model: str, train: str | None, val: str | None, run: Run
     from orrery.finetuning.recipe import Request
 
     name = run.output.name if run.output else None
+    if train is None:
+        model = gone_on(model, run)
     if is_recipe(model):
         return Request(model, train=train, val=val, name=name)
     if train is None:
@@ -69,23 +80,36 @@ def carry_out(asked: "Request", overrides: Sequence[str], run: Run, *, task: str
         UsageError: the recipe names another task, or what is asked for does not fit together.
     """
     from orrery.finetuning.recipe import recipe_for
+    from orrery.runs.going_on import folder_of
 
+    asked = replace(asked, task=gone_on(asked.task, run))
     recipe = recipe_for(asked, overrides, os.environ)
     if task is not None and recipe.task != task:
         message = f"{asked.task} is a recipe of the task {recipe.task}, not {task}"
         raise UsageError(message, f"orrery finetune {asked.task}")
-    return trained(recipe, [Path(each) for each in (asked.task, asked.model, asked.train, asked.val) if each], run)
+    files = [Path(each) for each in (asked.task, asked.model, asked.train, asked.val) if each]
+    if asked.file is not None:
+        return trained(recipe, files, run, None, folder_of(asked.file, run.output) if run.resume else None)
+    return trained(recipe, files, run, overrides)
 
 
-def trained(recipe: "Recipe", files: Sequence[Path], run: Run) -> int:
-    """Train and score a recipe, or print it, and return the exit code; ``files`` must not be replaced."""
+def trained(
+    recipe: "Recipe", files: Sequence[Path], run: Run, overrides: Sequence[str] | None, home: Path | None = None
+) -> int:
+    """Train and score a recipe, or print it, and return the exit code.
+
+    ``files`` must not be replaced; ``overrides`` are the flags beside which the recipe was found, none of a file;
+    ``home`` is the folder of a run that goes on wherever it lies.
+    """
     from orrery.finetuning.seeds import with_seeds
+    from orrery.runs.going_on import asked_for
     from orrery.training.progress import find_reporter
 
     if run.print_config:
         print(as_yaml(recipe), end="")
         return 0
-    folder = run.output or runs_folder() / recipe.name
+    folder = run.output or home or runs_folder() / recipe.name
     how: dict[str, Any] = {"seeds": run.seeds, "resume": run.resume, "overwrite": run.overwrite}
+    how["asked"] = None if overrides is None else asked_for(overrides, os.environ)
     done = with_seeds(recipe, folder, find_reporter, print, inputs=files, **how)
     return 128 + done.signal if done.signal else 0

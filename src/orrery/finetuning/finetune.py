@@ -8,7 +8,9 @@ from typing import Any
 
 from orrery.finetuning.recipe import Mode, Request, recipe_for
 from orrery.finetuning.seeds import Finetuned, with_seeds
+from orrery.runs.going_on import asked_for, folder_of
 from orrery.settings import runs_folder
+from orrery.training.folder import CONFIG
 from orrery.training.progress import Reporter, Silent, find_reporter
 from orrery.training.recipes import flatten
 from orrery.training.signals import pass_on
@@ -36,7 +38,7 @@ def finetune(
     Args:
         task: its name: classification, multi-label, regression, tagging, question-answering, summarisation,
             translation, embedding, or one that a program has registered; or a recipe file with the key ``task``,
-            which says all the rest.
+            which says all the rest; with ``resume`` the folder of a run.
         model: where it begins: a run, a checkpoint, a Hugging Face folder.
         train: the data to learn from: a file or a named set.
         val: the data to validate on; by default each tenth row is held back.
@@ -58,6 +60,8 @@ def finetune(
     """
     begin, learned, held_back = (None if each is None else str(each) for each in (model, train, val))
     folder = None if output is None else Path(output)
+    if resume and (home := folder_of(Path(task), folder)) is not None:
+        task, folder = str(home / CONFIG), home
     name = None if folder is None else folder.name
     asked = Request(task, begin, learned, held_back, dict(columns or {}), mode, blocks, scratch, name)
     words = [f"--{key}={json.dumps(value)}" for key, value in flatten(dict(recipe or {})).items()]
@@ -75,6 +79,7 @@ def finetune(
         resume=resume,
         overwrite=overwrite,
         inputs=[Path(each) for each in (task, begin, learned, held_back) if each],
+        asked=None if asked.file else asked_for(words, os.environ),
     )
     pass_on(done.signal)
     return done

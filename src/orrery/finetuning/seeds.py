@@ -1,6 +1,6 @@
 """A fine-tuning with one seed or several: each trained, each scored, their mean and spread."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -11,6 +11,7 @@ from orrery.finetuning.conclude import conclude
 from orrery.finetuning.findings import Findings, Several
 from orrery.finetuning.tasks import TASKS
 from orrery.runs.execute import execute
+from orrery.runs.going_on import as_begun
 from orrery.training.config import Recipe
 from orrery.training.processes import leads
 from orrery.training.progress import Reporter
@@ -52,6 +53,7 @@ def with_seeds(
     resume: bool = False,
     overwrite: bool = False,
     inputs: Iterable[Path] = (),
+    asked: Collection[str] | None = None,
 ) -> Finetuned:
     """Train a recipe with one seed or several, score each model, and say their mean and spread.
 
@@ -64,6 +66,8 @@ def with_seeds(
         resume: continue the runs that are there.
         overwrite: replace the runs that are there.
         inputs: files that no run may replace.
+        asked: dotted keys that were asked for, where the rest of the recipe was found from the data: a run that goes on
+            keeps what was found for it. None of a recipe that somebody wrote.
 
     Raises:
         UsageError: there is nothing held back to score on.
@@ -78,6 +82,8 @@ def with_seeds(
     for number in range(seeds):
         one = recipe.model_copy(update={"seed": recipe.seed + number})
         place = folder if seeds == 1 else folder / f"seed-{one.seed}"
+        if resume and asked is not None:
+            one = as_begun(one, place, asked, kind.found_in_recipes)
         began = perf_counter()
         outcome = execute(one, place, reporter(), resume=resume, overwrite=overwrite, inputs=files)
         if outcome.signal:

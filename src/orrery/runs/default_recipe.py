@@ -80,8 +80,12 @@ def recipe_for(source: Path, overrides: Sequence[str] = (), environment: Mapping
         DataError: the text cannot be read, or there is too little of it.
     """
     if (source / "run.json").is_file() or (source / "config.json").is_file():
-        hint = f"orrery train TEXT --model.from {source} begins from it; a run's config.yaml with --resume continues it"
+        goes_on = f"orrery train {source} --resume goes on with it; " if (source / "run.json").is_file() else ""
+        hint = f"{goes_on}orrery train TEXT --model.from {source} begins from it"
         raise UsageError(f"{source} holds a model, not a text", hint)
+    if (source / "stages.json").is_file():
+        message = f"{source} holds the stages of a recipe, not a text"
+        raise UsageError(message, f"orrery train RECIPE --output {source} --resume goes on with them")
     asked = flatten(overridden({}, overrides, environment))
 
     def made(size: Size, documents: int) -> Recipe:

@@ -8,9 +8,11 @@ from typing import Any
 from orrery.errors import UsageError
 from orrery.runs.default_recipe import is_text, recipe_for
 from orrery.runs.execute import execute
+from orrery.runs.going_on import FOUND_FOR_A_TEXT, as_begun, asked_for, folder_of
 from orrery.runs.run import Run
 from orrery.settings import runs_folder
 from orrery.training.config import Recipe
+from orrery.training.folder import CONFIG
 from orrery.training.progress import Silent, find_reporter
 from orrery.training.recipes import check_recipe, load_recipe, read_yaml
 from orrery.training.signals import pass_on
@@ -29,7 +31,8 @@ def train(
     A signal is passed on once the run is saved; ``resume=True`` continues.
 
     Args:
-        recipe: a recipe's file, its content as a mapping, or a text (a file or a folder), for which one is chosen.
+        recipe: a recipe's file, its content as a mapping, or a text (a file or a folder), for which one is chosen; with
+            ``resume`` the folder of a run too.
         output: the run's folder; by default ``runs/`` and the recipe's name.
         resume: continue from the newest sound checkpoint of the folder.
         overwrite: replace the run that is in the folder; it stays until the new one has its first checkpoint.
@@ -41,8 +44,13 @@ def train(
         RunError: the loss or a weight is not finite.
     """
     inputs = [Path(recipe)] if isinstance(recipe, str | Path) else []
+    folder = None if output is None else Path(output)
+    if resume and isinstance(recipe, str | Path) and (home := folder_of(Path(recipe), folder)) is not None:
+        recipe, folder = home / CONFIG, home
     found = _recipe(recipe)
-    folder = Path(output) if output is not None else runs_folder() / found.name
+    folder = folder or runs_folder() / found.name
+    if resume and isinstance(recipe, str | Path) and is_text(Path(recipe)):
+        found = as_begun(found, folder, asked_for((), os.environ), FOUND_FOR_A_TEXT)
     reporter = Silent() if quiet else find_reporter()
     outcome = execute(found, folder, reporter, resume=resume, overwrite=overwrite, inputs=inputs)
     pass_on(outcome.signal)

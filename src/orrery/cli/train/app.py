@@ -10,8 +10,10 @@ from cyclopts import Parameter
 from orrery.cli.train import stages as train_stages
 from orrery.cli.train import word_vectors as train_word_vectors
 from orrery.runs.default_recipe import is_text, recipe_for
+from orrery.runs.going_on import FOUND_FOR_A_TEXT, as_begun, asked_for, folder_of
 from orrery.settings import runs_folder
 from orrery.stages.recipe import has_stages
+from orrery.training.folder import CONFIG
 from orrery.training.processes import leads
 from orrery.training.recipes import as_yaml, load_recipe
 
@@ -40,16 +42,23 @@ def train(
     A recipe with stages trains each of them in its turn, in folders of one folder, and compares them at the end.
 
     Args:
-        config: The recipe, a YAML file; or a text, a file or a folder, for which a recipe is chosen and printed.
+        config: The recipe, a YAML file; or a text, a file or a folder, for which a recipe is chosen and printed; or,
+            with --resume, the folder of a run.
         overrides: Keys of the recipe with new values, such as --training.steps 500.
-        resume: Continue from the newest sound checkpoint of the folder.
+        resume: Continue from the newest sound checkpoint of the folder; what was found for the run stays as it was.
         overwrite: Replace the run that is in the folder; it stays until the new one has its first checkpoint.
         dry_run: Print the plan (sizes, memory, precision) and stop before the first step.
         print_config: Print the recipe as it is resolved from file, environment and flags, and stop.
         output: The run's folder; by default runs/ and the recipe's name.
     """
+    home = folder_of(config, output) if resume else None
+    if home is not None:
+        config, output = home / CONFIG, home
     if is_text(config):
         recipe = recipe_for(config, overrides, os.environ)
+        if resume:
+            folder = output or runs_folder() / recipe.name
+            recipe = as_begun(recipe, folder, asked_for(overrides, os.environ), FOUND_FOR_A_TEXT)
         if print_config or leads():
             print("# no recipe was given; this one fits the text, and --print-config > FILE keeps it")
             print(as_yaml(recipe), end="", flush=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from orrery.errors import UsageError
 from orrery.finetuning.tasks import Task
+from orrery.runs.going_on import FOUND_FOR_ANSWERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,7 @@ class Answering(Task, ABC):
     source: ClassVar[str] = "rollouts"
     batches: ClassVar[str] = "rollouts"
     whole: ClassVar[float] = 1.0
+    found_in_recipes: ClassVar[tuple[str, ...]] = FOUND_FOR_ANSWERS
 
     @classmethod
     def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:

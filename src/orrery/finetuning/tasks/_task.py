@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from orrery.runs.going_on import FOUND
 from orrery.schema.registry import Registry
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Task(ABC):
         head: the name of the head that is trained; nothing where it is the model's own.
         longest: tokens of a row unless a flag asks for more: attention costs the square.
         whole: the share of the rows that the length leaves whole.
+        found_in_recipes: the parts of a recipe that are found from the data and the steps.
     """
 
     kind: ClassVar[str]
@@ -43,6 +45,7 @@ class Task(ABC):
     head: ClassVar[str | None] = None
     longest: ClassVar[int] = 512
     whole: ClassVar[float] = 0.98
+    found_in_recipes: ClassVar[tuple[str, ...]] = FOUND
 
     @classmethod
     def data(cls, train: str, val: str | None, columns: Mapping[str, str]) -> dict[str, Any]:

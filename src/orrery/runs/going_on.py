@@ -1,0 +1,78 @@
+"""Going on with a run: where it lies, and what of its recipe was found for it and not asked for."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from orrery.errors import UsageError
+from orrery.training.config import Recipe
+from orrery.training.folder import CONFIG, RUN
+from orrery.training.recipes import check_recipe, flatten, overridden, plain, read_yaml, set_dotted
+
+FOUND = ("batches", "training", "evaluation", "checkpoints", "logging")
+"""Sections that are found from the data and from the steps, where a verb makes the recipe."""
+FOUND_FOR_A_TEXT = ("model", "tokenizer", "data.split", *FOUND)
+"""What is found where a text alone is given."""
+FOUND_FOR_ANSWERS = tuple(f"data.{key}" for key in ("max_new_tokens", "samples", "minibatches", "passes")) + FOUND
+"""What is found where a model learns from its own answers."""
+KIND = "kind"
+
+
+def asked_for(overrides: Sequence[str], environment: Mapping[str, str] | None = None) -> Collection[str]:
+    """Return the dotted keys that flags and the environment set."""
+    return flatten(overridden({}, overrides, environment)).keys()
+
+
+def run_at(named: Path) -> Path | None:
+    """Return the folder of the run that a path means: that folder, or the ``config.yaml`` in it; nothing if none."""
+    folder = named.parent if named.name == CONFIG else named
+    return folder if (folder / RUN).is_file() and (folder / CONFIG).is_file() else None
+
+
+def folder_of(named: Path, output: Path | None) -> Path | None:
+    """Return the folder of the run that a path means, to go on with there; nothing where it means a recipe or a text.
+
+    Raises:
+        UsageError: it is a run, and ``output`` is another folder.
+    """
+    found = run_at(named)
+    if found is None or output is None or output.resolve() == found.resolve():
+        return found
+    if named.name == CONFIG:  # the recipe of a run, for another one
+        return None
+    message = f"{named} is a run that goes on in its own folder, and --output names {output}"
+    raise UsageError(message, f"leave --output out, or give {named / CONFIG} as the recipe of another run")
+
+
+def as_begun(recipe: Recipe, folder: Path, asked: Collection[str], found: Collection[str] = FOUND) -> Recipe:
+    """Return the recipe of a run that goes on: what was found for it stays as it is, whatever is found now.
+
+    The warm-up follows from the steps where nobody names one: of a run of more steps it would be another one, and a run
+    goes on with what it began with.
+
+    Args:
+        recipe: as it is found now, with what is asked for.
+        folder: of the run; where there is none, the recipe is returned.
+        asked: dotted keys that are asked for: they are as in ``recipe``.
+        found: sections, or dotted parts of some, that were found.
+    """
+    if run_at(folder) is None:
+        return recipe
+    saved, values = plain(check_recipe(read_yaml(folder / CONFIG), str(folder / CONFIG))), plain(recipe)
+    now = flatten(values)
+    for section in found:
+        if (before := _at(saved, section)) is not None or _at(values, section) is not None:
+            set_dotted(values, section, before)
+    for key in asked:
+        whole = key.rpartition(".")[0] if key.rpartition(".")[2] == KIND else key
+        if key in now and any(f"{whole}.".startswith(f"{section}.") for section in found):
+            set_dotted(values, whole, _at(plain(recipe), whole))
+    return check_recipe(values, str(folder))
+
+
+def _at(values: Mapping[str, Any], key: str) -> Any:
+    """Return what stands at a dotted key; nothing where nothing does."""
+    found: Any = values
+    for part in key.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
