@@ -2,10 +2,12 @@
 
 import json
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 
 import orrery
@@ -14,6 +16,7 @@ from orrery.errors import UsageError
 from orrery.finetuning.finetune import finetune
 from orrery.runs.default_recipe import recipe_for
 from orrery.runs.going_on import FOUND_FOR_A_TEXT, as_begun, asked_for, folder_of, run_at
+from orrery.training.loop import Trainer
 from orrery.training.recipes import refuse_changes
 from tiny_models import saved
 
@@ -176,3 +179,44 @@ def test_python_goes_on_with_a_fine_tuning(tuned: Path, tmp_path: Path) -> None:
     more = {"recipe": {"training": {"steps": 23}}, "output": mine, "resume": True, "quiet": True}
     finetune("classification", tuned / "base", tuned / "rows.csv", **more)
     assert steps(mine) == 23
+
+
+def test_the_hint_of_another_device_goes_on(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr("orrery.training.loop.find_device", lambda asked: "cpu" if asked == "cpu" else "meta")
+    assert run(["train", str(here), "--resume", "--training.steps=31"]) == 5
+    (hint,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("hint: resume with ")]
+    assert run(["train", str(here), "--resume", "--training.steps=31", *hint.split()[3:]]) == 0
+    assert steps(here) == 31
+
+
+def test_what_is_said_when_a_run_is_stopped_goes_on(
+    begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    update = Trainer._update
+
+    def interrupted(self: Trainer) -> None:
+        update(self)
+        if self.progress.step == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Trainer, "_update", interrupted)
+    words = ["train", str(begun / "text.txt"), *STEPS, *SMALL, "--training.steps=30", "--output", str(tmp_path / "run")]
+    assert run(words) == 130
+    monkeypatch.undo()
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.endswith("--resume continues")]
+    monkeypatch.chdir(tmp_path)
+    assert run(line.split()[1:-1]) == 0
+    assert steps(tmp_path / "run") == 30
+
+
+def test_numbers_that_are_not_finite_are_begun_from_the_last_sound_ones(
+    begun: Path, here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", str(begun / "text.txt"), *STEPS, "--batches.length=32", "--batches.size=2"]
+    assert run([*words, *SMALL, "--training.optimizer.rate=1e30", "--training.clip=null", "--output", "bad"]) == 1
+    hint = capsys.readouterr().err.split("hint: ")[1]
+    assert "--model.from RUN" in hint
+    assert run([*words, "--model.from", str(here), "--training.optimizer.rate=1e-3", "--output", "good"]) == 0

@@ -55,7 +55,8 @@ def execute(
             parts = make_parts(recipe)
             outcome = Trainer(parts, recipe, opened, ranks, reporter).run()
             if outcome.signal:
-                reporter.line("--resume continues")
+                again = f"orrery train {folder}" if recipe.task is None else "the same command with"
+                reporter.line(f"{again} --resume continues")
             records = opened.records()
             for line in epochs(records):
                 reporter.line(line)

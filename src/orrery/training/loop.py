@@ -36,6 +36,7 @@ from orrery.training.schedules import build_schedule
 from orrery.training.signals import StopSignals
 from orrery.training.speed import Speed
 from orrery.training.state import (
+    AGAIN,
     Learner,
     Progress,
     currently_named,
@@ -253,8 +254,7 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         self.progress.skipped += 1
         if self.settings.on_nonfinite == "stop" or self.progress.skipped > self.settings.skip_limit:
-            hint = "lower training.optimizer.rate, lengthen the warm-up, or set training.on_nonfinite skip"
-            raise RunError(message, hint)
+            raise RunError(message, f"{AGAIN}; or with training.on_nonfinite skip")
         self._say(f"skipped {message} ({self.progress.skipped} of at most {self.settings.skip_limit})")
 
     def _due(self, every: int) -> bool:

@@ -19,9 +19,10 @@ PREFIX = "ORRERY_"
 LADDER = "ladder"
 """The section of a recipe that is trained in several sizes."""
 # What may differ when a run is continued: how long, and how it is watched and kept, but not what is learned.
-# A base may have moved: every weight comes from the checkpoint.
+# A base may have moved: every weight comes from the checkpoint. The device that it went on is asked for again there.
 FREE_ON_RESUME = (
     "training.steps",
+    "training.device",
     "training.final",
     "evaluation.",
     "checkpoints.",

@@ -12,6 +12,9 @@ from orrery.nn.spec import from_json, to_json
 from orrery.reading.architecture import CONFIGURATION, FAMILY
 from orrery.tuning import TRANSFORMS
 
+AGAIN = "begin another run, with a lower training.optimizer.rate or a longer training.schedule.warmup; "
+AGAIN += "--model.from RUN begins from this one's newest sound checkpoint"
+"""What is to be done where numbers are not finite: a run that goes on learns as it did before."""
 OBJECTIVE = "objective"
 """What the names of an objective's own tensors begin with, among those of the optimizer."""
 
@@ -111,7 +114,7 @@ def refuse_bad_weights(model: nn.Module, step: int) -> None:
     """Raise ``RunError`` if a weight is not finite, so that no such checkpoint ever replaces a good one."""
     if not all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters()):
         message = f"step {step}: {first_bad_tensor(model)} is not finite; nothing was saved"
-        raise RunError(message, "resume with a lower training.optimizer.rate or a longer warm-up")
+        raise RunError(message, AGAIN)
 
 
 def refuse_other_facts(saved: Mapping[str, str], found: Mapping[str, str]) -> None:
