@@ -1,6 +1,7 @@
 """Floating-point operations: what a trained token costs, what the machine can do, and so the MFU of a run."""
 
 import time
+from collections.abc import Iterable
 
 import torch
 from torch import nn
@@ -29,14 +30,29 @@ def multiplied_parameters(model: nn.Module) -> int:
     return matmul_parameters(model) - idle
 
 
-def training_operations_per_token(matmul_weights: int, layers: int, width: int, length: int) -> float:
-    """Return the operations of forward and backward for one token: ``6 N + 6 layers width length``.
+def training_operations_per_token(matmul_weights: int, windows: Iterable[int | None], width: int, length: int) -> float:
+    """Return the operations of forward and backward for one token: ``6 N + 12 width sum_layers keys``.
 
-    Two for each weight forward, four backward; attention adds twice ``2 width`` for each of the ``length /
-    2`` keys a causal query sees on average, threefold with the backward pass. Kaplan et al. 2020, section
-    2.1, and Chowdhery et al. 2022, appendix B, who count all ``length`` keys.
+    Two for each weight forward, four backward; attention adds twice ``2 width`` for each key that a causal query
+    sees on average, threefold with the backward pass. Kaplan et al. 2020, section 2.1, and Chowdhery et al. 2022,
+    appendix B, who count all ``length`` keys.
+
+    Args:
+        matmul_weights: N, that a token is multiplied by.
+        windows: of each attention, how many keys a query sees at most; nothing where it sees all before it.
+        width: of the queries of a layer, all heads together.
+        length: tokens of a row.
     """
-    return 6.0 * matmul_weights + 6.0 * layers * width * length
+    return 6.0 * matmul_weights + 12.0 * width * sum(mean_keys(window, length) for window in windows)
+
+
+def mean_keys(window: int | None, length: int) -> float:
+    """Return how many keys a causal query sees on average: ``w - w^2 / 2 length``, half of them where w is all.
+
+    The average over places t of ``min(t, w)``, as of many tokens.
+    """
+    seen = length if window is None else min(window, length)
+    return seen - seen * seen / (2.0 * length)
 
 
 def matmul_rate(dtype: torch.dtype, device: str = "cpu", size: int = 1024, seconds: float = 0.2) -> float:

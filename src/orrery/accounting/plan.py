@@ -16,6 +16,7 @@ from orrery.accounting.published.sizes import KEYS
 from orrery.accounting.recomputation import recompute_blocks
 from orrery.accounting.rehearsal import rehearsed
 from orrery.accounting.step_cost import StepCost, step_cost
+from orrery.accounting.windows import within
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family
 from orrery.models.distinct_blocks import Group, shortened
@@ -70,13 +71,15 @@ class Plan:
 
     @cached_property
     def cost(self) -> StepCost:
-        """What a step costs."""
-        return step_cost(self.spec, self.rows, self.length, self.dtype)
+        """What a step costs; of attention through a window, what the window shows."""
+        whole = step_cost(self.spec, self.rows, self.length, self.dtype)
+        return within(whole, self.spec, self.rows, self.length)
 
     @cached_property
     def recomputed(self) -> StepCost:
         """What a step costs whose blocks keep their inputs alone and are computed once more in the backward pass."""
-        return step_cost(self.spec, self.rows, self.length, self.dtype, prepare=recompute_blocks)
+        whole = step_cost(self.spec, self.rows, self.length, self.dtype, prepare=recompute_blocks)
+        return within(whole, self.spec, self.rows, self.length)
 
     @property
     def recomputed_bytes(self) -> int:

@@ -60,6 +60,11 @@ class Mask(Value):
         """Return how many tokens back a query may look, itself among them, where that is bounded."""
         return None
 
+    @property
+    def most_keys(self) -> int | None:
+        """Return how many keys a query may see at most, where that is bounded."""
+        return self.window
+
     @abstractmethod
     def allows(self, query: TokenPositions, key: TokenPositions) -> Tensor:
         """Return, elementwise, whether ``query`` may see ``key``."""
@@ -129,6 +134,11 @@ class LocalWindow(Mask):
 
     distance: int
 
+    @property
+    def most_keys(self) -> int:
+        """Return the token itself and those on both sides."""
+        return 2 * self.distance + 1
+
     def allows(self, query: TokenPositions, key: TokenPositions) -> Tensor:
         """Compare distances; an unused key is far from everything."""
         return (query.positions - key.positions).abs() <= self.distance
@@ -182,6 +192,11 @@ class Both(Mask):
     def window(self) -> int | None:
         """Return the shorter window."""
         return min((rule.window for rule in (self.first, self.second) if rule.window is not None), default=None)
+
+    @property
+    def most_keys(self) -> int | None:
+        """Return the fewer keys."""
+        return min((rule.most_keys for rule in (self.first, self.second) if rule.most_keys is not None), default=None)
 
     def allows(self, query: TokenPositions, key: TokenPositions) -> Tensor:
         """Allow what both allow."""

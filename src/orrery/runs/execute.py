@@ -115,6 +115,6 @@ def speed(recipe: Recipe, assembled: Assembled) -> Callable[[Precision], Speed] 
     if spec.reads_source or recipe.objective_class is not CausalLanguageModel:
         return None
     weights = matmul_parameters(assembled.parts.model)
-    attentions = sum(1 for _ in layers(spec))  # a mixer with a state looks at no pairs of tokens
-    cost = training_operations_per_token(weights, attentions, spec.width, recipe.batches.length)
+    windows = [layer.window for layer in layers(spec)]  # a mixer with a state looks at no pairs of tokens
+    cost = training_operations_per_token(weights, windows, spec.width, recipe.batches.length)
     return lambda precision: Speed(cost, matmul_rate(getattr(torch, precision.dtype), precision.device))

@@ -14,7 +14,7 @@ def test_six_operations_a_weight_is_what_torch_counts() -> None:
     with FlopCounterMode(display=False) as counter:
         model.logits(batch["ids"]).sum().backward()
     tokens = batch["ids"].numel()
-    expected = training_operations_per_token(matmul_parameters(model), 0, 0, 8) * tokens
+    expected = training_operations_per_token(matmul_parameters(model), (), 0, 8) * tokens
     assert counter.get_total_flops() == expected
 
 

@@ -49,7 +49,7 @@ class LayoutPlan:
     def hfu(self, counted: int | float = 1.0) -> int | float:
         """Return the utilisation with recomputed operations (Korthikanti et al. 2022, section 6.3)."""
         again, work = self.layout.recompute, self.work
-        attention = 4 * work.layers * work.heads * work.head_width * self.training.length * counted
+        attention = 4 * work.layers * work.heads * work.head_width * work.keys(self.training.length, counted)
         repeated = again.layer * 2 * work.layers * work.block_active + again.attention * attention
         return self._utilisation(work.operations(self.training.length, counted) + repeated)
 

@@ -123,7 +123,7 @@ def layer_passes(work: Work, training: Training, layout: Layout, machine: Machin
     tokens = layout.micro * training.length / layout.context
     sent, ways = layer_bytes(work, training, layout), routes(machine, layout)
     kept, kernel = layer_activations(work, training, layout), training.kernel
-    scored = 4 * work.heads * work.head_width * tokens * training.length * kernel.keys / layout.tensor
+    scored = 4 * work.heads * work.head_width * tokens * work.keys(training.length, kernel.keys) / layout.tensor
     weights = training.bytes.weight * stage_weights(work, layout, last_stage(work, layout)).layer
     matmul = 2 * work.block_active * tokens / layout.tensor / (rate * machine.efficiency.matmul)
     matmul = max(matmul, weights / machine.bandwidth)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orrery.accounting.parameters import counts
+from orrery.accounting.windows import windowed
 from orrery.errors import UsageError
 from orrery.models.model import ModelSpec
 from orrery.nn.feedforward.gated import GatedMLP
@@ -34,6 +35,7 @@ class Work:
         ups: matrices into the hidden channels: 1, or 2 with a gate.
         branches: that a block adds one after the other: 2, or 1 where attention and feed-forward are parallel.
         tied: whether the head is the table of tokens.
+        windows: of those layers that look through one, how many keys a query sees at most.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Work:
     ups: int = 1
     branches: int = 2
     tied: bool = True
+    windows: tuple[int, ...] = ()
 
     @property
     def table(self) -> int:
@@ -92,7 +95,16 @@ class Work:
             counted: the share of all keys that is counted: 1, or a half for those that a causal mask shows.
         """
         multiplied = self.active - (0 if self.tied else self.table)
-        return 6 * multiplied + 12 * self.layers * self.heads * self.head_width * length * counted
+        return 6 * multiplied + 12 * self.layers * self.heads * self.head_width * self.keys(length, counted)
+
+    def keys(self, length: int, counted: int | float = 1.0) -> int | float:
+        """Return the keys that are counted for a query, the mean over the layers: ``w - (1 - counted) w^2 / length``.
+
+        ``w`` is the window, or the length where a layer has none or it is shorter: then this is ``counted length``.
+        """
+        seen = [min(window, length) for window in self.windows]
+        whole = (self.layers - len(seen)) * length * counted
+        return (whole + sum(w - (1 - counted) * w * w / length for w in seen)) / self.layers
 
 
 def work_of(spec: ModelSpec, name: str) -> Work:
@@ -128,6 +140,7 @@ def work_of(spec: ModelSpec, name: str) -> Work:
         ups=2 if isinstance(inner, GatedMLP.Spec) else 1,
         branches=len(block.residuals),
         tied=bool(getattr(getattr(spec, "head", None), "tied", False)),
+        windows=tuple(layer.keys for layer in windowed(spec)),
     )
 
 
