@@ -6,7 +6,7 @@ from math import fsum
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from orrery.errors import DataError, UsageError
@@ -22,7 +22,9 @@ from orrery.nn.embeddings import check_ids
 from orrery.reading.read import Stored
 
 LOGITS = 1 << 26
-"""Logits held at once: 256 MiB in float32."""
+"""Rows are computed together whose logits would be no more than these."""
+PIECE = 1 << 24
+"""Logits held at once: 64 MiB in float32, whatever the length of a row and the vocabulary."""
 
 Ids = tuple[int, ...]
 
@@ -135,7 +137,7 @@ def likelihoods(
     Args:
         stored: a decoder.
         asked: what is scored.
-        batch_size: rows computed at once; fewer where their logits would need more than 256 MiB.
+        batch_size: rows computed at once; fewer where they are long or the vocabulary large.
         longest: tokens that are read at once; the model's context by default.
         done: told after each batch how many continuations are scored.
 
@@ -174,21 +176,38 @@ def _score(
     asked: Sequence[Sequence[tuple[int, Continuation]]],
     found: dict[int, Likelihood],
 ) -> None:
-    """Compute some rows, and add what is asked of each to what is found."""
+    """Compute some rows, and add what is asked of each to what is found; logits come and go in pieces."""
     ids_BL, real_BL = _padded(rows)
     device = device_of(stored)
-    logits_BLV = stored.model.logits(ids_BL.to(device), real=None if bool(real_BL.all()) else real_BL.to(device))
-    for row, here, logits_LV in zip(rows, asked, logits_BLV, strict=True):
-        longest = max(len(one.ids) for _, one in here)
-        own_LV = logits_LV[len(row) - longest : len(row)]
-        logp_LV = own_LV.to(torch.promote_types(own_LV.dtype, torch.float32)).log_softmax(-1)
-        best_L = own_LV.argmax(-1).cpu()
-        for place, one in here:
-            ids_L = torch.tensor(one.ids)
-            nats = logp_LV[longest - len(one.ids) :].cpu().gather(-1, ids_L[:, None])[:, 0].double().tolist()
-            greedy = bool((best_L[longest - len(one.ids) :] == ids_L).all())
-            cut = len(one.before) + len(one.ids) - 1 - len(row)
-            found[place] = Likelihood(fsum(nats), len(one.ids), greedy, cut)
+    batch = {next(iter(stored.model.spec.inputs)): ids_BL.to(device)}
+    batch |= {} if bool(real_BL.all()) else {"real": real_BL.to(device)}
+
+    def measured(head: Callable[[Tensor], Tensor], x_BLD: Tensor, real_BL: Tensor | None) -> None:
+        for row, here, x_LD in zip(rows, asked, x_BLD, strict=True):
+            longest = max(len(one.ids) for _, one in here)
+            targets = [[*[0] * (longest - len(one.ids)), *one.ids] for _, one in here]
+            logp_ML, best_ML = _told(head, x_LD[len(row) - longest : len(row)], torch.tensor(targets, device=device))
+            for (place, one), logp_L, best_L in zip(here, logp_ML.cpu(), best_ML.cpu(), strict=True):
+                own = slice(longest - len(one.ids), None)
+                cut = len(one.before) + len(one.ids) - 1 - len(row)
+                nats = fsum(logp_L[own].double().tolist())
+                found[place] = Likelihood(nats, len(one.ids), bool(best_L[own].all()), cut)
+
+    stored.model(batch, {stored.model.spec.head_names[0]: measured})
+
+
+def _told(
+    head: Callable[[Tensor], Tensor], x_LD: Float[Tensor, "L D"], targets_ML: Int[Tensor, "M L"]
+) -> tuple[Float[Tensor, "M L"], Bool[Tensor, "M L"]]:
+    """Return the log probability of each target, and whether it is the most probable token; a few logits at once."""
+    at_once = max(1, PIECE // head(x_LD[:1]).shape[-1])
+    logps, bests = [], []
+    for x_PD, targets_MP in zip(x_LD.split(at_once), targets_ML.split(at_once, -1), strict=True):
+        logits_PV = head(x_PD)
+        logp_PV = logits_PV.to(torch.promote_types(logits_PV.dtype, torch.float32)).log_softmax(-1)
+        logps.append(logp_PV.gather(-1, targets_MP.T).T)
+        bests.append(logits_PV.argmax(-1) == targets_MP)
+    return torch.cat(logps, -1), torch.cat(bests, -1)
 
 
 def _padded(rows: Sequence[Ids]) -> tuple[Int[Tensor, "B L"], Bool[Tensor, "B L"]]:

@@ -11,6 +11,7 @@ from orrery.language_model import likelihoods
 from orrery.language_model.likelihoods import Continuation, windows
 from orrery.language_model.model import LanguageModel
 from orrery.reading.read import Stored
+from orrery.tasks.perplexity import evaluate_perplexity
 from tiny_models import TOKENIZER, tiny
 
 CONTEXT = 48
@@ -47,6 +48,26 @@ def test_a_batch_equals_each_alone(family: str, batch_size: int) -> None:
         assert one.nats == pytest.approx(nats, abs=1e-9)
         assert (one.tokens, one.greedy, one.cut) == (tokens, greedy, 0)
     assert told[-1] == len(PAIRS)
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2"])
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 7, 30, 47, 48, 49, 1000])
+def test_no_more_logits_are_held_at_once_than_a_piece_has(
+    family: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lm = LanguageModel(stored(family))
+    text = "the cat sat on the mat, the dog sat on the log; " * 5
+    whole, pairs, measured = lm.text_likelihoods([text]), lm.likelihoods(PAIRS), evaluate_perplexity(lm, [text, text])
+    vocabulary, seen = lm.model.spec.vocabulary, list[int]()
+    monkeypatch.setattr(likelihoods, "PIECE", rows * vocabulary + vocabulary // 2)
+    handle = lm.model.head.register_forward_hook(lambda head, given, logits: seen.append(logits.numel()))
+    assert lm.text_likelihoods([text]) == pytest.approx(whole, abs=1e-9)
+    assert [one.nats for one in lm.likelihoods(PAIRS)] == pytest.approx([one.nats for one in pairs], abs=1e-9)
+    assert [one.greedy for one in lm.likelihoods(PAIRS)] == [one.greedy for one in pairs]
+    assert evaluate_perplexity(lm, [text, text]) == pytest.approx(measured, abs=1e-9)
+    handle.remove()
+    assert max(seen) <= rows * vocabulary
+    assert max(seen) == min(rows, CONTEXT) * vocabulary
 
 
 def test_a_whole_text_equals_its_score() -> None:
