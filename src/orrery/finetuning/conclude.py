@@ -11,7 +11,9 @@ from orrery.checkpoints.disk import machine_errors, write_text
 from orrery.finetuning.findings import Findings
 from orrery.finetuning.page import page
 from orrery.finetuning.tasks import Task
+from orrery.finetuning.tasks._task import Done
 from orrery.language_model.load import load
+from orrery.reports.status import Waiting, waiting
 from orrery.training.config import Recipe
 from orrery.training.folder import RunFolder
 
@@ -37,10 +39,13 @@ def conclude(
     began = perf_counter()
     source = recipe.source_class.read(recipe.data)
     lm = load(folder, device=recipe.training.device, say=lambda line: None)
-    found = task.found(lm, source, recipe)
-    if recipe.model.begin is not None:
-        begun = partial(load, recipe.model.begin, device=recipe.training.device, say=lambda line: None)
-        found = replace(found, others=(*found.others, *task.beside(lm, begun, source, recipe.batches.length)))
+    with waiting() as shown:
+        found = task.found(lm, source, recipe, counted(shown, "scoring the model on what was held back"))
+        if recipe.model.begin is not None:
+            begun = partial(load, recipe.model.begin, device=recipe.training.device, say=lambda line: None)
+            done = counted(shown, "scoring the model that it began from")
+            beside = task.beside(lm, begun, source, recipe.batches.length, done)
+            found = replace(found, others=(*found.others, *beside))
     took = "" if trained is None else f" in {trained / 60:.1f} minutes"
     say(f"{held_back(recipe)}, seed {recipe.seed}, {recipe.training.steps:,} steps{took}")
     for line in found.lines():
@@ -51,6 +56,12 @@ def conclude(
         write_text(folder / REPORT, page(recipe.name, found, records, facts(recipe, lm, source, records)))
     say(f"scored in {perf_counter() - began:.1f} s; {folder / REPORT} shows the mistakes")
     return found
+
+
+def counted(shown: Waiting, what: str) -> Done:
+    """Say what is done now, and return what is told how much of it is."""
+    shown.now(what)
+    return lambda done, whole: shown.now(f"{what}: {done:,} of {whole:,}")
 
 
 def held_back(recipe: Recipe) -> str:

@@ -7,11 +7,10 @@ from threading import Lock, Timer
 from time import monotonic
 from typing import Any
 
+from orrery.reports.heartbeat import PAUSE, Heartbeat, duration
+
 PATIENCE = 2.0
 """Seconds before the line appears."""
-
-PAUSE = 10.0
-"""Seconds between plain lines that differ in numbers alone: thousands of them in a file help nobody."""
 
 
 class Waiting:
@@ -19,7 +18,7 @@ class Waiting:
 
     def __init__(self, status: Any) -> None:
         self._status = status
-        self._shown, self._told, self._at = False, "", 0.0
+        self._shown, self._told, self._at, self._begun = False, "", 0.0, monotonic()
         self._text = ""
         self._turn = Lock()
 
@@ -42,10 +41,16 @@ class Waiting:
             else:
                 self._plain()
 
-    def _plain(self) -> None:
+    def still_there(self) -> None:
+        """Say once more what is waited for, and for how long, where no terminal shows it and nothing else did."""
+        with self._turn:
+            if self._shown and monotonic() - self._at >= PAUSE:
+                self._plain(f", for {duration(monotonic() - self._begun)}")
+
+    def _plain(self, more: str = "") -> None:
         if self._text and not self._status.console.is_terminal:
             self._told, self._at = self._text, monotonic()
-            self._status.console.print(self._text, markup=False)
+            self._status.console.print(f"{self._text}{more}", markup=False)
 
 
 def _words(text: str) -> str:
@@ -63,9 +68,11 @@ def waiting() -> Iterator[Waiting]:
     timer = Timer(PATIENCE, line.appear)
     timer.daemon = True
     timer.start()
+    heartbeat = Heartbeat(line.still_there, PAUSE)
     try:
         yield line
     finally:
         timer.cancel()
         timer.join()  # it may just be appearing
+        heartbeat.stop()
         status.stop()

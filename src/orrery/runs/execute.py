@@ -50,6 +50,7 @@ def execute(
     with open_run_folder(folder, resume=resume, overwrite=overwrite, inputs=[*words_of(recipe), *inputs]) as opened:
         try:
             ranks.any(False)
+            reporter.line("reading data and model")
             if opened.replaces is not None:
                 reporter.line(f"the run in {folder} stays until the first checkpoint; till then: {opened.path}")
             parts = make_parts(recipe)

@@ -264,7 +264,8 @@ class Trainer:
     def _report(self) -> bool:
         """Evaluate and write a line of metrics where due; say whether this is the best model so far."""
         evaluating = self.parts.validation is not None and self._due(self.recipe.evaluation.every)
-        if not (evaluating or self._due(self.recipe.logging.every)):
+        first = self.progress.step == 1  # whether it learns at all is asked before the tenth step is done
+        if not (evaluating or first or self._due(self.recipe.logging.every)):
             self.progress.pending = False
             self._show(None)
             return False

@@ -1,11 +1,13 @@
 """What a person sees while a run learns: a live bar on a terminal, plain lines elsewhere."""
 
 from collections.abc import Mapping
+from time import monotonic
 from typing import Any, Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from orrery.reports.heartbeat import PAUSE, Heartbeat, duration
 from orrery.training.processes import leads
 
 UNITS = {
@@ -53,22 +55,72 @@ class Silent:
 
 
 class Lines:
-    """One plain line for every record of the metrics."""
+    """One plain line for every record of the metrics, with the time left; and one after ten seconds without a line."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
+        self._pace = Pace()
+        self._heartbeat: Heartbeat | None = None
 
     def line(self, text: str) -> None:
         """Print a line as it is."""
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        if self._heartbeat is None:
+            self._heartbeat = Heartbeat(self._still_there, PAUSE)
+        self._heartbeat.beat()
+        self._print(text)
 
     def progress(self, step: int, steps: int, record: Mapping[str, Any] | None) -> None:
         """Print the record, if there is one."""
+        self._pace.reached(step, steps)
         if record is not None:
-            self.line(f"step {step:,}/{steps:,}  {describe(record)}")
+            self.line(f"step {step:,}/{steps:,}  {describe(record)}{self._pace.left()}")
 
     def close(self) -> None:
-        """Release nothing: nothing is held."""
+        """Say nothing any more."""
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+            self._heartbeat = None
+
+    def _still_there(self) -> None:
+        self._print(self._pace.now())
+
+    def _print(self, text: str) -> None:
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+class Pace:
+    """How far a run is, and how long the rest takes at the pace so far."""
+
+    def __init__(self) -> None:
+        self._begun = self._first = monotonic()
+        self._from = self._step = self._steps = 0
+
+    def reached(self, step: int, steps: int) -> None:
+        """Note a step; the first one that is told is where the pace is measured from, as it takes longest."""
+        if not self._steps:
+            self._first, self._from = monotonic(), step
+        self._step, self._steps = step, steps
+
+    def left(self) -> str:
+        """Return the time left in words behind two blanks; nothing where there is none or no pace yet."""
+        done = self._step - self._from
+        if done < 1 or self._step >= self._steps:
+            return ""
+        seconds = (monotonic() - self._first) / done * (self._steps - self._step)
+        return f"  {duration(seconds)} left"
+
+    def now(self) -> str:
+        """Return where the run is and since when it is under way."""
+        since = duration(monotonic() - self._begun)
+        if not self._steps:
+            return f"before the first step, for {since}"
+        if self._step >= self._steps:
+            return f"behind the last step, for {since} in all"
+        return f"step {self._step:,}/{self._steps:,} is done, for {since} in all{self._pace_of_one()}{self.left()}"
+
+    def _pace_of_one(self) -> str:
+        done = self._step - self._from
+        return f", {(monotonic() - self._first) / done:.3g} s a step" if done > 0 else ""
 
 
 class Bar:

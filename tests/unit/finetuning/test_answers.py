@@ -182,11 +182,11 @@ def held_back(*rows):
 REFUSED = {
     "no pair fits": (
         lambda lm: _pairs.pairs_of(lm, held_back(Preference(talk("cat", "the cat"), talk("cat", "no"))), 4),
-        "no pair held back fits into a row", "raise batches.length, or hold back pairs",
+        "no preference held back fits into a row", "raise batches.length",
     ),
     "no pair": (
         lambda lm: _pairs.pairs_of(lm, held_back(Preference(talk("cat", "the cat"), None)), 64),
-        "no pair held back fits into a row", "raise batches.length, or hold back pairs",
+        "no pair is held back: every reply stands alone", "give --val FILE with pairs",
     ),
     "no conversation fits": (
         lambda lm: SupervisedFineTuning.findings(lm, held_back(talk("the cat", "on the log")), 4),

@@ -76,7 +76,11 @@ def test_whatever_is_held_back_is_scored(case: str, lm: LanguageModel, tmp_path:
     found = DirectPreferences.findings(lm, held_back, 40)
     assert found.main.name == first
     assert all(0 <= score.score <= 1 for score in found.scores[:-1])
-    beside = dict.fromkeys(score.name for _, score in DirectPreferences.beside(lm, lambda: lm, held_back, 40))
+    told: list[tuple[int, int]] = []
+    others = DirectPreferences.beside(lm, lambda: lm, held_back, 40, lambda *count: told.append(count))
+    assert len(told) >= 4
+    assert all(0 < done <= whole for done, whole in told)
+    beside = dict.fromkeys(score.name for _, score in others)
     compared = {"separation": "reward-accuracy-separation", "accuracy": "reward-accuracy"}
     assert [name for name in beside if name.startswith("reward-")] == ([compared[first]] if first in compared else [])
     assert "KL" in beside

@@ -53,7 +53,7 @@ def test_a_run_learns_and_leaves_its_folder_in_order(tmp_path: Path) -> None:
         "run.json",
     ]
     found = records(tmp_path)
-    assert [record["step"] for record in found] == list(range(2, 41, 2))
+    assert [record["step"] for record in found] == [1, *range(2, 41, 2)]
     assert found[-1]["train/loss"] < found[0]["train/loss"] / 1.5
     last = found[-1]
     assert last["val/bpb"] == pytest.approx(last["val/loss"] / math.log(2) / math.e)
@@ -179,7 +179,7 @@ def test_a_folder_in_use_or_a_changed_recipe_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     toy_run(tmp_path, toy_recipe(training__clip=2.0), overwrite=True)
     assert (tmp_path / "notes.txt").read_text() == "mine"
-    assert [record["step"] for record in records(tmp_path)] == [2, 4, 6, 8, 10, 12]
+    assert [record["step"] for record in records(tmp_path)] == [1, 2, 4, 6, 8, 10, 12]
 
 
 class Poisoned(ToySource):
@@ -253,7 +253,7 @@ def test_a_batch_without_targets_adds_nothing(tmp_path: Path) -> None:
             return batch
 
     toy_run(tmp_path, toy_recipe(), toy_parts(source=Empty()))
-    assert [record["train/loss"] for record in records(tmp_path)] == [0.0] * 6
+    assert [record["train/loss"] for record in records(tmp_path)] == [0.0] * 7
 
 
 def test_a_folder_that_cannot_be_written_fails_before_the_first_step(

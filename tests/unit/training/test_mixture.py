@@ -162,7 +162,7 @@ def test_a_run_that_was_stopped_is_not_judged_by_its_recipe(texts: dict[str, Pat
     expecting = recipe(texts, expect={"metric": "val/loss", "bound": 0.001})
     stopped, whole = Interrupting(), Interrupting()
     assert execute(expecting, tmp_path / "run", stopped, resume=False, overwrite=False).signal == signal.SIGTERM
-    assert "--resume continues" in stopped.said
+    assert f"orrery train {tmp_path / 'run'} --resume continues" in stopped.said
     assert any(line.startswith("epochs elapsed") for line in stopped.said)
     assert not any("missed" in line for line in stopped.said)
     execute(expecting, tmp_path / "run", whole, resume=True, overwrite=False)

@@ -43,7 +43,7 @@ def test_every_step_is_shown_and_every_line_of_metrics(tmp_path: Path) -> None:
     settings = toy_recipe(training__steps=4, logging__every=2)
     with open_run_folder(tmp_path / "run") as folder:
         Trainer(toy_parts(), settings, folder, reporter=seen).run()
-    assert seen.steps == [(1, 4, False), (2, 4, True), (3, 4, False), (4, 4, True)]
+    assert seen.steps == [(1, 4, True), (2, 4, True), (3, 4, False), (4, 4, True)]
 
 
 def test_the_bar_moves_and_stays_when_it_is_closed() -> None:

@@ -44,14 +44,14 @@ class Answering(Task, ABC):
         return len(source.train), [len(own) + source.settings.max_new_tokens for own in ids]
 
     @classmethod
-    def found(cls, lm: "LanguageModel", source: Any, recipe: "Recipe") -> "Findings":
+    def found(cls, lm: "LanguageModel", source: Any, recipe: "Recipe", done: Any = None) -> "Findings":
         """Return the rewards of the likeliest answer to each prompt held back, their length, and how many end."""
         from orrery.evaluation.resampled import mean_of
         from orrery.finetuning.findings import Findings, Mistake
         from orrery.training.assemble import judge as judge_of
 
         judge = judge_of(recipe.rewards)
-        said = answered(lm, source)
+        said = answered(lm, source, done)
         judged, totals = judge(said), totals_of(judge, said)
         how = f"greedy|max_new_tokens:{source.settings.max_new_tokens}"
         scores = [mean_of("reward", f"{how}|weights:{judge.weights}", totals)]
@@ -64,7 +64,9 @@ class Answering(Task, ABC):
             scores=tuple(scores),
             examples=f"{len(said):,} prompts held back",
             mistakes=[Mistake(said[n].prompt.text, f"{totals[n]:.3f}", said[n].text) for n in worst],
-            floors=[("the model that it began from", begun(recipe, source, judge, how))] if recipe.model.begin else [],
+            floors=[("the model that it began from", begun(recipe, source, judge, how, done))]
+            if recipe.model.begin
+            else [],
         )
 
     @classmethod
@@ -82,16 +84,16 @@ def totals_of(judge: "Judge", said: "Sequence[Answered]") -> list[float]:
     return [sum(w * value for w, value in zip(judge.weights, row, strict=True)) for row in judge(said)]
 
 
-def begun(recipe: "Recipe", source: Any, judge: "Judge", how: str) -> "Additive":
+def begun(recipe: "Recipe", source: Any, judge: "Judge", how: str, done: Any = None) -> "Additive":
     """Return the rewards of the model that a run began from, on the same prompts."""
     from orrery.evaluation.resampled import mean_of
     from orrery.language_model.load import load
 
     lm = load(str(recipe.model.begin), device=recipe.training.device, say=lambda line: None)
-    return mean_of("reward", how, totals_of(judge, answered(lm, source)))
+    return mean_of("reward", how, totals_of(judge, answered(lm, source, done)))
 
 
-def answered(lm: "LanguageModel", source: Any) -> "list[Answered]":
+def answered(lm: "LanguageModel", source: Any, done: Any = None) -> "list[Answered]":
     """Return the likeliest answer to each prompt held back."""
     from orrery.data.prompts import Answered, prompt_ids
 
@@ -107,6 +109,8 @@ def answered(lm: "LanguageModel", source: Any) -> "list[Answered]":
             finished = bool(own) and own[-1] in ends
             text = lm.tokenizer.decode(own[:-1] if finished else own)
             found.append(Answered(prompt, text, len(own), finished))
+        if done is not None:
+            done(len(found), len(ids))
     return found
 
 

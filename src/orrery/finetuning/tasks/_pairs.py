@@ -1,6 +1,6 @@
 """What is counted of pairs of replies: floors, a judge of words, and how far two models are from each other."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,6 +20,7 @@ from orrery.text.chat.messages import text_of
 
 if TYPE_CHECKING:
     from orrery.data.preference_batches import Side
+    from orrery.finetuning.tasks._task import Done
     from orrery.language_model.model import LanguageModel
     from orrery.reading.read import Stored
 
@@ -102,7 +103,7 @@ def odds_of(judge: NaiveBayes, conversation: Any) -> float:
 
 
 @torch.no_grad()
-def reply_nats(lm: "LanguageModel", sides: "Sequence[Side]") -> list[float]:
+def reply_nats(lm: "LanguageModel", sides: "Sequence[Side]", done: "Done | None" = None) -> list[float]:
     """Return ``log p(y | x)`` of the last reply of each, in nats, all its tokens together."""
     from orrery.data.preference_batches import Alone, mismatched
     from orrery.objectives._replies import token_log_probabilities
@@ -113,10 +114,17 @@ def reply_nats(lm: "LanguageModel", sides: "Sequence[Side]") -> list[float]:
         found: list[float] = token_log_probabilities(lm.model, own).double().sum(-1).tolist()
         return found
 
-    return in_batches([len(side.ids) for side in sides], BATCH, measure)
+    return in_batches([len(side.ids) for side in sides], BATCH, measure, of_whole(done, len(sides)))
 
 
-def answered(lm: "LanguageModel", prompts: Sequence[Sequence[int]], most: int, **settings: Any) -> list[list[int]]:
+def of_whole(done: "Done | None", whole: int) -> Callable[[int], None] | None:
+    """Return what tells how many are done beside how many there are."""
+    return None if done is None else lambda count: done(count, whole)
+
+
+def answered(
+    lm: "LanguageModel", prompts: Sequence[Sequence[int]], most: int, done: "Done | None" = None, **settings: Any
+) -> list[list[int]]:
     """Return the ids that a model answers prompts with, greedily unless the settings say otherwise."""
     limit = max(1, min(most, lm.context - max(map(len, prompts))))
     asked = {"max_new_tokens": limit, "do_sample": False, "num_beams": 1, **settings}
@@ -125,7 +133,7 @@ def answered(lm: "LanguageModel", prompts: Sequence[Sequence[int]], most: int, *
         seeds = [1337 + number for number in numbers] if asked["do_sample"] else None
         return [each[0] for each in lm.write([prompts[number] for number in numbers], asked, seeds=seeds)]
 
-    return in_batches([len(prompt) for prompt in prompts], BATCH, write)
+    return in_batches([len(prompt) for prompt in prompts], BATCH, write, of_whole(done, len(prompts)))
 
 
 def prompts_of(lm: "LanguageModel", rows: Iterable[Preference]) -> list[list[int]]:

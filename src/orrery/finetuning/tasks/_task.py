@@ -80,13 +80,18 @@ class Task(ABC):
         return []
 
     @classmethod
-    def found(cls, lm: "LanguageModel", source: Any, recipe: "Recipe") -> "Findings":
+    def found(cls, lm: "LanguageModel", source: Any, recipe: "Recipe", done: Done | None = None) -> "Findings":
         """Return what the model of a finished run makes of the examples held back; a task may look at its recipe."""
-        return cls.findings(lm, source, recipe.batches.length)
+        return cls.findings(lm, source, recipe.batches.length, done)
 
     @classmethod
     def beside(
-        cls, lm: "LanguageModel", begun: "Callable[[], LanguageModel]", source: Any, length: int
+        cls,
+        lm: "LanguageModel",
+        begun: "Callable[[], LanguageModel]",
+        source: Any,
+        length: int,
+        done: Done | None = None,
     ) -> "Sequence[tuple[str, Resampled]]":
         """Return scores of the model that the run began from, by what it is called, and of how far it is away: none.
 
@@ -95,6 +100,7 @@ class Task(ABC):
             begun: loads the other.
             source: the data, read.
             length: tokens of a row in training.
+            done: told how far it is.
         """
         return ()
 

@@ -39,9 +39,9 @@ class DirectPreferences(OnPreferences):
         held_back = rows_of(lm, source, length)
         rows = [row for row, _ in held_back]
         judge, ends = judge_of(source.train), template_of(lm).end | lm.end
-        some, said = answers(lm, rows)
+        some, said = answers(lm, rows, done)
         texts = [lm.tokenizer.decode(ids) for ids in said]
-        first = likelier(lm, held_back)
+        first = likelier(lm, held_back, done)
         return Findings(
             scores=(
                 *([] if first is None else [first]),
@@ -63,7 +63,12 @@ class DirectPreferences(OnPreferences):
 
     @classmethod
     def beside(
-        cls, lm: "LanguageModel", begun: "Callable[[], LanguageModel]", source: Any, length: int
+        cls,
+        lm: "LanguageModel",
+        begun: "Callable[[], LanguageModel]",
+        source: Any,
+        length: int,
+        done: Any = None,
     ) -> "Sequence[tuple[str, Resampled]]":
         """Return the same of the model that the run began from, and the divergence from it of what is answered.
 
@@ -78,14 +83,15 @@ class DirectPreferences(OnPreferences):
             return []
         held_back = rows_of(lm, source, length)
         rows, sides = [row for row, _ in held_back], [side for _, own in held_back for side in own]
-        gained = [after - before for after, before in zip(reply_nats(lm, sides), reply_nats(other, sides), strict=True)]
-        some, said = answers(other, rows)
+        both = [reply_nats(each, sides, done) for each in (lm, other)]
+        gained = [after - before for after, before in zip(*both, strict=True)]
+        some, said = answers(other, rows, done)
         judge = judge_of(source.train)
         prompts = prompts_of(lm, some)
-        drawn = answered(lm, prompts, length, do_sample=True, temperature=1.0, top_k=0, top_p=1.0)
+        drawn = answered(lm, prompts, length, done, do_sample=True, temperature=1.0, top_k=0, top_p=1.0)
         polite = [float(judge.predict(other.tokenizer.decode(ids)) == "chosen") for ids in said]
         found = (
-            (BEGUN, likelier(other, held_back)),
+            (BEGUN, likelier(other, held_back, done)),
             (BEGUN, mean_of("judged-chosen", JUDGED, polite)),
             (f"the model against {BEGUN}", told_apart(rows, gained, "log p / p_ref", "reward-accuracy")),
             (f"the model and {BEGUN}", divergence(lm, other, prompts, drawn)),
@@ -96,7 +102,9 @@ class DirectPreferences(OnPreferences):
 JUDGED = "greedy|answers that naive Bayes over the words of training replies calls chosen"
 
 
-def likelier(lm: "LanguageModel", held_back: "Sequence[tuple[Preference, list[Side]]]") -> "Resampled | None":
+def likelier(
+    lm: "LanguageModel", held_back: "Sequence[tuple[Preference, list[Side]]]", done: Any = None
+) -> "Resampled | None":
     """Return how well the likelihood of replies tells the chosen from the rejected: in a pair, all tokens together.
 
     Replies to different prompts, of different lengths, are compared by the mean over their tokens.
@@ -105,20 +113,20 @@ def likelier(lm: "LanguageModel", held_back: "Sequence[tuple[Preference, list[Si
     from orrery.finetuning.tasks._pairs import reply_nats
 
     rows, sides = [row for row, _ in held_back], [side for _, own in held_back for side in own]
-    nats = reply_nats(lm, sides)
+    nats = reply_nats(lm, sides, done)
     if any(len(row.sides) > 1 for row in rows):
         return told_apart(rows, nats, "log p")
     each = [own / (len(side.ids) - side.start) for own, side in zip(nats, sides, strict=True)]
     return told_apart(rows, each, "log p a token")
 
 
-def answers(lm: "LanguageModel", rows: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
+def answers(lm: "LanguageModel", rows: Sequence[Any], done: Any = None) -> tuple[list[Any], list[list[int]]]:
     """Return some rows, and what the model answers their prompts with, of at most 3/2 of the tokens of a reply."""
     from orrery.finetuning.tasks._pairs import answered, prompts_of, reply_of
 
     some = [rows[place] for place in range(0, len(rows), max(1, -(-len(rows) // ANSWERED)))]
     longest = max(len(lm.tokenizer.encode(reply_of(side))) for row in some for side, _ in row.sides)
-    return some, answered(lm, prompts_of(lm, some), 3 * longest // 2)
+    return some, answered(lm, prompts_of(lm, some), 3 * longest // 2, done)
 
 
 def with_chat(begun: "LanguageModel", lm: "LanguageModel") -> "LanguageModel":
