@@ -14,7 +14,7 @@ class Heartbeat:
     The thread is a daemon's: it keeps no process alive.
     """
 
-    def __init__(self, say: Callable[[], None], pause: float = PAUSE) -> None:
+    def __init__(self, say: Callable[[], None], pause: int | float = PAUSE) -> None:
         self._say, self._pause, self._stopped, self._last = say, pause, Event(), monotonic()
         self._thread = Thread(target=self._watch, daemon=True, name="heartbeat")
         self._thread.start()
@@ -35,7 +35,7 @@ class Heartbeat:
                 self._say()
 
 
-def duration(seconds: float) -> str:
+def duration(seconds: int | float) -> str:
     """Return a time in the largest unit of which there are two: ``90 s``, ``12 min``, ``3.5 h``, ``2.1 days``."""
     for size, name, form in ((86400.0, "days", ".1f"), (3600.0, "h", ".1f"), (60.0, "min", ".0f")):
         if seconds >= 2 * size:

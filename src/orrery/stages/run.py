@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from orrery.checkpoints.lock import folder_lock
 from orrery.checkpoints.strict_yaml import parse
@@ -147,7 +148,7 @@ def _train(
     done = Done(folder.begun(stage), None, before.seconds, before.steps, before.replaces)
     folder.note(stage, done)
     began = perf_counter()
-    how = {"resume": there and not replaced, "overwrite": replaced}
+    how: dict[str, Any] = {"resume": there and not replaced, "overwrite": replaced}
     if recipe.task is None:
         signal = execute(recipe, own, reporter(), inputs=files, **how).signal
     else:
