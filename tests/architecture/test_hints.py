@@ -19,7 +19,7 @@ RECIPES = {"train", "demo", "compare", "ladder", "finetune", "sft", "reward", "d
 """Verbs that take a recipe's keys as flags with a dot."""
 
 EVERYWHERE = {"--help", "--debug"}
-NO_FLAG = {"reports/style.py", "demo/page.py", "accounting/layouts/launch.py"}
+NO_FLAG = {"reports/style.py", "demo/page.py", "accounting/layouts/launch.py", "training/distributed.py"}
 """They hold names of CSS, command lines that a test of the page runs, and flags of ``torchrun``."""
 
 MANY = {
@@ -52,6 +52,7 @@ MANY = {
     "data/prompts.py": ["train", "ppo", "grpo"],
     "objectives/_policy.py": ["train", "ppo", "grpo"],
     "finetuning/seeds.py": ["finetune"],
+    "finetuning/tasks/_pairs.py": ["dpo", "reward"],
     "generation/generate.py": ["generate", "chat", "translate", "score"],
     "compare/plan.py": ["compare"],
     "compare/probes/table.py": ["compare"],
@@ -89,7 +90,9 @@ MANY = {
     "stages/folder.py": ["train"],
     "stages/run.py": ["train"],
     "runs/execute.py": ["train"],
+    "runs/going_on.py": ["train", "finetune"],
     "training/folder.py": ["train"],
+    "training/optimizers.py": ["train", "finetune"],
     "training/precision.py": ["train", "demo", "compare", "ladder"],
     "training/recipes.py": ["train", "compare", "ladder"],
     "training/state.py": ["train", "compare", "ladder"],

@@ -184,3 +184,19 @@ def test_nothing_held_back_is_nothing_to_score_on(tmp_path, base):
         with_seeds(recipe.model_copy(update={"data": data}), tmp_path / "run", lambda: None, print)
     assert error.value.hint == "give --val FILE, or leave data.split in"
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("objective", ["grpo", "dr_grpo", "dapo", "rloo"])
+def test_a_recipe_of_grpo_may_learn_by_a_neighbouring_objective(objective, tmp_path):
+    values = {
+        "name": "g",
+        "task": "grpo",
+        "model": {"from": "base"},
+        "data": {"kind": "rollouts", "train": "prompts.jsonl", "split": {"every": 10}},
+        "batches": {"length": 16, "size": 8},
+        "objective": objective,
+        "rewards": ["exact"],
+        "training": {"steps": 1, "optimizer": {"rate": 1e-5}},
+    }
+    (tmp_path / "g.yaml").write_text(json.dumps(values))
+    assert recipe_for(Request(str(tmp_path / "g.yaml"))).objective.kind == objective

@@ -12,3 +12,4 @@ class Grpo(Answering):
 
     kind: ClassVar[str] = "grpo"
     objective = "grpo"
+    objectives = ("grpo", "dr_grpo", "dapo", "rloo")
