@@ -478,7 +478,7 @@ class LanguageModel:
         )
 
     def rewards(self, conversations: Sequence[Sequence[Message]]) -> list[float]:
-        """Return what a reward model gives each conversation, up to the end of its last reply.
+        """Return what a reward model gives each conversation, read as its chat template writes it.
 
         Args:
             conversations: lists of messages that end with the assistant's.

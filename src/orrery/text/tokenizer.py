@@ -1,5 +1,6 @@
 """The tokenizer as the rest of Orrery sees it: text to ids and back, over one ``tokenizer.json``."""
 
+import copy
 import hashlib
 import json
 import os
@@ -198,6 +199,12 @@ class Tokenizer:
             known = ", ".join(f"{role} {token}" for role, token in self.roles.items()) or "none"
             raise UsageError(f"this tokenizer has no special token {name!r}", f"it has: {known}")
         return id
+
+    def with_role(self, role: str, token: str) -> "Tokenizer":
+        """Return the same tokenizer with one of `ROLES` given to a token that it has."""
+        found = copy.copy(self)
+        found.roles = {**self.roles, role: token}
+        return found
 
     @cached_property
     def control(self) -> frozenset[int]:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from orrery.data.rollouts import Writer
 from orrery.data.seeds import derive_seed
 from orrery.data.sources import BatchRequest, HeldBack, Source
 from orrery.errors import UsageError
+from orrery.families import is_row_decoder, load_family
 from orrery.metrics import METRICS
 from orrery.models.model import ModelSpec
 from orrery.objectives import Objective
@@ -31,6 +33,7 @@ from orrery.training.evaluate import Validation
 from orrery.training.growing import outgrown, with_room
 from orrery.training.loop import Parts
 from orrery.training.new_heads import settle, without_labels
+from orrery.training.padding import with_padding
 from orrery.training.precision import Precision
 from orrery.training.rollouts import Judge, ModelWriter, end_tokens
 from orrery.tuning import describe
@@ -59,6 +62,10 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     if base is not None and tokenizer is not None and more:
         config = with_room(base, config, tokenizer)
     settled = settle(recipe.model, base, config, objective.needed_head(source.labels))
+    family = recipe.model.family if base is None else base.stored.family
+    if settled.renamed and tokenizer is not None and is_row_decoder(load_family(family), settled.config):
+        config, tokenizer = with_padding(settled.config, tokenizer)
+        settled = replace(settled, config=config)
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
     refuse_misfits(spec, recipe, objective, tokenizer, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer, settled.names, chat))
@@ -68,7 +75,6 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     )
     # Before what is measured, which asks the objective for what it owns.
     modules = owned(objective, model, recipe.seed)
-    family = recipe.model.family if base is None else base.stored.family
     judged = judge(recipe.rewards)
     layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
     parts = Parts(

@@ -174,6 +174,17 @@ def test_fields_of_pairs_and_of_replies_that_stand_alone():
     ]
 
 
+def test_what_the_template_writes_behind_a_reply_is_read_and_not_learnt():
+    own, other = Side([1, 2, 3, 8, 8], 2, 2), Side([1, 2, 6, 8], 2, 1)
+    batch = paired([Pair(own, other, 0.0)])
+    assert batch["reply"][0].int().tolist() == [[0, 0, 1, 0, 0], [0, 0, 1, 0, 0]]
+    assert batch["real"][0].int().tolist() == [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0]]
+    assert fitted([own, other], 4, "cut", "f:1") == [Side([2, 3, 8, 8], 1, 2), Side([2, 6, 8], 1, 1)]
+    for length, learnt in ((5, [0, 0, 1, 0, 0]), (4, [0, 0, 1, 0, 0]), (3, [0, 0, 1, 0, 0])):
+        rows = mismatched(length)([Alone(own, True), Alone(own, True)])
+        assert rows["reply"][0, 1].int().tolist() == learnt
+
+
 def test_every_epoch_has_each_pair_once_and_evaluation_too():
     rows = [Pair(Side([1, n + 2, 3], 1), Side([1, 2, 3, n + 4], 1), float(n)) for n in range(12)]
     batches = PreferenceBatches(rows, paired, 4, 0, None)

@@ -158,7 +158,7 @@ def sides_of(row: "Pair | Alone") -> "Sequence[Side]":
 
 
 def rendered(template: "ChatTemplate", conversation: Conversation) -> "Side":
-    """Return a conversation up to the end of its last reply, and where that begins.
+    """Return a conversation as ids, where its last reply begins, and what the template writes behind its end.
 
     Raises:
         DataError: the template cannot say it, or says nothing of the reply.
@@ -170,9 +170,7 @@ def rendered(template: "ChatTemplate", conversation: Conversation) -> "Side":
     if True not in found.reply:
         message = f"{conversation.where}: the template writes nothing of the last reply"
         raise DataError(message, "name another with data.template")
-    start = found.reply.index(True)
-    end = len(found.ids) - found.reply[::-1].index(True)
-    return Side(found.ids[:end], start)
+    return Side(found.ids, found.reply.index(True), found.reply[::-1].index(True))
 
 
 def fitted(sides: "Sequence[Side]", length: int, long: str, where: str) -> "list[Side] | None":
@@ -194,7 +192,7 @@ def fitted(sides: "Sequence[Side]", length: int, long: str, where: str) -> "list
     if long == "leave_out" or kept < 1:
         return None
     # As much of the prompt on both sides, so that the replies are still compared after the same.
-    return [Side(side.ids[max(0, side.start - kept) :], min(kept, side.start)) for side in sides]
+    return [Side(side.ids[max(0, side.start - kept) :], min(kept, side.start), side.after) for side in sides]
 
 
 def overlap(train: Sequence[Preference], held_back: Sequence[Preference]) -> list[str]:
