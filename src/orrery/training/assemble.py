@@ -70,9 +70,8 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     refuse_misfits(spec, recipe, objective, tokenizer, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer, settled.names, chat))
     anew = without_labels(spec, settled.renewed)
-    model, notes = prepared(
-        spec.build(), recipe, objective, tokenizer, base, anew, [] if settled.head is None else [settled.head]
-    )
+    learnt, named = [] if settled.head is None else [settled.head], settled.config if settled.renamed else None
+    model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, anew, learnt, named)
     # Before what is measured, which asks the objective for what it owns.
     modules = owned(objective, model, recipe.seed)
     judged = judge(recipe.rewards)

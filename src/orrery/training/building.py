@@ -189,11 +189,13 @@ def prepared(
     base: Base | None = None,
     anew: Sequence[str] = (),
     heads: Sequence[str] = (),
+    config: Mapping[str, Any] | None = None,
 ) -> tuple[Model, list[str]]:
     """Give a model the weights that it begins with and the kernel to train it with, and say what was done.
 
     Fresh weights depend on the seed alone; over them come word vectors, or the weights of the base but those whose
-    names begin with one of ``anew``; then an adapter, beside which ``heads`` learn.
+    names begin with one of ``anew``, and what its files hold for a new class of ``config``; then an adapter, beside
+    which ``heads`` learn.
     """
     seed = derive_seed(recipe.seed, "weights")
     initialise(model, len(model.stack.blocks), seed, deviation(recipe.model), family_stds(recipe.model))
@@ -202,7 +204,7 @@ def prepared(
             raise UsageError("model.embeddings are vectors of words, and the data are none", "leave it out")
         initialise_embeddings(model, tokenizer, read_vectors(recipe.model.embeddings))
     more = outgrown(base, tokenizer)
-    notes = [] if base is None else take_weights(model, base, anew, take_rows if more else None)
+    notes = [] if base is None else take_weights(model, base, anew, take_rows if more else None, config)
     notes += freeze(model, recipe.model.freeze)
     notes += adapt(model, adapter_of(recipe.model, heads), derive_seed(recipe.seed, "adapter"))
     if base is not None and tokenizer is not None and more:
