@@ -32,7 +32,7 @@ def crops() -> CropBatches:
 
 
 def mixture(*names: str) -> MixtureBatches:
-    return MixtureBatches([Component(name, 1.0, crops()) for name in names], 1, 0)
+    return MixtureBatches([Component(name, crops(), 1.0) for name in names], 1, 0)
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[OrreryError], str, str]] = {
