@@ -1,5 +1,6 @@
 """Reading a model from a folder: a Hugging Face folder, a checkpoint, or a run, which holds both."""
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -65,8 +66,11 @@ class Stored:
 
 
 def name_of(folder: Path) -> str:
-    """Return the name of the model in a folder: ``final`` and ``step-000100`` name none, the run around them does."""
-    folder = folder.resolve()
+    """Return the name of the model in a folder: ``final`` and ``step-000100`` name none, the run around them does.
+
+    It is the name by which the folder was called: a link keeps its own.
+    """
+    folder = Path(os.path.abspath(folder))
     if folder.name == FINAL:
         return folder.parent.name
     if folder.parent.name == CHECKPOINTS:

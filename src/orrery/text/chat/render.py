@@ -59,6 +59,11 @@ class ChatTemplate:
             raise UsageError(f"the chat format {self.form.name} has no {given[0]}", "use the model's own template")
         return self.form.segments(read, prompt, self.tokenizer.read)
 
+    @property
+    def source(self) -> str:
+        """The template as Jinja."""
+        return self.form.source if isinstance(self.form, JinjaTemplate) else self.form.jinja()
+
     def messages(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """Return the messages as the template reads them; errors as in `render`.
 
