@@ -14,7 +14,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from orrery.errors import MachineError, UsageError
-from orrery.generation.form_limits import check_schema, check_text
+from orrery.generation.form_limits import SCHEMA, check_schema, check_text
 from orrery.generation.guides import Guide
 
 FUEL = 2_000_000
@@ -189,7 +189,7 @@ def _as_json(schema: Mapping[str, Any]) -> str:
         written = json.dumps(schema, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"the JSON schema cannot be written as JSON: {error}", "give plain JSON values") from error
-    check_text("JSON schema", written)
+    check_text(SCHEMA, written)
     return written
 
 
