@@ -20,9 +20,6 @@ LONGEST_TOKEN = 1024
 EVERYTHING = 1 << 40
 """Tokens that no text has: what is kept where nothing is to be cut."""
 
-NO_ID = -1
-"""Stands for a text among the special tokens around it."""
-
 Truncate = Literal["left"] | None
 Text = str | Sequence[int]
 """A text, or its ids as they are."""
@@ -110,8 +107,7 @@ def before_text(stored: Stored) -> list[int]:
 
 def opening_of(tokenizer: Tokenizer) -> list[int]:
     """Return the special tokens that a tokenizer puts before a text."""
-    around = tokenizer.around([NO_ID]).ids
-    return around[: around.index(NO_ID)]
+    return list(tokenizer.opening)
 
 
 def start_of(stored: Stored) -> int | None:
