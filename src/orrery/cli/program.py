@@ -109,7 +109,7 @@ def run(arguments: Sequence[str]) -> int:
     except BaseException as error:
         stop = cause(error)
         if not isinstance(stop, SystemExit):
-            return report(stop, debug=debug)
+            return report(stop, debug=debug, words=words)
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
 
 

@@ -13,6 +13,8 @@ from cyclopts import Parameter
 from orrery.cli.console import printable
 from orrery.cli.numbers import COUNT
 from orrery.errors import DataError, UsageError
+from orrery.schema.keys import Known
+from orrery.schema.unknown import UnknownSettingError
 
 Format = Literal["text", "jsonl", "csv", "tsv"]
 _ENDS: Mapping[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv"}
@@ -59,7 +61,7 @@ def read(texts: Sequence[str], reading: Reading, columns: Sequence[str] | None =
     """
     wanted = tuple(columns or (reading.column,))
     if unknown := [text for text in texts if text.startswith("--")]:
-        raise UsageError(f"unknown option {unknown[0]}", "see --help of the verb; a text that begins so: --file")
+        raise UnknownSettingError(unknown[0], Known(), "a text that begins so: --file FILE")
     if texts:
         if reading.file is not None:
             raise UsageError("give either texts or --file, not both", "leave one of them out")

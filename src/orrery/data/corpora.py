@@ -14,7 +14,7 @@ from orrery.data.files import Faults, Invalid
 from orrery.data.readers import parallel
 from orrery.data.readers.columns import are_numbers
 from orrery.data.records import Document, Pair, Sentence
-from orrery.errors import DataError, UsageError
+from orrery.errors import DataError, UsageError, did_you_mean
 
 logger = logging.getLogger(__name__)
 
@@ -180,8 +180,11 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
         return path.parent, [path]
     if not path.is_dir():
         named = (name for name, known in sets.SETS.items() if known.is_corpus)
-        known = ", ".join([PYTHON_DOCS, *named, *generated.names()])
-        raise DataError(f"{path}: no such file, folder or named set", f"the named corpora are: {known}")
+        corpora = [PYTHON_DOCS, *named, *generated.names()]
+        near = did_you_mean(path.parts[0] if path.parts else "", corpora)
+        raise DataError(
+            f"{path}: no such file, folder or named set", f"{near}the named corpora are: {', '.join(corpora)}"
+        )
     found = [entry for entry in sorted(path.rglob("*")) if not (entry.name.startswith(".") or _is_open_folder(entry))]
     files = [file for file in found if file.is_file() and _is_known(file)]
     known = f"these are read: {', '.join(formats.SUFFIXES)}; also .gz, .xz"

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from orrery.checkpoints.rules import Rule
-from orrery.errors import ModelFileError, UsageError
+from orrery.errors import ModelFileError, UsageError, there_are
 from orrery.families import _bare, _classifier
 from orrery.families._keys import plain
 from orrery.models.model import ModelSpec
@@ -158,7 +158,7 @@ def load_family(name: Any) -> Family:
     """
     known = isinstance(name, str) and re.fullmatch(r"[a-z0-9_-]+", name)
     if not known or not {name, name.replace("-", "_")} & set(names()):
-        raise ModelFileError(f"no family {name!r}", f"there are: {', '.join(names())}")
+        raise ModelFileError(f"no family {name!r}", there_are(name, names()))
     module = importlib.import_module(_registered.get(name, f"{__package__}.{name.replace('-', '_')}"))
     for part in ("spec", "WEIGHTS", "DEFAULTS", "TINY", "ARCHITECTURE"):
         if not hasattr(module, part):

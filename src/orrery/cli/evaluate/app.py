@@ -12,7 +12,7 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from orrery.errors import UsageError
+from orrery.errors import UsageError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def evaluate(
         return carry_out(model, known[model].target, [*filter(None, [task]), *settings])
     if task is None or task not in of_a_model:
         alone = ", ".join(name for name in known if name not in of_a_model)
-        hint = f"known: {', '.join(of_a_model)}; without a model: {alone}"
+        hint = f"{did_you_mean(task, of_a_model)}known: {', '.join(of_a_model)}; without a model: {alone}"
         raise UsageError("no task" if task is None else f"unknown task {task!r}", hint)
     return carry_out(f"MODEL {task}", known[task].target, [model, *settings])
 
