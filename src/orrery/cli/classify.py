@@ -3,11 +3,12 @@
 from typing import Annotated, Any
 
 from orrery.cli.numbers import COUNT
+from orrery.cli.places import MODEL
 from orrery.cli.texts import READING, Reading, one_line, print_json, read, run
 
 
 def classify(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *texts: str,
     reading: Reading = READING,

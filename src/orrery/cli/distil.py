@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT, NOT_NEGATIVE, NUMBER, SEED
+from orrery.cli.places import DATA, MODEL, MODEL_IF_PATH, TEMPLATE
 
 if TYPE_CHECKING:
     from orrery.finetuning.answers_as_data import Kept
 
 
 def distil(
-    model: str,
+    model: Annotated[str, MODEL],
     *,
-    prompts: str,
+    prompts: Annotated[str, DATA],
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
-    reward: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    reward: Annotated[tuple[str, ...], MODEL_IF_PATH, Parameter(negative=())] = (),
     samples: Annotated[int, COUNT] = 1,
     least: Annotated[float | None, NUMBER] = None,
     column: str | None = None,
-    template: str | None = None,
+    template: Annotated[str | None, TEMPLATE] = None,
     max_new_tokens: Annotated[int, COUNT] = 128,
     temperature: Annotated[float, NOT_NEGATIVE] = 1.0,
     seed: Annotated[int, SEED] = 1337,

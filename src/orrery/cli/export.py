@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from orrery.cli.places import MODEL
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def export(
-    model: str,
+    model: Annotated[str, MODEL],
     format: Literal["gguf", "hf", "peft", "word2vec"],
     output: Path,
     /,

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from orrery.cli.methods import ONCE, Run, carry_out
 from orrery.cli.numbers import COUNT_OR_NONE
+from orrery.cli.places import DATA, MODEL, TASK_OR_RECIPE
 
 
 @Parameter(name="*")
@@ -31,11 +32,11 @@ FOUND = Columns()
 
 
 def finetune(
-    task: str,
+    task: Annotated[str, TASK_OR_RECIPE],
     *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    base: Annotated[str | None, Parameter(name="--from")] = None,
-    train: str | None = None,
-    val: str | None = None,
+    base: Annotated[str | None, MODEL, Parameter(name="--from")] = None,
+    train: Annotated[str | None, DATA] = None,
+    val: Annotated[str | None, DATA] = None,
     columns: Columns = FOUND,
     mode: Literal["full", "frozen", "partial"] = "full",
     blocks: Annotated[int | None, COUNT_OR_NONE] = None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT
+from orrery.cli.places import RECIPES, check_places
 from orrery.errors import UsageError
 from orrery.settings import runs_folder
 from orrery.training.recipes import as_yaml
@@ -41,7 +42,7 @@ ONCE = Run()
 
 def is_recipe(word: str) -> bool:
     """Say whether the first argument is a recipe file, and no model."""
-    return word.endswith((".yaml", ".yml"))
+    return word.endswith(RECIPES)
 
 
 def asked_of(task: str, model: str, train: str | None, val: str | None, run: Run) -> "Request":
@@ -50,13 +51,13 @@ def asked_of(task: str, model: str, train: str | None, val: str | None, run: Run
     Raises:
         UsageError: a model without data.
     """
+    if train is None and not is_recipe(model):
+        raise UsageError(f"{task}: {model} learns from which data?", "give --train FILE, or a recipe (.yaml)")
     from orrery.finetuning.recipe import Request
 
     name = run.output.name if run.output else None
     if is_recipe(model):
         return Request(model, train=train, val=val, name=name)
-    if train is None:
-        raise UsageError(f"{task}: {model} learns from which data?", "give --train FILE, or a recipe (.yaml)")
     return Request(task, model, train, val, name=name)
 
 
@@ -85,6 +86,7 @@ def trained(recipe: "Recipe", files: Sequence[Path], run: Run) -> int:
     if run.print_config:
         print(as_yaml(recipe), end="")
         return 0
+    check_places(recipe)
     folder = run.output or runs_folder() / recipe.name
     how: dict[str, Any] = {"seeds": run.seeds, "resume": run.resume, "overwrite": run.overwrite}
     done = with_seeds(recipe, folder, find_reporter, print, inputs=files, **how)

@@ -6,14 +6,15 @@ from cyclopts import Parameter
 
 from orrery.cli.answering import learn
 from orrery.cli.methods import ONCE, Run
+from orrery.cli.places import DATA, MODEL_IF_PATH, MODEL_OR_RECIPE
 
 
 def ppo(
-    model: str,
+    model: Annotated[str, MODEL_OR_RECIPE],
     *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    train: str | None = None,
-    val: str | None = None,
-    reward: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    train: Annotated[str | None, DATA] = None,
+    val: Annotated[str | None, DATA] = None,
+    reward: Annotated[tuple[str, ...], MODEL_IF_PATH, Parameter(negative=())] = (),
     run: Run = ONCE,
 ) -> int:
     """Teach a model by its own answers, each token against what a value head expects (PPO).

@@ -85,7 +85,6 @@ def build(words: Sequence[str] = ()) -> "cyclopts.App":
         version=f"orrery {orrery.__version__}",
         config=Env("ORRERY_"),
         suppress_keyboard_interrupt=False,
-        result_action="return_int_as_exit_code_else_zero",
         exit_on_error=False,
         print_error=False,
     )
@@ -103,7 +102,9 @@ def run(arguments: Sequence[str]) -> int:
             print(overview({name: verb.summary for name, verb in VERBS.items()}))
             code = 0
         else:
-            code = build(words)(words)
+            from orrery.cli.calling import call
+
+            code = call(build(words), words)
         close_output()
         return int(code)
     except BaseException as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
+from orrery.cli.places import EVIDENCE, MODEL, check_adapter
 from orrery.errors import DataError, MachineError, UsageError
 from orrery.settings import api_key
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def serve(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *,
     host: str = "127.0.0.1",
@@ -37,7 +38,7 @@ def serve(
     max_body: Annotated[int, COUNT] = 2 << 20,
     grace: Annotated[int, COUNT_OR_NONE] = 10,
     inspect: bool | None = None,
-    laws: Path | None = None,
+    laws: Annotated[Path | None, EVIDENCE] = None,
     deterministic: Annotated[bool, Parameter(negative=())] = False,
     device: str = "auto",
     dtype: str = "auto",
@@ -136,6 +137,7 @@ def _folders(given: Sequence[str]) -> dict[str, str]:
         name, equals, folder = one.partition("=")
         if not (name and equals and folder):
             raise UsageError(f"--adapter {one!r} is no name with a folder", "write --adapter NAME=FOLDER")
+        check_adapter(folder)
         if name in found:
             raise UsageError(f"two adapters are called {name!r}", "give each a name of its own")
         found[name] = folder

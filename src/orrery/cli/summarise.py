@@ -3,11 +3,12 @@
 from typing import Annotated
 
 from orrery.cli.numbers import COUNT, NUMBER
+from orrery.cli.places import MODEL
 from orrery.cli.texts import READING, Reading, one_line, print_json, read, run
 
 
 def summarise(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *texts: str,
     reading: Reading = READING,

@@ -3,11 +3,12 @@
 from typing import Annotated, Literal
 
 from orrery.cli.numbers import COUNT_OR_NONE
+from orrery.cli.places import MODEL
 from orrery.cli.texts import READING, Reading, one_line, print_json, read, run
 
 
 def tag(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *texts: str,
     reading: Reading = READING,

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from orrery.cli.beam_options import BEAMS, Search
 from orrery.cli.console import printable
+from orrery.cli.places import MODEL
 from orrery.errors import DataError, UsageError
 from orrery.schema.keys import Known
 from orrery.schema.unknown import UnknownSettingError
@@ -18,7 +19,7 @@ STDIN = "-"
 
 
 def translate(
-    model: str,
+    model: Annotated[str, MODEL],
     text: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,

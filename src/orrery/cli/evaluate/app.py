@@ -12,6 +12,7 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
+from orrery.cli.calling import call
 from orrery.errors import UsageError, did_you_mean
 
 
@@ -88,9 +89,8 @@ def carry_out(name: str, target: str, words: Sequence[str]) -> int:
         help_format="plaintext",
         version_flags=(),
         suppress_keyboard_interrupt=False,
-        result_action="return_int_as_exit_code_else_zero",
         exit_on_error=False,
         print_error=False,
     )
     app.default(getattr(import_module(module), function))
-    return int(app(list(words)))
+    return call(app, words)

@@ -15,6 +15,7 @@ from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.messages import Message, checked_messages
 from orrery.text.chat.segments import Rendered, Segment, encode_segments
 from orrery.text.chat.tool_prompt import in_words
+from orrery.text.kinds import no_chat
 from orrery.text.tokenizer import Tokenizer
 
 _TOOLS = re.compile(r"\btools\b")
@@ -105,7 +106,7 @@ def choose_template(choice: str | Path, tokenizer: Tokenizer) -> ChatTemplate:
         return chat_format(str(choice), tokenizer)
     if not isinstance(choice, str | Path) or not _is_file(Path(choice)):
         named = str(choice) if isinstance(choice, str | Path) else f"a {type(choice).__name__}"
-        raise UsageError(f"{named[:80]!r} is neither a chat format nor a file", f"the formats are {', '.join(FORMATS)}")
+        raise no_chat(named)
     return ChatTemplate(tokenizer, JinjaTemplate(read_source(Path(choice)), tokenizer))
 
 
