@@ -239,7 +239,7 @@ def test_a_recipe_that_names_its_task_is_trained_and_scored(tmp_path, base, caps
         (("task: classification\n", ""), [], "names no task"),
         (("task: classification", "task: tagging"), [], "the task tagging has data of kind tagged"),
         (("task: classification", "task: nothing"), [], "there is no task called 'nothing'"),
-        (("seed: 1337", "seed: 1337"), ["--from", "x"], "--from has no place beside it"),
+        (("seed: 1337", "seed: 1337"), ["--from", "."], "--from has no place beside it"),
         (("seed: 1337", "seed: 1337"), ["--text", "x"], "columns have no place beside it"),
     ],
 )

@@ -61,7 +61,7 @@ def close_output() -> None:
 def judge(error: BaseException, words: Sequence[str] = ()) -> Verdict:
     """Say what is wrong, what to do, and with which code to leave, for any exception."""
     if isinstance(error, OrreryError):
-        return _unknown(error, words) or Verdict(error.message, error.hint, error.exit_code)
+        return _unknown(error, words) or Verdict(error.message, _spelled(error.hint, words), error.exit_code)
     if isinstance(error, KeyboardInterrupt):
         return Verdict("interrupted", "", _INTERRUPTED)
     if isinstance(error, BrokenPipeError):
@@ -118,16 +118,24 @@ def _usage(error: BaseException, words: Sequence[str]) -> Verdict | None:
     return None
 
 
+def _spelled(hint: str, words: Sequence[str]) -> str:
+    """Return a hint with its settings as the verb spells them."""
+    if "`" not in hint or not words:
+        return hint
+    from orrery.cli.spelling import as_flags
+
+    return as_flags(hint, words)
+
+
 def _unknown(error: OrreryError, words: Sequence[str]) -> Verdict | None:
     """Tell of a flag that a verb's further settings do not know, with those of the verb among what may be meant."""
     from orrery.schema.unknown import UnknownSettingError
 
     if not isinstance(error, UnknownSettingError) or not words:
         return None
-    from orrery.cli.program import build
     from orrery.cli.suggestions import of_settings
 
-    return Verdict(*of_settings(error, words, build(words), f"see 'orrery {words[0]} --help'"), error.exit_code)
+    return Verdict(*of_settings(error, words, f"see 'orrery {words[0]} --help'"), error.exit_code)
 
 
 def _is_pydantic(error: BaseException | None) -> bool:

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
 from orrery.cli.places import EVIDENCE, MODEL, check_adapter
 from orrery.errors import DataError, MachineError, UsageError
-from orrery.settings import api_key
+from orrery.settings import api_key, install
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -120,7 +120,7 @@ def check_packages() -> None:
     """
     for package in ("fastapi", "uvicorn"):
         if importlib.util.find_spec(package) is None:
-            raise MachineError(f"a server needs the package {package}", "pip install 'orrery[serve]'")
+            raise MachineError(f"a server needs the package {package}", install("serve"))
 
 
 def _load(model: str, device: str, dtype: str, kernel: str | None, template: str | None) -> "LanguageModel":

@@ -10,7 +10,7 @@ from orrery.schema.other_names import meant, plain
 from orrery.schema.unknown import UnknownSettingError
 
 if TYPE_CHECKING:
-    from cyclopts import App, ArgumentCollection
+    from cyclopts import ArgumentCollection
 
 VERBS_ELSEWHERE = {
     "run": "generate", "predict": "generate", "inference": "generate", "infer": "generate", "complete": "generate",
@@ -51,10 +51,20 @@ def of_parser(error: "CycloptsError", words: Sequence[str], see: str) -> tuple[s
     return f"unknown option {word}", _advice(word, shown, Known(flags=shown), see)
 
 
-def of_settings(error: UnknownSettingError, words: Sequence[str], parser: "App", see: str) -> tuple[str, str]:
+def parser_of(words: Sequence[str]) -> "ArgumentCollection | None":
+    """Return what the verb of a command line takes, and of ``evaluate`` what the task takes."""
+    from orrery.cli.evaluate.app import parser_of_task, tasks
+    from orrery.cli.program import build
+
+    if words and words[0] == "evaluate" and (task := next((word for word in words[1:3] if word in tasks()), None)):
+        return parser_of_task(task).assemble_argument_collection()
+    _, apps, _ = build(words).parse_commands(list(words))
+    return apps[-1].assemble_argument_collection() if apps[-1].default_command else None
+
+
+def of_settings(error: UnknownSettingError, words: Sequence[str], see: str) -> tuple[str, str]:
     """Return the same for a flag that a verb with further settings, or with texts, does not know."""
-    _, apps, _ = parser.parse_commands(list(words))
-    shown = spelled(apps[-1].assemble_argument_collection()) if apps[-1].default_command else {}
+    shown = spelled(parser_of(words))
     known = Known(flags=shown, schemas=error.known.schemas)
     return f"unknown option {error.word}", _advice(error.word, shown, known, see, error.otherwise)
 

@@ -112,8 +112,7 @@ def _source(file: Path | None) -> Iterator[Path]:
         try:
             yield file or place
         except DataError as error:
-            hint = "mend the line" if "skip_bad" in error.hint else error.hint
-            raise DataError(error.message.replace(str(place), "standard input"), hint) from None
+            raise DataError(error.message.replace(str(place), "standard input"), error.hint) from None
 
 
 def _rows(file: Path, kind: Format, columns: tuple[str, ...]) -> Iterator[Given]:

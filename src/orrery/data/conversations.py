@@ -198,11 +198,13 @@ def refuse_untaught(conversation: Conversation) -> None:
     """Raise `DataError` for a conversation from which nothing, or an empty answer, would be learnt."""
     where, messages = conversation.where, conversation.messages
     if not any(message["role"] == "assistant" for message in messages):
-        raise DataError(f"{where}: the assistant says nothing", "leave it out, or allow a number of bad ones: skip_bad")
+        raise DataError(
+            f"{where}: the assistant says nothing", "leave it out, or allow a number of bad ones with `skip_bad=N`"
+        )
     if messages[-1]["role"] != "assistant":
         raise DataError(
             f"{where}: the conversation ends with the {messages[-1]['role']}, and there is no reply to learn",
-            "take the last message away, or allow a number of bad ones with skip_bad",
+            "take the last message away, or allow a number of bad ones with `skip_bad=N`",
         )
     for number, message in enumerate(messages):
         if message["role"] == "assistant" and not said_in(message).strip() and not message.get("tool_calls"):

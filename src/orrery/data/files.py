@@ -59,7 +59,7 @@ class Faults:
 
 def bad_record(where: str, what: str) -> DataError:
     """Return the error for one bad line, row or sentence."""
-    return DataError(f"{where}: {what}", "mend it, or allow a number of bad ones with skip_bad")
+    return DataError(f"{where}: {what}", "mend it, or allow a number of bad ones with `skip_bad=N`")
 
 
 @contextmanager

@@ -175,7 +175,7 @@ def _conversation(row: Mapping[str, Any], columns: Columns, side: str, where: st
     if len(messages) < 2 or messages[-1]["role"] != "assistant":
         raise DataError(
             f"{where}: column {side!r} ends with the {messages[-1]['role']}, and there is no reply to judge",
-            "take the last message away, or allow a number of bad rows with skip_bad",
+            "take the last message away, or allow a number of bad rows with `skip_bad=N`",
         )
     if not said_in(messages[-1]).strip():
         raise bad_record(where, f"the reply in column {side!r} is empty")

@@ -16,6 +16,7 @@ from torch import Tensor
 from orrery.errors import MachineError, UsageError
 from orrery.generation.form_limits import SCHEMA, check_schema, check_text
 from orrery.generation.guides import Guide
+from orrery.settings import install
 
 FUEL = 2_000_000
 """Steps that compiling a form may take, 40 milliseconds by the library's figures; one that needs more is refused."""
@@ -117,7 +118,7 @@ class Vocabulary:
             MachineError: the library is not installed.
         """
         if importlib.util.find_spec("llguidance") is None:
-            raise MachineError("answers of a form need the package llguidance", "pip install 'orrery[serve]'")
+            raise MachineError("answers of a form need the package llguidance", install("serve"))
         from llguidance import LLTokenizer, TokenizerWrapper
 
         return LLTokenizer(TokenizerWrapper(self), eos_token=self.end)

@@ -35,7 +35,7 @@ def encode(stored: Stored, text: str, truncate: Truncate, keep: int, size: int |
         if truncate is None:
             raise UsageError(
                 f"a text of {len(text):,} characters cannot fit this model's context of {context:,} tokens",
-                'shorten it; orrery generate --truncate left (truncate="left") cuts its beginning',
+                'shorten it; `truncate="left"` cuts its beginning',
             )
         text = text[-context * LONGEST_TOKEN :]
     ids = tokenizer_of(stored).encode(text)

@@ -20,7 +20,7 @@ from orrery.data.rows import PaddedRows, SequentialRows
 from orrery.data.windows import windows
 from orrery.errors import DataError, OrreryError, UsageError
 
-MEND, WHOLE = "mend it, or allow a number of bad ones with skip_bad", "check that the file was written whole"
+MEND, WHOLE = "mend it, or allow a number of bad ones with `skip_bad=N`", "check that the file was written whole"
 
 
 def ids(*numbers: int) -> np.ndarray:

@@ -113,7 +113,7 @@ REFUSED = {
     ),
     "numbers that overflow": (
         lambda m: refuse_no_number(m.gpt2._stored, float("inf")), RunError, "gives inf though each of its weights",
-        "try --dtype float32",
+        'try `dtype="float32"`',
     ),
     "settings of a task": (
         lambda m: written.task_keys(stand_in(Stored, config={"task_specific_params": {"x": 3}}), "x"), ModelFileError,

@@ -83,6 +83,16 @@ evaluate.__doc__ = _help()
 
 def carry_out(name: str, target: str, words: Sequence[str]) -> int:
     """Parse the words by the settings of one task, given as ``module:function``, and run it."""
+    return call(_parser(name, target), words)
+
+
+def parser_of_task(name: str) -> cyclopts.App:
+    """Return what parses the settings of a task."""
+    task = tasks()[name]
+    return _parser(f"MODEL {name}" if task.of_a_model else name, task.target)
+
+
+def _parser(name: str, target: str) -> cyclopts.App:
     module, _, function = target.partition(":")
     app = cyclopts.App(
         name=f"orrery evaluate {name}",
@@ -93,4 +103,4 @@ def carry_out(name: str, target: str, words: Sequence[str]) -> int:
         print_error=False,
     )
     app.default(getattr(import_module(module), function))
-    return call(app, words)
+    return app

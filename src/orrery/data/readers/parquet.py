@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from orrery.data.files import Faults, Invalid, decode, open_binary
 from orrery.data.readers.columns import check_columns, check_names
 from orrery.errors import DataError, MachineError
+from orrery.settings import install
 
 ROWS_AT_ONCE = 1024
 BYTES_AT_ONCE = 1 << 20
@@ -40,7 +41,7 @@ def library() -> Any:
         importlib.import_module("pyarrow.parquet")
         return importlib.import_module("pyarrow")
     except ImportError:
-        hint = "pip install 'orrery[data]', or pip install pyarrow"
+        hint = f"{install('data')}, or pip install pyarrow"
         raise MachineError("Parquet needs the package pyarrow, which is not installed", hint) from None
 
 

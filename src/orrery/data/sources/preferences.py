@@ -130,7 +130,7 @@ class PreferenceSource(Source):
             if request.kind == PAIRS and len(sides) < 2:
                 raise DataError(
                     f"{row.where}: a reply that stands alone, and the objective learns from pairs",
-                    "learn with the objective kto: orrery dpo --loss kto",
+                    "learn with the objective kto: orrery dpo MODEL --train FILE --loss kto",
                 )
             for group in [sides] if request.kind == PAIRS else [[side] for side in sides]:
                 fitting = fitted([side for side, _ in group], request.length, self.long, row.where)

@@ -126,7 +126,7 @@ def template_of(folder: Path, templates: Mapping[str, str], tokenizer: Tokenizer
         others = f"; it has {', '.join(templates)}" if templates else ""
         raise ModelFileError(
             f"{folder} has no chat template {name!r}{others}",
-            f"give one with --template (in Python template=): {'|'.join(FORMATS)}, or a Jinja file; "
+            f"give one with `template=NAME`: {'|'.join(FORMATS)}, or a Jinja file; "
             "or put chat_template.jinja into the folder",
         )
     return ChatTemplate(tokenizer, JinjaTemplate(templates[name], tokenizer))
