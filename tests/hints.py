@@ -119,7 +119,7 @@ def command_fault(words: Sequence[str]) -> str:
     if known == tuple(words):  # a verb is named, and no command is meant
         return ""
     errors = []
-    for filling in ("1", "hf", "bert"):
+    for filling in ("1", "hf", "bash"):
         given = [filling if PLACEHOLDER.fullmatch(word) else word for word in words if word != "..."]
         try:
             _parse([word.replace("=...", f"={filling}") for word in given])
@@ -201,6 +201,8 @@ def package_fault(what: str) -> str:
     """Return what is wrong with a package that a message installs."""
     name, _, extras = what.partition("[")
     wanted = [extra for extra in extras.rstrip("]").split(",") if extra]
+    if name == HOLE:
+        return ""
     if name == PROJECT["name"]:
         missing = [extra for extra in wanted if extra not in PROJECT["optional-dependencies"]]
         return f"there is no extra {missing}" if missing else ""

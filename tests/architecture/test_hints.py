@@ -1,10 +1,13 @@
 """What messages say to type can be typed: every command, flag, key, package and name in them is tried."""
 
+import re
+
 import pytest
 
 import hints
 from orrery.cli.program import VERBS
 from orrery.cli.spelling import as_flags
+from orrery.settings import DISTRIBUTION, install
 
 NO_FLAG = {"reports/style.py", "demo/page.py", "accounting/layouts/launch.py", "cli/suggestions.py"}
 """They hold names of CSS, commands that a test of the page runs, flags of ``torchrun``, and beginnings of flags."""
@@ -188,6 +191,15 @@ def test_it_finds_what_it_is_for(text: str, fault: str) -> None:
     found = hints.faults(text)
     assert bool(found) == bool(fault)
     assert all(fault in one for one in found)
+
+
+def test_every_extra_that_a_message_installs_is_one() -> None:
+    """Messages take the command from ``settings.install``."""
+    calls = re.findall(r"\binstall\(['\"](\w+)['\"]\)", "".join(file.read_text("utf-8") for file in FILES))
+    assert len(calls) >= 8
+    assert set(calls) <= set(hints.PROJECT["optional-dependencies"])
+    assert hints.PROJECT["name"] == DISTRIBUTION
+    assert not hints.package_fault(install("fast").split("'")[1])
 
 
 def test_it_knows_the_flags_of_verbs() -> None:

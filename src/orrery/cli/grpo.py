@@ -17,7 +17,7 @@ def grpo(
     reward: Annotated[tuple[str, ...], MODEL_IF_PATH, Parameter(negative=())] = (),
     run: Run = ONCE,
 ) -> int:
-    """Teach a model by its own answers, each against the others to the same prompt (GRPO).
+    """Teach a model by its own answers, each against the others to the same prompt (GRPO, RLOO, DAPO).
 
     Each prompt is answered several times; rewards judge the answers, and what is better than the others becomes
     likelier, held near the model that it began with. --objective dr_grpo, dapo or rloo takes a neighbouring method.

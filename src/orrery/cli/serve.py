@@ -73,6 +73,9 @@ def serve(
     """
     from orrery.serving.settings import Safety, ServerSettings
 
+    adapters = _folders(adapter or ())
+    for folder in adapters.values():
+        check_adapter(folder)
     settings = ServerSettings(
         host=host,
         port=port,
@@ -88,7 +91,7 @@ def serve(
         deterministic=deterministic,
         safety=Safety(max_body=max_body),
     )
-    return _serve(partial(_load, model, device, dtype, kernel, template), settings, name, _folders(adapter or ()))
+    return _serve(partial(_load, model, device, dtype, kernel, template), settings, name, adapters)
 
 
 def _serve(
@@ -137,7 +140,6 @@ def _folders(given: Sequence[str]) -> dict[str, str]:
         name, equals, folder = one.partition("=")
         if not (name and equals and folder):
             raise UsageError(f"--adapter {one!r} is no name with a folder", "write --adapter NAME=FOLDER")
-        check_adapter(folder)
         if name in found:
             raise UsageError(f"two adapters are called {name!r}", "give each a name of its own")
         found[name] = folder

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 VERBS_ELSEWHERE = {
     "run": "generate", "predict": "generate", "inference": "generate", "infer": "generate", "complete": "generate",
-    "sample": "generate", "completion": "generate", "eval": "evaluate", "benchmark": "bench", "convert": "export",
+    "sample": "generate", "eval": "evaluate", "benchmark": "bench", "convert": "export",
     "quantize": "quantise", "summarize": "summarise", "distill": "distil", "neighbors": "neighbours",
     "api": "serve", "server": "serve", "rlhf": "ppo", "orpo": "dpo", "kto": "dpo", "rm": "reward", "fit": "train",
     "pretrain": "train", "fine-tune": "finetune", "lora": "finetune", "tokenize": "tokenizer", "ner": "tag",

@@ -121,6 +121,7 @@ def test_nothing_far_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_verb_of_another_program_is_understood(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"did you mean 'orrery {VERBS_ELSEWHERE[word]}'?" in told([word, "x"], capsys)
     assert VERBS_ELSEWHERE[word].split()[0] in VERBS
+    assert word not in VERBS
 
 
 def names_here() -> set[str]:
