@@ -38,8 +38,8 @@ def distil(
         model: The teacher: a run, a checkpoint, a Hugging Face folder.
         prompts: The prompts, with the columns that rewards read: JSON lines, CSV, Parquet, or a named set.
         output: The .jsonl file to write: prompt, completion and reward in each line, or messages.
-        reward: What an answer is worth: arithmetic, exact, length, or the folder of a reward model; may be given
-            several times, and their sum counts.
+        reward: What an answer is worth: arithmetic, code, exact, or the folder of a reward model; may be given several
+            times, and their sum counts.
         samples: Answers to each prompt, of which the best is kept.
         least: Leave out answers that are worth less.
         column: The column of the prompts; by default found by its name.

@@ -111,14 +111,16 @@ TASK_OR_RECIPE, RUN_OR_PATH, DRAFT = Place(_task_or_recipe), Place(_run_or_path)
 DATA, EVIDENCE, TEMPLATE = Place(_data), Place(_evidence), Place(_template)
 
 
-def check_adapter(folder: str) -> None:
-    """Refuse the folder of an adapter that is not there.
+def check_adapters(folders: dict[str, str]) -> dict[str, str]:
+    """Return the folders of adapters, all of which are there.
 
     Raises:
-        ModelFileError: it is not.
+        ModelFileError: one is not.
     """
-    if not Path(folder).is_dir():
-        raise ModelFileError(f"{folder} is no folder", "give the folder of a LoRA, with adapter_config.json in it")
+    for folder in folders.values():
+        if not Path(folder).is_dir():
+            raise ModelFileError(f"{folder} is no folder", "give the folder of a LoRA, with adapter_config.json in it")
+    return folders
 
 
 def check_places(recipe: "Recipe") -> None:

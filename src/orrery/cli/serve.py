@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
-from orrery.cli.places import EVIDENCE, MODEL, check_adapter
+from orrery.cli.places import EVIDENCE, MODEL, check_adapters
 from orrery.errors import DataError, MachineError, UsageError
 from orrery.settings import api_key, install
 
@@ -73,9 +73,6 @@ def serve(
     """
     from orrery.serving.settings import Safety, ServerSettings
 
-    adapters = _folders(adapter or ())
-    for folder in adapters.values():
-        check_adapter(folder)
     settings = ServerSettings(
         host=host,
         port=port,
@@ -91,7 +88,8 @@ def serve(
         deterministic=deterministic,
         safety=Safety(max_body=max_body),
     )
-    return _serve(partial(_load, model, device, dtype, kernel, template), settings, name, adapters)
+    named = check_adapters(_folders(adapter or ()))
+    return _serve(partial(_load, model, device, dtype, kernel, template), settings, name, named)
 
 
 def _serve(
