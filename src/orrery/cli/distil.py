@@ -22,7 +22,7 @@ def distil(
     reward: Annotated[tuple[str, ...], MODEL_IF_PATH, Parameter(negative=())] = (),
     samples: Annotated[int, COUNT] = 1,
     least: Annotated[float | None, NUMBER] = None,
-    column: str | None = None,
+    column: Annotated[str | None, Parameter(name=("--column", "--prompt"))] = None,
     template: Annotated[str | None, TEMPLATE] = None,
     max_new_tokens: Annotated[int, COUNT] = 128,
     temperature: Annotated[float, NOT_NEGATIVE] = 1.0,

@@ -113,7 +113,7 @@ def _prompt(where: str, row: Mapping[str, Any], column: str | None) -> Prompt:
     name = column or next((name for name in PROMPTS if name in row), None)
     if name is None or name not in row:
         message = f"{where}: no column {column or 'is known to hold a prompt'} among {', '.join(row)[:200]}"
-        raise DataError(message, "name it: --data.prompt COLUMN")
+        raise DataError(message, "name it: `prompt=COLUMN`")
     if isinstance(row[name], list | tuple):
         messages = tuple(at(where, lambda: checked_messages(row[name])))
         if messages[-1]["role"] == "assistant":
