@@ -10,6 +10,7 @@ from typing import Any, get_args
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(Path(__file__).parent))
 
+import torch  # noqa: E402
 from _benchmark_tables import table  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
 from pydantic_core import PydanticUndefined  # noqa: E402
@@ -18,13 +19,16 @@ from orrery.cli.evaluate.app import tasks  # noqa: E402
 from orrery.cli.program import VERBS, build  # noqa: E402
 from orrery.cli.verbs import summary  # noqa: E402
 from orrery.data.sources import SOURCES  # noqa: E402
+from orrery.families import names  # noqa: E402
+from orrery.generation.compiled_step import why_not, why_not_here  # noqa: E402
+from orrery.laws.models import spec_of, tiny  # noqa: E402
 from orrery.metrics import METRICS  # noqa: E402
 from orrery.objectives import OBJECTIVES  # noqa: E402
 from orrery.rewards import REWARDS  # noqa: E402
 from orrery.schema.registry import settings_of  # noqa: E402
 from orrery.training.config import Optimizer, Schedule  # noqa: E402
 
-PAGES = ("README.md", "docs/training.md", "docs/reinforcement.md", "docs/scores.md")
+PAGES = ("README.md", "docs/training.md", "docs/reinforcement.md", "docs/scores.md", "docs/speed.md")
 BLOCK = re.compile(r"(<!-- table: (?P<name>[a-z-]+) -->\n)(?P<body>.*?)(<!-- end of it -->)", re.DOTALL)
 
 
@@ -99,6 +103,14 @@ def schedules() -> str:
     return _union(Schedule, "training.schedule.kind")
 
 
+def compiled() -> str:
+    """Return the families whose step is compiled, as the law of it finds them."""
+    if reason := why_not_here():
+        raise RuntimeError(reason)
+    found = [name for name in names() if spec_of(name).writes and why_not(tiny(name, torch.float32)) is None]
+    return f"{len(found)} families have it: {', '.join(f'`{name}`' for name in found)}.\n"
+
+
 def _registered(registry: Any, head: str, last: Callable[[Any], str] = lambda part: "", title: str = "") -> str:
     parts = [(name, registry.find(name)) for name in registry.names()]
     rows = [
@@ -137,7 +149,7 @@ def _said(text: str | None) -> str:
     return re.sub(r"[;,] see `\w+`", "", first.replace("``", "`"))
 
 
-TABLES = {each.__name__: each for each in (verbs, objectives, data, metrics, rewards, optimizers, schedules)}
+TABLES = {each.__name__: each for each in (verbs, objectives, data, metrics, rewards, optimizers, schedules, compiled)}
 
 
 def written(page: str) -> str:
