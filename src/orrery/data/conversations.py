@@ -64,6 +64,16 @@ class Conversation:
         """What the user says first; conversations that share it are about the same."""
         return next((said_in(message) for message in self.messages if message["role"] == "user"), "")
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The first prompt."""
+        return (self.first_prompt,)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """All that is said, each with its role."""
+        return tuple(f"{message['role']}: {said_in(message)}" for message in self.messages)
+
 
 @dataclass(frozen=True)
 class Layout:

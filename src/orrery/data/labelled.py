@@ -60,6 +60,21 @@ class Labelled:
     pair: str | None
     target: Target | None
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The text, or both."""
+        return (self.text,) if self.pair is None else (self.text, self.pair)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The same."""
+        return self.parts
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels; none where it has a number."""
+        return (self.target,) if isinstance(self.target, str) else self.target if isinstance(self.target, tuple) else ()
+
 
 def find_columns(source: str | Path, asked: Mapping[str, str | None], *, labelled: bool = True) -> Columns:
     """Return the columns that hold texts and labels: those asked for, else by their names.

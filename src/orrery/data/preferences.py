@@ -56,6 +56,16 @@ class Preference:
         return self.either.first_prompt
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """The first prompt."""
+        return (self.first_prompt,)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """All that is said on both sides."""
+        return tuple(text for side, _ in self.sides for text in side.whole)
+
+    @property
     def sides(self) -> tuple[tuple[Conversation, bool], ...]:
         """The conversations that are there, and whether each was chosen."""
         return tuple((side, good) for side, good in ((self.chosen, True), (self.rejected, False)) if side is not None)

@@ -46,6 +46,16 @@ class Prompt:
         """What the user says first; prompts that share it are about the same."""
         return self.conversation.first_prompt
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The first prompt."""
+        return (self.first_prompt,)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """All that was said."""
+        return self.conversation.whole
+
 
 @dataclass(frozen=True)
 class Answered:

@@ -35,6 +35,16 @@ class Question:
     context: str
     answers: tuple[Answer, ...]
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The text: its questions are held back together."""
+        return (self.context,)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The text and the question."""
+        return (self.context, self.question)
+
 
 def read_questions(source: str | Path, *, invalid: Invalid = "error", skip_bad: int = 0) -> Iterator[Question]:
     """Yield the questions of a source: SQuAD's nested JSON, or rows with context, question and answers.

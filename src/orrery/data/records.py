@@ -11,6 +11,21 @@ class Document:
     name: str
     text: str
 
+    @property
+    def where(self) -> str:
+        """Its name."""
+        return self.name
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The text."""
+        return (self.text,)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The same."""
+        return self.parts
+
 
 @dataclass(frozen=True)
 class Sentence:
@@ -46,3 +61,18 @@ class Pair:
     source: str
     target: str
     references: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """Where it stands."""
+        return f"line {self.line}"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Both sides."""
+        return (self.source, self.target)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The same."""
+        return self.parts

@@ -27,6 +27,16 @@ class Tagged:
     words: tuple[str, ...]
     tags: tuple[str, ...]
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The sentence, a blank between words."""
+        return (" ".join(self.words),)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The same."""
+        return self.parts
+
 
 def read_tagged(
     source: str | Path,

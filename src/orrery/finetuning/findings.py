@@ -44,6 +44,7 @@ class Findings:
         bins: of the calibration.
         mistakes: the worst first.
         by_label: rows of a table: a label, precision, recall, F1, how many there are.
+        apart: whether their texts were trained on, in a sentence; nothing where that cannot be said.
         examples: how many were held back, in words.
     """
 
@@ -55,6 +56,7 @@ class Findings:
     bins: Sequence[Bin] = ()
     mistakes: Sequence[Mistake] = ()
     by_label: Sequence[tuple[str, float, float, float, int]] = ()
+    apart: str = ""
 
     @property
     def main(self) -> Resampled:
@@ -67,11 +69,16 @@ class Findings:
         found += [f"  {interval(self.main)}"] if self.main.examples >= MANY else []
         found += [f"  {score}" for score in self.scores[1:]]
         found += [f"  floor, {name}: {score.score:.{score.digits}f}" for name, score in self.floors]
+        found += [f"  {self.apart}"] if self.apart else []
         return found + [f"  {score.name} of {name}: {score.score:.{score.digits}f}" for name, score in self.others]
 
     def as_json(self) -> str:
         """Return the scores as JSON."""
-        content = {"examples": self.examples, "scores": [_told(score) for score in self.scores]}
+        content: dict[str, Any] = {
+            "examples": self.examples,
+            "apart": self.apart,
+            "scores": [_told(score) for score in self.scores],
+        }
         floors = [{"method": name, **_told(score)} for name, score in (*self.floors, *self.others)]
         return json.dumps({**content, "floors": floors}, indent=1, ensure_ascii=False) + "\n"
 

@@ -134,7 +134,7 @@ def test_a_first_prompt_is_trained_on_or_held_back_with_all_its_rows(tmp_path):
     assert len(found.held_back) == 3 * len(others)
     by_row = source(written(tmp_path / "p.jsonl", rows), split={"every": 4, "by": "row"})
     assert len(by_row.held_back) == 30
-    with pytest.raises(DataError, match="0 rows held back"):
+    with pytest.raises(DataError, match="of its 1 rows none can be held back"):
         source(written(tmp_path / "one.jsonl", rows[:1]), split={"every": 1000})
 
 

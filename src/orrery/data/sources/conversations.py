@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from orrery.data.conversation_notes import leaks, repeated, said_of, told_of_both
+from orrery.data.conversation_notes import said_of, told_of_repeated
 from orrery.data.conversations import Conversation, Shape, read_conversations, refuse_untaught
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
 from orrery.data.sources._rows import NAME, BySettings, RowsSettings, divided, examples_of, fingerprint_of
@@ -107,7 +107,7 @@ class ConversationSource(Source):
         if not train:
             raise DataError("every training conversation is left out", "raise batches.length")
         notes += [] if request.template.end else [ENDLESS]
-        apart = [*notes, *more, *told_of_both(repeated(self.train), leaks(self.train, self.held_back), len(self.train))]
+        apart = [*notes, *more, *told_of_repeated(self.train)]
         return (
             packed_examples(request, train, others, apart)
             if request.kind == "packed"

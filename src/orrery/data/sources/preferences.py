@@ -117,7 +117,7 @@ class PreferenceSource(Source):
         source = PreferenceBatches(train, make, request.size, request.seed, request.tokens)
         windows = SequentialPreferences(others, make, request.size, request.tokens) if others else None
         unknown = unknown_share(request.required_tokenizer, [side.ids for row in train for side in sides_of(row)])
-        said = (*notes, *more, *overlap(self.train, self.held_back), *unknown)
+        said = (*notes, *more, *again(self.train), *unknown)
         return examples_in(request, source, windows, int(source.lengths.sum()), said)
 
     def _encoded(self, request: BatchRequest, rows: Sequence[Preference], what: str) -> "tuple[list[Any], list[str]]":
@@ -195,14 +195,7 @@ def fitted(sides: "Sequence[Side]", length: int, long: str, where: str) -> "list
     return [Side(side.ids[max(0, side.start - kept) :], min(kept, side.start), side.after) for side in sides]
 
 
-def overlap(train: Sequence[Preference], held_back: Sequence[Preference]) -> list[str]:
-    """Say how many rows held back share their first prompt with one that is trained on, and how many come twice."""
-    known = {row.first_prompt for row in train}
-    shared = sum(row.first_prompt in known for row in held_back)
+def again(train: Sequence[Preference]) -> list[str]:
+    """Say how many training rows come twice."""
     twice = len(train) - len({repr([(side.messages, good) for side, good in row.sides]) for row in train})
-    notes = (
-        [f"{shared:,} of {len(held_back):,} held-back rows share their first prompt with training rows"]
-        if shared
-        else []
-    )
-    return [*notes, *([f"{twice:,} of {len(train):,} training rows come again"] if twice else [])]
+    return [f"{twice:,} of {len(train):,} training rows come again"] if twice else []

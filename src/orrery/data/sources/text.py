@@ -165,6 +165,16 @@ class TextSource(Source):
         """Return the texts of the training documents."""
         return texts(joined(self.portions))
 
+    def sides(self) -> tuple[Sequence[Document], Sequence[Document]]:
+        """Return the documents."""
+        return joined(self.portions), self.held_back
+
+    def remarks(self) -> Sequence[str]:
+        """Say which documents stand on both sides, and how many long lines do."""
+        from orrery.data.both_sides import lines_note
+
+        return [*super().remarks(), *lines_note(*self.sides())]
+
     def examples(self, request: BatchRequest) -> Examples:
         """Encode the documents and make batches of them; held back are windows over the whole text."""
         if request.kind in PAIRS:

@@ -30,6 +30,7 @@ class Answering(Task, ABC):
     source: ClassVar[str] = "rollouts"
     batches: ClassVar[str] = "rollouts"
     whole: ClassVar[float] = 1.0
+    split_by: ClassVar[str] = "prompt"
 
     @classmethod
     def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:
