@@ -228,7 +228,7 @@ def recipe_of(tmp_path, base, capsys, *changes):
 def test_a_recipe_that_names_its_task_is_trained_and_scored(tmp_path, base, capsys):
     path = recipe_of(tmp_path, base, capsys)
     assert run(["finetune", path, "--output", str(tmp_path / "run"), "--training.steps", "2"]) == 0
-    assert "3 texts held back: accuracy" in capsys.readouterr().out
+    assert "4 texts held back: accuracy" in capsys.readouterr().out
     with pytest.raises(UsageError, match="is not empty"):
         orrery.finetune(path, output=tmp_path / "run", quiet=True)
 
