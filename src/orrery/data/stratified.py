@@ -67,9 +67,13 @@ def divide(rows: Sequence[Parted], every: int, classes: Classes | None = None) -
     return finest
 
 
-def ranges(numbers: Sequence[float], every: int) -> list[tuple[str, ...]]:
-    """Return the range that each number lies in, as a label: ranges of as many rows, at most ten of them."""
-    count = max(1, min(MOST_RANGES, len(numbers) // (2 * every)))
+def ranges(rows: Sequence[Parted], numbers: Sequence[float], every: int) -> list[tuple[str, ...]]:
+    """Return the range that each row's number lies in, as a label: ranges of as many rows, at most ten of them.
+
+    Of few different texts there are fewer, so that some of each can be held back.
+    """
+    texts = len({row.whole for row in rows})
+    count = max(1, min(MOST_RANGES, texts // (2 * every)))
     ordered = sorted(numbers)
     bounds = sorted({ordered[len(ordered) * place // count] for place in range(1, count)})
     return [(str(sum(number >= bound for bound in bounds)),) for number in numbers]

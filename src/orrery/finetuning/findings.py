@@ -63,12 +63,24 @@ class Findings:
         """The score that counts."""
         return self.scores[0]
 
+    @property
+    def under(self) -> str:
+        """What is said where a simple method is better than the model; nothing where none is."""
+        up = self.main.higher_is_better
+        better = [(name, floor.score) for name, floor in self.floors if (floor.score > self.main.score) == up]
+        better = [(name, score) for name, score in better if score != self.main.score]
+        if not better:
+            return ""
+        name, score = (max if up else min)(better, key=lambda each: each[1])
+        return f"warning: under its floor: {name} reaches {score:.{self.main.digits}f}, and asks for no training"
+
     def lines(self) -> list[str]:
         """Return what is said of it: the main score with its interval, the others, the floors."""
         found = [f"{self.examples}: {self.main}"]
         found += [f"  {interval(self.main)}"] if self.main.examples >= MANY else []
         found += [f"  {score}" for score in self.scores[1:]]
         found += [f"  floor, {name}: {score.score:.{score.digits}f}" for name, score in self.floors]
+        found += [f"  {self.under}"] if self.under else []
         found += [f"  {self.apart}"] if self.apart else []
         return found + [f"  {score.name} of {name}: {score.score:.{score.digits}f}" for name, score in self.others]
 

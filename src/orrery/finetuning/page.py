@@ -41,6 +41,7 @@ def summary(title: str, found: Findings) -> str:
     if found.floors:
         name, floor = found.floors[-1]
         text += f" The best simple method ({name}) reaches {floor.score:.4f}."
+    text += f" {found.under[0].upper()}{found.under[1:]}." if found.under else ""
     return f'<header>\n<h1>{visible(title)}</h1>\n<p class="lead">{visible(text)}</p>\n</header>'
 
 

@@ -36,6 +36,7 @@ from orrery.training.new_heads import settle, without_labels
 from orrery.training.padding import with_padding
 from orrery.training.precision import Precision
 from orrery.training.rollouts import Judge, ModelWriter, end_tokens
+from orrery.training.units import with_unit
 from orrery.tuning import describe
 
 
@@ -67,6 +68,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         config, tokenizer = with_padding(settled.config, tokenizer)
         settled = replace(settled, config=config)
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
+    spec = with_unit(spec, settled.head, source.targets)
     refuse_misfits(spec, recipe, objective, tokenizer, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer, settled.names, chat))
     anew = without_labels(spec, settled.renewed)

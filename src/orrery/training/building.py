@@ -34,6 +34,7 @@ from orrery.training.config import ModelSettings, Recipe, TokenizerSettings
 from orrery.training.growing import growth_note, outgrown, refuse_frozen, take_rows
 from orrery.training.loop import Parts
 from orrery.training.precision import find_device
+from orrery.training.units import keep_answers
 
 DEVIATION = ("initializer_range", "init_std")
 """What ``config.json`` calls the standard deviation of new matrices."""
@@ -205,6 +206,8 @@ def prepared(
         initialise_embeddings(model, tokenizer, read_vectors(recipe.model.embeddings))
     more = outgrown(base, tokenizer)
     notes = [] if base is None else take_weights(model, base, anew, take_rows if more else None, config)
+    if base is not None:
+        keep_answers(model, base.stored.model.spec, anew)
     notes += freeze(model, recipe.model.freeze)
     notes += adapt(model, adapter_of(recipe.model, heads), derive_seed(recipe.seed, "adapter"))
     if base is not None and tokenizer is not None and more:

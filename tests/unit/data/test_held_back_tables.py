@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from orrery.data.both_sides import shared
+from orrery.data.labelled import Labelled
 from orrery.data.sources import SOURCES
 from orrery.data.stratified import divide, folded, ranges
 from orrery.errors import DataError
@@ -298,9 +299,12 @@ def test_duplicates_on_both_sides_are_told_where_a_file_validates(tmp_path: Path
 
 
 def test_ranges_have_as_many_rows_and_equal_numbers_share_one() -> None:
-    found = ranges([float(n) for n in range(100)], 10)
+    rows = [Labelled(str(n), f"note {n}", None, float(n)) for n in range(100)]
+    found = ranges(rows, [float(n) for n in range(100)], 10)
     assert [found.count((str(n),)) for n in range(5)] == [20] * 5
-    assert len(set(ranges([1.0, 2.0] * 50, 10))) == 2
+    assert len(set(ranges(rows, [1.0, 2.0] * 50, 10))) == 2
+    few = [Labelled(str(n), f"note {n % 5}", None, float(n)) for n in range(100)]
+    assert set(ranges(few, [float(n) for n in range(100)], 10)) == {("0",)}
     assert divide([], 10) == []
 
 

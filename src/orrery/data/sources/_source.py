@@ -193,6 +193,11 @@ class Source(ABC):
         """How often each label occurs in training, in the order of their numbers; nothing where there are none."""
         return {}
 
+    @property
+    def targets(self) -> Sequence[float]:
+        """The numbers to be learned, in their own unit; nothing where there are none."""
+        return ()
+
     def texts(self) -> Iterable[str]:
         """Return the texts of the training examples, for a tokenizer to be trained on."""
         return ()

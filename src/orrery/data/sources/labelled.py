@@ -95,6 +95,11 @@ class LabelledSource(Source):
         """How often each label occurs in training."""
         return counted([row.target for row in self.train])
 
+    @property
+    def targets(self) -> Sequence[float]:
+        """The numbers of the training rows."""
+        return [row.target for row in self.train if isinstance(row.target, float)]
+
     def remarks(self) -> Sequence[str]:
         """Say how often each label occurs, which are nearly equal, and what stands on both sides or on one alone."""
         held_back = counted([row.target for row in self.held_back])
@@ -121,7 +126,7 @@ class LabelledSource(Source):
 def classes_of(rows: Sequence[Labelled], every: int) -> Classes:
     """Return the labels of rows, or the ranges that their numbers lie in."""
     numbers = [row.target for row in rows if isinstance(row.target, float)]
-    return ranges(numbers, every) if len(numbers) == len(rows) else [row.classes for row in rows]
+    return ranges(rows, numbers, every) if len(numbers) == len(rows) else [row.classes for row in rows]
 
 
 def encoded(request: BatchRequest, rows: Sequence[Labelled], what: str) -> "tuple[list[Row], list[str]]":
