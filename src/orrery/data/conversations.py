@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from orrery.data.corpora import read_placed_rows
-from orrery.data.files import Invalid, bad_record
+from orrery.data.files import Faults, Invalid, bad_record
 from orrery.data.readers.columns import check_columns, text_of
 from orrery.errors import DataError, OrreryError
 from orrery.text.chat.messages import Message, checked_messages
@@ -108,16 +108,14 @@ def read_conversations(
         DataError: there is none, no shape is known to have these columns, or a row is no conversation; its line is
             named.
     """
-    found, left = None, skip_bad
+    found, faults = None, Faults(allowed=skip_bad)
     for where, row in read_placed_rows(source, invalid=invalid, skip_bad=skip_bad):
         layout = found = found or find_layout(where, row, shape, column)
         try:
             conversation = conversation_of(row, layout, where, system)
             check(conversation)
-        except DataError:
-            left -= 1
-            if left < 0:
-                raise
+        except DataError as error:
+            faults.meet(error)
             continue
         yield conversation
     if found is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from orrery.data.conversations import Conversation, at, with_input
 from orrery.data.corpora import read_placed_rows
-from orrery.data.files import Invalid, bad_record
+from orrery.data.files import Invalid, bad_record, kept
 from orrery.data.readers.columns import text_of
 from orrery.data.rendering import render_prompt
 from orrery.errors import DataError
@@ -104,17 +104,11 @@ def read_prompts(
     Raises:
         DataError: there is no such column, or a prompt is empty or no text; its line is named; or there are none.
     """
-    left, found = skip_bad, False
-    for where, row in read_placed_rows(source, invalid=invalid, skip_bad=skip_bad):
-        try:
-            prompt = _prompt(where, row, column)
-        except DataError:
-            left -= 1
-            if left < 0:
-                raise
-        else:
-            found = True
-            yield prompt
+    found = False
+    rows = read_placed_rows(source, invalid=invalid, skip_bad=skip_bad)
+    for prompt in kept(rows, lambda where, row: _prompt(where, row, column), skip_bad):
+        found = True
+        yield prompt
     if not found:
         raise DataError(f"{source}: 0 prompts", "check that the file was written whole")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from orrery.checkpoints.disk import machine_errors, write_text
 from orrery.data.both_sides import shared
+from orrery.data.files import counted_faults
 from orrery.data.sources import Source
 from orrery.finetuning.findings import Findings
 from orrery.finetuning.page import page
@@ -39,7 +40,8 @@ def conclude(
         ModelFileError: the run has no model.
     """
     began = perf_counter()
-    source = recipe.source_class.read(recipe.data)
+    with counted_faults():  # they were told before training
+        source = recipe.source_class.read(recipe.data)
     lm = load(folder, device=recipe.training.device, say=lambda line: None)
     found = replace(task.found(lm, source, recipe), apart=apart(source))
     if recipe.model.begin is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from orrery.data.files import counted_faults, told_faults
 from orrery.data.rollouts import Writer
 from orrery.data.seeds import derive_seed
 from orrery.data.sources import BatchRequest, HeldBack, Source
@@ -51,7 +52,8 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         DataError: the data are missing, damaged or too few.
         UsageError: data, objective and model do not fit together.
     """
-    source = recipe.source_class.read(recipe.data) if source is None else source
+    with counted_faults() as left_out:
+        source = recipe.source_class.read(recipe.data) if source is None else source
     objective = recipe.objective_class.of(recipe.objective)
     adapter_of(recipe.model)  # refused before anything is read
     base = base_of(recipe.model)
@@ -87,7 +89,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         facts=facts(source, tokenizer, chat, judged),
         begin=None if tokenizer is None else beginning(tokenizer, chat),
         epochs=examples.epochs,
-        notes=(*notes, *source.remarks(), *examples.notes),
+        notes=(*notes, *told_faults(left_out), *source.remarks(), *examples.notes),
         modules=modules,
         inputs=spec.inputs,
         writer=writer(objective, tokenizer, base, chat, judged) if judged.rewards else None,
