@@ -83,8 +83,12 @@ def test_tables_and_parquet_keep_theirs(tmp_path: Path) -> None:
     assert [json.loads(line)["label"] for line in out.read_text().splitlines()] == [0.5, None]
 
 
-def test_a_table_without_a_line_of_names_has_its_text_alone(tmp_path: Path) -> None:
+def test_a_table_without_a_line_of_names_has_numbers(tmp_path: Path) -> None:
     table, out = tmp_path / "t.csv", tmp_path / "out.jsonl"
     table.write_text(f"{TEXT},a\n{TEXT},b\n")
     assert program.run(["data", "clean", str(table), "-o", str(out), "--exact", "--column", "1"]) == 0
-    assert [json.loads(line) for line in out.read_text().splitlines()] == [{"name": "t.csv:1", "text": TEXT}]
+    first = {"name": "t.csv:1", "text": TEXT, "2": "a"}
+    assert [json.loads(line) for line in out.read_text().splitlines()] == [first]
+    words = ["--exact", "--column", "1", "--apart", "2", "--overwrite"]
+    assert program.run(["data", "clean", str(table), "-o", str(out), *words]) == 0
+    assert [json.loads(line)["2"] for line in out.read_text().splitlines()] == ["a", "b"]

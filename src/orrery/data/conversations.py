@@ -48,6 +48,9 @@ ROLES: Mapping[str, str] = {
 BESIDE = ("tools", "documents")
 """Columns that a chat template reads beside the messages."""
 
+WEIGHTS = ("weight", "train")
+"""Fields of a message that say whether it is learnt: OpenAI's 0 or 1, axolotl's true or false."""
+
 _SPEAKER = re.compile(r"\n\n(Human|Assistant):")
 
 
@@ -184,6 +187,7 @@ def messages_of_list(value: Any, fields: tuple[str, str], where: str) -> list[Me
             raise bad_record(where, f"message {number} is no object with {role!r} and {content!r}")
         # Only OpenAI's form has more that a template reads: tool calls, reasoning.
         said = dict(item) if content == "content" else {"content": item[content]} if content in item else {}
+        said |= {name: item[name] for name in WEIGHTS if name in item}
         messages.append({**said, "role": ROLES.get(str(item[role]), item[role])})
     return messages
 
@@ -202,9 +206,13 @@ def messages_of_text(text: str, where: str) -> list[Message]:
     return [{"role": roles[speaker], "content": words.strip()} for speaker, words in said]
 
 
-def refuse_untaught(conversation: Conversation) -> None:
-    """Raise `DataError` for a conversation from which nothing, or an empty answer, would be learnt."""
+def refuse_untaught(conversation: Conversation, *, last: bool = False) -> None:
+    """Raise `DataError` for a conversation from which nothing, or an empty answer, would be learnt.
+
+    ``last`` says that the last reply alone is learnt.
+    """
     where, messages = conversation.where, conversation.messages
+    learnt = [is_learnt(message, where, number) for number, message in enumerate(messages)]
     if not any(message["role"] == "assistant" for message in messages):
         raise DataError(
             f"{where}: the assistant says nothing", "leave it out, or allow a number of bad ones with `skip_bad=N`"
@@ -215,8 +223,34 @@ def refuse_untaught(conversation: Conversation) -> None:
             "take the last message away, or allow a number of bad ones with `skip_bad=N`",
         )
     for number, message in enumerate(messages):
-        if message["role"] == "assistant" and not said_in(message).strip() and not message.get("tool_calls"):
+        if learnt[number] and not said_in(message).strip() and not message.get("tool_calls"):
             raise bad_record(where, f"message {number}, a reply of the assistant, is empty")
+    if not (learnt[-1] if last else any(learnt)):
+        which = "the last reply, which alone is learnt," if last else "every reply of the assistant"
+        raise bad_record(where, f"{which} has the weight 0: there is nothing to learn")
+
+
+def is_learnt(message: Message, where: str, number: int) -> bool:
+    """Say whether a message is to be learnt: a reply of the assistant, unless its ``weight`` or ``train`` says no.
+
+    Raises:
+        DataError: a weight is neither 0 nor 1, both are there and differ, or another's message is to be learnt.
+    """
+    given = {name: message[name] for name in WEIGHTS if message.get(name) is not None}
+    for name, value in given.items():
+        if not isinstance(value, int | float) or value not in (0, 1):
+            raise bad_record(
+                where, f"message {number} has {name} {str(value)[:40]!r}: 0 and 1 are known, true and false"
+            )
+    wanted = {bool(value) for value in given.values()}
+    if len(wanted) > 1:
+        raise bad_record(where, f"message {number} has weight {given['weight']} and train {given['train']}")
+    if message["role"] != "assistant" and wanted == {True}:
+        who = f"message {number}, of the {message['role']},"
+        raise bad_record(
+            where, f"{who} is to be learnt ({', '.join(given)}), and replies of the assistant alone can be"
+        )
+    return message["role"] == "assistant" and wanted != {False}
 
 
 def at(where: str, act: Callable[[], Any]) -> Any:

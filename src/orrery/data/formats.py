@@ -93,9 +93,9 @@ def read_documents(
 
 
 def _of_rows(file: Path, name: str, column: str, faults: Faults, *, whole_rows: bool) -> Iterator[Document]:
-    # A column with a number for its name says that the table has no line of names, and so no names to keep.
-    whole_rows = whole_rows and not are_numbers((column,))
-    for number, row in read_rows(file, () if whole_rows else (column,), faults):
+    # A number for a name says that a table has no line of names: all its columns are then numbered.
+    wanted = () if whole_rows and not are_numbers((column,)) else (column,)
+    for number, row in read_rows(file, wanted, faults):
         try:
             check_columns(f"{file}:{number}", row, (column,))
             text = text_of(row, column, f"{file}:{number}")

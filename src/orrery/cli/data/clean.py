@@ -1,7 +1,7 @@
 """`orrery data clean`: a corpus in, the documents worth training on out, and why the others were dropped."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -87,13 +87,18 @@ def clean(
             lambda document, rule, why: told({"name": document.name, "rule": rule, "why": why}),
         )
         for document in filtered:
-            kept({"name": document.name, **(plain(document.row) or {"text": document.text})})
+            kept({"name": document.name, **(plain(_with_text(document.row, column)) or {"text": document.text})})
     _show(filtered)
     print(f"{output}: {filtered.kept:,} of {filtered.read:,} documents")
 
 
 def _named(columns: str | None) -> list[str]:
     return [name.strip() for name in (columns or "").split(",") if name.strip()]
+
+
+def _with_text(row: Mapping[str, Any], column: str) -> Mapping[str, Any]:
+    """Return a row whose text has a name, also where the columns of its table have none."""
+    return {"text" if name == column and name.isdecimal() else name: value for name, value in row.items()}
 
 
 def _told_apart(documents: "Iterable[Document]", column: str, others: Sequence[str]) -> "Iterator[Document]":

@@ -1,6 +1,7 @@
 """Conversations: rendered with the run's chat template, and what the assistant wrote is learnt."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.data.conversation_notes import said_of, told_of_repeated
@@ -82,8 +83,9 @@ class ConversationSource(Source):
             how: dict[str, Any] = {"shape": settings.shape, "column": settings.column, "system": settings.system}
             how |= {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
             sources = (source, *settings.more) if source == settings.train else (source,)
+            check = partial(refuse_untaught, last=settings.replies == "last")
             for each in sources:
-                yield from read_conversations(each, check=refuse_untaught, **how)
+                yield from read_conversations(each, check=check, **how)
 
         return cls(*divided(settings, read), settings)
 
