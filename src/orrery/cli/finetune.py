@@ -54,7 +54,7 @@ def finetune(
         overrides: Keys of the recipe with new values, such as --training.steps 500.
         base: The model to begin from: a run, a checkpoint, a Hugging Face folder.
         train: The data to learn from: CSV, tab-separated, JSON lines, Parquet, CoNLL-U, BIO, or a named set.
-        val: The data to validate on; by default each tenth row of the training data is held back.
+        val: The data to validate on; by default a tenth of the training data is held back, by the texts.
         columns: What is taken of the data.
         mode: What learns: all of the model, its new head alone (frozen), or its last blocks too (partial).
         blocks: How many of the last blocks learn in the mode partial.

@@ -29,7 +29,7 @@ def grpo(
             rest.
         overrides: Keys of the recipe with new values, such as --training.steps 500 or --data.samples 16.
         train: The prompts, with the columns that rewards read: JSON lines, CSV, Parquet, or a named set.
-        val: Prompts to measure on; by default each tenth of those to learn from is held back.
+        val: Prompts to measure on; by default a tenth of those to learn from is held back.
         reward: What an answer is worth: arithmetic, code, exact, or the folder of a reward model; may be given several
             times, and their sum is learned. One with settings stands in a recipe.
         run: How often, from where on, and where to.

@@ -27,7 +27,7 @@ def sft(
             rest.
         overrides: Keys of the recipe with new values, such as --training.steps 500 or --data.system "Be brief.".
         train: The conversations: JSON lines, JSON, CSV, Parquet, or a named set.
-        val: Conversations to validate on; by default each tenth of the training data is held back.
+        val: Conversations to validate on; by default a tenth of the first prompts is held back.
         run: How often, from where on, and where to.
     """
     asked = asked_of("sft", model, train, val, run)

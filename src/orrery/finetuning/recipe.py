@@ -37,7 +37,7 @@ class Request:
         task: its name, or a recipe file whose key ``task`` names it and which says all the rest.
         model: where it begins: a run, a checkpoint, a folder.
         train: the file or named set to learn from.
-        val: the file or named set to validate on; without one each tenth row is held back.
+        val: the file or named set to validate on; without one a tenth of the rows is held back.
         columns: columns of the data by the name of the setting.
         mode: what learns: the whole model, its head alone (``frozen``), or its last blocks too (``partial``).
         blocks: how many of the last blocks learn in the mode ``partial``.
