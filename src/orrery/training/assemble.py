@@ -52,8 +52,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         DataError: the data are missing, damaged or too few.
         UsageError: data, objective and model do not fit together.
     """
-    with counted_faults() as left_out:
-        source = recipe.source_class.read(recipe.data) if source is None else source
+    source, left_out = (source, []) if source is not None else read_source(recipe)
     objective = recipe.objective_class.of(recipe.objective)
     adapter_of(recipe.model)  # refused before anything is read
     base = base_of(recipe.model)
@@ -89,12 +88,19 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         facts=facts(source, tokenizer, chat, judged),
         begin=None if tokenizer is None else beginning(tokenizer, chat),
         epochs=examples.epochs,
-        notes=(*notes, *told_faults(left_out), *source.remarks(), *examples.notes),
+        notes=(*notes, *left_out, *source.remarks(), *examples.notes),
         modules=modules,
         inputs=spec.inputs,
         writer=writer(objective, tokenizer, base, chat, judged) if judged.rewards else None,
     )
     return Assembled(parts, spec, tokenizer, examples.tokens, settled.config, examples.batch_tokens, base, layout, chat)
+
+
+def read_source(recipe: Recipe) -> tuple[Source, list[str]]:
+    """Read a recipe's data, and say which bad records are left out. Raises `DataError` where they cannot be read."""
+    with counted_faults() as left_out:
+        source = recipe.source_class.read(recipe.data)
+    return source, told_faults(left_out)
 
 
 def beginning(tokenizer: Tokenizer, chat: Mapping[str, str]) -> Callable[[Path], None]:

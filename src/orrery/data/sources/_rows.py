@@ -116,7 +116,9 @@ def nothing(source: str, settings: HeldBackSettings, trained: int | None) -> Dat
     """Return the error for a side without rows; ``trained`` counts the others where nothing is held back."""
     if trained is not None and getattr(settings.split, "by", "row") != "row":
         message = f"{source}: of its {trained:,} rows none can be held back that leaves another like it to learn from"
-        return DataError(message, "give a file to validate on (--val FILE, data.val), or two rows of some label")
+        return DataError(
+            message, "give a file to validate on (--val FILE; in a recipe data.val), or two rows of some label"
+        )
     hint = "give a file that has some, or hold back fewer (data.split.every, data.val)"
     return DataError(f"{source}: 0 rows{' to train on' if trained is None else ' held back'}", hint)
 
