@@ -1,6 +1,8 @@
 """What stands on both sides of a split: texts that are trained on and held back, which make scores say too much."""
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from orrery.data.records import Document
@@ -8,6 +10,7 @@ from orrery.data.stratified import Parted, folded
 
 LONG_LINE = 40
 """Characters from which on a line is compared: shorter ones come again in any text."""
+_LONG = re.compile(rf"\S[^\n]{{{LONG_LINE - 1},}}")
 MANY_LINES = 0.01
 """The share of such lines held back from which on it is said that they stand in the training text too."""
 
@@ -59,22 +62,30 @@ def shared(train: Iterable[Parted], held_back: Sequence[Parted]) -> Shared:
     return Shared(len(held_back), whole, part)
 
 
+def notes_on_documents(train: Sequence[Document], held_back: Sequence[Document]) -> list[str]:
+    """Say which documents held back are trained on too, and how many of their long lines, where these are many.
+
+    Texts may fill the memory, so nothing of them is copied but the long lines that are held back.
+    """
+    digests = {_digest(document) for document in held_back if document.text}
+    again = digests and digests.intersection(map(_digest, train))
+    both = [document for document in held_back if document.text and again and _digest(document) in again]
+    found = []
+    if both:
+        of = f"leak: {len(both):,} of {len(held_back):,} documents held back stand in training too, word for word"
+        found.append(f"{of}: scores say too much; the first is {both[0].name}")
+    met, lines = shared_lines(train, held_back)
+    if met and met >= MANY_LINES * lines:
+        than = f"of the {lines:,} different lines held back with {LONG_LINE} characters or more"
+        found.append(f"leak: {met:,} {than} stand in the training text too")
+    return found
+
+
 def shared_lines(train: Iterable[Document], held_back: Iterable[Document]) -> tuple[int, int]:
     """Return how many of the different long lines held back stand in the training text too, and how many there are."""
     wanted = {line for document in held_back for line in _long_lines(document)}
-    met: set[str] = set()
-    for document in train:
-        met.update(line for line in _long_lines(document) if line in wanted)
+    met = {line for document in train for line in _long_lines(document) if line in wanted} if wanted else set()
     return len(met), len(wanted)
-
-
-def lines_note(train: Iterable[Document], held_back: Iterable[Document]) -> list[str]:
-    """Say how many long lines of the text held back are trained on too, where they are many."""
-    met, lines = shared_lines(train, held_back)
-    if met < MANY_LINES * lines or not met:
-        return []
-    than = f"of the {lines:,} different lines held back with {LONG_LINE} characters or more"
-    return [f"leak: {met:,} {than} stand in the training text too"]
 
 
 def _whole(row: Parted) -> tuple[str, ...]:
@@ -85,6 +96,9 @@ def _parts(row: Parted) -> list[str]:
     return [folded(text) for text in row.parts]
 
 
-def _long_lines(document: Document) -> Iterable[str]:
-    lines = (line.strip() for line in document.text.splitlines())
-    return (line for line in lines if len(line) >= LONG_LINE)
+def _digest(document: Document) -> bytes:
+    return hashlib.sha256(document.text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _long_lines(document: Document) -> Iterator[str]:
+    return (found[0].rstrip() for found in _LONG.finditer(document.text))

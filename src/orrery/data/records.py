@@ -18,21 +18,6 @@ class Document:
     row: Mapping[str, Any] = field(default_factory=dict, compare=False)
     meaning: str = field(default="", compare=False)
 
-    @property
-    def where(self) -> str:
-        """Its name."""
-        return self.name
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The text."""
-        return (self.text,)
-
-    @property
-    def whole(self) -> tuple[str, ...]:
-        """The same."""
-        return self.parts
-
 
 @dataclass(frozen=True)
 class Sentence:

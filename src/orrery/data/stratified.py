@@ -10,6 +10,8 @@ Classes = Sequence[tuple[str, ...]]
 MOST_RANGES = 10
 """Ranges into which numbers to be learned are cut, so that both sides have small and large ones."""
 
+LARGEST = 1 / 3
+"""Of all rows: more that stay together are never held back."""
 ATTEMPTS, TRIED = 32, 20_000
 """Orders that are tried where a label stays without a row held back, and the groups that are gone through for it."""
 
@@ -178,13 +180,18 @@ class _Groups:
             if self.labels[key][label] <= missing and self._can_go(key):
                 self._hold(key)
         if not self.groups_held[label]:  # every one of them is larger than the share: the smallest
-            smallest = min((key for key in waiting if self._can_go(key)), key=lambda key: self.size[key], default=None)
+            small = (key for key in waiting if self._can_go(key) and not self._is_too_large(key))
+            smallest = min(small, key=lambda key: self.size[key], default=None)
             if smallest is not None:
                 self._hold(smallest)
 
     def _can_go(self, key: str) -> bool:
         """Whether each label of a group is still trained on without it."""
         return all(len(self.with_label[label]) - self.groups_held[label] > 1 for label in self.labels[key])
+
+    def _is_too_large(self, key: str) -> bool:
+        """Whether rows that stay together are so many that what is trained on would lack them."""
+        return self.size[key] > max(1, LARGEST * sum(self.size.values()))
 
     def _hold(self, key: str) -> None:
         self.held.add(key)

@@ -252,6 +252,7 @@ def test_one_prompt_for_all_is_parted_by_what_is_answered_and_told(
 EQUAL: dict[str, tuple[str, Rows]] = {
     "two texts, a label each": ("classification", [{"text": f"note {n % 2}", "label": "ab"[n % 2]} for n in range(40)]),
     "one text, many numbers": ("regression", [{"text": "note", "score": n} for n in range(40)]),
+    "two sentences": ("tagging", sentences("alternate")[:1] * 20 + sentences("alternate")[1:2] * 20),
     "one prompt": ("grpo", [{"prompt": "ask", "answer": str(n)} for n in range(40)]),
     "one conversation": ("sft", talks(1, 1) * 40),
     "one preference": ("dpo", choices(1, 1) * 40),
