@@ -1,6 +1,5 @@
 """Words that the tokenizer drops: what a tagger says of them, whatever stands before them."""
 
-
 import pytest
 import tokenizers
 import torch
