@@ -2,7 +2,8 @@
 
 import os
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,23 @@ def data_set() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(autouse=True)
+def _hints_that_work(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Try every hint that the program shows during a test: its flags are those of the verb, its commands are parsed."""
+    program = sys.modules.get("orrery.cli.program")
+    shown: list[tuple[Sequence[str], str]] = []
+    if program is not None:
+        usual = program.report
+
+        def report(error: BaseException, debug: bool = False, words: Sequence[str] = ()) -> int:
+            shown.append((words, sys.modules["orrery.cli.console"].judge(error, words).hint))
+            return usual(error, debug=debug, words=words)
+
+        monkeypatch.setattr(program, "report", report)
+    yield
+    if shown:
+        from hints import shown_faults
+
+        assert [fault for words, hint in shown for fault in shown_faults(words, hint)] == []

@@ -1,6 +1,20 @@
 """Every error that a user can cause: what is wrong, what to do about it, and the program's exit code."""
 
+import difflib
+from collections.abc import Iterable
 from typing import ClassVar
+
+
+def there_are(name: object, known: Iterable[str]) -> str:
+    """Return the hint for a name that is none: the one that is spelled nearly so, and all that there are."""
+    names = [str(each) for each in known]
+    return f"{did_you_mean(name, names)}there are: {', '.join(names)}"
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return the beginning of a hint: the name that is spelled nearly so, or nothing."""
+    close = difflib.get_close_matches(str(name), [str(each) for each in known], n=1)
+    return f"did you mean {close[0]}? " if close else ""
 
 
 class OrreryError(Exception):

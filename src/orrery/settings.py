@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+DISTRIBUTION = "orrery-lm"
+"""What pip calls this program: ``orrery`` alone is another's on PyPI."""
+
 KERNELS = 64
 """How many compiled products oneDNN, and torch for it, keep at hand; each is 0.3 MB in either.
 
@@ -41,3 +44,8 @@ def cache_folder() -> Path:
 def api_key() -> str | None:
     """The key that clients of a server have to show: ``ORRERY_API_KEY``; there is none where it is empty."""
     return os.environ.get("ORRERY_API_KEY") or None
+
+
+def install(extra: str) -> str:
+    """Return the command that adds an extra to this installation; pip reads from what is installed what it brings."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"

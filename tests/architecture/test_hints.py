@@ -1,26 +1,22 @@
-"""A flag that a message names is one that the command which shows it has."""
+"""What messages say to type can be typed: every command, flag, key, package and name in them is tried."""
 
-import ast
 import re
-from collections.abc import Iterator
-from importlib import import_module
-from pathlib import Path
 
-import cyclopts
 import pytest
 
-import orrery
-from orrery.cli.evaluate.app import tasks
-from orrery.cli.program import VERBS, build
+import hints
+from orrery.cli.program import VERBS
+from orrery.cli.spelling import as_flags
+from orrery.settings import DISTRIBUTION, install
 
-SOURCE = Path(orrery.__file__).parent
-FLAG = re.compile(r"(?:orrery (?P<verb>[a-z]+) )?(?P<flag>(?<![\w-])--[a-z][a-z-]*(?:\.[a-z_]+)*)")
-RECIPES = {"train", "demo", "compare", "ladder", "finetune", "sft", "reward", "dpo", "ppo", "grpo"}
-"""Verbs that take a recipe's keys as flags with a dot."""
-
-EVERYWHERE = {"--help", "--debug"}
-NO_FLAG = {"reports/style.py", "demo/page.py", "accounting/layouts/launch.py", "training/distributed.py"}
-"""They hold names of CSS, command lines that a test of the page runs, and flags of ``torchrun``."""
+NO_FLAG = {
+    "reports/style.py",
+    "demo/page.py",
+    "accounting/layouts/launch.py",
+    "cli/suggestions.py",
+    "training/distributed.py",
+}
+"""They hold names of CSS, commands that a test of the page runs, flags of ``torchrun``, and beginnings of flags."""
 
 MANY = {
     "cli/plan_tables.py": ["plan"],
@@ -40,10 +36,11 @@ MANY = {
     "cli/evaluate/_programs.py": ["evaluate humaneval", "evaluate mbpp"],
     "tasks/mmlu.py": ["evaluate mmlu"],
     "tasks/programs.py": ["evaluate humaneval", "evaluate mbpp"],
+    "data/label_lists.py": ["train", "finetune"],
     "data/labelled.py": ["train"],
     "data/pair_columns.py": ["train"],
+    "data/sources/_rows.py": ["finetune", "sft", "reward", "dpo", "ppo", "grpo"],
     "data/sources/matches.py": ["train"],
-    "data/large_text.py": ["tokenizer train", "data prepare"],
     "exporting/average.py": ["average"],
     "cli/methods.py": ["sft", "reward", "dpo"],
     "finetuning/recipe.py": ["finetune"],
@@ -53,7 +50,6 @@ MANY = {
     "objectives/_policy.py": ["train", "ppo", "grpo"],
     "finetuning/seeds.py": ["finetune"],
     "finetuning/tasks/_pairs.py": ["dpo", "reward"],
-    "generation/generate.py": ["generate", "chat", "translate", "score"],
     "compare/plan.py": ["compare"],
     "compare/probes/table.py": ["compare"],
     "compare/folder.py": ["compare", "ladder"],
@@ -78,13 +74,9 @@ MANY = {
     "saving/import_model.py": ["import"],
     "data/sources/preferences.py": ["dpo"],
     "language_model/rewards.py": ["reward"],
-    "language_model/stored.py": ["generate", "chat", "score", "translate", "evaluate perplexity"],
-    "language_model/texts.py": ["generate", "chat", "score", "translate", "evaluate perplexity"],
     "laws/workers.py": ["verify"],
     "views/_laws.py": ["verify"],
-    "pipelines/_rows.py": ["classify", "tag", "summarise", "embed"],
     "tasks/perplexity.py": ["evaluate perplexity"],
-    "text/chat/render.py": ["tokenizer chat", "chat"],
     "tuning/_description.py": ["export"],
     "runs/default_recipe.py": ["train"],
     "stages/folder.py": ["train"],
@@ -119,35 +111,19 @@ MANY = {
 """Which verbs show what a module says; a module of one verb, ``cli/VERB.py``, needs no line."""
 
 
-def messages(file: Path) -> Iterator[str]:
-    """Yield the texts in a module that are not documentation, where any of them may hold a flag."""
-    source = file.read_text(encoding="utf-8")
-    if "--" not in source:  # most modules: to parse all of them at import takes seconds
-        return
-    tree = ast.parse(source)
-    documentation = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
+FILES = sorted(hints.SOURCE.rglob("*.py"))
+MESSAGES = [message for file in FILES for message in hints.messages(file)]
+SPOKEN = [message for message in MESSAGES if " " in message.text.strip()]
+FLAGS = sorted(
+    {
+        (message.module, flag)
+        for message in MESSAGES
+        if "--" in message.text and message.module not in NO_FLAG
+        for flag in hints.bare_flags(message.text)
     }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
-            yield node.value
-
-
-def flags(verb: str) -> set[str]:
-    """Return the flags of a verb, by its words."""
-    name, _, rest = verb.partition(" ")
-    if name == "evaluate":
-        module, _, function = tasks()[rest].target.partition(":")
-        app = cyclopts.App()
-        app.default(getattr(import_module(module), function))
-    else:
-        app = build([name])[name]
-        app = app[rest] if rest else app
-    return {flag for argument in app.assemble_argument_collection() for flag in argument.names} | EVERYWHERE
+)
+SETTINGS = sorted({message.text for message in SPOKEN if hints.SETTING.search(message.text)})
+GROUPS = {"tokenizer": ("train", "show", "compare", "chat"), "data": ("show", "fetch", "clean", "prepare", "verify")}
 
 
 def shown_by(name: str) -> list[str]:
@@ -157,29 +133,92 @@ def shown_by(name: str) -> list[str]:
     return [stem.removesuffix("/app").replace("/", " ").replace("_", "-")]
 
 
-NAMED = sorted(
-    {
-        (file.relative_to(SOURCE).as_posix(), found["flag"], found["verb"] or "")
-        for file in SOURCE.rglob("*.py")
-        for text in messages(file)
-        for found in FLAG.finditer(text)
-        if file.relative_to(SOURCE).as_posix() not in NO_FLAG
-    }
-)
+def test_every_message_can_be_followed() -> None:
+    """Commands are parsed, keys looked up in the schema, packages in pyproject.toml, names of Python imported."""
+    found = {f"{one.module}:{one.line}": wrong for one in SPOKEN if (wrong := hints.faults(one.text))}
+    assert found == {}
+    tried = [what for one in SPOKEN for what in (*hints.commands(one.text), *hints.recipe_keys(one.text))]
+    assert len(tried) + len(FLAGS) > 250
 
 
-@pytest.mark.parametrize(("module", "flag", "verb"), NAMED)
-def test_a_flag_in_a_message_exists_where_it_is_shown(module: str, flag: str, verb: str) -> None:
+@pytest.mark.parametrize(("module", "flag"), FLAGS)
+def test_a_flag_in_a_message_exists_where_it_is_shown(module: str, flag: str) -> None:
     assert module.startswith("cli/") or module in MANY, "say in MANY which verbs show what it says"
-    for shown in [verb] if verb in VERBS else shown_by(module):
-        if flag.startswith("--training") or "." in flag:
-            assert shown in RECIPES
-        else:
-            assert flag in flags(shown), f"`orrery {shown}` has no {flag}"
+    for verb in shown_by(module):
+        of_a_recipe = verb in hints.RECIPES and hints.is_key(flag.removeprefix("--"))
+        assert of_a_recipe or flag in hints.flags_of(verb), f"`orrery {verb}` has no {flag}"
 
 
-def test_it_finds_what_it_is_for() -> None:
-    assert "--truncate" not in flags("score")
-    assert "--truncate" in flags("generate")
-    assert "--overwrite" in flags("tokenizer train")
-    assert any(module == "checkpoints/outputs.py" for module, _, _ in NAMED)
+def every_verb() -> list[str]:
+    of_tasks = [f"evaluate {name}" for name in hints.tasks()]
+    return [one for verb in VERBS for one in ([f"{verb} {word}" for word in GROUPS.get(verb, ())] or [verb])] + of_tasks
+
+
+@pytest.mark.parametrize("hint", SETTINGS)
+def test_a_setting_in_a_hint_is_spelled_as_the_verb_has_it(hint: str) -> None:
+    """Of the library's settings some verbs have a flag, some a key of a recipe, and others nothing to say of them."""
+    ways = {verb: as_flags(hint, verb.split()) for verb in every_verb()}
+    said = {verb: told for verb, told in ways.items() if told != hint}
+    assert {verb: wrong for verb, told in said.items() if (wrong := hints.shown_faults(verb.split(), told))} == {}
+    assert any("--" in told for told in said.values())
+
+
+def test_settings_are_spelled() -> None:
+    hint = "mend it, or allow a number of bad ones with `skip_bad=N`"
+    assert as_flags(hint, ["train", "x"]).endswith("with --data.skip_bad N")
+    assert as_flags(hint, ["tokenizer", "train"]).endswith("with --skip-bad N")
+    assert as_flags(hint, ["finetune", "classification"]).endswith("with --data.skip_bad N")
+    assert as_flags(hint, ["classify", "m"]) == "mend it"
+    assert as_flags(hint, []) == hint
+    cut = 'shorten it; `truncate="left"` cuts its beginning'
+    assert as_flags(cut, ["generate"]) == "shorten it; --truncate left cuts its beginning"
+    assert as_flags(cut, ["score"]) == "shorten it"
+    assert as_flags("use `truncation=True`", ["embed"]) == "use --truncation"
+    assert as_flags("use `truncation=True`", ["info"]) == "use `truncation=True`"
+    assert as_flags("see `orrery info`", ["info"]) == "see `orrery info`"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("try orrery generate --truncate left", "MODEL"),
+        ("try `orrery generate MODEL PROMPT --temp 1`", "--temp"),
+        ("`orrery train x.yaml --training.lr 1` trains", "training.lr"),
+        ("set training.lr lower", "training.lr"),
+        ("call orrery.no_such_thing of it", "orrery.no_such_thing"),
+        ("call lm.no_such_thing of it", "no_such_thing"),
+        ("run pip install 'orrery-of-strangers[fast]' first", "is not ours"),
+        ("run pip install torch2 first", "is not ours"),
+        ("`orrery evaluate MODEL perplexity --ctx 3` measures", "--ctx"),
+        ("`orrery dpo --loss kto` learns", "model"),
+        ("`orrery tokenizer train` makes one", ""),
+        ("`orrery export MODEL hf OUT --merge` writes", ""),
+        ("set training.optimizer.rate lower, or training.micro_batch", ""),
+        ("orrery generate X PROMPT uses the model", ""),
+        ("read model.safetensors and tokenizer.json there", ""),
+    ],
+)
+def test_it_finds_what_it_is_for(text: str, fault: str) -> None:
+    found = hints.faults(text)
+    assert bool(found) == bool(fault)
+    assert all(fault in one for one in found)
+
+
+def test_every_extra_that_a_message_installs_is_one() -> None:
+    """Messages take the command from ``settings.install``."""
+    calls = re.findall(r"\binstall\(['\"](\w+)['\"]\)", "".join(file.read_text("utf-8") for file in FILES))
+    assert len(calls) >= 8
+    assert set(calls) <= set(hints.PROJECT["optional-dependencies"])
+    assert hints.PROJECT["name"] == DISTRIBUTION
+    assert not hints.package_fault(install("fast").split("'")[1])
+
+
+def test_it_knows_the_flags_of_verbs() -> None:
+    assert "--truncate" not in hints.flags_of("score")
+    assert "--truncate" in hints.flags_of("generate")
+    assert "--overwrite" in hints.flags_of("tokenizer train")
+    assert hints.bare_flags("add --overwrite, or `orrery lab --all`") == ["--overwrite"]
+    assert any(module == "checkpoints/outputs.py" for module, _ in FLAGS)
+    assert hints.shown_faults(["score", "m"], "use --truncate left")
+    assert hints.shown_faults(["classify", "m"], "give --data.skip_bad 3")
+    assert not hints.shown_faults(["train", "m"], "give --data.skip_bad 3")

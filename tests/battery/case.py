@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 import programs
+from hints import shown_faults
 
 CODES = range(6)
 LIMIT = 90.0
@@ -104,6 +105,9 @@ def judged(case: Case, answer: Answer) -> list[str]:
         return [f"accepted in silence: {said}"]
     if case.wants == "ok" and answer.code:
         return [f"refused: {said}"]
+    hints = [line.removeprefix("hint: ") for line in answer.err.splitlines() if line.startswith("hint: ")]
+    if answer.code and (wrong := [fault for hint in hints for fault in shown_faults(list(case.words), hint)]):
+        return wrong
     if answer.code and answer.code not in case.fails_with:
         return [f"exit code {answer.code}, not among {case.fails_with}: {said}"]
     return []

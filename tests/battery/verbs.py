@@ -72,6 +72,7 @@ BASES: dict[str, list[str]] = {
     "lab": ["bottleneck", "--quick", "--seeds=0"],
     "verify": ["--family=no-such-family"],
     "info": [],
+    "completion": ["bash"],
     "serve": ["no-such-model", "--port=0"],
     "bench generate": ["no-such-model"],
     "compare": ["--text=text.txt", "--models=ngram", "--steps=1", "--parameters=20000", "--tokenizer.vocabulary=280"],

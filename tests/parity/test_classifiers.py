@@ -4,8 +4,9 @@ import pytest
 import torch
 import transformers
 
+from orrery.errors import ModelFileError
 from orrery.families import answering, load_family, names
-from orrery.families._classifier import class_beside
+from orrery.families._classifier import class_beside, padding_of
 from orrery.language_model.load import load as load_model
 from orrery.saving.save import save_model
 from tests.parity.helper import pair
@@ -28,6 +29,32 @@ def test_the_score_of_a_row_is_theirs(kind: str) -> None:
     # The last token by its place: one with the padding's number counts, where they look for it by the number.
     ended = torch.where(real, ids, 5)
     torch.testing.assert_close(made.ours({"ids": ended, "real": real}, ("sequence",))["sequence"], ours)
+
+
+@pytest.mark.parametrize(
+    ("kind", "padding"), [*[(kind, 5) for kind in DECODERS], *[("llama", id) for id in (0, -1, 49)]]
+)
+def test_a_row_ends_before_the_padding_wherever_it_stands(kind: str, padding: int) -> None:
+    plain = {"word_embed_proj_dim": load_family(kind).TINY["hidden_size"]} if kind == "opt" else {}
+    made = pair(kind, auto=AUTO, **{**load_family(kind).TINY, **plain, "num_labels": 3, "pad_token_id": padding})
+    rows = [[7, 8, 9, 6], [7, 8, 9, 5], [7, 5, 9, 0], [7, 9, 5, 5], [5, 5, 5, 5], [0, 0, 0, 0], [49, 1, 49, 49]]
+    ids = torch.tensor(rows)
+    theirs = made.reference(ids, attention_mask=torch.ones_like(ids)).logits
+    ours = made.ours({"ids": ids}, ("sequence",))["sequence"]
+    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", DECODERS)
+def test_the_padding_of_a_file_without_the_key_is_that_of_their_configuration(kind: str) -> None:
+    rules = load_family(kind)
+    theirs = getattr(transformers, class_beside(rules.ARCHITECTURE)).config_class().pad_token_id
+    assert padding_of(rules.ARCHITECTURE, {}) == theirs
+
+
+@pytest.mark.parametrize("padding", ["<pad>", 1.5, True, [0]])
+def test_a_padding_that_is_no_token_is_refused(padding) -> None:
+    with pytest.raises(ModelFileError, match=r"pad_token_id = .* is no token"):
+        padding_of("LlamaForCausalLM", {"pad_token_id": padding})
 
 
 def test_families_without_such_a_class_have_none() -> None:

@@ -215,7 +215,7 @@ def test_a_failing_turn_leaves_the_conversation(model):
 
 def test_a_model_without_a_template_says_so_and_how_to_give_one(tmp_path, monkeypatch, model):
     bare = saved(tmp_path / "bare", "llama")
-    with pytest.raises(ModelFileError, match=r"bare has no chat template.*--template.*chatml\|gemma") as error:
+    with pytest.raises(ModelFileError, match=r"bare has no chat template.*template=NAME.*chatml\|gemma") as error:
         talk(monkeypatch, ["hi"], bare)
     assert error.value.exit_code == 4
     with pytest.raises(UsageError, match="'nonsense' is neither a chat format nor a file"):

@@ -17,6 +17,8 @@ import programs
 from orrery import errors
 from orrery.cli import program
 from orrery.cli.console import judge, report
+from orrery.cli.overview import overview
+from orrery.cli.verbs import summary
 from programs import ORRERY, PIPE, Program
 
 
@@ -29,7 +31,25 @@ def test_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> Non
 def test_help_lists_every_verb_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     program.run(["--help"])
     text = capsys.readouterr().out
-    assert [name for name, verb in program.VERBS.items() if name not in text or verb.summary[:20] not in text] == []
+    assert [name for name in program.VERBS if name not in text or summary(name)[:20] not in text] == []
+    titles = [line.strip("╭─╮ ") for line in text.splitlines() if line.startswith("╭─")]
+    assert titles == [*dict.fromkeys(verb.group for verb in program.VERBS.values()), "Flags"]
+
+
+@pytest.mark.parametrize("verb", program.VERBS)
+def test_the_environment_is_told_once_a_page(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.run([verb, "--help"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "env var" not in page
+    assert page.count(f"ORRERY_{verb.upper()}_SOME_FLAG") == page.count("_SOME_FLAG") == 1
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_the_list_of_verbs_fits_any_terminal(width: int) -> None:
+    rows = [(verb.group, name, summary(name)) for name, verb in program.VERBS.items()]
+    assert {len(line) for line in overview(rows, width).splitlines() if line[:1] in "╭│╰" and line} == {
+        min(max(width, 40), 120)
+    }
 
 
 def groups() -> dict[str, str]:
@@ -182,7 +202,7 @@ def test_signals_unwind_and_leave_with_their_code(number: signal.Signals, code: 
     (tmp_path / "waiting.py").write_text(WAITING)
     start = (
         f"import sys; sys.path.append({str(tmp_path)!r}); sys.argv = ['orrery', 'wait']\n"
-        "from orrery.cli import program; program.VERBS['wait'] = program.Verb('waiting:wait', '')\n"
+        "from orrery.cli import program; program.VERBS['wait'] = program.Verb('waiting:wait', '', '')\n"
         "program.main()"
     )
     with Program([sys.executable, "-c", start], text=True, stdout=PIPE, stderr=PIPE) as process:

@@ -57,7 +57,7 @@ def test_without_the_extra_the_command_that_installs_it_is_named(files, monkeypa
     words = ["--hypotheses", "ours.txt", "--references", "theirs.txt"]
     assert evaluate(*words) == 5
     error = capsys.readouterr().err
-    assert "pip install 'orrery[eval]'" in error
+    assert "pip install 'orrery-lm[eval]'" in error
     assert "--metrics rouge" in error
     assert evaluate(*words, "--metrics", "rouge") == 0
 

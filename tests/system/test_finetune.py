@@ -228,7 +228,7 @@ def recipe_of(tmp_path, base, capsys, *changes):
 def test_a_recipe_that_names_its_task_is_trained_and_scored(tmp_path, base, capsys):
     path = recipe_of(tmp_path, base, capsys)
     assert run(["finetune", path, "--output", str(tmp_path / "run"), "--training.steps", "2"]) == 0
-    assert "3 texts held back: accuracy" in capsys.readouterr().out
+    assert "4 texts held back: accuracy" in capsys.readouterr().out
     with pytest.raises(UsageError, match="is not empty"):
         orrery.finetune(path, output=tmp_path / "run", quiet=True)
 
@@ -239,7 +239,7 @@ def test_a_recipe_that_names_its_task_is_trained_and_scored(tmp_path, base, caps
         (("task: classification\n", ""), [], "names no task"),
         (("task: classification", "task: tagging"), [], "the task tagging has data of kind tagged"),
         (("task: classification", "task: nothing"), [], "there is no task called 'nothing'"),
-        (("seed: 1337", "seed: 1337"), ["--from", "x"], "--from has no place beside it"),
+        (("seed: 1337", "seed: 1337"), ["--from", "."], "--from has no place beside it"),
         (("seed: 1337", "seed: 1337"), ["--text", "x"], "columns have no place beside it"),
     ],
 )

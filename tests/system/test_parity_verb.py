@@ -125,7 +125,7 @@ def test_transformers_is_named_where_it_is_missing(model, monkeypatch, capsys):
     code, found = called(capsys, model, "--against", model, "--with", "transformers")
     assert code == 5
     assert "transformers is not installed" in found.err
-    assert "orrery[oracle]" in found.err
+    assert "orrery-lm[oracle]" in found.err
 
 
 def own(folder, spec):

@@ -88,11 +88,15 @@ def test_a_reward_model_is_one_in_transformers(base: str, pairs: str, tmp_path: 
     ]
     found = lm.rewards(talks)
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "run" / "final").eval()
-    rows = [lm.chat_ids(talk).ids for talk in talks]
-    ends = [len(row) - row[::-1].index(next(iter(lm.chat_template().end))) for row in rows]
+    reads = transformers.AutoTokenizer.from_pretrained(tmp_path / "run" / "final")
+    rows = [reads.apply_chat_template(talk, return_dict=False) for talk in talks]
+    assert reads.pad_token_id == theirs.config.pad_token_id
     with torch.no_grad():
-        wanted = [float(theirs(torch.tensor([row[:end]])).logits[0, 0]) for row, end in zip(rows, ends, strict=True)]
-    assert found == pytest.approx(wanted, abs=1e-5)
+        alone = [float(theirs(torch.tensor([row])).logits[0, 0]) for row in rows]
+        for side in ("left", "right"):
+            batch = reads.pad({"input_ids": rows}, padding_side=side, return_tensors="pt")
+            assert theirs(**batch).logits[:, 0].tolist() == pytest.approx(alone, abs=1e-5)
+    assert found == pytest.approx(alone, abs=1e-5)
     assert found == pytest.approx([lm.rewards([talk])[0] for talk in talks], abs=1e-5)
     with pytest.raises(DataError, match="the template writes nothing of the last reply"):
         lm.rewards([[{"role": "user", "content": "cat?"}]])

@@ -81,6 +81,8 @@ REFUSED = [
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    for folder in "MVT":  # models are looked for first
+        Path(folder).mkdir()
     for name, content in (
         ("text.txt", b"a text\n"), ("empty.txt", b""), ("latin.txt", b"a\xe4\n"), ("list.json", b"[1]"),
         ("rows.jsonl", b"{}\n"),

@@ -77,7 +77,7 @@ def test_a_port_that_is_taken_is_told_before_the_model_is_read(capsys):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        code, said = refused(capsys, "no-such-model", "the cat", "--port", taken.getsockname()[1])
+        code, said = refused(capsys, ".", "the cat", "--port", taken.getsockname()[1])
     assert code == 5
     assert "port" in said
 

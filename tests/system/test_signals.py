@@ -144,7 +144,7 @@ def test_work_that_does_not_unwind_is_not_waited_for(way: str, number: int, tmp_
     script = (
         "import sys; sys.path.append('.')\n"
         "sys.argv = ['orrery', 'work']\n"
-        "from orrery.cli import program; program.VERBS['work'] = program.Verb('stubborn:work', '')\n"
+        "from orrery.cli import program; program.VERBS['work'] = program.Verb('stubborn:work', '', '')\n"
         "program.main()"
     )
     pipes = {"stdout": PIPE, "stderr": PIPE, "text": True}

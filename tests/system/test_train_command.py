@@ -110,7 +110,7 @@ def test_dry_run_and_print_config_train_nothing(recipe: str, capsys: pytest.Capt
     ("words", "code", "message"),
     [
         (["--trainng.steps", "4"], 2, "did you mean 'training'?"),
-        (["--resum"], 2, "unknown flag --resum"),
+        (["--resum"], 2, "unknown option --resum"),
         (["--resume", "--overwrite"], 2, "exclude each other"),
         (["--tokenizer", "{kind: byte_bpe, lowercase: true}"], 2, "gives back every byte"),
         (["--tokenizer", "{file: x, lowercase: true}"], 2, "from a file decides that itself"),

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from orrery.checkpoints.disk import fsync_file, no_room
 from orrery.errors import MachineError, ModelFileError, UsageError
+from orrery.settings import install
 
 BLOCK = 32
 """Numbers that share one scale in q8_0 and q4_0."""
@@ -72,7 +73,7 @@ def library() -> Any:
         return importlib.import_module("gguf")
     except ImportError as error:
         raise MachineError(
-            "GGUF needs the package gguf, which is not installed", "pip install 'orrery[gguf]', or pip install gguf"
+            "GGUF needs the package gguf, which is not installed", f"{install('gguf')}, or pip install gguf"
         ) from error
 
 

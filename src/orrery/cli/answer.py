@@ -5,6 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
+from orrery.cli.places import MODEL
 from orrery.cli.texts import READING, Given, Reading, one_line, print_json, read, run
 from orrery.errors import UsageError
 
@@ -12,7 +13,7 @@ _COLUMNS = ("question", "context")
 
 
 def answer(
-    model: str,
+    model: Annotated[str, MODEL],
     question: str | None = None,
     /,
     *,

@@ -4,16 +4,17 @@ from pathlib import Path
 from typing import Annotated
 
 from orrery.cli.numbers import COUNT, ONE_OR_MORE, SEED_EACH
+from orrery.cli.places import MODEL
 
 
 def average(
-    model: str,
+    model: Annotated[str, MODEL],
     out: Path,
     /,
     *,
     last: Annotated[int | None, COUNT] = None,
     checkpoints: Annotated[tuple[int, ...], SEED_EACH] = (),
-    others: Annotated[tuple[str, ...], ONE_OR_MORE] = (),
+    others: Annotated[tuple[str, ...], MODEL, ONE_OR_MORE] = (),
     overwrite: bool = False,
 ) -> None:
     """Write the mean of the weights of a run's last checkpoints, or of several models, as a model to use.

@@ -9,6 +9,7 @@ from orrery.cli.chat_commands import SHORT, obey
 from orrery.cli.console import printable, report
 from orrery.cli.loading import loading
 from orrery.cli.numbers import COUNT, SEED
+from orrery.cli.places import MODEL, TEMPLATE
 from orrery.cli.stopping import dealt_with
 from orrery.cli.writing_options import CHOOSING, FREE, Answer, Drawing
 from orrery.errors import DataError, OrreryError
@@ -23,10 +24,10 @@ AGAIN = 1000
 
 
 def chat(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *,
-    template: str | None = None,
+    template: Annotated[str | None, TEMPLATE] = None,
     system: str | None = None,
     max_new_tokens: Annotated[int, COUNT] = 256,
     drawing: Drawing = CHOOSING,

@@ -3,11 +3,12 @@
 from typing import Annotated, Any
 
 from orrery.cli.numbers import COUNT
-from orrery.cli.texts import READING, Reading, one_line, print_json, read, run
+from orrery.cli.places import MODEL
+from orrery.cli.texts import NO_TEXT, READING, Reading, one_line, print_json, read, run
 
 
 def classify(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *texts: str,
     reading: Reading = READING,
@@ -41,7 +42,7 @@ def classify(
         raise UsageError("--pair names a column of --file, and labels of entailment need none", "leave --pair away")
     if multi_label and labels is None:
         raise UsageError("--multi-label counts with --labels alone", "name the labels")
-    given = read(texts, reading, None if pair is None else (reading.column, pair))
+    given = read(texts, reading, None if pair is None else (reading.column, pair), blanks=True)
     from orrery.pipelines import pipeline
 
     task = "text-classification" if labels is None else "zero-shot-classification"
@@ -54,11 +55,11 @@ def classify(
         inputs = [{"text": one.fields[reading.column], "text_pair": one.fields[pair]} for one in given]
     found = run(lambda items, names: pipe(items, names=names, **own), given, inputs)
     for one, answer in zip(given, found, strict=True):
-        scored = answer if labels is None else _scored(answer)[:top_k]
+        scored = [] if answer is None else answer if labels is None else _scored(answer)[:top_k]
         if reading.json:
             print_json({**one.fields, "labels": scored})
         else:
-            shown = "  ".join(f"{one_line(label['label'])} {label['score']:.4f}" for label in scored)
+            shown = "  ".join(f"{one_line(label['label'])} {label['score']:.4f}" for label in scored) or NO_TEXT
             print(f"{shown}  {one_line(one.fields[reading.column])}")
 
 

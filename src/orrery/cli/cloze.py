@@ -1,8 +1,9 @@
 """``orrery cloze``: which of several words or phrases fits a gap."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from orrery.cli.places import MODEL
 from orrery.cli.tables import print_table
 from orrery.cli.texts import READING, Reading, print_json, read
 from orrery.errors import DataError, OrreryError, UsageError
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def cloze(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *texts: str,
     candidates: str,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from orrery.cli.numbers import ABOVE_ZERO_EACH, COUNT, COUNT_EACH, COUNT_OR_NONE, SEED_EACH, SHARE, SHARE_EACH
+from orrery.cli.places import DATA
 from orrery.cli.tables import print_table
 from orrery.errors import UsageError
 from orrery.settings import runs_folder
@@ -24,7 +25,7 @@ BASE = Path(__file__).parents[1] / "compare" / "recipe.yaml"
 
 def compare(
     *words: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    text: str | None = None,
+    text: Annotated[str | None, DATA] = None,
     models: str | None = None,
     parameters: Annotated[int | None, COUNT] = None,
     budgets: Annotated[tuple[float, ...] | None, ABOVE_ZERO_EACH, Parameter(name=("--budgets", "--minutes"))] = None,

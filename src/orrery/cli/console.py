@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 import unicodedata
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -32,11 +33,14 @@ class Verdict:
     code: int
 
 
-def report(error: BaseException, debug: bool = False) -> int:
-    """Print ``error`` on stderr, below its traceback when ``debug``, and return the exit code."""
+def report(error: BaseException, debug: bool = False, words: Sequence[str] = ()) -> int:
+    """Print ``error`` on stderr, below its traceback when ``debug``, and return the exit code.
+
+    ``words`` are those of the command line.
+    """
     if debug:
         traceback.print_exception(error)
-    verdict = judge(error)
+    verdict = judge(error, words)
     with suppress(OSError):
         close_output()
     for label, text in (("error", verdict.message), ("hint", verdict.hint)):
@@ -54,10 +58,10 @@ def close_output() -> None:
         raise
 
 
-def judge(error: BaseException) -> Verdict:
+def judge(error: BaseException, words: Sequence[str] = ()) -> Verdict:
     """Say what is wrong, what to do, and with which code to leave, for any exception."""
     if isinstance(error, OrreryError):
-        return Verdict(error.message, error.hint, error.exit_code)
+        return _unknown(error, words) or Verdict(error.message, _spelled(error.hint, words), error.exit_code)
     if isinstance(error, KeyboardInterrupt):
         return Verdict("interrupted", "", _INTERRUPTED)
     if isinstance(error, BrokenPipeError):
@@ -67,7 +71,7 @@ def judge(error: BaseException) -> Verdict:
     if _is_memory(error):
         hint = "use a smaller batch, context or model, or free memory on this machine"
         return Verdict(f"out of memory: {error}", hint, RunError.exit_code)
-    return _usage(error) or _defect(error)
+    return _usage(error, words) or _defect(error)
 
 
 def _path(error: OSError) -> Verdict:
@@ -100,15 +104,38 @@ def _is_memory(error: BaseException) -> bool:
     )
 
 
-def _usage(error: BaseException) -> Verdict | None:
+def _usage(error: BaseException, words: Sequence[str]) -> Verdict | None:
     from cyclopts import CycloptsError
 
+    see = _help_hint(error, words)
     for link in (error, error.__cause__):
         if _is_pydantic(link):
-            return Verdict(_invalid(link), _help_hint(error), UsageError.exit_code)
+            return Verdict(_invalid(link), see, UsageError.exit_code)
     if isinstance(error, CycloptsError):
-        return Verdict(str(error), _help_hint(error), UsageError.exit_code)
+        from orrery.cli.suggestions import of_parser
+
+        return Verdict(*(of_parser(error, words, see) or (str(error), see)), UsageError.exit_code)
     return None
+
+
+def _spelled(hint: str, words: Sequence[str]) -> str:
+    """Return a hint with its settings as the verb spells them."""
+    if "`" not in hint or not words:
+        return hint
+    from orrery.cli.spelling import as_flags
+
+    return as_flags(hint, words)
+
+
+def _unknown(error: OrreryError, words: Sequence[str]) -> Verdict | None:
+    """Tell of a flag that a verb's further settings do not know, with those of the verb among what may be meant."""
+    from orrery.schema.unknown import UnknownSettingError
+
+    if not isinstance(error, UnknownSettingError) or not words:
+        return None
+    from orrery.cli.suggestions import of_settings
+
+    return Verdict(*of_settings(error, words, f"see 'orrery {words[0]} --help'"), error.exit_code)
 
 
 def _is_pydantic(error: BaseException | None) -> bool:
@@ -124,8 +151,9 @@ def _invalid(error: Any) -> str:
     return f"{shown}; and {more} more" if more > 0 else shown
 
 
-def _help_hint(error: BaseException) -> str:
-    chain = getattr(error, "command_chain", None) or ()
+def _help_hint(error: BaseException, words: Sequence[str]) -> str:
+    # A verb that parses its own settings has no chain.
+    chain = getattr(error, "command_chain", None) or [word for word in words[:1] if word == "evaluate"]
     return f"see '{' '.join(('orrery', *chain))} --help'"
 
 

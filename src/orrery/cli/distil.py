@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT, NOT_NEGATIVE, NUMBER, SEED
+from orrery.cli.places import DATA, MODEL, MODEL_IF_PATH, TEMPLATE
 
 if TYPE_CHECKING:
     from orrery.finetuning.answers_as_data import Kept
 
 
 def distil(
-    model: str,
+    model: Annotated[str, MODEL],
     *,
-    prompts: str,
+    prompts: Annotated[str, DATA],
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
-    reward: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    reward: Annotated[tuple[str, ...], MODEL_IF_PATH, Parameter(negative=())] = (),
     samples: Annotated[int, COUNT] = 1,
     least: Annotated[float | None, NUMBER] = None,
-    column: str | None = None,
-    template: str | None = None,
+    column: Annotated[str | None, Parameter(name=("--column", "--prompt"))] = None,
+    template: Annotated[str | None, TEMPLATE] = None,
     max_new_tokens: Annotated[int, COUNT] = 128,
     temperature: Annotated[float, NOT_NEGATIVE] = 1.0,
     seed: Annotated[int, SEED] = 1337,
@@ -37,8 +38,8 @@ def distil(
         model: The teacher: a run, a checkpoint, a Hugging Face folder.
         prompts: The prompts, with the columns that rewards read: JSON lines, CSV, Parquet, or a named set.
         output: The .jsonl file to write: prompt, completion and reward in each line, or messages.
-        reward: What an answer is worth: arithmetic, exact, length, or the folder of a reward model; may be given
-            several times, and their sum counts.
+        reward: What an answer is worth: arithmetic, code, exact, or the folder of a reward model; may be given several
+            times, and their sum counts.
         samples: Answers to each prompt, of which the best is kept.
         least: Leave out answers that are worth less.
         column: The column of the prompts; by default found by its name.

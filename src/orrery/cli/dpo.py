@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from orrery.cli.methods import ONCE, Run, asked_of, carry_out
+from orrery.cli.places import DATA, MODEL_OR_RECIPE
 
 
 def dpo(
-    model: str,
+    model: Annotated[str, MODEL_OR_RECIPE],
     *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    train: str | None = None,
-    val: str | None = None,
+    train: Annotated[str | None, DATA] = None,
+    val: Annotated[str | None, DATA] = None,
     loss: Literal["dpo", "dpo_norm", "ipo", "kto", "orpo", "simpo"] | None = None,
     run: Run = ONCE,
 ) -> int:

@@ -1,8 +1,9 @@
 """``orrery embed``: a vector for each text."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from orrery.cli.places import MODEL
 from orrery.cli.texts import READING, Reading, print_json, read, run
 from orrery.errors import UsageError
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def embed(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *texts: str,
     reading: Reading = READING,

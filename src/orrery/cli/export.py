@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from orrery.cli.places import MODEL
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def export(
-    model: str,
+    model: Annotated[str, MODEL],
     format: Literal["gguf", "hf", "peft", "word2vec"],
     output: Path,
     /,
@@ -23,7 +24,7 @@ def export(
     merge: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Write a model for other programs; success is told only after what was written was read back and compared.
+    """Write a model for other programs (GGUF, Hugging Face, word2vec, peft), read it back, and compare.
 
     gguf is one file for llama.cpp and what is built on it, and takes the families and byte-level BPE tokenizers that
     llama.cpp has; hf is a folder for transformers, with every weight as it is; peft is a folder with a model's low-rank

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from orrery.cli.methods import ONCE, Run, carry_out
 from orrery.cli.numbers import COUNT_OR_NONE
+from orrery.cli.places import DATA, MODEL, TASK_OR_RECIPE
 
 
 @Parameter(name="*")
@@ -31,11 +32,11 @@ FOUND = Columns()
 
 
 def finetune(
-    task: str,
+    task: Annotated[str, TASK_OR_RECIPE],
     *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    base: Annotated[str | None, Parameter(name="--from")] = None,
-    train: str | None = None,
-    val: str | None = None,
+    base: Annotated[str | None, MODEL, Parameter(name="--from")] = None,
+    train: Annotated[str | None, DATA] = None,
+    val: Annotated[str | None, DATA] = None,
     columns: Columns = FOUND,
     mode: Literal["full", "frozen", "partial"] = "full",
     blocks: Annotated[int | None, COUNT_OR_NONE] = None,
@@ -53,7 +54,7 @@ def finetune(
         overrides: Keys of the recipe with new values, such as --training.steps 500.
         base: The model to begin from: a run, a checkpoint, a Hugging Face folder.
         train: The data to learn from: CSV, tab-separated, JSON lines, Parquet, CoNLL-U, BIO, or a named set.
-        val: The data to validate on; by default each tenth row of the training data is held back.
+        val: The data to validate on; by default a tenth of the training data is held back, by the texts.
         columns: What is taken of the data.
         mode: What learns: all of the model, its new head alone (frozen), or its last blocks too (partial).
         blocks: How many of the last blocks learn in the mode partial.

@@ -8,6 +8,7 @@ from orrery.cli.beam_options import ONE, Beams
 from orrery.cli.console import printable
 from orrery.cli.loading import loading
 from orrery.cli.numbers import COUNT, SEED, SHARE
+from orrery.cli.places import DRAFT, MODEL
 from orrery.cli.writing_options import CHOOSING, FREE, Answer, Drawing
 from orrery.errors import UsageError
 
@@ -24,7 +25,7 @@ _WHY = {
 
 
 def generate(
-    model: str,
+    model: Annotated[str, MODEL],
     prompt: str,
     /,
     *,
@@ -33,7 +34,7 @@ def generate(
     beams: Beams = ONE,
     penalty_alpha: Annotated[float | None, SHARE] = None,
     answer: Answer = FREE,
-    draft: str | None = None,
+    draft: Annotated[str | None, DRAFT] = None,
     truncate: Literal["left"] | None = None,
     seed: Annotated[int, SEED] = 1337,
     device: str = "auto",

@@ -6,9 +6,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from orrery.cli.places import MODEL
+
 
 def import_model(
-    model: str,
+    model: Annotated[str, MODEL],
     out: Path,
     /,
     *,

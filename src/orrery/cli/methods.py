@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT
+from orrery.cli.places import RECIPES, check_places
 from orrery.errors import UsageError
 from orrery.settings import runs_folder
 from orrery.training.recipes import as_yaml
@@ -41,7 +42,7 @@ ONCE = Run()
 
 def is_recipe(word: str) -> bool:
     """Say whether the first argument is a recipe file, and no model."""
-    return word.endswith((".yaml", ".yml"))
+    return word.endswith(RECIPES)
 
 
 def gone_on(word: str, run: Run) -> str:
@@ -59,6 +60,8 @@ def asked_of(task: str, model: str, train: str | None, val: str | None, run: Run
     Raises:
         UsageError: a model without data.
     """
+    if train is None and not is_recipe(model):
+        raise UsageError(f"{task}: {model} learns from which data?", "give --train FILE, or a recipe (.yaml)")
     from orrery.finetuning.recipe import Request
 
     name = run.output.name if run.output else None
@@ -66,8 +69,6 @@ def asked_of(task: str, model: str, train: str | None, val: str | None, run: Run
         model = gone_on(model, run)
     if is_recipe(model):
         return Request(model, train=train, val=val, name=name)
-    if train is None:
-        raise UsageError(f"{task}: {model} learns from which data?", "give --train FILE, or a recipe (.yaml)")
     return Request(task, model, train, val, name=name)
 
 
@@ -108,6 +109,7 @@ def trained(
     if run.print_config:
         print(as_yaml(recipe), end="")
         return 0
+    check_places(recipe)
     folder = run.output or home or runs_folder() / recipe.name
     how: dict[str, Any] = {"seeds": run.seeds, "resume": run.resume, "overwrite": run.overwrite}
     how["asked"] = None if overrides is None else asked_for(overrides, os.environ)

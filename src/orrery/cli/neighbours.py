@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from orrery.cli.numbers import COUNT
+from orrery.cli.places import MODEL
 from orrery.cli.tables import print_table
 from orrery.errors import DataError, UsageError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def neighbours(
-    vectors: str,
+    vectors: Annotated[str, MODEL],
     /,
     *words: str,
     n: Annotated[int, COUNT] = 10,

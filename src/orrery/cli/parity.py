@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from orrery.cli.places import MODEL
 from orrery.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -16,10 +17,10 @@ _LAYERS = re.compile(r"(encoder\.)?(embedded|blocks\.\d+\.resid_post|final|memor
 
 
 def parity(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *,
-    against: str,
+    against: Annotated[str, MODEL],
     reader: Annotated[Literal["orrery", "transformers"], Parameter(name="--with")] = "orrery",
     dtype: Literal["float64", "float32", "bfloat16", "float16"] = "float32",
     json: Path | None = None,

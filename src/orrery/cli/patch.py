@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from orrery.cli.numbers import PLACE
+from orrery.cli.places import MODEL
 from orrery.cli.tables import print_table
 from orrery.errors import UsageError
 
@@ -29,7 +30,7 @@ By = Literal[
 
 
 def patch(
-    model: str,
+    model: Annotated[str, MODEL],
     clean: str,
     corrupted: str,
     /,

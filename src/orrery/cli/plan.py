@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from orrery.cli.numbers import ABOVE_ZERO, COUNT
+from orrery.cli.places import MODEL_IF_PATH
 from orrery.cli.plan_layouts import NO_LAYOUTS, LayoutOptions, published_layouts
 from orrery.errors import UsageError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def plan(
-    subject: str | None = None,
+    subject: Annotated[str | None, MODEL_IF_PATH] = None,
     /,
     *,
     config: Path | None = None,

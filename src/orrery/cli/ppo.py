@@ -6,14 +6,15 @@ from cyclopts import Parameter
 
 from orrery.cli.answering import learn
 from orrery.cli.methods import ONCE, Run
+from orrery.cli.places import DATA, MODEL_IF_PATH, MODEL_OR_RECIPE
 
 
 def ppo(
-    model: str,
+    model: Annotated[str, MODEL_OR_RECIPE],
     *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    train: str | None = None,
-    val: str | None = None,
-    reward: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    train: Annotated[str | None, DATA] = None,
+    val: Annotated[str | None, DATA] = None,
+    reward: Annotated[tuple[str, ...], MODEL_IF_PATH, Parameter(negative=())] = (),
     run: Run = ONCE,
 ) -> int:
     """Teach a model by its own answers, each token against what a value head expects (PPO).
@@ -28,9 +29,9 @@ def ppo(
             rest.
         overrides: Keys of the recipe with new values, such as --training.steps 500 or --data.samples 16.
         train: The prompts, with the columns that rewards read: JSON lines, CSV, Parquet, or a named set.
-        val: Prompts to measure on; by default each tenth of those to learn from is held back.
-        reward: What an answer is worth: arithmetic, exact, format, length, or the folder of a reward model; may be
-            given several times, and their sum is learned.
+        val: Prompts to measure on; by default a tenth of those to learn from is held back.
+        reward: What an answer is worth: arithmetic, code, exact, or the folder of a reward model; may be given several
+            times, and their sum is learned. One with settings stands in a recipe.
         run: How often, from where on, and where to.
     """
     return learn("ppo", model, overrides, run, train=train, val=val, reward=reward)

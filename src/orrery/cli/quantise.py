@@ -4,20 +4,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from orrery.cli.numbers import COUNT
+from orrery.cli.places import DATA, MODEL
 
 if TYPE_CHECKING:
     from orrery.tuning.quantise import Quantise
 
 
 def quantise(
-    model: str,
+    model: Annotated[str, MODEL],
     out: Path,
     /,
     *,
     bits: Literal[8, 4] = 8,
     group: Annotated[int | None, COUNT] = None,
     head: Literal["8", "4", "keep"] = "8",
-    text: Path | None = None,
+    text: Annotated[Path | None, DATA] = None,
     overwrite: bool = False,
 ) -> None:
     """Write a model with its matrices in int8 or int4: a quarter or an eighth of float32, and faster on a CPU.

@@ -5,13 +5,14 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from orrery.cli.methods import ONCE, Run, asked_of, carry_out
+from orrery.cli.places import DATA, MODEL_OR_RECIPE
 
 
 def reward(
-    model: str,
+    model: Annotated[str, MODEL_OR_RECIPE],
     *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    train: str | None = None,
-    val: str | None = None,
+    train: Annotated[str | None, DATA] = None,
+    val: Annotated[str | None, DATA] = None,
     run: Run = ONCE,
 ) -> int:
     """Train a reward model on preferences (Bradley-Terry): a number for a conversation, larger where it is preferred.

@@ -3,9 +3,10 @@
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from orrery.cli.console import printable
+from orrery.cli.places import MODEL
 from orrery.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def score(
-    model: str,
+    model: Annotated[str, MODEL],
     text: str | None = None,
     /,
     *,

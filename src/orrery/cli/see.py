@@ -11,20 +11,21 @@ from urllib.parse import urlencode
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT_OR_NONE
+from orrery.cli.places import EVIDENCE, MODEL
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
 
 
 def see(
-    model: str,
+    model: Annotated[str, MODEL],
     text: str,
     /,
     *,
     target: str | None = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     overwrite: bool = False,
-    laws: Path | None = None,
+    laws: Annotated[Path | None, EVIDENCE] = None,
     port: Annotated[int, COUNT_OR_NONE] = 0,
     device: str = "auto",
     dtype: str = "auto",

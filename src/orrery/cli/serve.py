@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
+from orrery.cli.places import EVIDENCE, MODEL, check_adapters
 from orrery.errors import DataError, MachineError, UsageError
-from orrery.settings import api_key
+from orrery.settings import api_key, install
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 
 
 def serve(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *,
     host: str = "127.0.0.1",
     port: Annotated[int, COUNT_OR_NONE] = 8000,
     name: str | None = None,
+    template: str | None = None,
     adapter: Annotated[list[str] | None, Parameter(negative=())] = None,
     api_key_file: Path | None = None,
     allowed_host: Annotated[list[str] | None, Parameter(negative=())] = None,
@@ -36,7 +38,7 @@ def serve(
     max_body: Annotated[int, COUNT] = 2 << 20,
     grace: Annotated[int, COUNT_OR_NONE] = 10,
     inspect: bool | None = None,
-    laws: Path | None = None,
+    laws: Annotated[Path | None, EVIDENCE] = None,
     deterministic: Annotated[bool, Parameter(negative=())] = False,
     device: str = "auto",
     dtype: str = "auto",
@@ -52,6 +54,7 @@ def serve(
         host: The address to listen on.
         port: The port; 0 takes a free one.
         name: What clients call the model; by default that of its run or folder.
+        template: chatml, gemma, llama-2, llama-3, mistral, zephyr, or a Jinja file; by default the model's own.
         adapter: NAME=FOLDER, a LoRA over the model, which clients ask for by that name; may be given several times.
         api_key_file: A file with the key that clients have to show.
         allowed_host: A name under which clients address the server; may be given several times.
@@ -85,7 +88,8 @@ def serve(
         deterministic=deterministic,
         safety=Safety(max_body=max_body),
     )
-    return _serve(partial(_load, model, device, dtype, kernel), settings, name, _folders(adapter or ()))
+    named = check_adapters(_folders(adapter or ()))
+    return _serve(partial(_load, model, device, dtype, kernel, template), settings, name, named)
 
 
 def _serve(
@@ -117,13 +121,14 @@ def check_packages() -> None:
     """
     for package in ("fastapi", "uvicorn"):
         if importlib.util.find_spec(package) is None:
-            raise MachineError(f"a server needs the package {package}", "pip install 'orrery[serve]'")
+            raise MachineError(f"a server needs the package {package}", install("serve"))
 
 
-def _load(model: str, device: str, dtype: str, kernel: str | None) -> "LanguageModel":
+def _load(model: str, device: str, dtype: str, kernel: str | None, template: str | None) -> "LanguageModel":
     from orrery.language_model.load import load
 
-    return load(model, device, dtype, kernel=kernel)
+    lm = load(model, device, dtype, kernel=kernel)
+    return lm if template is None else lm.with_template(template)
 
 
 def _folders(given: Sequence[str]) -> dict[str, str]:

@@ -5,13 +5,14 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from orrery.cli.methods import ONCE, Run, asked_of, carry_out
+from orrery.cli.places import DATA, MODEL_OR_RECIPE
 
 
 def sft(
-    model: str,
+    model: Annotated[str, MODEL_OR_RECIPE],
     *overrides: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    train: str | None = None,
-    val: str | None = None,
+    train: Annotated[str | None, DATA] = None,
+    val: Annotated[str | None, DATA] = None,
     run: Run = ONCE,
 ) -> int:
     """Fine-tune a model on conversations (supervised fine-tuning): it learns what the assistant says in them.
@@ -26,7 +27,7 @@ def sft(
             rest.
         overrides: Keys of the recipe with new values, such as --training.steps 500 or --data.system "Be brief.".
         train: The conversations: JSON lines, JSON, CSV, Parquet, or a named set.
-        val: Conversations to validate on; by default each tenth of the training data is held back.
+        val: Conversations to validate on; by default a tenth of the first prompts is held back.
         run: How often, from where on, and where to.
     """
     asked = asked_of("sft", model, train, val, run)

@@ -3,9 +3,10 @@
 import json as json_format
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from orrery.cli.console import printable
+from orrery.cli.places import MODEL_IF_PATH
 from orrery.cli.tables import print_table
 from orrery.errors import UsageError
 
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
 
 
 def show(
-    model: str, other: str | None = None, /, *, config: Path | None = None, diff: bool = False, json: bool = False
+    model: Annotated[str, MODEL_IF_PATH],
+    other: Annotated[str | None, MODEL_IF_PATH] = None,
+    /,
+    *,
+    config: Path | None = None,
+    diff: bool = False,
+    json: bool = False,
 ) -> None:
     """Print the parts of a model with their settings and parameters; no weights are read.
 

@@ -3,11 +3,12 @@
 from typing import Annotated
 
 from orrery.cli.numbers import COUNT, NUMBER
-from orrery.cli.texts import READING, Reading, one_line, print_json, read, run
+from orrery.cli.places import MODEL
+from orrery.cli.texts import NO_TEXT, READING, Reading, one_line, print_json, read, run
 
 
 def summarise(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *texts: str,
     reading: Reading = READING,
@@ -36,7 +37,7 @@ def summarise(
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
-    given = read(texts, reading)
+    given = read(texts, reading, blanks=True)
     from orrery.pipelines import pipeline
 
     pipe = pipeline(
@@ -54,7 +55,8 @@ def summarise(
     )
     found = run(lambda items, names: pipe(items, names=names), given, [one.fields[reading.column] for one in given])
     for one, answer in zip(given, found, strict=True):
+        summary = "" if answer is None else answer["summary_text"]
         if reading.json:
-            print_json({**one.fields, "summary": answer["summary_text"]})
+            print_json({**one.fields, "summary": summary})
         else:
-            print(one_line(answer["summary_text"]))
+            print(one_line(summary) if answer is not None else NO_TEXT)

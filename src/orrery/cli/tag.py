@@ -3,11 +3,12 @@
 from typing import Annotated, Literal
 
 from orrery.cli.numbers import COUNT_OR_NONE
+from orrery.cli.places import MODEL
 from orrery.cli.texts import READING, Reading, one_line, print_json, read, run
 
 
 def tag(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *texts: str,
     reading: Reading = READING,
@@ -33,7 +34,7 @@ def tag(
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
-    given = read(texts, reading)
+    given = read(texts, reading, blanks=True)
     from orrery.pipelines import pipeline
 
     pipe = pipeline(
@@ -48,7 +49,8 @@ def tag(
         ignore_labels=() if everything else ("O",),
     )
     found = run(lambda items, names: pipe(items, names=names), given, [one.fields[reading.column] for one in given])
-    for one, entities in zip(given, found, strict=True):
+    for one, answer in zip(given, found, strict=True):
+        entities = answer or []
         if reading.json:
             print_json({**one.fields, "entities": entities})
             continue

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,8 +13,14 @@ from cyclopts import Parameter
 from orrery.cli.console import printable
 from orrery.cli.numbers import COUNT
 from orrery.errors import DataError, UsageError
+from orrery.schema.keys import Known
+from orrery.schema.unknown import UnknownSettingError
 
 Format = Literal["text", "jsonl", "csv", "tsv"]
+_FILES = (".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+"""Endings of names that are no texts."""
+_LISTED = 10
+"""Lines that are named where rows are passed over."""
 _ENDS: Mapping[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv"}
 
 
@@ -34,24 +40,30 @@ class Reading:
     json: Annotated[bool, Parameter(help="Print a JSON object a line.", negative="")] = False
 
 
+NO_TEXT = "(no text)"
+"""In the place of an answer to a row that has nothing to be answered."""
 READING = Reading()
 """What is done unless told otherwise."""
 
 
 class Given(NamedTuple):
-    """One input: what errors call it, and its texts by column."""
+    """One input: what errors call it, its texts by column, and whether one of them is missing, so that it is passed."""
 
     where: str
     fields: dict[str, str]
+    blank: bool = False
 
 
-def read(texts: Sequence[str], reading: Reading, columns: Sequence[str] | None = None) -> list[Given]:
+def read(
+    texts: Sequence[str], reading: Reading, columns: Sequence[str] | None = None, *, blanks: bool = False
+) -> list[Given]:
     """Return the inputs of a verb: the texts of its command line, else the lines or rows of a file or of a pipe.
 
     Args:
         texts: those of the command line.
         reading: where the others come from.
         columns: what a row must have; by default ``reading.column``.
+        blanks: whether a row of a file whose text is empty or missing is passed over, which is said, and not refused.
 
     Raises:
         UsageError: a file beside texts, or neither.
@@ -59,29 +71,51 @@ def read(texts: Sequence[str], reading: Reading, columns: Sequence[str] | None =
     """
     wanted = tuple(columns or (reading.column,))
     if unknown := [text for text in texts if text.startswith("--")]:
-        raise UsageError(f"unknown option {unknown[0]}", "see --help of the verb; a text that begins so: --file")
+        raise UnknownSettingError(unknown[0], Known(), "a text that begins so: --file FILE")
     if texts:
         if reading.file is not None:
             raise UsageError("give either texts or --file, not both", "leave one of them out")
+        _tell_of_files(texts)
         return [Given(f"text {number}", {wanted[0]: text}) for number, text in enumerate(texts, start=1)]
     if reading.file is None and sys.stdin.isatty():
         raise UsageError("there is no text", "give one, or --file FILE, or lines on standard input")
     with _source(reading.file) as file:
-        found = list(_rows(file, _format(file, reading.format), wanted))
+        found = list(_rows(file, _format(file, reading.format), wanted, blanks))
     if not found:
         raise DataError(f"{reading.file or 'standard input'} has no lines", "give it at least one text")
+    if passed := [one.where.rpartition(":")[2] for one in found if one.blank]:
+        listed = ", ".join(passed[:_LISTED]) + (", ..." if len(passed) > _LISTED else "")
+        lines = f"line{'s' * (len(passed) > 1)} {listed}"
+        told = f"without a text, and passed over: {len(passed):,} of {len(found):,} rows ({lines})"
+        print(f"{reading.file or 'standard input'}: {told}", file=sys.stderr)
     return found
+
+
+def _tell_of_files(texts: Sequence[str]) -> None:
+    """Say of texts that are the names of files that the names themselves are read, and how the files would be."""
+    for text in texts:
+        with suppress(OSError, ValueError):  # too long or impossible for a name
+            there = Path(text).is_file()
+            if there or (Path(text).suffix.lower() in _FILES and len(text.split()) == 1):
+                what = "is the name of a file" if there else "looks like the name of a file"
+                told = f"note: {printable(text)!r} {what}, and is read as a text of its own"
+                print(f"{told}; --file {printable(text)} reads the file", file=sys.stderr)
 
 
 def run(
     answer: Callable[[list[Any], list[str]], Iterable[Any]], given: Sequence[Given], inputs: list[Any]
 ) -> list[Any]:
-    """Return what a pipeline answers to inputs; its errors name their lines."""
+    """Return what a pipeline answers to inputs, and nothing to those that are passed over; errors name their lines."""
     from orrery.reports.status import waiting
 
+    asked = [number for number, one in enumerate(given) if not one.blank]
+    found: list[Any] = [None] * len(given)
     with waiting() as line:
-        line.now(f"{len(inputs):,} texts")
-        return list(answer(inputs, [one.where for one in given]))
+        line.now(f"{len(asked):,} texts")
+        answers = answer([inputs[n] for n in asked], [given[n].where for n in asked]) if asked else []
+        for number, one in zip(asked, answers, strict=True):
+            found[number] = one
+    return found
 
 
 def one_line(text: str) -> str:
@@ -110,11 +144,10 @@ def _source(file: Path | None) -> Iterator[Path]:
         try:
             yield file or place
         except DataError as error:
-            hint = "mend the line" if "skip_bad" in error.hint else error.hint
-            raise DataError(error.message.replace(str(place), "standard input"), hint) from None
+            raise DataError(error.message.replace(str(place), "standard input"), error.hint) from None
 
 
-def _rows(file: Path, kind: Format, columns: tuple[str, ...]) -> Iterator[Given]:
+def _rows(file: Path, kind: Format, columns: tuple[str, ...], blanks: bool) -> Iterator[Given]:
     """Yield the lines or rows of a file."""
     from orrery.data.files import Faults, read_lines
     from orrery.data.readers.json_records import read_lines_of_objects
@@ -124,12 +157,14 @@ def _rows(file: Path, kind: Format, columns: tuple[str, ...]) -> Iterator[Given]
         if len(columns) > 1:
             hint = f"write {' and '.join(columns)} into the columns of a .jsonl or .csv file"
             raise DataError(f"{file}: lines of text hold one text each", hint)
-        yield from (Given(line.where, {columns[0]: line.text("error")}) for line in read_lines(file))
+        lines = ((line.where, line.text("error")) for line in read_lines(file))
+        yield from (Given(where, {columns[0]: text}, blanks and not text.strip()) for where, text in lines)
         return
     reader = {"jsonl": read_lines_of_objects, "csv": read_csv, "tsv": read_tsv}[kind]
     for number, row in reader(file, columns, Faults()):
         where = f"{file}:{number}"
-        for column in columns:
-            if not isinstance(row[column], str):
-                raise DataError(f"{where}: {column} is {str(row[column])[:40]!r}, no text", "mend the line")
-        yield Given(where, {column: row[column] for column in columns})
+        fields = {column: "" if blanks and row[column] is None else row[column] for column in columns}
+        for column, value in fields.items():
+            if not isinstance(value, str):
+                raise DataError(f"{where}: {column} is {str(value)[:40]!r}, no text", "mend the line")
+        yield Given(where, fields, blanks and not all(text.strip() for text in fields.values()))

@@ -10,13 +10,16 @@ from cyclopts import Parameter
 
 from orrery.cli.beam_options import BEAMS, Search
 from orrery.cli.console import printable
+from orrery.cli.places import MODEL
 from orrery.errors import DataError, UsageError
+from orrery.schema.keys import Known
+from orrery.schema.unknown import UnknownSettingError
 
 STDIN = "-"
 
 
 def translate(
-    model: str,
+    model: Annotated[str, MODEL],
     text: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
@@ -43,7 +46,7 @@ def translate(
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
     if text is not None and text.startswith("--"):
-        raise UsageError(f"unknown option {text}", "see 'orrery translate --help'; a text that begins so: --file")
+        raise UnknownSettingError(text, Known(), "a text that begins so: --file FILE")
     if (text is None) == (file is None):
         raise UsageError("give either a text or --file, not both and not neither", "orrery translate MODEL TEXT")
     if alignment is not None and text in (None, STDIN):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from orrery.cli.console import printable
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE, NUMBER, SEED
+from orrery.cli.places import MODEL
 from orrery.cli.texts import print_json
 from orrery.cli.writing_options import CHOOSING, Drawing
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def tree(
-    model: str,
+    model: Annotated[str, MODEL],
     prompt: str,
     /,
     *,

@@ -1,4 +1,4 @@
-"""What is said of conversations before they are learnt: ends, roles, repetitions, and what leaks between the parts."""
+"""What is said of conversations before they are learnt: ends, roles and repetitions."""
 
 import json
 from collections import Counter
@@ -29,23 +29,7 @@ def said_of(conversations: Sequence[Conversation], rendered: Sequence[Rendered],
     ]
 
 
-def repeated(conversations: Sequence[Conversation]) -> int:
-    """Count the conversations that stand word for word before."""
-    return len(conversations) - len({json.dumps(each.messages, sort_keys=True) for each in conversations})
-
-
-def leaks(train: Sequence[Conversation], held_back: Sequence[Conversation]) -> list[Conversation]:
-    """Return the conversations held back whose first prompt is one of training: their scores say too much."""
-    known = {each.first_prompt.strip() for each in train}
-    return [each for each in held_back if each.first_prompt.strip() in known]
-
-
-def told_of_both(twice: int, leaked: Sequence[Conversation], count: int) -> list[str]:
-    """Say how many conversations repeat one, and how many of those held back begin as one of training; else nothing."""
-    found = [f"{twice:,} of {count:,} training conversations repeat another word for word"] if twice else []
-    if leaked:
-        found.append(
-            f"leak: {len(leaked):,} conversations held back begin with a prompt of training, the first is "
-            f"{leaked[0].where}"
-        )
-    return found
+def told_of_repeated(conversations: Sequence[Conversation]) -> list[str]:
+    """Say how many training conversations stand word for word before; nothing where none does."""
+    twice = len(conversations) - len({json.dumps(each.messages, sort_keys=True) for each in conversations})
+    return [f"{twice:,} of {len(conversations):,} training conversations repeat another word for word"] if twice else []

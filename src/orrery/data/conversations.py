@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from orrery.data.corpora import read_placed_rows
-from orrery.data.files import Invalid, bad_record
+from orrery.data.files import Faults, Invalid, bad_record
 from orrery.data.readers.columns import check_columns, text_of
 from orrery.errors import DataError, OrreryError
 from orrery.text.chat.messages import Message, checked_messages
@@ -48,6 +48,9 @@ ROLES: Mapping[str, str] = {
 BESIDE = ("tools", "documents")
 """Columns that a chat template reads beside the messages."""
 
+WEIGHTS = ("weight", "train")
+"""Fields of a message that say whether it is learnt: OpenAI's 0 or 1, axolotl's true or false."""
+
 _SPEAKER = re.compile(r"\n\n(Human|Assistant):")
 
 
@@ -63,6 +66,16 @@ class Conversation:
     def first_prompt(self) -> str:
         """What the user says first; conversations that share it are about the same."""
         return next((said_in(message) for message in self.messages if message["role"] == "user"), "")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The first prompt."""
+        return (self.first_prompt,)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """All that is said, each with its role."""
+        return tuple(f"{message['role']}: {said_in(message)}" for message in self.messages)
 
 
 @dataclass(frozen=True)
@@ -98,16 +111,14 @@ def read_conversations(
         DataError: there is none, no shape is known to have these columns, or a row is no conversation; its line is
             named.
     """
-    found, left = None, skip_bad
+    found, faults = None, Faults(allowed=skip_bad)
     for where, row in read_placed_rows(source, invalid=invalid, skip_bad=skip_bad):
         layout = found = found or find_layout(where, row, shape, column)
         try:
             conversation = conversation_of(row, layout, where, system)
             check(conversation)
-        except DataError:
-            left -= 1
-            if left < 0:
-                raise
+        except DataError as error:
+            faults.meet(error)
             continue
         yield conversation
     if found is None:
@@ -176,6 +187,7 @@ def messages_of_list(value: Any, fields: tuple[str, str], where: str) -> list[Me
             raise bad_record(where, f"message {number} is no object with {role!r} and {content!r}")
         # Only OpenAI's form has more that a template reads: tool calls, reasoning.
         said = dict(item) if content == "content" else {"content": item[content]} if content in item else {}
+        said |= {name: item[name] for name in WEIGHTS if name in item}
         messages.append({**said, "role": ROLES.get(str(item[role]), item[role])})
     return messages
 
@@ -194,19 +206,51 @@ def messages_of_text(text: str, where: str) -> list[Message]:
     return [{"role": roles[speaker], "content": words.strip()} for speaker, words in said]
 
 
-def refuse_untaught(conversation: Conversation) -> None:
-    """Raise `DataError` for a conversation from which nothing, or an empty answer, would be learnt."""
+def refuse_untaught(conversation: Conversation, *, last: bool = False) -> None:
+    """Raise `DataError` for a conversation from which nothing, or an empty answer, would be learnt.
+
+    ``last`` says that the last reply alone is learnt.
+    """
     where, messages = conversation.where, conversation.messages
+    learnt = [is_learnt(message, where, number) for number, message in enumerate(messages)]
     if not any(message["role"] == "assistant" for message in messages):
-        raise DataError(f"{where}: the assistant says nothing", "leave it out, or allow a number of bad ones: skip_bad")
+        raise DataError(
+            f"{where}: the assistant says nothing", "leave it out, or allow a number of bad ones with `skip_bad=N`"
+        )
     if messages[-1]["role"] != "assistant":
         raise DataError(
             f"{where}: the conversation ends with the {messages[-1]['role']}, and there is no reply to learn",
-            "take the last message away, or allow a number of bad ones with skip_bad",
+            "take the last message away, or allow a number of bad ones with `skip_bad=N`",
         )
     for number, message in enumerate(messages):
-        if message["role"] == "assistant" and not said_in(message).strip() and not message.get("tool_calls"):
+        if learnt[number] and not said_in(message).strip() and not message.get("tool_calls"):
             raise bad_record(where, f"message {number}, a reply of the assistant, is empty")
+    if not (learnt[-1] if last else any(learnt)):
+        which = "the last reply, which alone is learnt," if last else "every reply of the assistant"
+        raise bad_record(where, f"{which} has the weight 0: there is nothing to learn")
+
+
+def is_learnt(message: Message, where: str, number: int) -> bool:
+    """Say whether a message is to be learnt: a reply of the assistant, unless its ``weight`` or ``train`` says no.
+
+    Raises:
+        DataError: a weight is neither 0 nor 1, both are there and differ, or another's message is to be learnt.
+    """
+    given = {name: message[name] for name in WEIGHTS if message.get(name) is not None}
+    for name, value in given.items():
+        if not isinstance(value, int | float) or value not in (0, 1):
+            raise bad_record(
+                where, f"message {number} has {name} {str(value)[:40]!r}: 0 and 1 are known, true and false"
+            )
+    wanted = {bool(value) for value in given.values()}
+    if len(wanted) > 1:
+        raise bad_record(where, f"message {number} has weight {given['weight']} and train {given['train']}")
+    if message["role"] != "assistant" and wanted == {True}:
+        who = f"message {number}, of the {message['role']},"
+        raise bad_record(
+            where, f"{who} is to be learnt ({', '.join(given)}), and replies of the assistant alone can be"
+        )
+    return message["role"] == "assistant" and wanted != {False}
 
 
 def at(where: str, act: Callable[[], Any]) -> Any:

@@ -14,7 +14,7 @@ from orrery.data.files import Faults, Invalid
 from orrery.data.readers import parallel
 from orrery.data.readers.columns import are_numbers
 from orrery.data.records import Document, Pair, Sentence
-from orrery.errors import DataError, UsageError
+from orrery.errors import DataError, UsageError, did_you_mean
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,7 @@ def read_corpus(
     column: str = COLUMN,
     invalid: Invalid = "error",
     skip_bad: int = 0,
+    whole_rows: bool = False,
 ) -> Iterator[Document]:
     """Yield the documents of a source, in an order that does not depend on the machine.
 
@@ -48,8 +49,8 @@ def read_corpus(
     A text file is one document,
     JSON lines, CSV and Parquet hold one a row, in ``column``, CoNLL-U one from ``# newdoc`` to the next. Text
     is never changed: line ends and NULs stay, and byte order marks but where they stand before rows. Invalid
-    UTF-8 is an error or, with "replace", U+FFFD; at most ``skip_bad`` bad records a file are left out. Raises
-    `DataError`.
+    UTF-8 is an error or, with "replace", U+FFFD; at most ``skip_bad`` bad records a file are left out. With
+    ``whole_rows`` the documents of tables have their ``row``. Raises `DataError`.
     """
     if source == PYTHON_DOCS:
         yield from (Document(name, text) for name, text in python_docs.collect())
@@ -61,7 +62,7 @@ def read_corpus(
     empty = True
     for file in files:
         name = name_of(file, root)
-        for document in formats.read_documents(file, name, column, Faults(invalid, skip_bad)):
+        for document in formats.read_documents(file, name, column, Faults(invalid, skip_bad), whole_rows=whole_rows):
             empty = False
             yield document
     if empty:
@@ -180,8 +181,11 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
         return path.parent, [path]
     if not path.is_dir():
         named = (name for name, known in sets.SETS.items() if known.is_corpus)
-        known = ", ".join([PYTHON_DOCS, *named, *generated.names()])
-        raise DataError(f"{path}: no such file, folder or named set", f"the named corpora are: {known}")
+        corpora = [PYTHON_DOCS, *named, *generated.names()]
+        near = did_you_mean(path.parts[0] if path.parts else "", corpora)
+        raise DataError(
+            f"{path}: no such file, folder or named set", f"{near}the named corpora are: {', '.join(corpora)}"
+        )
     found = [entry for entry in sorted(path.rglob("*")) if not (entry.name.startswith(".") or _is_open_folder(entry))]
     files = [file for file in found if file.is_file() and _is_known(file)]
     known = f"these are read: {', '.join(formats.SUFFIXES)}; also .gz, .xz"

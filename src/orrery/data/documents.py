@@ -48,12 +48,12 @@ def unknown_share(tokenizer: "Tokenizer", rows: "Sequence[Sequence[int] | NDArra
 
 
 def encode(tokenizer: "Tokenizer", documents: Sequence[Document]) -> "list[NDArray[np.uint32]]":
-    """Return each document's ids with the end token behind them."""
+    """Return each document's ids behind what opens one, with the end token behind them."""
     import numpy as np
 
-    end = tokenizer.special("end")
+    opening, end = tokenizer.document_opening, tokenizer.special("end")
     encoded = tokenizer.encode_batch([document.text for document in documents])
-    return [np.asarray([*ids, end], np.uint32) for ids in encoded]
+    return [np.asarray([*opening, *ids, end], np.uint32) for ids in encoded]
 
 
 def stream(documents: "Sequence[NDArray[np.uint32]]") -> "NDArray[np.uint32]":

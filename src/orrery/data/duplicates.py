@@ -62,7 +62,7 @@ class Numbered:
 
 
 class ExactDuplicates:
-    """The rule that drops a document whose text came before, by the sha256 of the text.
+    """The rule that drops a document whose text came before, with the same meaning, by the sha256 of both.
 
     With ``whitespace=False`` runs of white space count as one space, and none at either end.
     """
@@ -77,7 +77,7 @@ class ExactDuplicates:
         """Return which document, by its number, has this text already; None for the first of its kind."""
         if number > MOST:
             raise DataError(f"more than {MOST:,} documents", "clean the corpus in parts")
-        digest = hashlib.sha256(self._normalised(document.text).encode()).digest()
+        digest = hashlib.sha256(f"{self._normalised(document.text)}\0{document.meaning}".encode()).digest()
         first = self._first.get(digest)
         if first is None:
             self._first.swap(digest, number)

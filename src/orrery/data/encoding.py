@@ -1,7 +1,7 @@
 """Blocks of text to ids: each to its split, a batch at a time on every core, the next while one is written."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, runtime_checkable
 
@@ -48,6 +48,11 @@ class Encoder(Protocol):
 
     def special(self, name: str) -> int:
         """Return the id of a control token."""
+        ...
+
+    @property
+    def document_opening(self) -> tuple[int, ...]:
+        """What stands before each document."""
         ...
 
 
@@ -112,10 +117,11 @@ def encode_ahead(
 class Documents:
     """Documents that come block by block, and their ids."""
 
-    def __init__(self, tokenizer: Encoder, end: int) -> None:
-        """``end`` is the id that goes behind each document."""
+    def __init__(self, tokenizer: Encoder, end: int, opening: Sequence[int] = ()) -> None:
+        """``end`` is the id that goes behind each document, ``opening`` those before it."""
         self._tokenizer = tokenizer
-        self._end = np.array([end], np.uint32)
+        self._end, self._opening = np.array([end], np.uint32), np.array(opening, np.uint32)
+        self._begun = False
         self._open: Stream | None = None
 
     def encode(self, batch: list[Assigned]) -> dict[Split, NDArray[np.uint32]]:
@@ -123,13 +129,17 @@ class Documents:
         found = map(self._further, batch) if self._open or self._tokenizer.begin() else self._of_parts(batch)
         ids: dict[Split, list[NDArray[np.uint32]]] = {}
         for (split, block), of_block in zip(batch, found, strict=True):
-            ids.setdefault(split, []).extend([*of_block, self._end] if block.last else of_block)
+            before, behind = [] if self._begun else [self._opening], [self._end] if block.last else []
+            ids.setdefault(split, []).extend([*before, *of_block, *behind])
+            self._begun = not block.last
         return {split: np.concatenate(of_split) for split, of_split in ids.items()}
 
     def resume(self, blocks: Iterable[Assigned]) -> None:
         """Take the blocks of an open document whose ids are known, where the next ids depend on them."""
-        if self._tokenizer.begin():
-            for assigned in blocks:
+        streams = self._tokenizer.begin() is not None
+        for assigned in blocks:
+            self._begun = True
+            if streams:
                 self._further(assigned)
 
     def _of_parts(self, batch: list[Assigned]) -> Iterator[list[NDArray[np.uint32]]]:

@@ -4,11 +4,12 @@ import gzip
 import logging
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar, cast
 
 from orrery.data.codings import foreign_coding
 from orrery.errors import DataError
@@ -16,6 +17,11 @@ from orrery.errors import DataError
 logger = logging.getLogger(__name__)
 
 Invalid = Literal["error", "replace"]
+Row = TypeVar("Row")
+Made = TypeVar("Made")
+_TALLY: ContextVar[list[str] | None] = ContextVar("bad records", default=None)
+NAMED = 3
+"""Bad records that are told with their reasons; the others are counted."""
 
 _OPEN: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".xz": lzma.open}
 _MARK = b"\xef\xbb\xbf"
@@ -54,12 +60,51 @@ class Faults:
         self.met += 1
         if self.met > self.allowed:
             raise error
-        logger.warning("left out: %s", error.message)
+        tally = _TALLY.get()
+        if tally is None:
+            logger.warning("left out: %s", error.message)
+        else:
+            tally.append(error.message)
+
+
+@contextmanager
+def counted_faults() -> Iterator[list[str]]:
+    """Gather what is said of bad records that are left out while this lasts, in the place of a warning for each."""
+    met: list[str] = []
+    token = _TALLY.set(met)
+    try:
+        yield met
+    finally:
+        _TALLY.reset(token)
+
+
+def told_faults(met: Sequence[str]) -> list[str]:
+    """Say how many records were left out, and why the first of them; nothing where none was."""
+    if not met:
+        return []
+    more = f" and {len(met) - NAMED:,} more" if len(met) > NAMED else ""
+    return [f"left out, {len(met):,} bad record{'s' * (len(met) > 1)}: {'; '.join(met[:NAMED])}{more}"]
+
+
+def kept(rows: Iterable[tuple[str, Row]], make: Callable[[str, Row], Made], allowed: int) -> Iterator[Made]:
+    """Yield what is made of rows, each with its place; the first ``allowed`` bad ones are logged and left out.
+
+    Raises:
+        DataError: one more is bad.
+    """
+    faults = Faults(allowed=allowed)
+    for where, row in rows:
+        try:
+            found = make(where, row)
+        except DataError as error:
+            faults.meet(error)
+            continue
+        yield found
 
 
 def bad_record(where: str, what: str) -> DataError:
     """Return the error for one bad line, row or sentence."""
-    return DataError(f"{where}: {what}", "mend it, or allow a number of bad ones with skip_bad")
+    return DataError(f"{where}: {what}", "mend it, or allow a number of bad ones with `skip_bad=N`")
 
 
 @contextmanager

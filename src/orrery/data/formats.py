@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from orrery.data.files import Faults, decode, open_text
 from orrery.data.readers import bio, conllu, html, json_records, parquet, tables
-from orrery.data.readers.columns import text_of
+from orrery.data.readers.columns import are_numbers, check_columns, text_of
 from orrery.data.records import Document, Sentence
 from orrery.errors import DataError
 
@@ -76,11 +76,13 @@ def read_sentences(file: Path, faults: Faults) -> Iterator[Sentence]:
     return _reader(SENTENCES, file, "sentences")(file, faults)
 
 
-def read_documents(file: Path, name: str, column: str, faults: Faults) -> Iterator[Document]:
+def read_documents(
+    file: Path, name: str, column: str, faults: Faults, *, whole_rows: bool = False
+) -> Iterator[Document]:
     """Yield the documents of any file: the whole text, the column of each row, or the sentences joined."""
     suffix = format_of(file)
     if suffix in ROWS:
-        yield from _of_rows(file, name, column, faults)
+        yield from _of_rows(file, name, column, faults, whole_rows=whole_rows)
     elif suffix in SENTENCES:
         yield from _of_sentences(read_sentences(file, faults), name)
     elif suffix in WHOLE:
@@ -90,14 +92,17 @@ def read_documents(file: Path, name: str, column: str, faults: Faults) -> Iterat
             yield Document(name, decode(stream.read(), str(file), faults.invalid))
 
 
-def _of_rows(file: Path, name: str, column: str, faults: Faults) -> Iterator[Document]:
-    for number, row in read_rows(file, (column,), faults):
+def _of_rows(file: Path, name: str, column: str, faults: Faults, *, whole_rows: bool) -> Iterator[Document]:
+    # A number for a name says that a table has no line of names: all its columns are then numbered.
+    wanted = () if whole_rows and not are_numbers((column,)) else (column,)
+    for number, row in read_rows(file, wanted, faults):
         try:
+            check_columns(f"{file}:{number}", row, (column,))
             text = text_of(row, column, f"{file}:{number}")
         except DataError as error:
             faults.meet(error)
             continue
-        yield Document(f"{name}:{number}", text)
+        yield Document(f"{name}:{number}", text, row if whole_rows else {})
 
 
 def _of_sentences(sentences: Iterator[Sentence], name: str) -> Iterator[Document]:

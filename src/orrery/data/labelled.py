@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from orrery.data import generated, sets
 from orrery.data.corpora import read_placed_rows
-from orrery.data.files import Invalid, bad_record
+from orrery.data.files import Invalid, bad_record, kept
+from orrery.data.label_lists import are_hot, hot_names, labels_of, names_of
 from orrery.data.readers.columns import check_columns, text_of
 from orrery.errors import DataError
 
@@ -38,12 +40,16 @@ Target = str | tuple[str, ...] | float
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table: the text, the one that belongs to it, and the label, where there are any."""
+    """The columns of a table: the text, the one that belongs to it, and the label, where there are any.
+
+    ``hot`` says that lists of labels have a 0 or 1 for each label there is.
+    """
 
     text: str
     pair: str | None
     label: str | None
     kind: Kind = "label"
+    hot: bool = False
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -59,6 +65,21 @@ class Labelled:
     text: str
     pair: str | None
     target: Target | None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The text, or both."""
+        return (self.text,) if self.pair is None else (self.text, self.pair)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The same."""
+        return self.parts
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels; none where it has a number."""
+        return (self.target,) if isinstance(self.target, str) else self.target if isinstance(self.target, tuple) else ()
 
 
 def find_columns(source: str | Path, asked: Mapping[str, str | None], *, labelled: bool = True) -> Columns:
@@ -104,14 +125,21 @@ def read_labelled(
     Raises:
         DataError: a row without a text or a label, or with a number that is none; its line is named.
     """
-    left = skip_bad
-    for where, row in read_placed_rows(source, columns.wanted, invalid=invalid, skip_bad=skip_bad):
-        try:
-            yield _labelled(where, row, columns, separator)
-        except DataError:
-            left -= 1
-            if left < 0:
-                raise
+    how: dict[str, Any] = {"invalid": invalid, "skip_bad": skip_bad}
+    if columns.kind == "labels":
+        columns = replace(columns, hot=are_hot(_lists(source, columns, separator, how)))
+    rows = read_placed_rows(source, columns.wanted, **how)
+    yield from kept(rows, lambda where, row: _labelled(where, row, columns, separator), skip_bad)
+
+
+def _lists(
+    source: str | Path, columns: Columns, separator: str, how: Mapping[str, Any]
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield what stands in the lists of labels; rows that have none are told of where they are read."""
+    column = str(columns.label)
+    for where, row in read_placed_rows(source, columns.wanted, **how):
+        with suppress(DataError):
+            yield where, labels_of(row[column], separator, column, where)
 
 
 def renamed(row: Labelled, names: Mapping[str, str]) -> Labelled:
@@ -154,10 +182,8 @@ def _labelled(where: str, row: Mapping[str, Any], columns: Columns, separator: s
 
 def _target(where: str, value: Any, columns: Columns, separator: str) -> Target:
     if columns.kind == "labels":
-        parts = value.split(separator) if isinstance(value, str) else value
-        if not isinstance(parts, list | tuple) or not all(isinstance(part, str | int) for part in parts):
-            raise bad_record(where, f"column {columns.label!r} holds no list of labels: {str(value)[:60]!r}")
-        return tuple(dict.fromkeys(str(part).strip() for part in parts if str(part).strip()))
+        parts = labels_of(value, separator, str(columns.label), where)
+        return hot_names(parts) if columns.hot else names_of(parts)
     if columns.kind == "number":
         return _number(where, value, columns)
     if isinstance(value, float) and not math.isfinite(value):

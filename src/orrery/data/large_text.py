@@ -81,7 +81,7 @@ def decoded(file: Path, invalid: Invalid) -> Iterator[str]:
             except UnicodeDecodeError as error:
                 raise DataError(
                     f"{file}: invalid UTF-8 at byte {start + error.start}",
-                    "mend or convert the file; `--invalid replace` puts U+FFFD in place of bad bytes",
+                    'mend or convert the file; `invalid="replace"` puts U+FFFD in place of bad bytes',
                 ) from None
             if not content:
                 return

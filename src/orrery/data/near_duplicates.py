@@ -155,8 +155,8 @@ class NearIndex:
 class NearDuplicates:
     """The rule that drops a document like one kept before: estimated Jaccard similarity at or above the threshold.
 
-    Each dropped document is like one that stays; likeness is not passed on through dropped ones. A text
-    without words is like nothing.
+    Each dropped document is like one that stays, of the same meaning; likeness is not passed on through dropped ones. A
+    text without words is like nothing.
     """
 
     name = "near-duplicate"
@@ -166,6 +166,7 @@ class NearDuplicates:
         self._index = NearIndex(bands_for(threshold, permutations), permutations)
         self._threshold = threshold
         self._numbers = array("Q")
+        self._meanings: list[str] = []
 
     def __call__(self, number: int, document: Document) -> str | None:
         """Return which document, by its number, this one is like; None if it stays."""
@@ -173,10 +174,12 @@ class NearDuplicates:
         if not len(hashes):
             return None
         signature = self._minhash.signature(hashes)
-        alike = self._index.likenesses(signature, self._threshold)
+        found = self._index.likenesses(signature, self._threshold)
+        alike = [pair for pair in found if self._meanings[pair[0]] == document.meaning]
         if not alike:
             self._index.add(signature)
             self._numbers.append(number)
+            self._meanings.append(document.meaning)
             return None
         closest, estimate = max(alike, key=lambda pair: pair[1])
         return f"like document {self._numbers[closest]:,} (similarity {estimate:.2f})"

@@ -7,7 +7,7 @@ from typing import Any
 
 from orrery.data import sets
 from orrery.data.corpora import read_placed_rows
-from orrery.data.files import Invalid, bad_record
+from orrery.data.files import Invalid, bad_record, kept
 from orrery.data.readers.columns import check_columns, text_of
 from orrery.data.records import Pair
 from orrery.errors import DataError
@@ -71,16 +71,12 @@ def read_column_pairs(
     Raises:
         DataError: a column is not there, or a row has no source or no target; its line is named.
     """
-    left = skip_bad
-    for where, row in read_placed_rows(source, columns, invalid=invalid, skip_bad=skip_bad):
-        try:
-            sources, targets = (_texts(row, name, where) for name in columns)
-        except DataError:
-            left -= 1
-            if left < 0:
-                raise
-            continue
-        yield Pair(int(where.rpartition(":")[2]), " ".join(sources), targets[0], tuple(targets[1:]))
+
+    def pair(where: str, row: Mapping[str, Any]) -> Pair:
+        sources, targets = (_texts(row, name, where) for name in columns)
+        return Pair(int(where.rpartition(":")[2]), " ".join(sources), targets[0], tuple(targets[1:]))
+
+    yield from kept(read_placed_rows(source, columns, invalid=invalid, skip_bad=skip_bad), pair, skip_bad)
 
 
 def spread(pairs: Sequence[Pair]) -> list[Pair]:

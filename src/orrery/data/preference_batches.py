@@ -14,10 +14,14 @@ from orrery.errors import DataError, UsageError
 
 
 class Side(NamedTuple):
-    """A conversation as ids, and where its last reply, which ends it, begins."""
+    """A conversation as ids, where its last reply begins, and how many ids the template writes behind its end.
+
+    A reward model reads those too, as one does that was given the template's whole text; nothing learns to write them.
+    """
 
     ids: list[int]
     start: int
+    after: int = 0
 
 
 class Pair(NamedTuple):
@@ -58,7 +62,7 @@ def mismatched(length: int) -> Callable[[Sequence[Alone]], Batch]:
         beside = []
         for own, other in zip(sides, [sides[-1], *sides[:-1]], strict=True):
             whole = own.ids[: own.start] + other.ids[other.start :]
-            beside.append((own, Side(whole[:length], own.start)))
+            beside.append((own, Side(whole[:length], own.start, max(0, other.after - max(0, len(whole) - length)))))
         return {**_sides(beside), "desirable": torch.tensor([row.desirable for row in rows])}
 
     return made
@@ -73,8 +77,9 @@ def _sides(rows: Sequence[tuple[Side, Side]]) -> Batch:
     for number, row in enumerate(rows):
         for place, side in enumerate(row):
             ids[number, place, : len(side.ids)] = side.ids
-    real = torch.arange(width) < ends
-    return {"ids": torch.from_numpy(ids), "real": real, "reply": real & (torch.arange(width) >= starts)}
+    places, written = torch.arange(width), torch.tensor([[side.after for side in row] for row in rows])[..., None]
+    replies = (places >= starts) & (places < ends - written)
+    return {"ids": torch.from_numpy(ids), "real": places < ends, "reply": replies}
 
 
 def lengths_of(rows: Sequence[Pair | Alone]) -> Numbers:

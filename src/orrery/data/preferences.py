@@ -1,6 +1,5 @@
 """Preferences as people write them: two replies to one prompt of which one is better, or one that is good or bad."""
 
-import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,14 +8,12 @@ from typing import Any
 
 from orrery.data.conversations import FIELDS, Conversation, at, messages_of_list, messages_of_text
 from orrery.data.corpora import read_placed_rows
-from orrery.data.files import Invalid, bad_record
+from orrery.data.files import Faults, Invalid, bad_record
 from orrery.data.readers.columns import check_columns, text_of
 from orrery.errors import DataError
 from orrery.schema.section import Section
 from orrery.text.chat.messages import Message, checked_messages
 from orrery.text.chat.messages import text_of as said_in
-
-logger = logging.getLogger(__name__)
 
 PROMPTS = ("prompt", "instruction", "question", "query")
 """Names of a column with what is asked, the likeliest first."""
@@ -54,6 +51,16 @@ class Preference:
     def first_prompt(self) -> str:
         """What the user says first."""
         return self.either.first_prompt
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The first prompt."""
+        return (self.first_prompt,)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """All that is said on both sides."""
+        return tuple(text for side, _ in self.sides for text in side.whole)
 
     @property
     def sides(self) -> tuple[tuple[Conversation, bool], ...]:
@@ -103,7 +110,7 @@ def read_preferences(
     Raises:
         DataError: there is none, or a row is no preference; its line is named.
     """
-    left, empty = skip_bad, True
+    faults, empty = Faults(allowed=skip_bad), True
     for where, row in read_placed_rows(source, invalid=invalid, skip_bad=skip_bad):
         empty = False
         check_columns(where, row, columns.named)
@@ -112,10 +119,7 @@ def read_preferences(
             found = read(row, columns, where)
             yield found if system is None else _with_system(found, system)
         except DataError as error:
-            left -= 1
-            if left < 0:
-                raise
-            logger.warning("left out: %s", error.message)
+            faults.meet(error)
     if empty:
         raise DataError(f"{source}: 0 rows", "check that the file was written whole")
 
@@ -175,7 +179,7 @@ def _conversation(row: Mapping[str, Any], columns: Columns, side: str, where: st
     if len(messages) < 2 or messages[-1]["role"] != "assistant":
         raise DataError(
             f"{where}: column {side!r} ends with the {messages[-1]['role']}, and there is no reply to judge",
-            "take the last message away, or allow a number of bad rows with skip_bad",
+            "take the last message away, or allow a number of bad rows with `skip_bad=N`",
         )
     if not said_in(messages[-1]).strip():
         raise bad_record(where, f"the reply in column {side!r} is empty")

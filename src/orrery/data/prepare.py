@@ -59,6 +59,7 @@ def prepare(
         source=Path(source).name if Path(source).exists() else str(source),
         tokenizer=tokenizer.fingerprint,
         vocabulary=tokenizer.size,
+        opening=tokenizer.document_opening,
         end=tokenizer.special("end"),
         shard_tokens=shard_tokens,
         every=every,
@@ -66,7 +67,7 @@ def prepare(
         **asdict(reading),
     )
     blocks, again = (assign(read_blocks(source, reading, tokenizer.last_cut), every, tail) for _ in range(2))
-    documents = Documents(tokenizer, plan.end)
+    documents = Documents(tokenizer, plan.end, plan.opening)
     with machine_errors(folder), room_errors(folder), folder_lock(folder):
         remove_leftovers(folder)
         begun = _begin(folder, plan)

@@ -7,7 +7,7 @@ from typing import Any
 
 from orrery.data.conversations import Conversation, at, with_input
 from orrery.data.corpora import read_placed_rows
-from orrery.data.files import Invalid, bad_record
+from orrery.data.files import Invalid, bad_record, kept
 from orrery.data.readers.columns import text_of
 from orrery.data.rendering import render_prompt
 from orrery.errors import DataError
@@ -45,6 +45,16 @@ class Prompt:
     def first_prompt(self) -> str:
         """What the user says first; prompts that share it are about the same."""
         return self.conversation.first_prompt
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The first prompt."""
+        return (self.first_prompt,)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """All that was said."""
+        return self.conversation.whole
 
 
 @dataclass(frozen=True)
@@ -94,17 +104,11 @@ def read_prompts(
     Raises:
         DataError: there is no such column, or a prompt is empty or no text; its line is named; or there are none.
     """
-    left, found = skip_bad, False
-    for where, row in read_placed_rows(source, invalid=invalid, skip_bad=skip_bad):
-        try:
-            prompt = _prompt(where, row, column)
-        except DataError:
-            left -= 1
-            if left < 0:
-                raise
-        else:
-            found = True
-            yield prompt
+    found = False
+    rows = read_placed_rows(source, invalid=invalid, skip_bad=skip_bad)
+    for prompt in kept(rows, lambda where, row: _prompt(where, row, column), skip_bad):
+        found = True
+        yield prompt
     if not found:
         raise DataError(f"{source}: 0 prompts", "check that the file was written whole")
 
@@ -113,7 +117,7 @@ def _prompt(where: str, row: Mapping[str, Any], column: str | None) -> Prompt:
     name = column or next((name for name in PROMPTS if name in row), None)
     if name is None or name not in row:
         message = f"{where}: no column {column or 'is known to hold a prompt'} among {', '.join(row)[:200]}"
-        raise DataError(message, "name it: --data.prompt COLUMN")
+        raise DataError(message, "name it: `prompt=COLUMN`")
     if isinstance(row[name], list | tuple):
         messages = tuple(at(where, lambda: checked_messages(row[name])))
         if messages[-1]["role"] == "assistant":

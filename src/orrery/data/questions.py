@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery.data.corpora import is_made, locate, read_placed_rows
-from orrery.data.files import Invalid, bad_record, open_text
+from orrery.data.files import Invalid, bad_record, kept, open_text
 from orrery.data.readers.columns import text_of
 from orrery.errors import DataError
 
@@ -35,6 +35,16 @@ class Question:
     context: str
     answers: tuple[Answer, ...]
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The text: its questions are held back together."""
+        return (self.context,)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The text and the question."""
+        return (self.context, self.question)
+
 
 def read_questions(source: str | Path, *, invalid: Invalid = "error", skip_bad: int = 0) -> Iterator[Question]:
     """Yield the questions of a source: SQuAD's nested JSON, or rows with context, question and answers.
@@ -46,14 +56,7 @@ def read_questions(source: str | Path, *, invalid: Invalid = "error", skip_bad: 
         DataError: a column is not there, or an answer does not stand where it is said to; its place is named.
     """
     files = [] if is_made(source) else locate(source)[1]
-    left = skip_bad
-    for where, row in _rows(source, files, invalid, skip_bad):
-        try:
-            yield _question(where, row)
-        except DataError:
-            left -= 1
-            if left < 0:
-                raise
+    yield from kept(_rows(source, files, invalid, skip_bad), _question, skip_bad)
 
 
 def _rows(

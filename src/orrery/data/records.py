@@ -1,15 +1,22 @@
 """What readers yield: a document, a sentence with what is annotated on its words, a pair of texts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Document:
-    """One whole text and a name that is unique in its corpus and the same on every machine."""
+    """One whole text and a name that is unique in its corpus and the same on every machine.
+
+    ``row`` is all of the row that holds it, where that was asked for; ``meaning`` is what else must be equal for two of
+    one text to be duplicates.
+    """
 
     name: str
     text: str
+    row: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    meaning: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -46,3 +53,18 @@ class Pair:
     source: str
     target: str
     references: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """Where it stands."""
+        return f"line {self.line}"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Both sides."""
+        return (self.source, self.target)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The same."""
+        return self.parts

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Literal
 
 from orrery.data.batches import IGNORE
-from orrery.data.conversations import Conversation, at
+from orrery.data.conversations import Conversation, at, is_learnt
+from orrery.data.files import bad_record
+from orrery.errors import DataError
 from orrery.text.chat.render import ChatTemplate
 from orrery.text.chat.segments import Rendered
 
@@ -27,7 +30,36 @@ def render(template: ChatTemplate, conversation: Conversation, replies: Replies 
         conversation.where,
         lambda: template.render(conversation.messages, replies=True, **conversation.beside),
     )
-    return found if replies == "all" else replace(found, reply=last_reply(found.reply))
+    if replies == "last":
+        found = replace(found, reply=last_reply(found.reply))
+    return weighted(found, conversation, replies)
+
+
+def weighted(rendered: Rendered, conversation: Conversation, replies: Replies) -> Rendered:
+    """Return a conversation without the replies whose weight is 0; all of it where none has one.
+
+    Raises:
+        DataError: nothing is left to learn, or the template does not part one reply from the next.
+    """
+    where = conversation.where
+    asked = [
+        is_learnt(message, where, number)
+        for number, message in enumerate(conversation.messages)
+        if message["role"] == "assistant"
+    ]
+    asked = asked if replies == "all" else asked[-1:]
+    if all(asked):
+        return rendered
+    if not any(asked):
+        raise bad_record(where, "every reply that would be learnt has the weight 0")
+    starts = {n for n, own in enumerate(rendered.reply) if own and (n == 0 or not rendered.reply[n - 1])}
+    if len(starts) != len(asked):
+        message = (
+            f"{where}: the template writes {len(asked)} replies as {len(starts)} pieces, so that none has its weight"
+        )
+        raise DataError(message, "name a template that parts them: data.template chatml")
+    places = [begun - 1 for begun in accumulate(n in starts for n in range(len(rendered.ids)))]
+    return replace(rendered, reply=[own and asked[place] for own, place in zip(rendered.reply, places, strict=True)])
 
 
 def render_prompt(template: ChatTemplate, conversation: Conversation) -> list[int]:

@@ -48,12 +48,13 @@ class Plan(Record):
     """All that decides the shards besides the source's content.
 
     ``source`` is its name alone, without folders; ``tail`` the character at which validation begins in a
-    source of one document.
+    source of one document; ``opening`` and ``end`` stand around each document.
     """
 
     source: str
     tokenizer: Digest
     vocabulary: Count
+    opening: tuple[Count, ...] = ()
     end: Count
     shard_tokens: Annotated[int, Field(ge=1)]
     every: Annotated[int, Field(ge=1)]

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from orrery.data.corpora import is_made, locate, read_placed_rows, read_sentences
-from orrery.data.files import Invalid, bad_record
+from orrery.data.files import Invalid, bad_record, kept
 from orrery.data.formats import SENTENCES, format_of
 from orrery.data.records import Sentence
 from orrery.errors import DataError
@@ -26,6 +27,16 @@ class Tagged:
     where: str
     words: tuple[str, ...]
     tags: tuple[str, ...]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The sentence, a blank between words."""
+        return (" ".join(self.words),)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The same."""
+        return self.parts
 
 
 def read_tagged(
@@ -54,16 +65,15 @@ def read_tagged(
         for sentence in read_sentences(source, invalid=invalid, skip_bad=skip_bad):
             yield _of_sentence(str(source), sentence, layer)
         return
-    left = skip_bad
-    columns: tuple[str, str] | None = None
-    for where, row in read_placed_rows(source, invalid=invalid, skip_bad=skip_bad):
-        columns = columns or _columns(where, row, words, tags)
-        try:
-            yield _of_row(where, row, *columns)
-        except DataError:
-            left -= 1
-            if left < 0:
-                raise
+    columns: list[tuple[str, str]] = []
+
+    def tagged(where: str, row: Mapping[str, Any]) -> Tagged:
+        return _of_row(where, row, *columns[0])
+
+    rows = iter(read_placed_rows(source, invalid=invalid, skip_bad=skip_bad))
+    for first in islice(rows, 1):
+        columns.append(_columns(*first, words, tags))
+        yield from kept(chain([first], rows), tagged, skip_bad)
 
 
 def _of_sentence(source: str, sentence: Sentence, layer: str | None) -> Tagged:

@@ -10,6 +10,7 @@ import numpy as np
 
 from orrery.errors import DataError, MachineError
 from orrery.evaluation.resampled import Additive, Floats
+from orrery.settings import install
 
 
 def bleu(hypotheses: Sequence[str], *references: Sequence[str], **settings: Any) -> Additive:
@@ -60,7 +61,7 @@ def _score(
     try:
         from sacrebleu import metrics
     except ImportError as error:
-        raise MachineError("sacrebleu is not installed", "pip install 'orrery[eval]'") from error
+        raise MachineError("sacrebleu is not installed", install("eval")) from error
     metric = getattr(metrics, kind)(**settings)
     # The two methods are those of sacrebleu.significance, which draws sentences anew in the same way.
     counts = metric._extract_corpus_statistics(list(hypotheses), [list(lines) for lines in references])

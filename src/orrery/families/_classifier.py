@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from orrery.checkpoints.rules import Rule, rename
+from orrery.errors import ModelFileError
 from orrery.families import _heads
 from orrery.families._config import Config
 from orrery.models.model import ModelSpec
@@ -20,6 +21,12 @@ _WITHOUT = (
     "FalconMambaForCausalLM", "Mamba2ForCausalLM", "MambaForCausalLM", "RwkvForCausalLM",
 )  # fmt: skip
 """Classes beside which transformers has no such one, or one that is not held against it yet."""
+_PADDING = {
+    "GemmaForCausalLM": 0, "Gemma2ForCausalLM": 0, "Glm4ForCausalLM": 151329, "JambaForCausalLM": 0,
+    "OlmoForCausalLM": 1, "Olmo2ForCausalLM": 1, "OPTForCausalLM": 1, "Phi3ForCausalLM": 32000,
+    "SmolLM3ForCausalLM": 128004,
+}  # fmt: skip
+"""The ``pad_token_id`` that a family's configuration class of transformers has where a file names none."""
 _RULE = rename("score.weight", f"heads.{HEAD}.labels.weight")
 
 
@@ -36,16 +43,33 @@ def is_classifier(architecture: str, config: Mapping[str, Any]) -> bool:
     return first is not None and first == class_beside(architecture)
 
 
-def with_labels(config: Mapping[str, Any], spec: Any) -> ModelSpec:
+def with_labels(architecture: str, config: Mapping[str, Any], spec: Any) -> ModelSpec:
     """Return a decoder with ``W x`` of the last real token in the place of its language-model head.
 
+    The reference takes the last token whose id is another than ``pad_token_id``, whatever the attention mask says:
+    where the end of a text is also the padding, the token before it.
+
     Raises:
-        ModelFileError: what the configuration says of its labels cannot be meant.
+        ModelFileError: what the configuration says of its labels or of its padding cannot be meant.
     """
     told = {key: config[key] for key in _heads.DEFAULTS if key in config}
     labels = _heads.of_row(Config("a classifier", told, _heads.DEFAULTS))
     head = SequenceHead.Spec(bias=False, pooler=Pooler.Spec(pool=Last()), **labels)
-    return replace(spec, head=Headless.Spec(), heads={HEAD: head})
+    return replace(spec, head=Headless.Spec(), heads={HEAD: head}, padding=padding_of(architecture, config))
+
+
+def padding_of(architecture: str, config: Mapping[str, Any]) -> int | None:
+    """Return the id behind which a row of a published classifier has ended, or nothing where no token has it.
+
+    Raises:
+        ModelFileError: it is no whole number.
+    """
+    id = config.get("pad_token_id", _PADDING.get(architecture))
+    if id is None or (isinstance(id, int) and not isinstance(id, bool)):
+        return id if id is not None and id >= 0 else None
+    raise ModelFileError(
+        f"{architecture}: pad_token_id = {str(id)[:60]} is no token", "give its number, or null for none"
+    )
 
 
 def can_lose_its_head(spec: Any) -> bool:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from orrery.checkpoints.rules import Rule
-from orrery.errors import ModelFileError, UsageError
+from orrery.errors import ModelFileError, UsageError, there_are
 from orrery.families import _bare, _classifier
 from orrery.families._keys import plain
 from orrery.models.model import ModelSpec
@@ -53,7 +53,7 @@ class Family(Protocol):
 def rules_of(family: Family, config: Mapping[str, Any]) -> tuple[Rule, ...]:
     """Return a family's rules for a configuration; some layouts depend on it (the number of heads, the head)."""
     rules = _whole_rules(family, config)
-    if _classifier.is_classifier(family.ARCHITECTURE, config):
+    if is_row_decoder(family, config):
         return _classifier.with_score(rules)
     return _bare.unprefixed(rules) if _bare.is_bare(family.ARCHITECTURE, config) else rules
 
@@ -63,11 +63,16 @@ def _whole_rules(family: Family, config: Mapping[str, Any]) -> tuple[Rule, ...]:
     return tuple(weights(config) if callable(weights) else weights)
 
 
+def is_row_decoder(family: Family, config: Mapping[str, Any]) -> bool:
+    """Say whether a ``config.json`` names the class of a decoder that answers for whole rows: labels, rewards."""
+    return _classifier.is_classifier(family.ARCHITECTURE, config)
+
+
 def spec_of(family: Family, config: Mapping[str, Any]) -> ModelSpec:
     """Return the architecture of a ``config.json`` with the head that its class has, or none."""
     found: Any = family.spec(config)
-    if _classifier.is_classifier(family.ARCHITECTURE, config) and _classifier.can_lose_its_head(found):
-        return _classifier.with_labels(config, found)
+    if is_row_decoder(family, config) and _classifier.can_lose_its_head(found):
+        return _classifier.with_labels(family.ARCHITECTURE, config, found)
     return _bare.without_head(family.ARCHITECTURE, config, found)
 
 
@@ -153,7 +158,7 @@ def load_family(name: Any) -> Family:
     """
     known = isinstance(name, str) and re.fullmatch(r"[a-z0-9_-]+", name)
     if not known or not {name, name.replace("-", "_")} & set(names()):
-        raise ModelFileError(f"no family {name!r}", f"there are: {', '.join(names())}")
+        raise ModelFileError(f"no family {name!r}", there_are(name, names()))
     module = importlib.import_module(_registered.get(name, f"{__package__}.{name.replace('-', '_')}"))
     for part in ("spec", "WEIGHTS", "DEFAULTS", "TINY", "ARCHITECTURE"):
         if not hasattr(module, part):

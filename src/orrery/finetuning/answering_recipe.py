@@ -44,7 +44,7 @@ def answering_recipe(
         kind: the task, called as its objective is.
         model: where it begins.
         train: the prompts: a file or a named set.
-        val: prompts to measure on; by default each tenth is held back.
+        val: prompts to measure on; by default a tenth of them is held back.
         rewards: names of rewards, or folders of reward models.
         overrides: keys of the recipe with new values, as flags.
         environment: of the process, whose ``ORRERY_`` keys count too.

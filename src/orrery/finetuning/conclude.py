@@ -8,6 +8,9 @@ from time import perf_counter
 from typing import Any
 
 from orrery.checkpoints.disk import machine_errors, write_text
+from orrery.data.both_sides import shared
+from orrery.data.files import counted_faults
+from orrery.data.sources import Source
 from orrery.finetuning.findings import Findings
 from orrery.finetuning.page import page
 from orrery.finetuning.tasks import Task
@@ -18,6 +21,8 @@ from orrery.training.config import Recipe
 from orrery.training.folder import RunFolder
 
 REPORT, SCORES = "report.html", "scores.json"
+PARTS = {"row": "row", "text": "row (by its text)", "prompt": "first prompt"}
+"""What is held back, by the value of ``data.split.by``."""
 
 
 def conclude(
@@ -37,10 +42,12 @@ def conclude(
         ModelFileError: the run has no model.
     """
     began = perf_counter()
-    source = recipe.source_class.read(recipe.data)
+    with counted_faults():  # they were told before training
+        source = recipe.source_class.read(recipe.data)
     lm = load(folder, device=recipe.training.device, say=lambda line: None)
     with waiting() as shown:
-        found = task.found(lm, source, recipe, counted(shown, "scoring the model on what was held back"))
+        done = counted(shown, "scoring the model on what was held back")
+        found = replace(task.found(lm, source, recipe, done), apart=apart(source))
         if recipe.model.begin is not None:
             begun = partial(load, recipe.model.begin, device=recipe.training.device, say=lambda line: None)
             done = counted(shown, "scoring the model that it began from")
@@ -64,12 +71,17 @@ def counted(shown: Waiting, what: str) -> Done:
     return lambda done, whole: shown.now(f"{what}: {done:,} of {whole:,}")
 
 
+def apart(source: Source) -> str:
+    """Say whether the texts held back were trained on; nothing where the rows do not say what their texts are."""
+    train, others = source.sides()
+    return shared(train, others).sentence() if others else ""
+
+
 def held_back(recipe: Recipe) -> str:
     """Say what the model is scored on."""
     split = getattr(recipe.data, "split", None)
-    every, by = getattr(split, "every", None), getattr(split, "by", "row")
-    part = "row" if by == "row" else "first prompt"
-    rows = f"one {part} in {every} of" if every else "rows of"
+    every, part = getattr(split, "every", None), PARTS[getattr(split, "by", "row")]
+    rows = f"about one {part} in {every} of" if every else "rows of"
     return getattr(recipe.data, "val", None) or f"{rows} {recipe.data.described}"
 
 

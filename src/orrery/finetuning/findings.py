@@ -44,6 +44,7 @@ class Findings:
         bins: of the calibration.
         mistakes: the worst first.
         by_label: rows of a table: a label, precision, recall, F1, how many there are.
+        apart: whether their texts were trained on, in a sentence; nothing where that cannot be said.
         examples: how many were held back, in words.
     """
 
@@ -55,11 +56,23 @@ class Findings:
     bins: Sequence[Bin] = ()
     mistakes: Sequence[Mistake] = ()
     by_label: Sequence[tuple[str, float, float, float, int]] = ()
+    apart: str = ""
 
     @property
     def main(self) -> Resampled:
         """The score that counts."""
         return self.scores[0]
+
+    @property
+    def under(self) -> str:
+        """What is said where a simple method is better than the model; nothing where none is."""
+        up = self.main.higher_is_better
+        better = [(name, floor.score) for name, floor in self.floors if (floor.score > self.main.score) == up]
+        better = [(name, score) for name, score in better if score != self.main.score]
+        if not better:
+            return ""
+        name, score = (max if up else min)(better, key=lambda each: each[1])
+        return f"warning: under its floor: {name} reaches {score:.{self.main.digits}f}, and asks for no training"
 
     def lines(self) -> list[str]:
         """Return what is said of it: the main score with its interval, the others, the floors."""
@@ -67,11 +80,17 @@ class Findings:
         found += [f"  {interval(self.main)}"] if self.main.examples >= MANY else []
         found += [f"  {score}" for score in self.scores[1:]]
         found += [f"  floor, {name}: {score.score:.{score.digits}f}" for name, score in self.floors]
+        found += [f"  {self.under}"] if self.under else []
+        found += [f"  {self.apart}"] if self.apart else []
         return found + [f"  {score.name} of {name}: {score.score:.{score.digits}f}" for name, score in self.others]
 
     def as_json(self) -> str:
         """Return the scores as JSON."""
-        content = {"examples": self.examples, "scores": [_told(score) for score in self.scores]}
+        content: dict[str, Any] = {
+            "examples": self.examples,
+            "apart": self.apart,
+            "scores": [_told(score) for score in self.scores],
+        }
         floors = [{"method": name, **_told(score)} for name, score in (*self.floors, *self.others)]
         return json.dumps({**content, "floors": floors}, indent=1, ensure_ascii=False) + "\n"
 

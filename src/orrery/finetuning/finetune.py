@@ -41,7 +41,7 @@ def finetune(
             which says all the rest; with ``resume`` the folder of a run.
         model: where it begins: a run, a checkpoint, a Hugging Face folder.
         train: the data to learn from: a file or a named set.
-        val: the data to validate on; by default each tenth row is held back.
+        val: the data to validate on; by default a tenth of the rows is held back, by their texts.
         columns: columns of the data, as the verb's flags name them; the others are found by their names.
         mode: what learns: the whole model, its head alone (``frozen``), or its last blocks too (``partial``).
         blocks: how many of the last blocks learn in the mode ``partial``.

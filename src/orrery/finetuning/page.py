@@ -41,6 +41,7 @@ def summary(title: str, found: Findings) -> str:
     if found.floors:
         name, floor = found.floors[-1]
         text += f" The best simple method ({name}) reaches {floor.score:.4f}."
+    text += f" {found.under[0].upper()}{found.under[1:]}." if found.under else ""
     return f'<header>\n<h1>{visible(title)}</h1>\n<p class="lead">{visible(text)}</p>\n</header>'
 
 
@@ -56,7 +57,7 @@ def scores(found: Findings) -> str:
         bars = {"this model": found.main.score, **{name: score.score for name, score in found.floors}}
         chart = bar_chart(bars, title=f"{found.main.name}, beside simple methods", x_label=found.main.name)
         counted = [(score.name, f"{score.score:.4f}", name) for name, score in (*found.floors, *found.others)]
-        body = figure(chart, "On the same examples, none of which was trained on.") + body
+        body = figure(chart, f"On the same examples. {found.apart}".strip()) + body
         body += rows_table(("score", "value", "of a simple method"), counted)
     signatures = rows_table(("score", "signature"), [(score.name, score.signature) for score in found.scores])
     return section("Scores", body) + section("How they are computed", signatures)

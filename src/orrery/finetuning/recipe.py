@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from orrery.data.files import counted_faults
 from orrery.data.sources import SOURCES
 from orrery.errors import UsageError
 from orrery.finetuning.tasks import TASKS, Task
@@ -36,7 +37,7 @@ class Request:
         task: its name, or a recipe file whose key ``task`` names it and which says all the rest.
         model: where it begins: a run, a checkpoint, a folder.
         train: the file or named set to learn from.
-        val: the file or named set to validate on; without one each tenth row is held back.
+        val: the file or named set to validate on; without one a tenth of the rows is held back.
         columns: columns of the data by the name of the setting.
         mode: what learns: the whole model, its head alone (``frozen``), or its last blocks too (``partial``).
         blocks: how many of the last blocks learn in the mode ``partial``.
@@ -134,8 +135,9 @@ def _read_as_asked(
     source = SOURCES.find(task.source)
     said = overridden({"data": dict(data)}, overrides, environment)["data"]
     if not isinstance(said, Mapping) or said.get("kind") != task.source:
-        return source.read(check_as(settings_of(source), data, train))  # refused where the recipe is checked
-    return source.read(check_as(settings_of(source), said, train))
+        said = data  # refused where the recipe is checked
+    with counted_faults():  # they are told when the run reads them
+        return source.read(check_as(settings_of(source), said, train))
 
 
 def measured(task: type[Task], source: Any, stored: Stored) -> tuple[int, int]:

@@ -103,7 +103,7 @@ def too_long(tokens: int, context: int) -> UsageError:
     """Return the error of a text longer than the context."""
     return UsageError(
         f"a text of {tokens:,} tokens is longer than this model's context of {context:,}",
-        'shorten it; orrery generate --truncate left (truncate="left") cuts its beginning',
+        'shorten it; `truncate="left"` cuts its beginning',
     )
 
 
@@ -145,5 +145,5 @@ def check_logits(logits_BV: Tensor) -> None:
     if bool(logits_BV.amax(-1).isnan().any()):
         raise RunError(
             "the model's logits are not numbers (NaN)",
-            "the weights may be damaged, or 16-bit numbers overflow: try --dtype float32",
+            'the weights may be damaged, or 16-bit numbers overflow: try `dtype="float32"`',
         )

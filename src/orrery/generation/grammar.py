@@ -14,8 +14,9 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from orrery.errors import MachineError, UsageError
-from orrery.generation.form_limits import check_schema, check_text
+from orrery.generation.form_limits import SCHEMA, check_schema, check_text
 from orrery.generation.guides import Guide
+from orrery.settings import install
 
 FUEL = 2_000_000
 """Steps that compiling a form may take, 40 milliseconds by the library's figures; one that needs more is refused."""
@@ -117,7 +118,7 @@ class Vocabulary:
             MachineError: the library is not installed.
         """
         if importlib.util.find_spec("llguidance") is None:
-            raise MachineError("answers of a form need the package llguidance", "pip install 'orrery[serve]'")
+            raise MachineError("answers of a form need the package llguidance", install("serve"))
         from llguidance import LLTokenizer, TokenizerWrapper
 
         return LLTokenizer(TokenizerWrapper(self), eos_token=self.end)
@@ -189,7 +190,7 @@ def _as_json(schema: Mapping[str, Any]) -> str:
         written = json.dumps(schema, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"the JSON schema cannot be written as JSON: {error}", "give plain JSON values") from error
-    check_text("JSON schema", written)
+    check_text(SCHEMA, written)
     return written
 
 

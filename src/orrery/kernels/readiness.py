@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from orrery.kernels.compiled import has_openmp
-from orrery.settings import cache_folder, step_kernel
+from orrery.settings import cache_folder, install, step_kernel
 
 READY, BUILDING = "ready", "building"
 """The files that stand in the folder of the machine code once all of it is there, and while a process makes it."""
@@ -24,7 +24,7 @@ PATIENCE = 600
 def why_not_here() -> str | None:
     """Return why no step can be compiled here, or nothing."""
     if find_spec("numba") is None:
-        return "numba is not installed: pip install 'orrery[fast]'"
+        return f"numba is not installed: {install('fast')}"
     if not has_openmp():
         return "this build of numba has no OpenMP layer, the only one that several threads may enter"
     return None

@@ -1,8 +1,10 @@
 """What a lab is: a question, numbers for a seed, a figure of them, and claims that hold by a margin for every seed."""
 
 import ast
+import difflib
 import importlib
 import json
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from orrery.errors import DataError, UsageError
+from orrery.errors import DataError, UsageError, did_you_mean, there_are
 
 FILES = ("numbers.json", "figure.svg")
 """What a lab leaves in its folder."""
@@ -125,6 +127,12 @@ def about(name: str) -> list[str]:
     return [" ".join(paragraph.split()) for paragraph in paragraphs]
 
 
+def _asking(word: str) -> list[str]:
+    """Return the labs whose question has a word, or one that is spelled nearly so."""
+    words = {name: re.findall(r"\w+", question.lower()) for name, question in questions().items()}
+    return [name for name, found in words.items() if difflib.get_close_matches(word.lower(), found, cutoff=0.8)][:4]
+
+
 def load_lab(name: str) -> Lab:
     """Return a lab by its name.
 
@@ -134,7 +142,9 @@ def load_lab(name: str) -> Lab:
     if name in _registered:
         return _registered[name][1]
     if name not in _own():
-        raise UsageError(f"there is no lab {name!r}", f"there are: {', '.join(questions())}")
+        asking = _asking(name)
+        near = f"did you mean {' or '.join(asking)}? " if asking and not did_you_mean(name, questions()) else ""
+        raise UsageError(f"there is no lab {name!r}", f"{near}{there_are(name, questions())}")
     lab: Lab = importlib.import_module(f"{__package__}.{name}")
     return lab
 

@@ -1,6 +1,7 @@
 """Conversations: the template that turns messages into ids, and the assistant's answer."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from orrery.language_model.guides import Demands
 from orrery.language_model.stored import tokenizer_of
 from orrery.language_model.texts import limits_of
 from orrery.reading.read import Stored
+from orrery.text.chat.folder import DEFAULT
 from orrery.text.chat.messages import Message
 from orrery.text.chat.render import ChatTemplate, choose_template, template_of
 
@@ -21,6 +23,13 @@ def chat_template(stored: Stored, choice: str | Path | None) -> ChatTemplate:
     if choice is not None:
         return choose_template(choice, tokenizer_of(stored))
     return template_of(stored.folder, stored.chat, tokenizer_of(stored))
+
+
+def with_template(stored: Stored, choice: str | Path) -> Stored:
+    """Return a model's parts with another template for its chats; see ``LanguageModel.with_template``."""
+    form = chat_template(stored, choice)
+    form.render([{"role": "user", "content": "a"}], prompt=True)  # what it lacks is told now, not at the first chat
+    return replace(stored, chat={**stored.chat, DEFAULT: form.source})
 
 
 def reply(

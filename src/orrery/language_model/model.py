@@ -429,6 +429,15 @@ class LanguageModel:
         """
         return chat.chat_template(self._stored, choice)
 
+    def with_template(self, choice: str | Path) -> "LanguageModel":
+        """Return the same model whose chats are in another template, everywhere: ``reply``, pipelines, a server.
+
+        Raises:
+            ModelFileError: a file that is too large, or whose template fails.
+            UsageError: ``choice`` is neither a format nor a file, or needs tokens that the tokenizer lacks.
+        """
+        return LanguageModel(chat.with_template(self._stored, choice))
+
     def chat_ids(
         self, messages: Sequence[Message], *, prompt: bool = False, template: str | Path | None = None, **variables: Any
     ) -> Rendered:
@@ -478,7 +487,7 @@ class LanguageModel:
         )
 
     def rewards(self, conversations: Sequence[Sequence[Message]]) -> list[float]:
-        """Return what a reward model gives each conversation, up to the end of its last reply.
+        """Return what a reward model gives each conversation, read as its chat template writes it.
 
         Args:
             conversations: lists of messages that end with the assistant's.

@@ -119,4 +119,4 @@ def refuse_no_number(stored: Stored, measured: float) -> None:
             message = f"{stored.folder}: {name} has numbers that are none (NaN or infinite)"
             raise ModelFileError(message, "get the file again from its source, or take an earlier checkpoint")
     message = f"the model gives {measured} though each of its weights is finite"
-    raise RunError(message, "16-bit numbers overflow: try --dtype float32")
+    raise RunError(message, '16-bit numbers overflow: try `dtype="float32"`')

@@ -20,9 +20,6 @@ LONGEST_TOKEN = 1024
 EVERYTHING = 1 << 40
 """Tokens that no text has: what is kept where nothing is to be cut."""
 
-NO_ID = -1
-"""Stands for a text among the special tokens around it."""
-
 Truncate = Literal["left"] | None
 Text = str | Sequence[int]
 """A text, or its ids as they are."""
@@ -38,7 +35,7 @@ def encode(stored: Stored, text: str, truncate: Truncate, keep: int, size: int |
         if truncate is None:
             raise UsageError(
                 f"a text of {len(text):,} characters cannot fit this model's context of {context:,} tokens",
-                'shorten it; orrery generate --truncate left (truncate="left") cuts its beginning',
+                'shorten it; `truncate="left"` cuts its beginning',
             )
         text = text[-context * LONGEST_TOKEN :]
     ids = tokenizer_of(stored).encode(text)
@@ -110,8 +107,7 @@ def before_text(stored: Stored) -> list[int]:
 
 def opening_of(tokenizer: Tokenizer) -> list[int]:
     """Return the special tokens that a tokenizer puts before a text."""
-    around = tokenizer.around([NO_ID]).ids
-    return around[: around.index(NO_ID)]
+    return list(tokenizer.opening)
 
 
 def start_of(stored: Stored) -> int | None:

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
-import numpy as np
 from torch import Tensor
 
 from orrery.errors import UsageError
@@ -47,7 +46,7 @@ def call_of(stored: Stored, given: Given, target: Row | None = None) -> Call:
     Raises:
         UsageError: nothing to read, too much, or a target for a model that has none.
     """
-    read, target = _pair(given, target)
+    read, target = source_and_target(given, target)
     row = _read(stored, read)
     spelled = patch_names(stored) if row.is_floating_point() else _spelled(stored, row)
     known = partial(spell, stored) if stored.tokenizer is not None else None
@@ -81,7 +80,7 @@ def token_id(stored: Stored, text: str) -> int:
     )
 
 
-def _pair(given: Given, target: Row | None) -> tuple[Row | Sequence[Message], Row | None]:
+def source_and_target(given: Given, target: Row | None) -> tuple[Row | Sequence[Message], Row | None]:
     """Tell a pair of source and target from a row of ids."""
     if not isinstance(given, tuple) or len(given) != 2 or any(isinstance(side, int) for side in given):
         return given, target  # type: ignore[return-value]
@@ -103,7 +102,7 @@ def _ids(stored: Stored, given: Row | Sequence[Message]) -> list[int]:
     if isinstance(given, Tensor):
         whole = not given.is_floating_point() and (given.dim() == 1 or len(given) == 1)
         return given.flatten().tolist() if whole else _refused(given)
-    if isinstance(given, Path | np.ndarray):
+    if not isinstance(given, Sequence) or isinstance(given, bytes | bytearray | memoryview):
         return _refused(given)
     if given and all(isinstance(part, Mapping) for part in given):
         if reads_apart(stored):
@@ -111,9 +110,9 @@ def _ids(stored: Stored, given: Row | Sequence[Message]) -> list[int]:
         messages: Any = given
         ends = messages[-1].get("role") != "assistant"
         return chat_template(stored, None).render(messages, prompt=ends, replies=False).ids
-    if not all(isinstance(part, int) for part in given):
+    if not all(isinstance(part, SupportsIndex) and not isinstance(part, bool) for part in given):
         return _refused(given)
-    return list(given)  # type: ignore[arg-type]
+    return [part.__index__() for part in given]  # type: ignore[union-attr]
 
 
 def _refused(given: object) -> list[int]:

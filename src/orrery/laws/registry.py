@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from orrery.errors import UsageError
+from orrery.errors import UsageError, there_are
 from orrery.laws.evidence import CannotRunError, Evidence, SlideDiffers
 from orrery.laws.workers import spread
 
@@ -146,7 +146,7 @@ def verify(
         raise UsageError(f"{workers} workers check nothing", "take at least 1")
     known = families()
     if family is not None and family not in known:
-        raise UsageError(f"no laws are known for the family {family!r}", f"there are: {', '.join(known)}")
+        raise UsageError(f"no laws are known for the family {family!r}", there_are(family, known))
     chosen = [family] if family is not None else known
     groups = [[(n, "")] for n, check in enumerate(CHECKS) if check.per == "once" and family is None]
     groups += [[(n, each) for n, check in enumerate(CHECKS) if check.per == "family"] for each in chosen]

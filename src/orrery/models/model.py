@@ -54,7 +54,8 @@ class ModelSpec(ModuleSpec):
     """The whole architecture of a model.
 
     ``context`` is the length it is meant for; ``heads`` are those beside the language model's, which has a field of its
-    own where the model writes, so that its next tokens can be asked for step by step.
+    own where the model writes, so that its next tokens can be asked for step by step. ``padding`` is a token that no
+    head counts as real, whoever wrote it: published classifiers find the end of a row by its id.
     """
 
     writes: ClassVar[bool] = False
@@ -63,6 +64,7 @@ class ModelSpec(ModuleSpec):
     width: int
     context: int
     heads: Mapping[str, ModuleSpec] = field(default_factory=dict)
+    padding: int | None = None
 
     @abstractmethod
     def build(self, width: int = 0) -> "Model":
@@ -210,7 +212,8 @@ class Model(nn.Module, ABC):
         self._check(batch)
         x_BLD = self.stream(batch, kernel=kernel, scan=scan, losses=losses, taps=taps)
         known = {**self.named_heads, HIDDEN: _STREAM}
-        found = {name: answer(known[name], x_BLD, batch.get("real")) for name, answer in asked.items()}
+        real_BL = self._counted(batch)
+        found = {name: answer(known[name], x_BLD, real_BL) for name, answer in asked.items()}
         return found if taps is None else {name: self._shown(taps, name, value) for name, value in found.items()}
 
     def logits(self, *inputs: Tensor, head: str | None = None, **call: Any) -> Float[Tensor, "..."]:
@@ -264,6 +267,14 @@ class Model(nn.Module, ABC):
             raise UsageError(message, f"give the batch {' and '.join(missing)}")
         if beyond := [word for word in HOW if word in batch and word not in self.how]:
             raise UsageError(f"{name} cannot follow {', '.join(beyond)}", f"leave {' and '.join(beyond)} out")
+
+    def _counted(self, batch: Batch) -> Bool[Tensor, "B L"] | None:
+        """Return which tokens heads count as real: those that the batch says, without the padding known by its id."""
+        real_BL: Tensor | None = batch.get("real")
+        if self.spec.padding is None:
+            return real_BL
+        other_BL = batch[next(iter(self.spec.inputs))] != self.spec.padding
+        return other_BL if real_BL is None else real_BL & other_BL
 
     def _shown(self, taps: Taps, name: str, value: Any) -> Any:
         """Show what a head gave: ``logits`` of the main one, the others under their names."""

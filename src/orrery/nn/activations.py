@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from orrery.errors import UsageError
+from orrery.errors import UsageError, there_are
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -34,4 +34,4 @@ def activation(name: str) -> Callable[[Tensor], Tensor]:
     try:
         return ACTIVATIONS[name]
     except KeyError:
-        raise UsageError(f"no activation {name!r}", f"there are: {', '.join(ACTIVATIONS)}") from None
+        raise UsageError(f"no activation {name!r}", there_are(name, ACTIVATIONS)) from None

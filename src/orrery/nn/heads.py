@@ -170,8 +170,36 @@ class Pooler(nn.Module):
         return self.transform(self.pool.of(x_BLD, real_BL))
 
 
+class InUnits(nn.Module):
+    """``spread * x + centre``: a number about as large as 1 in the unit that it is wanted in, prices or years.
+
+    Learned in their own unit such numbers take a network out of the range that it begins in: Adam's steps are as large
+    as the rate, whatever the unit (LeCun et al. 1998, "Efficient BackProp", section 4.3, of inputs). In float32 at
+    least. Shapes: unchanged.
+    """
+
+    @spec
+    class Spec(ModuleSpec):
+        """The mean of the numbers and their standard deviation."""
+
+        centre: float
+        spread: float
+
+        def build(self, width: int) -> "InUnits":
+            """Return the module; it has no parameters."""
+            return InUnits(self)
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__()
+        self.centre, self.spread = spec.centre, spec.spread
+
+    def forward(self, x: Float[Tensor, "*B N"]) -> Float[Tensor, "*B N"]:
+        """Return the numbers in their unit."""
+        return self.spread * x.to(torch.promote_types(x.dtype, torch.float32)) + self.centre
+
+
 class SequenceHead(nn.Module):
-    """``W pooler(x) + b``: the class of a row, whether one sentence follows the other, a reward (one label).
+    """``unit(W pooler(x) + b)``: the class of a row, whether one sentence follows the other, a reward (one label).
 
     Shapes: ``[B, L, D]`` to ``[B, labels]``.
     """
@@ -182,6 +210,7 @@ class SequenceHead(nn.Module):
 
         ``names`` are theirs, where they have any; ``problem`` is what transformers calls the ``problem_type``: one
         label a row, several, or a number. Empty, it is as there: a number for one label, else one of the labels.
+        ``unit`` is that of a number while it is learned.
         """
 
         labels: int
@@ -189,6 +218,7 @@ class SequenceHead(nn.Module):
         pooler: Pooler.Spec = Pooler.Spec()
         names: tuple[str, ...] = ()
         problem: Literal["", "single_label_classification", "multi_label_classification", "regression"] = ""
+        unit: ModuleSpec = Identity.Spec()
 
         def build(self, width: int) -> "SequenceHead":
             """Return the head."""
@@ -196,12 +226,12 @@ class SequenceHead(nn.Module):
 
     def __init__(self, spec: Spec, width: int) -> None:
         super().__init__()
-        self.pooler = spec.pooler.build(width)
+        self.pooler, self.unit = spec.pooler.build(width), spec.unit.build(spec.labels)
         self.labels = nn.Linear(spec.pooler.out_width(width), spec.labels, bias=spec.bias)
 
     def forward(self, x_BLD: Float[Tensor, "B L D"], real_BL: Real = None) -> Float[Tensor, "B N"]:
         """Score the labels of every row."""
-        return self.labels(self.pooler(x_BLD, real_BL))
+        return self.unit(self.labels(self.pooler(x_BLD, real_BL)))
 
 
 def _at(x_BLD: Tensor, place_B: Tensor) -> Tensor:

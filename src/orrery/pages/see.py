@@ -6,7 +6,7 @@ from typing import Any
 
 from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
-from orrery.language_model.pictures import Picture
+from orrery.language_model.trace import Given, Row, source_and_target
 from orrery.pages.page import Page
 from orrery.views._inside import Inside
 from orrery.views._laws import read_report
@@ -15,8 +15,8 @@ from orrery.views._view import Subject
 
 def see(
     lm: LanguageModel,
-    text: str | Picture,
-    target: str | None = None,
+    text: Given,
+    target: Row | None = None,
     edits: Sequence[Sequence[Mapping[str, Any]]] = (),
     laws: Path | None = None,
 ) -> Page:
@@ -24,7 +24,8 @@ def see(
 
     Args:
         lm: the model.
-        text: what it reads; of an encoder-decoder the source; of a model of images the path of a PNG file, or an array.
+        text: what it reads, as ``lm.trace`` takes it: a text, ids, messages; of an encoder-decoder the source, or
+            ``(source, target)``; of a model of images the path of a PNG file, or an array.
         target: what an encoder-decoder has written so far.
         edits: lists of edits as JSON holds them; the page can show the pass with each of these lists.
         laws: a file of ``orrery verify --json``, shown on the screen Trust; by default ``laws.json`` of the run.
@@ -39,14 +40,15 @@ def see(
     return Page(Subject(lm, Inside(lm, given_of(lm, text, target)), laws), edits)
 
 
-def given_of(lm: LanguageModel, text: str | Picture, target: str | None = None) -> dict[str, Any]:
+def given_of(lm: LanguageModel, text: Given, target: Row | None = None) -> dict[str, Any]:
     """Return a text as ``Inside`` takes it; arguments and errors as in ``see``."""
+    read, target = source_and_target(text, target)
     if lm.model.spec.vocabulary is None:
         written = {"target": target or ""} if lm.model.spec.reads_source else {}
         if target is None or written:
-            return {"image": text, **written}
+            return {"image": read, **written}
     elif lm.model.spec.reads_source:
-        return {"source": text, "target": target or ""}
+        return {"source": read, "target": target or ""}
     if target is not None:
         raise UsageError("this model reads and writes one text", "leave the target out; give all of it as the text")
-    return {"text": text}
+    return {"text": read}

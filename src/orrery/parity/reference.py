@@ -12,6 +12,7 @@ from orrery.errors import MachineError, UsageError
 from orrery.families import load_family
 from orrery.parity.compare import Values
 from orrery.reading.files import CONFIG, read_json
+from orrery.settings import install
 
 
 @torch.no_grad()
@@ -36,7 +37,7 @@ def look(folder: Path, given: Sequence[Tensor], dtype: torch.dtype) -> Values:
 def _load(folder: Path, dtype: torch.dtype) -> Any:
     """Load with the class that the family names: a folder may not choose code to run."""
     if importlib.util.find_spec("transformers") is None:
-        raise MachineError("transformers is not installed", "pip install 'orrery[oracle]'")
+        raise MachineError("transformers is not installed", install("oracle"))
     import transformers
 
     config = read_json(folder / CONFIG)

@@ -80,7 +80,7 @@ def too_long(tokens: int, context: int, more: str = "") -> UsageError:
     """Return the error of a text that is longer than the context."""
     return UsageError(
         f"a text of {tokens:,} tokens is longer than this model's context of {context:,}",
-        f"shorten it{more}; truncation=True (--truncation of a verb) leaves out its end",
+        f"shorten it{more}; `truncation=True` leaves out its end",
     )
 
 

@@ -80,6 +80,7 @@ def text_vectors(
     items: Sequence[str | Sequence[int]],
     *,
     batch_size: int = 1,
+    truncation: bool = False,
     done: Callable[[int, int], None] = lambda count, total: None,
 ) -> list[TextVector]:
     """Return ``m / |m|`` with ``m = mean_L x`` of each text, or of each row of ids, which is read as it is.
@@ -88,13 +89,15 @@ def text_vectors(
         lm: any model of texts.
         items: texts, which get the special tokens of the family, or ids.
         batch_size: rows computed at once.
+        truncation: leave out the end of what is longer than the context.
         done: told after each batch how many rows are done, and of how many.
 
     Raises:
         UsageError: a row longer than the context; which of several is said.
         DataError: a row without ids, or with one outside the vocabulary.
     """
-    rows = [_row(lm, item, f"input {place + 1}: " if len(items) > 1 else "") for place, item in enumerate(items)]
+    several = len(items) > 1
+    rows = [_row(lm, item, truncation, f"input {place + 1}: " if several else "") for place, item in enumerate(items)]
 
     def vectors(numbers: list[int]) -> list[TextVector]:
         found = streams(lm, [rows[number] for number in numbers])
@@ -105,13 +108,14 @@ def text_vectors(
         return in_batches(lengths, batch_size, vectors, lambda count: done(count, len(rows)))
 
 
-def _row(lm: LanguageModel, item: str | Sequence[int], where: str) -> Row:
+def _row(lm: LanguageModel, item: str | Sequence[int], truncation: bool, where: str) -> Row:
     """Return a text with its special tokens, or ids as they are."""
     try:
         if isinstance(item, str):
-            return whole(lm, item, truncation=False)
+            return whole(lm, item, truncation=truncation)
         if not item:
             raise DataError("there is not one id", "give at least one")
+        item = item[: lm.context] if truncation else item
         if len(item) > lm.context:
             raise too_long(len(item), lm.context)
         check_ids(torch.tensor(item, dtype=torch.long), vocabulary(lm))

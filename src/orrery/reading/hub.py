@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from orrery.checkpoints.manifest import file_sha256
+from orrery.checkpoints.places import HUB as PREFIX
 from orrery.errors import MachineError, ModelFileError, OrreryError, UsageError
 from orrery.reading.files import CONFIG, GENERATION, INDEX, WEIGHTS, read_index
 
-PREFIX = "hf:"
 TEXTS = (CONFIG, GENERATION, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
          "merges.txt", "vocab.txt", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "source.spm",
          "target.spm", "chat_template.jinja")  # fmt: skip

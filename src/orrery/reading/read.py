@@ -1,5 +1,6 @@
 """Reading a model from a folder: a Hugging Face folder, a checkpoint, or a run, which holds both."""
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import yaml
 
 from orrery.checkpoints import manifest, succession
 from orrery.checkpoints.names import FOLDER as CHECKPOINT
+from orrery.checkpoints.places import WANTED, place_of
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import current_names, load_family, rules_of
@@ -65,8 +67,11 @@ class Stored:
 
 
 def name_of(folder: Path) -> str:
-    """Return the name of the model in a folder: ``final`` and ``step-000100`` name none, the run around them does."""
-    folder = folder.resolve()
+    """Return the name of the model in a folder: ``final`` and ``step-000100`` name none, the run around them does.
+
+    It is the name by which the folder was called: a link keeps its own.
+    """
+    folder = Path(os.path.abspath(folder))
     if folder.name == FINAL:
         return folder.parent.name
     if folder.parent.name == CHECKPOINTS:
@@ -80,8 +85,8 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
     """Read the model at a path.
 
     Args:
-        path: a run (its final model, else its best checkpoint, else its newest), a checkpoint, a Hugging Face folder,
-            ``hf:org/name@revision``, or an adapter of peft's, whose base is read first.
+        path: a run (its final model, else its best checkpoint, else its newest), by its path or its name, a checkpoint,
+            a Hugging Face folder, ``hf:org/name@revision``, or an adapter of peft's, whose base is read first.
         say: told which of a run's models was taken, or the commit of a model on the hub.
 
     Raises:
@@ -89,6 +94,7 @@ def read(path: str | Path, say: Callable[[str], None] = lambda line: None) -> St
         MachineError: the hub cannot be reached.
         ModelFileError: there is no model, or its files are damaged or do not fit each other.
     """
+    path = place_of(path)
     if is_adapter(path):
         stored = read(base_of(path), say)
         load_adapter(stored, path)
@@ -123,10 +129,9 @@ def locate(path: str | Path, say: Callable[[str], None] = lambda line: None) -> 
     """Return the folder with the weights that a path means."""
     if str(path).startswith(hub.PREFIX):
         return hub.fetch(str(path), say)
-    folder = Path(path)
+    folder = Path(place_of(path))
     if not folder.is_dir():
-        what = "is a file, not a folder" if folder.exists() else "does not exist"
-        raise ModelFileError(f"{folder} {what}", "give a run, a checkpoint or a Hugging Face folder")
+        raise ModelFileError(f"{folder} is a file, not a folder", WANTED)
     succession.finish(folder)
     if _has_model(folder):
         return folder
@@ -147,7 +152,7 @@ def _one_of_several(folder: Path) -> str:
     runs = [run for run in sorted(folder.glob("*/")) if _has_model(run) or _has_model(run / FINAL)]
     if runs:
         return f"it holds runs, such as {runs[0]}: name one of them"
-    return "give a run, a checkpoint or a Hugging Face folder"
+    return WANTED
 
 
 def _has_model(folder: Path) -> bool:

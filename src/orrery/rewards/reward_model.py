@@ -93,7 +93,7 @@ class RewardModel(Reward):
         return [float(number) for number in numbers.flatten()]
 
     def _ids(self, answered: "Answered") -> list[int]:
-        """Return the conversation up to the end of the answer, as it is read in training.
+        """Return the conversation with the answer, as it is read in training.
 
         Raises:
             DataError: it is longer than the model reads.

@@ -13,6 +13,7 @@ from orrery.text.chat.folder import DEFAULT
 from orrery.text.chat.of_run import template_of_run
 from orrery.training.building import Assembled
 from orrery.training.config import Recipe
+from orrery.training.units import written_in_own_units
 
 
 def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
@@ -42,9 +43,9 @@ def writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any, Path], None]:
         )
 
     if recipe.model.adapter is not None:
-        return adapted
+        return written_in_own_units(adapted)
     # A published layout has no place for heads beside its own, and its card begins with the tokenizer.
-    return own if assembly.family is None else layout
+    return written_in_own_units(own if assembly.family is None else layout)
 
 
 def ends(assembly: Assembled, known: Any) -> dict[str, Any]:

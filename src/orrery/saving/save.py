@@ -13,7 +13,7 @@ from orrery.checkpoints.disk import fsync_file, fsync_folder, machine_errors
 from orrery.checkpoints.rules import to_theirs
 from orrery.checkpoints.tensors import write_tensors
 from orrery.errors import UsageError
-from orrery.families import Family, defaults_of, load_family, model_type, rules_of, spec_of
+from orrery.families import Family, defaults_of, is_row_decoder, load_family, model_type, rules_of, spec_of
 from orrery.models.dropout import without_dropout
 from orrery.models.model import Model
 from orrery.reading.files import CARD, CONFIG, GENERATION, WEIGHTS
@@ -27,7 +27,8 @@ from orrery.tuning import describe, refuse_transformed
 
 MODEL_FILES = (CARD, CONFIG, GENERATION, WEIGHTS, *TOKENIZER_FILES, TEMPLATE, TEMPLATES)
 """What `save_model` leaves in a folder."""
-_CONTROL = {"bos_token_id": "start", "eos_token_id": "end", "pad_token_id": "pad"}
+PADDING = "pad_token_id"
+_CONTROL = {"bos_token_id": "start", "eos_token_id": "end", PADDING: "pad"}
 
 
 @runtime_checkable
@@ -138,17 +139,19 @@ def _dtype(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str
     return {key: str(dtypes.pop()).removeprefix("torch.")} if len(dtypes) == 1 else {}
 
 
-def _read_control(rules: Family, config: Mapping[str, Any]) -> dict[str, int]:
+def _read_control(rules: Family, config: Mapping[str, Any]) -> dict[str, int | None]:
     """Return the control tokens that the configuration leaves to the family and that the architecture depends on.
 
-    RoBERTa numbers its places after the padding's id, and a target of BART may begin with that of a text: these ids
-    are never replaced. A default that nothing reads belongs to the published vocabulary and is not this model's.
+    RoBERTa numbers its places after the padding's id, a decoder's classifier ends a row before it, and a target of BART
+    may begin with that of a text: these ids are never replaced. A default that nothing reads belongs to the published
+    vocabulary and is not this model's.
     """
     spec = rules.spec(config)
     left = {
         key: id for key, id in defaults_of(rules).items() if key in _CONTROL and key not in config and id is not None
     }
-    return {key: id for key, id in left.items() if rules.spec({**config, key: id + 1}) != spec}
+    read: dict[str, int | None] = {key: id for key, id in left.items() if rules.spec({**config, key: id + 1}) != spec}
+    return read | ({PADDING: spec_of(rules, config).padding} if is_row_decoder(rules, config) else {})
 
 
 def _present(ids: Mapping[str, int | None]) -> dict[str, Any]:

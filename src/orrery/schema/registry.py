@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
 
-from orrery.errors import UsageError
+from orrery.errors import UsageError, did_you_mean
 from orrery.schema.section import Section
 
 Part = TypeVar("Part")
@@ -62,7 +62,8 @@ class Registry(Generic[Part]):
             importlib.import_module(f"{self.package}.{name}")
         if name not in self._parts:
             message = f"there is no {self.what} called {str(name)[:100]!r}; known: {', '.join(self.names())}"
-            raise UsageError(message, f"a program makes its own known with {self.package}.register")
+            own = f"a program makes its own known with {self.package}.register"
+            raise UsageError(message, f"{did_you_mean(name, self.names())}{own}")
         return self._parts[name]
 
     def class_of(self, settings: Section) -> type[Part]:

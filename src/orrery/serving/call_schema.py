@@ -6,7 +6,10 @@ from typing import Any
 _DATA = ("const", "enum", "default", "examples")
 """Keywords whose values are data: a ``$ref`` in them points nowhere."""
 
-_NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+_WORDS = ("title", "description", "examples", "default", "$comment")
+"""Keywords that tell a reader something, and nothing of what a value may be: the prompt holds them."""
+
+_NAMED = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
 """Keywords whose values have a schema under each name, whatever the name is."""
 
 
@@ -29,7 +32,7 @@ def call_schema(functions: Mapping[str, Mapping[str, Any] | None]) -> dict[str, 
 
 
 def _moved(schema: Any, place: str) -> Any:
-    """Return a schema whose references to its own root point to where it stands now.
+    """Return a schema without its descriptions, whose references to its own root point to where it stands now.
 
     A part with an ``$id`` is a root of its own, and an anchor is found wherever it stands.
     """
@@ -39,6 +42,8 @@ def _moved(schema: Any, place: str) -> Any:
         return schema
     found: dict[str, Any] = {}
     for key, value in schema.items():
+        if key in _WORDS:
+            continue
         if key in _NAMED and isinstance(value, Mapping):
             found[key] = {name: _moved(part, place) for name, part in value.items()}
         else:

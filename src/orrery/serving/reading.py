@@ -16,11 +16,16 @@ Result = TypeVar("Result")
 Done = Callable[[int, int], None]
 """Told after each batch how many rows are done, and of how many."""
 
+SHORTER = 'shorten it, or send "truncation": true, which leaves out its end'
+"""What to do with a text that is too long, where the request has that field."""
+
 BATCH = 8
 """Rows computed at once; between two batches is looked whether the client is still there."""
 
 
-async def over_rows(served: Served, receive: Receive, work: Callable[[Done], Result], param: str = "input") -> Result:
+async def over_rows(
+    served: Served, receive: Receive, work: Callable[[Done], Result], param: str = "input", shorter: str = SHORTER
+) -> Result:
     """Return what work makes of the rows of a request, done by another thread, one request at a time.
 
     Args:
@@ -28,6 +33,7 @@ async def over_rows(served: Served, receive: Receive, work: Callable[[Done], Res
         receive: tells when the client leaves; the work then ends with its batch.
         work: called with what it has to call after each batch.
         param: the field that holds the texts, which errors name.
+        shorter: what a client can do about a text that is too long.
 
     Raises:
         ApiError: 429 where too many are inside; 400 for what the model cannot read; 499 once the client has left.
@@ -46,15 +52,16 @@ async def over_rows(served: Served, receive: Receive, work: Callable[[Done], Res
         except GoneError:
             raise ApiError(499, "the client has left") from None
         except (UsageError, DataError) as error:
-            raise refusal(error, param) from None
+            raise refusal(error, param, shorter) from None
         finally:
             watch.cancel()
 
 
-def refusal(error: UsageError | DataError, param: str) -> ApiError:
-    """Return what a text that cannot be read is to the client."""
-    code = "context_length_exceeded" if "longer than" in error.message or "cannot fit" in error.message else None
-    return ApiError(400, f"{error.message}: {error.hint}", param=param, code=code or "invalid_value")
+def refusal(error: UsageError | DataError, param: str, shorter: str) -> ApiError:
+    """Return what a text that cannot be read is to the client, who has fields and no flags."""
+    if "longer than" in error.message or "cannot fit" in error.message:
+        return ApiError(400, f"{error.message}: {shorter}", param=param, code="context_length_exceeded")
+    return ApiError(400, f"{error.message}: {error.hint}", param=param, code="invalid_value")
 
 
 def texts_of(given: str | Sequence[str]) -> list[str]:

@@ -94,7 +94,9 @@ def listen(settings: ServerSettings) -> socket.socket:
             raise
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
-        raise MachineError(f"cannot listen on {where}: {error.strerror}", "choose another --port, or --host") from error
+        raise MachineError(
+            f"cannot listen on {where}: {error.strerror}", "choose another with `port=N`, or `host=NAME`"
+        ) from error
     return found
 
 

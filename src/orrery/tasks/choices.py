@@ -1,6 +1,6 @@
 """Multiple choice: the log likelihood of each choice behind the question."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,7 +96,8 @@ def score_choices(
 def read_questions(source: str, first: int | None = None) -> list[Question]:
     """Return the questions of a file of rows: ``question``, ``choices`` (a list) and ``answer``; ``group`` if there.
 
-    ``answer`` is a letter, the place of the choice from 0, or the choice itself.
+    ``answer`` is a letter, the place of the choice from 0, or the choice itself; one that means two of these, and with
+    them two choices, is refused. Choices that are equal are one: whichever is meant is right.
 
     Raises:
         DataError: a row is no question, with its file and line.
@@ -108,7 +109,8 @@ def read_questions(source: str, first: int | None = None) -> list[Question]:
         text, choices, answer = question_of(row, where)
         item = f"{text} {choices[answer]}"
         group = row.get("group", row.get("subject", ""))
-        found.append(Question(where, text, tuple(choices), answer, str(group), item))
+        different = tuple(dict.fromkeys(choices))
+        found.append(Question(where, text, different, different.index(choices[answer]), str(group), item))
     return refuse_none(found, source)
 
 
@@ -120,28 +122,48 @@ def question_of(row: Mapping[str, Any], where: str) -> tuple[str, list[str], int
         raise DataError(f"{where}: no text `question`", hint)
     if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(c, str) and c for c in choices):
         raise DataError(f"{where}: `choices` is no list of two or more texts", hint)
-    if len(set(choices)) < len(choices):
-        raise DataError(f"{where}: two of the choices are equal", "each choice is another text")
+    if len(set(choices)) < 2:
+        raise DataError(f"{where}: all choices are equal", "give two that differ")
     return text, choices, place_of(row.get("answer"), choices, where)
 
 
 def place_of(answer: Any, choices: Sequence[str], where: str) -> int:
     """Return the place of the answer: given as a letter, a number from 0, or the choice itself.
 
+    A number in JSON is a place alone; as a text, in a table, it may be a choice as well.
+
     Raises:
-        DataError: it is none of the choices.
+        DataError: it is none of the choices, or means two that differ.
     """
-    if isinstance(answer, str) and answer in choices:
-        return list(choices).index(answer)
-    said = answer.strip() if isinstance(answer, str) else answer
-    if isinstance(said, str) and len(said) == 1 and said in LETTERS[: len(choices)]:
-        return LETTERS.index(said)
-    if isinstance(said, str) and said.isascii() and said.isdigit():
-        said = int(said)
-    if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < len(choices):
-        return said
-    last = LETTERS[len(choices) - 1]
-    raise DataError(f"{where}: the answer {answer!r} is none of {len(choices)} choices", f"give A to {last}, or 0 on")
+    meanings = list(_meanings(answer, choices))
+    last = LETTERS[min(len(choices), len(LETTERS)) - 1]
+    if not meanings:
+        message = f"{where}: the answer {answer!r} is none of {len(choices)} choices"
+        raise DataError(message, f"give A to {last}, or 0 on")
+    different: dict[str, tuple[str, int]] = {}
+    for how, place in meanings:
+        different.setdefault(choices[place], (how, place))
+    if len(different) > 1:
+        told = " or ".join(f"{choice!r} ({how})" for choice, (how, _) in different.items())
+        numbers = ", ".join(f"{place} for {choice!r}" for choice, (_, place) in different.items())
+        message = f"{where}: the answer {answer!r} may mean {told}"
+        raise DataError(message, f'give its place as a number without quotes: "answer": {numbers}')
+    return meanings[0][1]
+
+
+def _meanings(answer: Any, choices: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Yield what an answer may mean, and the place of the choice that it then is."""
+    if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(choices):
+        yield "the place", answer
+    if not isinstance(answer, str):
+        return
+    said = answer.strip()
+    if answer in choices or said in choices:
+        yield "the choice", list(choices).index(answer if answer in choices else said)
+    if len(said) == 1 and said in LETTERS[: len(choices)]:
+        yield "the letter", LETTERS.index(said)
+    if said.isascii() and said.isdigit() and len(said) < 4 and int(said) < len(choices):
+        yield "the place", int(said)
 
 
 def refuse_none(found: list[Question], source: str) -> list[Question]:

@@ -1,5 +1,6 @@
 """The tokenizer as the rest of Orrery sees it: text to ids and back, over one ``tokenizer.json``."""
 
+import copy
 import hashlib
 import json
 import os
@@ -24,6 +25,10 @@ _NAMES = {
 
 _ROBERTA = ("<s>", "</s>", "<mask>")
 """Start, end and mask of the family that has no other class and separator tokens than its start and end."""
+
+
+NO_ID = -1
+"""Stands for a text between special tokens."""
 
 
 class Tokenizer:
@@ -198,6 +203,27 @@ class Tokenizer:
             known = ", ".join(f"{role} {token}" for role, token in self.roles.items()) or "none"
             raise UsageError(f"this tokenizer has no special token {name!r}", f"it has: {known}")
         return id
+
+    @cached_property
+    def opening(self) -> tuple[int, ...]:
+        """The special tokens that stand before a text, as its template puts them there."""
+        around = self.around([NO_ID]).ids
+        return tuple(around[: around.index(NO_ID)])
+
+    @property
+    def document_opening(self) -> tuple[int, ...]:
+        """What opens each document of a text to learn to go on with: ``opening``, but for the frames of encoders.
+
+        A decoder's start token stood before the documents that it was trained on. An encoder's ``[CLS]`` belongs to
+        rows, which its objectives frame themselves.
+        """
+        return () if "class" in self.roles else self.opening
+
+    def with_role(self, role: str, token: str) -> "Tokenizer":
+        """Return the same tokenizer with one of `ROLES` given to a token that it has."""
+        found = copy.copy(self)
+        found.roles = {**self.roles, role: token}
+        return found
 
     @cached_property
     def control(self) -> frozenset[int]:

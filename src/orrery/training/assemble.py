@@ -2,16 +2,19 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from orrery.data.files import counted_faults, told_faults
 from orrery.data.rollouts import Writer
 from orrery.data.seeds import derive_seed
 from orrery.data.sources import BatchRequest, HeldBack, Source
 from orrery.errors import UsageError
+from orrery.families import is_row_decoder, load_family
 from orrery.metrics import METRICS
 from orrery.models.model import ModelSpec
 from orrery.objectives import Objective
@@ -31,8 +34,10 @@ from orrery.training.evaluate import Validation
 from orrery.training.growing import outgrown, with_room
 from orrery.training.loop import Parts
 from orrery.training.new_heads import settle, without_labels
+from orrery.training.padding import with_padding
 from orrery.training.precision import Precision
 from orrery.training.rollouts import Judge, ModelWriter, end_tokens
+from orrery.training.units import with_unit
 from orrery.tuning import describe
 
 
@@ -47,7 +52,7 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         DataError: the data are missing, damaged or too few.
         UsageError: data, objective and model do not fit together.
     """
-    source = recipe.source_class.read(recipe.data) if source is None else source
+    source, left_out = (source, []) if source is not None else read_source(recipe)
     objective = recipe.objective_class.of(recipe.objective)
     adapter_of(recipe.model)  # refused before anything is read
     base = base_of(recipe.model)
@@ -59,16 +64,19 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     if base is not None and tokenizer is not None and more:
         config = with_room(base, config, tokenizer)
     settled = settle(recipe.model, base, config, objective.needed_head(source.labels))
+    family = recipe.model.family if base is None else base.stored.family
+    if settled.renamed and tokenizer is not None and is_row_decoder(load_family(family), settled.config):
+        config, tokenizer = with_padding(settled.config, tokenizer)
+        settled = replace(settled, config=config)
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
+    spec = with_unit(spec, settled.head, source.targets)
     refuse_misfits(spec, recipe, objective, tokenizer, begun=base is not None)
     examples = source.examples(request(recipe, spec, tokenizer, settled.names, chat))
     anew = without_labels(spec, settled.renewed)
-    model, notes = prepared(
-        spec.build(), recipe, objective, tokenizer, base, anew, [] if settled.head is None else [settled.head]
-    )
+    learnt, named = [] if settled.head is None else [settled.head], settled.config if settled.renamed else None
+    model, notes = prepared(spec.build(), recipe, objective, tokenizer, base, anew, learnt, named)
     # Before what is measured, which asks the objective for what it owns.
     modules = owned(objective, model, recipe.seed)
-    family = recipe.model.family if base is None else base.stored.family
     judged = judge(recipe.rewards)
     layout = None if settled.heads or recipe.model.mask or tokenizer is None else family
     parts = Parts(
@@ -80,12 +88,19 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
         facts=facts(source, tokenizer, chat, judged),
         begin=None if tokenizer is None else beginning(tokenizer, chat),
         epochs=examples.epochs,
-        notes=(*notes, *examples.notes),
+        notes=(*notes, *left_out, *source.remarks(), *examples.notes),
         modules=modules,
         inputs=spec.inputs,
         writer=writer(objective, tokenizer, base, chat, judged) if judged.rewards else None,
     )
     return Assembled(parts, spec, tokenizer, examples.tokens, settled.config, examples.batch_tokens, base, layout, chat)
+
+
+def read_source(recipe: Recipe) -> tuple[Source, list[str]]:
+    """Read a recipe's data, and say which bad records are left out. Raises `DataError` where they cannot be read."""
+    with counted_faults() as left_out:
+        source = recipe.source_class.read(recipe.data)
+    return source, told_faults(left_out)
 
 
 def beginning(tokenizer: Tokenizer, chat: Mapping[str, str]) -> Callable[[Path], None]:

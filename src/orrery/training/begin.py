@@ -13,6 +13,7 @@ from orrery.models.heads import HEADS, HeadSettings
 from orrery.models.model import HIDDEN, ModelSpec
 from orrery.reading.read import Stored, read
 from orrery.reading.weights import weights_of
+from orrery.training.carried import carried
 from orrery.training.config import ModelSettings
 from orrery.tuning import refuse_transformed
 
@@ -60,17 +61,24 @@ def with_heads(spec: ModelSpec, heads: Mapping[str, HeadSettings]) -> ModelSpec:
 
 @torch.no_grad()
 def take_weights(
-    model: nn.Module, base: Base, anew: Sequence[str] = (), rows: Collection[str] = (), take: Take | None = None
+    model: nn.Module,
+    base: Base,
+    anew: Sequence[str] = (),
+    config: Mapping[str, Any] | None = None,
+    rows: Collection[str] = (),
+    take: Take | None = None,
 ) -> list[str]:
     """Copy the weights of a model that exists, and return what to say: how many, which are new, which were left.
 
-    Those whose names begin with one of ``anew`` are not taken; ``take`` copies the tensors that ``rows`` names.
+    Those whose names begin with one of ``anew`` are not taken; ``take`` copies the tensors that ``rows`` names. With
+    the configuration of the new class, parts of its heads are taken that the base's files hold beside the base's own.
 
     Raises:
         UsageError: a tensor of the same name has another shape.
     """
     there, own = weights_of(base.stored.model), weights_of(model)
     there = {name: tensor for name, tensor in there.items() if not name.startswith(tuple(anew))}
+    there |= {} if config is None else carried(model, base.stored, config, anew)
     for name in own.keys() & there.keys():
         if take is not None and name in rows:
             take(own[name], there[name])

@@ -34,6 +34,7 @@ from orrery.training.config import ModelSettings, Recipe, TokenizerSettings
 from orrery.training.growing import growth_note, new_rows, refuse_frozen
 from orrery.training.loop import Parts
 from orrery.training.precision import find_device
+from orrery.training.units import keep_answers
 
 DEVIATION = ("initializer_range", "init_std")
 """What ``config.json`` calls the standard deviation of new matrices."""
@@ -189,11 +190,13 @@ def prepared(
     base: Base | None = None,
     anew: Sequence[str] = (),
     heads: Sequence[str] = (),
+    config: Mapping[str, Any] | None = None,
 ) -> tuple[Model, list[str]]:
     """Give a model the weights that it begins with and the kernel to train it with, and say what was done.
 
     Fresh weights depend on the seed alone; over them come word vectors, or the weights of the base but those whose
-    names begin with one of ``anew``; then an adapter, beside which ``heads`` learn.
+    names begin with one of ``anew``, and what its files hold for a new class of ``config``; then an adapter, beside
+    which ``heads`` learn.
     """
     seed = derive_seed(recipe.seed, "weights")
     initialise(model, len(model.stack.blocks), seed, deviation(recipe.model), family_stds(recipe.model))
@@ -204,7 +207,8 @@ def prepared(
     rows = new_rows(base, tokenizer)
     notes: list[str] = []
     if base is not None:
-        notes += take_weights(model, base, anew, *((rows.names, rows.take) if rows is not None else ()))
+        notes += take_weights(model, base, anew, config, *((rows.names, rows.take) if rows is not None else ()))
+        keep_answers(model, base.stored.model.spec, anew)
     notes += freeze(model, recipe.model.freeze)
     notes += adapt(model, adapter_of(recipe.model, heads), derive_seed(recipe.seed, "adapter"))
     if base is not None and tokenizer is not None and rows is not None:

@@ -48,11 +48,13 @@ def kind_of_data(values: Mapping[str, Any]) -> str:
     return next((name for name in SOURCES.names() if name in values), "text")
 
 
-DataSection = Annotated[SerializeAsAny[SourceSettings], SOURCES.section(kind_of_data)]
-ObjectiveSection = Annotated[SerializeAsAny[Section], OBJECTIVES.section(lambda values: "causal", alone=True)]
-MetricSection = Annotated[SerializeAsAny[MetricSettings], METRICS.section(alone=True)]
-RewardSection = Annotated[SerializeAsAny[RewardSettings], REWARDS.section(alone=True)]
-HeadSection = Annotated[SerializeAsAny[HeadSettings], HEADS.section()]
+DataSection = Annotated[SerializeAsAny[SourceSettings], SOURCES, SOURCES.section(kind_of_data)]
+ObjectiveSection = Annotated[
+    SerializeAsAny[Section], OBJECTIVES, OBJECTIVES.section(lambda values: "causal", alone=True)
+]
+MetricSection = Annotated[SerializeAsAny[MetricSettings], METRICS, METRICS.section(alone=True)]
+RewardSection = Annotated[SerializeAsAny[RewardSettings], REWARDS, REWARDS.section(alone=True)]
+HeadSection = Annotated[SerializeAsAny[HeadSettings], HEADS, HEADS.section()]
 
 
 class ModelSettings(Section):

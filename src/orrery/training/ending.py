@@ -1,7 +1,8 @@
 """The end of a run: when it comes, why, and which model it leaves."""
 
+import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from torch import nn
@@ -9,6 +10,7 @@ from torch import nn
 from orrery.checkpoints import disk
 from orrery.checkpoints.store import CheckpointStore, read_checkpoint
 from orrery.training.config import Recipe
+from orrery.training.evaluate import Validation
 from orrery.training.memory import weight_bytes
 from orrery.training.state import Progress, currently_named, load_model_tensors
 
@@ -22,6 +24,32 @@ def stopped_improving(progress: Progress, recipe: Recipe) -> bool:
 def is_over(progress: Progress, recipe: Recipe) -> bool:
     """Say whether a run has nothing left to learn: all steps are done, or its patience is over."""
     return progress.step >= recipe.training.steps or stopped_improving(progress, recipe)
+
+
+def improved(progress: Progress, found: Mapping[str, float], validation: Validation) -> bool:
+    """Say whether a model is the best so far, by the metric that decides and its direction, and note it.
+
+    Of equal values the one with the smaller loss is better, as far as a loss is measured: scores of few examples are
+    often equal. Patience waits for a better value alone.
+
+    Args:
+        progress: of the run.
+        found: what was measured; nothing where nothing was.
+        validation: what decides.
+    """
+    if not found:
+        return False
+    name = validation.decides
+    if progress.decides != name:  # another metric decides since the run was resumed
+        progress.best, progress.decides, progress.waited = None, name, 0
+    value, loss = found[f"val/{name}"], found.get("val/loss", math.inf)
+    better = math.isfinite(value) and validation.measured[name].better(value, progress.best)
+    before = math.inf if progress.best_loss is None else progress.best_loss
+    progress.waited = 0 if better else progress.waited + 1
+    if not better and (value != progress.best or not loss < before):
+        return False
+    progress.best, progress.best_loss = value, loss if math.isfinite(loss) else None
+    return True
 
 
 def told(progress: Progress, recipe: Recipe, best: int | None) -> list[str]:

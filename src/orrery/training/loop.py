@@ -23,7 +23,7 @@ from orrery.settings import bound_kernel_caches
 from orrery.training.config import Recipe
 from orrery.training.contract import finished_batch
 from orrery.training.distributed import Alone, Ranks
-from orrery.training.ending import is_over, take_best, told, write_final
+from orrery.training.ending import improved, is_over, take_best, told, write_final
 from orrery.training.evaluate import Validation, evaluate
 from orrery.training.folder import RunFolder
 from orrery.training.memory import STATES, memory_errors, peak_gigabytes, refuse_too_large, weight_bytes
@@ -284,21 +284,7 @@ class Trainer:
                 self.parts.show(self.folder)
         self.progress.pending, self.progress.window, self.progress.measured = False, [], {}
         self._show(record)
-        return self._improved(found)
-
-    def _improved(self, found: Mapping[str, float]) -> bool:
-        """Say whether this is the best model so far, by the metric that decides and its direction, and note it."""
-        if not found or self.parts.validation is None:
-            return False
-        name, progress = self.parts.validation.decides, self.progress
-        if progress.decides != name:  # another metric decides since the run was resumed
-            progress.best, progress.decides, progress.waited = None, name, 0
-        value = found[f"val/{name}"]
-        improved = _finite(value) and self.parts.validation.measured[name].better(value, progress.best)
-        progress.waited = 0 if improved else progress.waited + 1
-        if improved:
-            progress.best = value
-        return improved
+        return self.parts.validation is not None and improved(self.progress, found, self.parts.validation)
 
     def _evaluate(self) -> dict[str, float] | None:
         """Measure the model on the held-back text; None if a signal interrupted."""

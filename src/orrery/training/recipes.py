@@ -12,7 +12,10 @@ from pydantic import ValidationError
 from orrery.checkpoints import strict_yaml
 from orrery.checkpoints.strict_yaml import read_text
 from orrery.errors import UsageError
+from orrery.schema.keys import Known
+from orrery.schema.other_names import called_elsewhere
 from orrery.schema.section import Section
+from orrery.schema.unknown import UnknownSettingError
 from orrery.training.config import Recipe
 
 PREFIX = "ORRERY_"
@@ -68,7 +71,10 @@ def overridden(
 
     ``beside`` are sections that the recipe may have beside those of the schema.
     """
-    for source in (from_environment(environment or {}), from_flags(overrides, {*schema.model_fields, *beside})):
+    for source in (
+        from_environment(environment or {}),
+        from_flags(overrides, {*schema.model_fields, *beside}, (schema,)),
+    ):
         for key, text in source:
             set_dotted(values, key, parse_value(key, text))
     return values
@@ -84,11 +90,15 @@ def check_as(schema: type[AnyRecipe], values: Mapping[str, Any], source: str) ->
     try:
         return schema.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
+        # A key that there is not is told before one that is missing: often it was meant for that.
+        first = min(error.errors(), key=lambda each: each["type"] != "unknown_key")
         key = dotted_key(values, first["loc"], first.get("ctx", {}).get("key"))
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         where = f"{source}: {key[:200]}" if key else source
-        message = f"{where}: {first['msg'].removeprefix('Value error, ')}{more}"
+        said = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "unknown_key" and (name := called_elsewhere(key, Known(schemas=(schema,)))):
+            said = f"unknown key; did you mean {name!r}?"
+        message = f"{where}: {said}{more}"
         raise UsageError(message, "the training guide lists every key of a recipe") from error
 
 
@@ -129,8 +139,15 @@ def from_environment(environment: Mapping[str, str]) -> Iterable[tuple[str, str]
             yield name.removeprefix(PREFIX).lower().replace("__", "."), environment[name]
 
 
-def from_flags(words: Sequence[str], sections: Collection[str]) -> Iterable[tuple[str, str]]:
-    """Return the dotted keys of ``--a.b value`` and ``--a.b=value``; without a dot, only those of ``sections``."""
+def from_flags(
+    words: Sequence[str], sections: Collection[str], schemas: Sequence[type[Section]] = ()
+) -> Iterable[tuple[str, str]]:
+    """Return the dotted keys of ``--a.b value`` and ``--a.b=value``; without a dot, only those of ``sections``.
+
+    Raises:
+        UnknownSettingError: another flag; what may have been meant is among the keys of ``schemas``.
+        UsageError: a word that is no flag, or a flag without a value.
+    """
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -138,7 +155,9 @@ def from_flags(words: Sequence[str], sections: Collection[str]) -> Iterable[tupl
             raise UsageError(f"unexpected argument {word!r}", "overrides look like --training.steps 5")
         key, equals, value = word.removeprefix("--").partition("=")
         if "." not in key and key not in sections:
-            raise UsageError(f"unknown flag --{key}", "see --help; a recipe's keys look like --training.steps 5")
+            raise UnknownSettingError(
+                f"--{key}", Known(schemas=schemas), "a recipe's keys look like --training.steps 5"
+            )
         if not equals:
             if not rest:
                 raise UsageError(f"{word} needs a value", f"write {word} VALUE")

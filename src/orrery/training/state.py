@@ -24,9 +24,9 @@ class Progress:
     """How far a run is: everything of the loop that a resumed run must take up.
 
     ``norm`` is the last finite gradient norm before clipping, ``best`` the best value so far of the metric that
-    ``decides``, ``waited`` the number of evaluations since then, ``window`` holds the losses since the last line of
-    metrics, ``measured`` the means of the terms that the objective reports; ``pending`` says that the line of this very
-    step was due but not written, because the run was asked to stop.
+    ``decides``, ``best_loss`` the loss of that model, ``waited`` the number of evaluations since then, ``window`` holds
+    the losses since the last line of metrics, ``measured`` the means of the terms that the objective reports;
+    ``pending`` says that the line of this very step was due but not written, because the run was asked to stop.
     """
 
     step: int = 0
@@ -34,6 +34,7 @@ class Progress:
     skipped: int = 0
     norm: float = 0.0
     best: float | None = None
+    best_loss: float | None = None
     decides: str = "loss"
     pending: bool = False
     waited: int = 0

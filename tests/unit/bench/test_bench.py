@@ -14,12 +14,13 @@ from orrery.bench.generating import CHECKED, Measured, bench_generate, check_cas
 from orrery.bench.machine import Machine, Reading, measure_machine, product_rate, rows_of
 from orrery.bench.rounds import Case, Series, agreement, measure
 from orrery.bench.shapes import SHAPES, placeholder_tokenizer
-from orrery.bench.subjects import PEERS, check_peers
+from orrery.bench.subjects import PEERS, Subject, check_peers
 from orrery.cli.program import run
 from orrery.errors import MachineError, UsageError
 from orrery.families import load_family
 from orrery.reading.read import Stored
 from page_tables import tables
+from stand_ins import stand_in
 from tiny_models import tiny
 
 MACHINE = Machine("a processor", ("avx2",), 2, 0.0, (10.0, 11.0), {"float32": 100.0})
@@ -240,7 +241,7 @@ def test_everybody_is_asked_for_the_same_on_the_same_vocabulary_and_closed(monke
 
 def test_a_subject_is_closed_whatever_happens() -> None:
     ends = []
-    with pytest.raises(KeyboardInterrupt), closing(SimpleNamespace(name="a", close=lambda: ends.append("closed"))):
+    with pytest.raises(KeyboardInterrupt), closing(stand_in(Subject, name="a", close=lambda: ends.append("closed"))):
         raise KeyboardInterrupt
     assert ends == ["closed"]
 

@@ -93,7 +93,7 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch):
     monkeypatch.setattr(importlib, "import_module", refuse)
     with pytest.raises(MachineError, match="the package gguf, which is not installed") as caught:
         gguf.library()
-    assert caught.value.hint == "pip install 'orrery[gguf]', or pip install gguf"
+    assert caught.value.hint == "pip install 'orrery-lm[gguf]', or pip install gguf"
 
 
 def test_the_module_itself_needs_no_package():

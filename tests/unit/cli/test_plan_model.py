@@ -32,7 +32,7 @@ def test_a_whole_training_is_told_where_its_tokens_are_known(tokens, told, capsy
 
 
 def test_a_training_is_counted_and_estimated_side_by_side(capsys):
-    print_training(8.64e19 * 5, 2e9, 12e9)
+    print_training(8.64e19 * 5, 2e9, 12_000_000_000)
     (_, tokens, counted, rule) = capsys.readouterr().out.splitlines()
     assert tokens == "a training on 2,000,000,000 tokens"
     assert counted.split() == ["counted", "4.32e+20", "operations,", "5", "petaflop/s-days"]

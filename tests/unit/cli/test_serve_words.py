@@ -52,4 +52,4 @@ def test_a_package_that_is_missing_is_named(missing, monkeypatch):
     monkeypatch.setattr(serve.importlib.util, "find_spec", lambda name: None if name == missing else object())
     with pytest.raises(MachineError, match=f"a server needs the package {missing}") as refused:
         serve.check_packages()
-    assert refused.value.hint == "pip install 'orrery[serve]'"
+    assert refused.value.hint == "pip install 'orrery-lm[serve]'"

@@ -28,9 +28,9 @@ def test_a_size_that_no_width_comes_near_is_refused():
 def test_the_size_may_be_off_by_the_tolerance_and_no_more(name):
     kind, shared = KINDS[name], {"vocab_size": 65, "max_position_embeddings": 16}
     exact = parameters_of(kind.family, {**shared, **fitted(kind, shared, 60_000)})
-    assert parameters_of(kind.family, {**shared, **fitted(kind, shared, exact, tolerance=0)}) == exact
+    assert parameters_of(kind.family, {**shared, **fitted(kind, shared, exact, tolerance=0.0)}) == exact
     with pytest.raises(UsageError) as refused:
-        fitted(kind, shared, exact + 1, tolerance=0)
+        fitted(kind, shared, exact + 1, tolerance=0.0)
     assert f"no {kind.family} has {exact + 1:,} parameters to within 0 %: the nearest has {exact:,}" in str(refused)
     assert "ask for more --parameters" in refused.value.hint
 

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from orrery.compare.learning import ORDERS, count
+from orrery.compare.texts import Texts
 from orrery.models.ngram import TokenNgram
 from orrery.tasks.floors import joined
+from stand_ins import stand_in
 
 SIZE = 8
 
@@ -25,7 +27,8 @@ def following(length, memory):
 
 def texts(memory):
     head, tail, held_back = (following(length, memory) for length in (3000, 500, 400))
-    return SimpleNamespace(
+    return stand_in(
+        Texts,
         tokenizer=SimpleNamespace(size=SIZE),
         head_ids=lambda: [head],
         choosing_ids=lambda: [tail],

@@ -15,6 +15,8 @@ from orrery.compare.probes.table import PROBES, chosen
 from orrery.compare.sweep import Sweep
 from orrery.compare.trials import Trials
 from orrery.errors import DataError, RunError, UsageError
+from orrery.training.progress import Silent
+from stand_ins import stand_in
 from training_toy import toy_recipe
 
 MINUTES = (Budget(1, "steps"), Budget(2, "steps"))
@@ -133,9 +135,11 @@ def test_another_text_is_not_gone_on_with(tmp_path):
 
 def test_a_sweep_of_which_every_trial_came_apart_is_an_error(tmp_path):
     found = SweepResult([Trial(0.1, 0.05, 1, 1, 0.1, None)])
-    trials = Trials(toy_recipe(), Sweep(rates=1, warmups=(0.05,)), Budget(1, "steps"), 1.0, None, tmp_path)
+    trials = Trials(
+        toy_recipe(), Sweep(rates=1, warmups=(0.05,)), Budget(1, "steps"), 1.0, stand_in(texts.Texts), tmp_path
+    )
     with pytest.raises(RunError, match="toy: no trial of its sweep has a loss") as refused:
-        trials.run(found, print, None, print)
+        trials.run(found, print, lambda label, steps: Silent(), print)
     assert refused.value.hint == "give a lower rate to begin with, or --sweep 0"
 
 

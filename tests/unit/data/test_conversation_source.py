@@ -72,12 +72,12 @@ def test_the_last_reply_alone_is_learnt(tmp_path):
 def test_what_is_said_of_the_data(tmp_path):
     rows = [*ROWS, ROWS[0], chat("the cat 1", "no")]
     source = source_of(tmp_path, rows, split={"every": 22})
-    notes = "\n".join(source.examples(request(source)).notes)
+    notes = "\n".join([*source.remarks(), *source.examples(request(source)).notes])
     assert "training: 21 conversations, messages: user 42, assistant 42" in notes
     assert "tokens are learnt" in notes
     assert "EOS share 100.0%: 21 of 21 last replies end with the end token" in notes
     assert "1 of 21 training conversations repeat another word for word" in notes
-    assert "leak: 1 conversations held back begin with a prompt of training" in notes
+    assert "leak: 1 of 1 rows held back share a text with a training row" in notes
     assert "chats.jsonl:22" in notes
 
 

@@ -32,7 +32,7 @@ def test_without_the_library_the_command_that_installs_it_is_named(tmp_path, mon
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    with pytest.raises(MachineError, match=r"pip install 'orrery\[data\]'"):
+    with pytest.raises(MachineError, match=r"pip install 'orrery-lm\[data\]'"):
         texts(tmp_path / "a.parquet")
 
 

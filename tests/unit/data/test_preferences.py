@@ -134,7 +134,7 @@ def test_a_first_prompt_is_trained_on_or_held_back_with_all_its_rows(tmp_path):
     assert len(found.held_back) == 3 * len(others)
     by_row = source(written(tmp_path / "p.jsonl", rows), split={"every": 4, "by": "row"})
     assert len(by_row.held_back) == 30
-    with pytest.raises(DataError, match="0 rows held back"):
+    with pytest.raises(DataError, match="of its 1 rows none can be held back"):
         source(written(tmp_path / "one.jsonl", rows[:1]), split={"every": 1000})
 
 
@@ -172,6 +172,17 @@ def test_fields_of_pairs_and_of_replies_that_stand_alone():
         2,
         5,
     ]
+
+
+def test_what_the_template_writes_behind_a_reply_is_read_and_not_learnt():
+    own, other = Side([1, 2, 3, 8, 8], 2, 2), Side([1, 2, 6, 8], 2, 1)
+    batch = paired([Pair(own, other, 0.0)])
+    assert batch["reply"][0].int().tolist() == [[0, 0, 1, 0, 0], [0, 0, 1, 0, 0]]
+    assert batch["real"][0].int().tolist() == [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0]]
+    assert fitted([own, other], 4, "cut", "f:1") == [Side([2, 3, 8, 8], 1, 2), Side([2, 6, 8], 1, 1)]
+    for length, learnt in ((5, [0, 0, 1, 0, 0]), (4, [0, 0, 1, 0, 0]), (3, [0, 0, 1, 0, 0])):
+        rows = mismatched(length)([Alone(own, True), Alone(own, True)])
+        assert rows["reply"][0, 1].int().tolist() == learnt
 
 
 def test_every_epoch_has_each_pair_once_and_evaluation_too():

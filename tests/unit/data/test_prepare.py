@@ -6,16 +6,19 @@ import os
 import numpy as np
 import pytest
 import sentencepiece
+import tokenizers
 
 from orrery.cli.console import report as report_error
 from orrery.data import encoding, large_text, prepare, shards
 from orrery.data.corpora import read_corpus
+from orrery.data.documents import encode
 from orrery.data.large_text import Reading
 from orrery.data.shard_index import Index, ShardSet, verify
 from orrery.data.splits import split_documents, split_tail
 from orrery.errors import DataError, MachineError
 from orrery.text import Tokenizer, load_tokenizer
 from orrery.text.sentencepiece.export import definition
+from orrery.text.special import framed_tokenizer
 from orrery.text.train import train_tokenizer
 
 LINE = "The quick brown fox, number {}, jumps over the lazy dog's tail.\n"
@@ -300,6 +303,51 @@ def test_a_preparation_with_a_sentencepiece_model_goes_on_within_a_document(whol
                 prepare.prepare(file, whole_reader, tmp_path / "stopped", every=3)
     prepare.prepare(file, whole_reader, tmp_path / "stopped", every=3)
     assert content(tmp_path / "stopped") == content(tmp_path / "whole")
+
+
+def opening(template):
+    """Return the tokenizer with a start token, and what the library gives for a text."""
+    library = tokenizers.Tokenizer.from_str(json.dumps(TOKENIZER.definition))
+    library.add_special_tokens(["<s>"])
+    start = library.token_to_id("<s>")
+    library.post_processor = tokenizers.processors.TemplateProcessing(
+        single=template, special_tokens=[("<s>", start), ("<|endoftext|>", END)]
+    )
+    return Tokenizer(library.to_str()), lambda text: library.encode(text).ids
+
+
+@pytest.mark.parametrize("template", ["<s> $A", "<s> <s> $A", "$A", "<s> $A <|endoftext|>"])
+@pytest.mark.parametrize("stops", [False, True])
+def test_each_document_is_opened_as_its_tokenizer_opens_a_text(template, stops, tmp_path, monkeypatch):
+    tokenizer, read = opening(template)
+    file = rows(tmp_path, [TEXT[:300], "", "fox", TEXT[300:700], *TEXT[:300].splitlines()])
+    if stops:  # after each batch, within documents too
+        original = prepare.Preparation.write
+
+        def write(self, batch, encoded):
+            original(self, batch, encoded)
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(prepare.Preparation, "write", write)
+            for _ in range(5):
+                with pytest.raises(Killed):
+                    prepare.prepare(file, tokenizer, tmp_path / "out", every=3)
+    index = prepare.prepare(file, tokenizer, tmp_path / "out", every=3)
+    for split, documents in zip(("train", "validation"), split_documents(read_corpus(file), 3), strict=True):
+        found = ShardSet.open(tmp_path / "out", split, tokenizer.fingerprint)[:].tolist()
+        expected = [[*read(document.text)] for document in documents]
+        ends = [] if template.endswith("<|endoftext|>") else [END]
+        assert found == [id for ids in expected for id in [*ids, *ends]]
+        assert [row.tolist() for row in encode(tokenizer, documents)] == [[*ids, *ends] for ids in expected]
+        assert index.splits[split].tokens == len(found)
+
+
+def test_rows_of_an_encoder_are_framed_by_their_objective_alone():
+    framed = framed_tokenizer(TOKENIZER, "bert")
+    assert framed.opening
+    assert framed.document_opening == ()
+    assert framed_tokenizer(TOKENIZER, "t5").document_opening == ()
 
 
 def test_progress_counts_bytes_and_tokens(tmp_path):

@@ -20,7 +20,7 @@ from orrery.data.rows import PaddedRows, SequentialRows
 from orrery.data.windows import windows
 from orrery.errors import DataError, OrreryError, UsageError
 
-MEND, WHOLE = "mend it, or allow a number of bad ones with skip_bad", "check that the file was written whole"
+MEND, WHOLE = "mend it, or allow a number of bad ones with `skip_bad=N`", "check that the file was written whole"
 
 
 def ids(*numbers: int) -> np.ndarray:
@@ -32,7 +32,7 @@ def crops() -> CropBatches:
 
 
 def mixture(*names: str) -> MixtureBatches:
-    return MixtureBatches([Component(name, 1.0, crops()) for name in names], 1, 0)
+    return MixtureBatches([Component(name, crops(), 1.0) for name in names], 1, 0)
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[OrreryError], str, str]] = {

@@ -136,7 +136,7 @@ def test_a_layer_that_is_not_there_is_refused(tmp_path):
 def test_a_label_never_seen_and_a_single_one_are_refused(tmp_path):
     train = file(tmp_path, "A\tO\ncat\tB\n\n", "train.conll")
     val = file(tmp_path, "A\tO\n\ndog\tI\n\n", "val.conll")
-    with pytest.raises(DataError, match=rf"{val}:3: the label 'I' occurs in no training sentence"):
+    with pytest.raises(DataError, match=rf"{val}:3: the label 'I' occurs in no training row"):
         TaggedSource.read(TaggedSettings(train=train, val=val))
     with pytest.raises(DataError, match="every word is labelled 'O'"):
         TaggedSource.read(TaggedSettings(train=file(tmp_path, "A\tO\n\n", "one.conll")))

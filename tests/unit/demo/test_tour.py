@@ -14,8 +14,12 @@ from orrery.data.records import Document
 from orrery.demo import tour
 from orrery.demo.floors import aims, floors
 from orrery.errors import UsageError
+from orrery.language_model.model import LanguageModel
+from orrery.training.building import Assembled
+from orrery.training.folder import RunFolder
 from orrery.training.progress import Silent
 from orrery.training.recipes import load_recipe
+from stand_ins import stand_in
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +91,7 @@ def test_every_prompt_is_continued_greedily_and_by_sampling_as_it_is_called(cont
         asked.append((prompts, settings))
         return [SimpleNamespace(text="text", ids=[1, 2], tokens_per_second=7.0)]
 
-    found = tour.write(SimpleNamespace(context=context, generations=generations), ("a", "b"), 5)
+    found = tour.write(stand_in(LanguageModel, context=context, generations=generations), ("a", "b"), 5)
     same = {"max_new_tokens": tokens, "seed": 5, "truncate": "left"}
     (temperature, top_p) = map(float, re.findall(r"[\d.]+", tour.SAMPLED))
     assert asked == [
@@ -102,8 +106,8 @@ def test_every_prompt_is_continued_greedily_and_by_sampling_as_it_is_called(cont
 def test_a_run_is_described_by_its_recipe_its_records_and_its_model(recipe):
     records = [{"step": 1, "tokens": 10}, {"step": 2, "tokens": 20}]
     model = SimpleNamespace(parameters=lambda: [SimpleNamespace(numel=lambda n=n: n) for n in (3, 4)])
-    assembly = SimpleNamespace(required_tokenizer=SimpleNamespace(size=300), parts=SimpleNamespace(model=model))
-    folder = SimpleNamespace(path=Path("runs/demo"), records=lambda: records)
+    assembly = stand_in(Assembled, required_tokenizer=SimpleNamespace(size=300), parts=SimpleNamespace(model=model))
+    folder = stand_in(RunFolder, path=Path("runs/demo"), records=lambda: records)
     found = tour.describe_run(recipe, folder, assembly, "float32", {"text": 1.0})
     assert (found.folder, found.family, found.config) == ("runs/demo", recipe.model.family, recipe.model.config)
     assert (found.parameters, found.vocabulary, found.tokens) == (7, 300, 20)
@@ -145,7 +149,7 @@ def test_what_the_model_must_be_below_and_what_it_may_aim_at_are_told_apart():
         ("byte trigram", "check"),
         ("xz", "check"),
     ]
-    ids = [np.array([1, 2, 1, 2, 0])]
+    ids = [np.array([1, 2, 1, 2, 0], np.uint32)]
     assert [(one.name, one.role) for one in aims(text, text, ids, ids, 3)] == [
         ("token trigram", "aim"),
         ("xz primed with training text", "aim"),

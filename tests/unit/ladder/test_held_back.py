@@ -1,6 +1,7 @@
 """Which documents the loss of a ladder is measured on."""
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,8 +13,13 @@ from orrery.data.records import Document
 from orrery.data.sources.text import TextSource
 from orrery.errors import RunError
 from orrery.ladder import run as ladder
+from orrery.ladder.findings import Findings
 from orrery.ladder.run import Work, held_back, shortened
+from orrery.ladder.settings import Ladder
 from orrery.ladder.sizes import Size
+from orrery.training.config import Recipe
+from orrery.training.progress import Silent
+from stand_ins import stand_in
 from tiny_models import TOKENIZER
 
 
@@ -50,9 +56,10 @@ def measured(monkeypatch):
 
     def measure(bits):
         settings = SimpleNamespace(batches=SimpleNamespace(length=7), training=SimpleNamespace(device="cpu"))
-        work = Work(SimpleNamespace(settings=SimpleNamespace(held_back=20)), None, texts(*[9] * 8), None, None, None)
+        asked = stand_in(Ladder, settings=SimpleNamespace(held_back=20))
+        work = Work(asked, Path(), texts(*[9] * 8), stand_in(Findings), print, lambda *said: Silent())
         monkeypatch.setattr(ladder, "model_bits_per_byte", lambda model, ids, length, tokens, device: bits)
-        return work._measured(None, Size(settings, 640, 1e9), 3, 1.23456)
+        return work._measured(None, Size(stand_in(Recipe, **vars(settings)), 640, 1e9), 3, 1.23456)
 
     return measure
 

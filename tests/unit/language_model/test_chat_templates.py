@@ -7,6 +7,7 @@ import pytest
 
 import orrery
 from chat_toy import chat_tokenizer
+from orrery.cli import serve
 from orrery.cli.program import run
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.language_model.model import LanguageModel
@@ -97,9 +98,39 @@ def test_a_reply_takes_a_template_by_name_and_the_templates_variables(published)
                                  max_new_tokens=2).ids  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["mistral", "file"])
+def test_another_template_is_that_of_every_door(name, tmp_path):
+    lm = orrery.load(model(tmp_path, chat={"default": "{{ messages[0]['content'] }}"}), "cpu", say=str)
+    (tmp_path / "file.jinja").write_text(ChatFormat("mistral").jinja())
+    other = lm.with_template("mistral" if name == "mistral" else tmp_path / "file.jinja")
+    expected = lm.chat_ids(CHAT[:1], prompt=True, template="mistral").ids
+    assert other.chat_ids(CHAT[:1], prompt=True).ids == expected
+    assert lm.chat_ids(CHAT[:1], prompt=True).ids != expected
+    reply = other.reply(CHAT[:1], max_new_tokens=4, temperature=0.0)
+    assert reply.ids == lm.reply(CHAT[:1], template="mistral", max_new_tokens=4, temperature=0.0).ids
+    assert (
+        serve._load(str(tmp_path), "cpu", "auto", None, str(name if name == "mistral" else tmp_path / "file.jinja"))
+        .chat_ids(CHAT[:1], prompt=True)
+        .ids
+        == expected
+    )
+    other.save(tmp_path / "saved")
+    assert orrery.load(tmp_path / "saved", "cpu", say=str).chat_ids(CHAT[:1], prompt=True).ids == expected
+
+
+def test_a_template_that_the_tokenizer_cannot_say_is_refused_before_any_chat(tmp_path):
+    lm = orrery.load(model(tmp_path, TOKENIZER), "cpu", say=str)
+    for choice in ("chatml", "nothing", tmp_path, 3):
+        with pytest.raises(UsageError):
+            lm.with_template(choice)
+    (tmp_path / "bad.jinja").write_text("{{ raise_exception('no') }}")
+    with pytest.raises((ModelFileError, DataError)):
+        lm.with_template(tmp_path / "bad.jinja")
+
+
 def test_a_model_without_a_template_says_how_to_give_one(tmp_path):
     lm = orrery.load(saved(tmp_path / "bare", "llama"), "cpu", say=str)
-    with pytest.raises(ModelFileError, match=r"bare has no chat template.*--template.*zephyr, or a Jinja file"):
+    with pytest.raises(ModelFileError, match=r"bare has no chat template.*template=NAME.*zephyr, or a Jinja file"):
         lm.chat_ids(CHAT)
     with pytest.raises(UsageError, match="no special token"):
         lm.chat_ids(CHAT, template="gemma")

@@ -18,6 +18,7 @@ from orrery.language_model.stored import refuse_no_number
 from orrery.reading.read import Stored
 from orrery.text.special import framed_tokenizer
 from orrery.text.tokenizer import Tokenizer
+from stand_ins import stand_in
 from tiny_models import TOKENIZER, randomised
 
 FRAMED = {"bert": "bert", "t5": "t5"}
@@ -112,10 +113,10 @@ REFUSED = {
     ),
     "numbers that overflow": (
         lambda m: refuse_no_number(m.gpt2._stored, float("inf")), RunError, "gives inf though each of its weights",
-        "try --dtype float32",
+        'try `dtype="float32"`',
     ),
     "settings of a task": (
-        lambda m: written.task_keys(SimpleNamespace(config={"task_specific_params": {"x": 3}}), "x"), ModelFileError,
+        lambda m: written.task_keys(stand_in(Stored, config={"task_specific_params": {"x": 3}}), "x"), ModelFileError,
         "task_specific_params of x is no mapping", "correct config.json",
     ),
 }  # fmt: skip
@@ -123,7 +124,7 @@ REFUSED = {
 
 def silent():
     """Return a model whose tokenizer gives no token to any letter."""
-    return SimpleNamespace(tokenizer=SimpleNamespace(spans=lambda text: []), folder=Path("tiny"))
+    return stand_in(Stored, tokenizer=SimpleNamespace(spans=lambda text: []), folder=Path("tiny"))
 
 
 def with_penalty(lm):

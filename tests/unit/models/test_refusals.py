@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,16 +11,18 @@ from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family
 from orrery.generation.beams import HuggingFacePenalty
 from orrery.generation.grammar import Form
-from orrery.generation.guides import without
+from orrery.generation.guides import SpellingIndex, without
 from orrery.models import limits
 from orrery.models.encoder import Encoder
 from orrery.models.heads._head import counted
 from orrery.models.places import _check_shape, _extent
 from orrery.models.soundness import check_whole
+from orrery.nn.cache.contract import Cache
 from orrery.nn.masks import Need
 from orrery.nn.positions.rotary import Rotary
 from orrery.nn.recurrent.encoders import StackedLSTMEncoder
 from orrery.nn.spec import register
+from stand_ins import stand_in
 from tiny_models import smallest
 
 PREFIX = frozenset({Need.PREFIX})
@@ -39,7 +40,7 @@ def headless():
 
 
 def extent(needs, prefix):
-    return _extent(needs, prefix, 2, 5, SimpleNamespace(longest=0), torch.device("cpu"))
+    return _extent(needs, prefix, 2, 5, stand_in(Cache, longest=0), torch.device("cpu"))
 
 
 REFUSED = {
@@ -121,7 +122,8 @@ REFUSED = {
         lambda: without([3], None), UsageError, "the bad word '3' is no text", "give words as texts",
     ),
     "a bad word of nothing": (
-        lambda: without([""], None), UsageError, "an empty bad word stands everywhere", "leave it away",
+        lambda: without([""], stand_in(SpellingIndex)), UsageError, "an empty bad word stands everywhere",
+        "leave it away",
     ),
 }  # fmt: skip
 

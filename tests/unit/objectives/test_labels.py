@@ -189,7 +189,7 @@ def test_the_head_is_found_from_the_labels(name):
 def test_word_dropout_hides_whole_words_in_training_alone(name):
     tokenizer = tokenizer_of("bert")
     objective = OBJECTIVES.find(name)(word_dropout=0.5)
-    objective.bind(SimpleNamespace(head_names=(objective.head,)), tokenizer)
+    objective.bind(SimpleNamespace(head_names=(objective.head,), heads={}), tokenizer)
     batch = batch_of(name) | {"ids": text_rows(tokenizer, ROWS, LENGTH, 3)}
     hidden = objective.prepare(batch, generator())
     mask = tokenizer.special("mask")

@@ -1,4 +1,5 @@
 import json
+import subprocess
 import threading
 import time
 from types import SimpleNamespace
@@ -34,6 +35,8 @@ def test_the_laws_of_a_family_are_checked_beside_this_process():
 
 class Process:
     """A process that says given lines, the last of them when it may end."""
+
+    __class__ = property(lambda self, kind=subprocess.Popen: kind)  # types are checked at run time
 
     def __init__(self, lines):
         self.lines, self.may_end = lines, threading.Event()

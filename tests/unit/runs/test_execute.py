@@ -7,7 +7,10 @@ import pytest
 
 from orrery.checkpoints.succession import NEW
 from orrery.runs import execute as executing
+from orrery.training.folder import RunFolder
+from orrery.training.loop import Outcome
 from orrery.training.progress import Silent
+from stand_ins import stand_in
 from training_toy import toy_recipe
 
 
@@ -16,13 +19,14 @@ def test_another_process_waits_for_the_first_and_then_trains_in_its_folder(
     overwrite: bool, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     did: list[object] = []
+    outcome = stand_in(Outcome)
 
     def waits(flag: bool) -> bool:
         did.append(("waits", flag))
         return flag
 
-    def trains(parts: object, recipe: object, folder: SimpleNamespace, ranks: object) -> SimpleNamespace:
-        return SimpleNamespace(run=lambda: did.append(folder.path))
+    def trains(parts: object, recipe: object, folder: RunFolder, ranks: object) -> SimpleNamespace:
+        return SimpleNamespace(run=lambda: did.append(folder.path) or outcome)
 
     def makes(recipe: object) -> str:
         did.append("makes")
@@ -31,6 +35,6 @@ def test_another_process_waits_for_the_first_and_then_trains_in_its_folder(
     monkeypatch.setattr(executing, "find_ranks", lambda device: SimpleNamespace(rank=1, world=2, any=waits))
     monkeypatch.setattr(executing, "make_parts", makes)
     monkeypatch.setattr(executing, "Trainer", trains)
-    executing.execute(toy_recipe(), tmp_path / "run", Silent(), resume=False, overwrite=overwrite)
+    assert outcome is executing.execute(toy_recipe(), tmp_path / "run", Silent(), resume=False, overwrite=overwrite)
     assert did == [("waits", False), "makes", tmp_path / place]
     assert not (tmp_path / "run").exists()  # the first process makes it

@@ -123,9 +123,42 @@ def test_texts_that_cannot_be_read_are_named(servers):
     too_long = ask(server, "/v1/embeddings", 400, input=["a", "the cat " * 100])
     assert (too_long["param"], too_long["code"]) == ("input", "context_length_exceeded")
     assert "input 2" in too_long["message"]
+    assert too_long["message"].endswith('shorten it, or send "truncation": true, which leaves out its end')
+    assert "--" not in too_long["message"]
     size = lm.model.spec.vocabulary
     assert ask(server, "/v1/embeddings", 400, input=[[5], [size]])["param"] == "input"
     assert ask(server, "/v1/embeddings", 400, input="a", dimensions=3)["param"] == "dimensions"
+
+
+def test_what_is_too_long_is_cut_where_the_request_says_so(servers):
+    server, lm = servers("decoder")
+    text = "the cat " * 100
+    ids = lm.tokenizer.encode(text)
+    assert len(ids) > lm.context
+    found = ask(server, "/v1/embeddings", input=["a", text], truncation=True)
+    by_ids = ask(server, "/v1/embeddings", input=[lm.tokenizer.encode("a"), ids], truncation=True)
+    short = ask(server, "/v1/embeddings", input=[lm.tokenizer.encode("a"), ids[: lm.context]])
+    for one in (found, by_ids):
+        assert one["usage"] == short["usage"]
+        for own, other in zip(one["data"], short["data"], strict=True):
+            assert own["embedding"] == pytest.approx(other["embedding"], abs=1e-6)
+    refused = ask(server, "/v1/embeddings", 400, input="a", truncate_prompt_tokens=5)
+    assert (refused["param"], "truncation" in refused["message"]) == ("truncate_prompt_tokens", True)
+    assert ask(server, "/v1/embeddings", input="a", truncate_prompt_tokens=-1)["data"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"), [("translator", "/v1/translate"), ("classifier", "/v1/classify"), ("tagger", "/v1/tag")]
+)
+def test_what_a_client_can_do_about_a_text_that_is_too_long_is_a_field(servers, kind, path):
+    server, _ = servers(kind)
+    message = ask(server, path, 400, input="the cat " * 300)["message"]
+    assert ('"truncation": true' in message) == (path != "/v1/translate")
+    assert ('"stride": 16' in message) == (path == "/v1/tag")
+    assert "--" not in message
+    assert "=" not in message
+    if path != "/v1/translate":
+        assert ask(server, path, input="the cat " * 300, truncation=True)["data"]
 
 
 def test_classes_are_those_of_the_pipeline(servers):

@@ -6,7 +6,13 @@ from types import SimpleNamespace
 import pytest
 
 from orrery.errors import UsageError
+from orrery.language_model.model import LanguageModel
 from orrery.stages import measure, plan, run, talks
+from orrery.stages.folder import StagesFolder
+from orrery.stages.recipe import Stage
+from orrery.text.chat.render import ChatTemplate
+from orrery.training.config import Recipe
+from stand_ins import stand_in
 
 
 @pytest.mark.parametrize(("answer", "kept"), [(4, 6), (9, 1), (10, 1), (30, 1)])
@@ -14,8 +20,8 @@ def test_a_prompt_loses_its_beginning_and_never_all_of_it(answer: int, kept: int
     rows = {1: list(range(20)), 2: [7]}
     monkeypatch.setattr(measure, "template_of", lambda lm: None)
     monkeypatch.setattr(measure, "render_prompt", lambda template, prompt: rows[prompt])
-    material = SimpleNamespace(settings=SimpleNamespace(max_new_tokens=answer), prompts=[1, 2])
-    found = measure.prompt_rows(SimpleNamespace(context=10), material)
+    material = stand_in(measure.Material, settings=SimpleNamespace(max_new_tokens=answer), prompts=[1, 2])
+    found = measure.prompt_rows(stand_in(LanguageModel, context=10), material)
     assert found == [list(range(20))[-kept:], [7]]
 
 
@@ -23,8 +29,8 @@ def test_a_prompt_loses_its_beginning_and_never_all_of_it(answer: int, kept: int
 def test_a_talk_forgets_its_earliest_turns(room: int, monkeypatch) -> None:
     monkeypatch.setattr(talks, "render_prompt", lambda template, talk: list(range(3 * len(talk.messages))))
     said = [{"role": role, "content": "x"} for role in ("user", "assistant", "user", "assistant", "user")]
-    talk = SimpleNamespace(messages=list(said), forgotten=0)
-    ids = talks._fitting(SimpleNamespace(context=10), None, talk, room)
+    talk = stand_in(talks.Talk, messages=list(said), forgotten=0)
+    ids = talks._fitting(stand_in(LanguageModel, context=10), stand_in(ChatTemplate), talk, room)
     assert 0 < len(ids) <= max(1, 10 - room)
     assert ids[-1] == 3 * len(talk.messages) - 1
     assert talk.messages == said[2 * talk.forgotten :]
@@ -32,7 +38,7 @@ def test_a_talk_forgets_its_earliest_turns(room: int, monkeypatch) -> None:
 
 def test_a_stage_without_known_data_is_refused_by_its_name(tmp_path: Path) -> None:
     recipe = SimpleNamespace(data=SimpleNamespace(kind="nothing"))
-    stage = SimpleNamespace(name="sft", recipe=lambda folder: recipe)
+    stage = stand_in(Stage, name="sft", recipe=lambda folder: recipe)
     with pytest.raises(UsageError, match=r"stages.sft: no data of kind nothing"):
         plan._lines(stage, tmp_path)
 
@@ -42,7 +48,8 @@ def test_a_stage_without_its_final_model_is_not_finished(weights, final, done, t
     if final:
         (tmp_path / "final").mkdir()
     state = {"sft": SimpleNamespace(begun={}, weights=weights)}
-    folder = SimpleNamespace(
+    folder = stand_in(
+        StagesFolder,
         state=lambda: state,
         holds=lambda stage: True,
         replaced=lambda stage: False,
@@ -50,4 +57,4 @@ def test_a_stage_without_its_final_model_is_not_finished(weights, final, done, t
         of=lambda stage: tmp_path,
         path=tmp_path,
     )
-    assert run.finished(folder, SimpleNamespace(name="sft"), None) is done
+    assert run.finished(folder, stand_in(Stage, name="sft"), stand_in(Recipe)) is done

@@ -3,7 +3,6 @@
 import json
 import random
 from functools import cache
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -15,6 +14,8 @@ from orrery.text.chat.formats import FORMATS, TAGS, ChatFormat
 from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.markers import Markers
 from orrery.text.chat.render import ChatTemplate
+from orrery.text.tokenizer import Tokenizer
+from stand_ins import stand_in
 
 HARMLESS = "the cat"
 
@@ -184,6 +185,6 @@ def test_a_tokenizer_whose_control_token_is_a_number_has_no_chats():
     definition = json.loads(json.dumps(tokenizer.definition))
     next(token for token in definition["added_tokens"] if token["content"] == "<|im_end|>")["content"] = "7"
     with pytest.raises(ModelFileError, match="control token of the tokenizer is a number") as caught:
-        Markers(SimpleNamespace(definition=definition))
+        Markers(stand_in(Tokenizer, definition=definition))
     assert "chats cannot be kept safe" in caught.value.hint
     Markers(tokenizer)

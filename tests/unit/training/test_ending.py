@@ -12,6 +12,7 @@ from orrery.checkpoints.store import CheckpointStore, read_checkpoint
 from orrery.errors import UsageError
 from orrery.metrics import Metric
 from orrery.runs.conclusion import conclusion
+from orrery.training.ending import improved
 from orrery.training.state import Progress
 from training_toy import toy_parts, toy_recipe, toy_run
 
@@ -146,3 +147,38 @@ def test_nothing_decides_where_nothing_is_held_back(asked: dict[str, Any]) -> No
 
 def test_the_progress_of_earlier_versions_has_waited_for_nothing() -> None:
     assert Progress(**{key: value for key, value in Progress(step=3).state().items() if key != "waited"}).waited == 0
+
+
+@pytest.mark.parametrize(
+    ("scores", "losses", "best"),
+    [
+        ([0.5, 0.5, 0.5], [3.0, 2.0, 2.5], 1),
+        ([0.5, 0.5, 0.5], [2.0, 2.0, 2.0], 0),
+        ([0.0, 0.0, 0.0, 0.0], [4.0, 3.0, 2.0, 1.0], 3),
+        ([1.0, 1.0, 0.9], [3.0, 2.0, 0.1], 1),
+        ([0.1, 0.9, 0.9, 0.1], [0.1, 9.0, 8.0, 0.1], 2),
+        ([0.9, 0.1, 0.9], [5.0, 1.0, 4.0], 2),
+        ([0.9, 0.1, 0.9], [4.0, 1.0, 5.0], 0),
+        ([0.5, 0.5], [float("nan"), 2.0], 1),
+        ([0.5, 0.5], [2.0, float("nan")], 0),
+        ([float("nan"), float("nan")], [2.0, 1.0], None),
+        ([0.5, float("nan"), 0.5], [2.0, 0.1, 1.0], 2),
+        ([0.5, 0.5, 0.5], [None, None, None], 0),
+    ],
+)
+def test_of_equal_scores_the_one_with_the_smaller_loss_is_the_best(scores: Any, losses: Any, best: int | None) -> None:
+    validation = parts().validation
+    assert validation is not None
+    deciding = replace(validation, metrics={"loss": Scripted(), "accuracy": Higher()}, best="accuracy")
+    progress, found = Progress(decides="accuracy"), None
+    for step, (score, loss) in enumerate(zip(scores, losses, strict=True)):
+        measured = {"val/accuracy": score} | ({} if loss is None else {"val/loss": loss})
+        found = step if improved(progress, measured, deciding) else found
+    assert found == best
+    assert progress.waited == len(scores) - 1 - (scores.index(max(scores)) if best is not None else -1)
+
+
+class Higher(Scripted):
+    """One of which more is better."""
+
+    higher_is_better = True

@@ -176,7 +176,7 @@ def test_long_pairs_are_left_out_and_counted(files: Any, tmp_path: Path, capsys:
     run(short, tmp_path / "run", resume=False, overwrite=False)
     assert note in capsys.readouterr().err
     assert note in (tmp_path / "run" / "log.txt").read_text()
-    assert [note.partition(":")[0] for note in assemble(recipe(files)).parts.notes] == ["padding"]
+    assert [note.partition(":")[0] for note in assemble(recipe(files)).parts.notes] == ["leak", "padding"]
     with pytest.raises(DataError, match="every training pair is longer than 1 tokens"):
         assemble(recipe(files, batches__length=1))
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from orrery.data.generated import Made
     from orrery.data.sets import DataSet
 
-app = App(name="data", help="Data sets: show, fetch, clean, prepare, verify.")
+app = App(name="data", help="Show, fetch, clean, prepare and verify texts and named data sets.")
 app.command(prepare)
 app.command(verify)
 app.command(clean)

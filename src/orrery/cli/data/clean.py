@@ -1,8 +1,9 @@
 """`orrery data clean`: a corpus in, the documents worth training on out, and why the others were dropped."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from orrery.errors import UsageError
 if TYPE_CHECKING:
     from orrery.checkpoints.outputs import OutputFile
     from orrery.data.filters import Filtered, Rule
+    from orrery.data.records import Document
 
 PATIENCE, PAUSE = 2.0, 10.0
 """Seconds before progress is shown, and between two lines of it where there is no terminal."""
@@ -30,12 +32,14 @@ def clean(
     drop_matching: str | None = None,
     report: Path | None = None,
     column: str = "text",
+    apart: str | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Leave out duplicates and debris; write the rest as JSON lines of name and text.
+    """Leave out duplicates and debris; write the rest as JSON lines with a name, the text and all other columns.
 
-    Of like documents the first stays. The text is never changed. Memory does not grow with the text: 21 to 43
-    bytes a document for --exact, 1 to 2 kB a document kept for --near.
+    Of like documents the first stays. Rows with one text and other labels, or another text beside it, are no
+    duplicates. The text is never changed. Memory does not grow with the text: 21 to 43 bytes a document for --exact, 1
+    to 2 kB a document kept for --near.
 
     Parameters
     ----------
@@ -55,12 +59,16 @@ def clean(
     report
         A .jsonl file for the name, rule and reason of every document dropped.
     column
-        Column of .jsonl files that holds the text.
+        Column of tables that holds the text.
+    apart
+        Columns, with commas between them, that tell texts apart beside those whose names are known: label, answer,
+        target, ...
     overwrite
         Replace the files that are there.
     """
     from orrery.checkpoints.outputs import OutputFile, refuse_same
     from orrery.cli.progress import watched
+    from orrery.data.apart import plain
     from orrery.data.corpora import read_corpus
     from orrery.data.filters import Filtered
 
@@ -72,15 +80,48 @@ def clean(
     with ExitStack() as files:
         kept = _rows_into(target, files)
         told = _rows_into(dropped, files) if dropped else lambda row: None
+        documents = _told_apart(read_corpus(source, column=column, whole_rows=True), column, _named(apart))
         filtered = Filtered(
-            watched(read_corpus(source, column=column), "documents", lambda document: len(document.text)),
+            watched(documents, "documents", lambda document: len(document.text)),
             rules,
             lambda document, rule, why: told({"name": document.name, "rule": rule, "why": why}),
         )
         for document in filtered:
-            kept({"name": document.name, "text": document.text})
+            kept({"name": document.name, **(plain(_with_text(document.row, column)) or {"text": document.text})})
     _show(filtered)
     print(f"{output}: {filtered.kept:,} of {filtered.read:,} documents")
+
+
+def _named(columns: str | None) -> list[str]:
+    return [name.strip() for name in (columns or "").split(",") if name.strip()]
+
+
+def _with_text(row: Mapping[str, Any], column: str) -> Mapping[str, Any]:
+    """Return a row whose text has a name, also where the columns of its table have none."""
+    return {"text" if name == column and name.isdecimal() else name: value for name, value in row.items()}
+
+
+def _told_apart(documents: "Iterable[Document]", column: str, others: Sequence[str]) -> "Iterator[Document]":
+    """Yield documents with what tells those of one text apart, and say once which columns do.
+
+    Raises:
+        DataError: a column that is named is not there.
+    """
+    from orrery.data.apart import counted_columns, meaning
+    from orrery.data.readers.columns import check_columns
+
+    told: list[str] | None = None
+    for document in documents:
+        if not document.row:
+            yield document
+            continue
+        check_columns(document.name, document.row, tuple(others))
+        named = counted_columns(document.row, column, others)
+        columns = [name for name in named if document.row[name] != document.text]  # a set may have a text of its own
+        if told is None and columns:
+            print(f"duplicates are alike in {', '.join(columns)} too")
+        told = told or columns
+        yield replace(document, meaning=meaning(document.row, columns))
 
 
 def _rules(exact: bool, near: float | None, filters: str | None, drop_matching: str | None) -> "list[Rule]":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
+from orrery.cli.places import RUN_OR_PATH
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +27,7 @@ def prepare(
     source: str,
     /,
     *,
-    tokenizer: Path,
+    tokenizer: Annotated[Path, RUN_OR_PATH],
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     column: str = "text",
     every: Annotated[int, COUNT] = 20,

@@ -10,14 +10,15 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from orrery.cli.evaluate.translation import named_pairs
+from orrery.cli.places import DATA, MODEL
 
 
 def alignment(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *,
-    source: Path | None = None,
-    target: Path | None = None,
+    source: Annotated[Path | None, DATA] = None,
+    target: Annotated[Path | None, DATA] = None,
     named: Annotated[str | None, Parameter(name="--set")] = None,
     device: str = "auto",
     dtype: str = "auto",

@@ -12,7 +12,8 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from orrery.errors import UsageError
+from orrery.cli.calling import call
+from orrery.errors import UsageError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def evaluate(
         return carry_out(model, known[model].target, [*filter(None, [task]), *settings])
     if task is None or task not in of_a_model:
         alone = ", ".join(name for name in known if name not in of_a_model)
-        hint = f"known: {', '.join(of_a_model)}; without a model: {alone}"
+        hint = f"{did_you_mean(task, of_a_model)}known: {', '.join(of_a_model)}; without a model: {alone}"
         raise UsageError("no task" if task is None else f"unknown task {task!r}", hint)
     return carry_out(f"MODEL {task}", known[task].target, [model, *settings])
 
@@ -82,15 +83,24 @@ evaluate.__doc__ = _help()
 
 def carry_out(name: str, target: str, words: Sequence[str]) -> int:
     """Parse the words by the settings of one task, given as ``module:function``, and run it."""
+    return call(_parser(name, target), words)
+
+
+def parser_of_task(name: str) -> cyclopts.App:
+    """Return what parses the settings of a task."""
+    task = tasks()[name]
+    return _parser(f"MODEL {name}" if task.of_a_model else name, task.target)
+
+
+def _parser(name: str, target: str) -> cyclopts.App:
     module, _, function = target.partition(":")
     app = cyclopts.App(
         name=f"orrery evaluate {name}",
         help_format="plaintext",
         version_flags=(),
         suppress_keyboard_interrupt=False,
-        result_action="return_int_as_exit_code_else_zero",
         exit_on_error=False,
         print_error=False,
     )
     app.default(getattr(import_module(module), function))
-    return int(app(list(words)))
+    return app

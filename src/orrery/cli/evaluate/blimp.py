@@ -12,13 +12,14 @@ from cyclopts import Parameter
 
 from orrery.cli.evaluate._items import ALL, Items, carry_out
 from orrery.cli.evaluate._trust import PLAIN, Trust
+from orrery.cli.places import DATA, MODEL
 
 
 def blimp(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *,
-    file: str = "blimp",
+    file: Annotated[str, DATA] = "blimp",
     paradigms: Annotated[str, Parameter(help="Names of paradigms, with commas between; all by default.")] = "",
     items: Items = ALL,
     trust: Trust = PLAIN,

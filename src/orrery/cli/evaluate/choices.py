@@ -5,11 +5,16 @@ choice, by summed log likelihood and by its mean over characters and over tokens
 --first, --batch-size; --contamination TRAIN; -o FILE, --overwrite; --confidence, --samples, --seed; --device, --dtype.
 """
 
+from typing import Annotated
+
 from orrery.cli.evaluate._items import ALL, Items, carry_out
 from orrery.cli.evaluate._trust import PLAIN, Trust
+from orrery.cli.places import DATA, MODEL
 
 
-def choices(model: str, data: str, /, *, items: Items = ALL, trust: Trust = PLAIN) -> None:
+def choices(
+    model: Annotated[str, MODEL], data: Annotated[str, DATA], /, *, items: Items = ALL, trust: Trust = PLAIN
+) -> None:
     """Answer multiple-choice questions by the likelihood of each choice behind the question.
 
     Args:

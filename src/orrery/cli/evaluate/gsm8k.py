@@ -10,16 +10,17 @@ from typing import Annotated
 from orrery.cli.evaluate._items import ALL, Items, carry_out
 from orrery.cli.evaluate._trust import PLAIN, Trust
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
+from orrery.cli.places import DATA, MODEL
 from orrery.errors import UsageError
 
 EXAMPLES = "gsm8k/train"
 
 
 def gsm8k(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *,
-    file: str = "gsm8k/test",
+    file: Annotated[str, DATA] = "gsm8k/test",
     examples: str | None = None,
     shots: Annotated[int, COUNT_OR_NONE] = 5,
     max_new_tokens: Annotated[int, COUNT] = 256,

@@ -4,11 +4,16 @@ HellaSwag from the authors' JSON lines: which of four endings is the most probab
 --first, --batch-size; --contamination TRAIN; -o FILE, --overwrite; --confidence, --samples, --seed; --device, --dtype.
 """
 
+from typing import Annotated
+
 from orrery.cli.evaluate._items import ALL, Items, carry_out
 from orrery.cli.evaluate._trust import PLAIN, Trust
+from orrery.cli.places import DATA, MODEL
 
 
-def hellaswag(model: str, data: str, /, *, items: Items = ALL, trust: Trust = PLAIN) -> None:
+def hellaswag(
+    model: Annotated[str, MODEL], data: Annotated[str, DATA], /, *, items: Items = ALL, trust: Trust = PLAIN
+) -> None:
     """Choose the endings of descriptions by their likelihood.
 
     Args:

@@ -6,16 +6,19 @@ HumanEval: pass@k of the functions that a model writes behind their docstrings, 
 --dtype.
 """
 
+from typing import Annotated
+
 from orrery.cli.evaluate._items import ALL, Items
 from orrery.cli.evaluate._programs import GREEDY, Programs, run_programs
 from orrery.cli.evaluate._trust import PLAIN, Trust
+from orrery.cli.places import DATA, MODEL
 
 
 def humaneval(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *,
-    file: str = "humaneval",
+    file: Annotated[str, DATA] = "humaneval",
     programs: Programs = GREEDY,
     items: Items = ALL,
     trust: Trust = PLAIN,

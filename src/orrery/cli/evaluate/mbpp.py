@@ -12,11 +12,12 @@ from orrery.cli.evaluate._items import ALL, Items
 from orrery.cli.evaluate._programs import GREEDY, Programs, run_programs
 from orrery.cli.evaluate._trust import PLAIN, Trust
 from orrery.cli.numbers import COUNT_OR_NONE
+from orrery.cli.places import MODEL
 from orrery.errors import UsageError
 
 
 def mbpp(
-    model: str,
+    model: Annotated[str, MODEL],
     data: str,
     /,
     *,

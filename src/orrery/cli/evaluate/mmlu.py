@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from orrery.cli.evaluate._items import ALL, Items, carry_out
 from orrery.cli.evaluate._trust import PLAIN, Trust
 from orrery.cli.numbers import COUNT_OR_NONE
+from orrery.cli.places import MODEL
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def mmlu(
-    model: str,
+    model: Annotated[str, MODEL],
     data: str,
     /,
     *,

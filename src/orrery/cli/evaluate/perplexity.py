@@ -10,14 +10,15 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT
+from orrery.cli.places import DATA, MODEL
 from orrery.errors import UsageError
 
 
 def perplexity(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *,
-    file: Path | None = None,
+    file: Annotated[Path | None, DATA] = None,
     named: Annotated[str | None, Parameter(name="--set")] = None,
     length: Annotated[int | None, COUNT] = None,
     batch_size: Annotated[int, COUNT] = 16,

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from orrery.cli.beam_options import BEAMS, Search
 from orrery.cli.evaluate._trust import PLAIN, Trust, print_scores
+from orrery.cli.places import DATA, MODEL
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def translation(
-    model: str,
+    model: Annotated[str, MODEL],
     /,
     *,
-    source: Path | None = None,
-    target: Path | None = None,
+    source: Annotated[Path | None, DATA] = None,
+    target: Annotated[Path | None, DATA] = None,
     named: Annotated[str | None, Parameter(name="--set")] = None,
     search: Search = BEAMS,
     output: Path | None = None,

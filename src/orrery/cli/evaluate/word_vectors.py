@@ -4,9 +4,12 @@ Google's analogies by section, and the rank correlation with WordSim-353.
 """
 
 import sys
+from typing import Annotated
+
+from orrery.cli.places import MODEL
 
 
-def word_vectors(model: str, /) -> None:
+def word_vectors(model: Annotated[str, MODEL], /) -> None:
     """Print right answers of Google's analogies by section, and the rank correlation with WordSim-353.
 
     Args:

@@ -12,7 +12,7 @@ from orrery.cli.tokenizer.show import show
 from orrery.errors import DataError
 from orrery.text.kinds import Frame, Kind
 
-app = App(name="tokenizer", help="Train a tokenizer, look at one, or compare several.")
+app = App(name="tokenizer", help="Train a tokenizer, see step by step what it does, compare several.")
 app.command(show)
 app.command(compare)
 app.command(chat)

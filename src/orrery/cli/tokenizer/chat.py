@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from orrery.cli.console import printable
 from orrery.cli.numbers import COUNT
+from orrery.cli.places import RUN_OR_PATH
 
 if TYPE_CHECKING:
     from orrery.text.chat.origins import Part
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def chat(
-    model: Path,
+    model: Annotated[Path, RUN_OR_PATH],
     messages: Path,
     /,
     *,

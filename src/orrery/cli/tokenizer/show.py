@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from orrery.cli.console import printable
 from orrery.cli.numbers import COUNT
+from orrery.cli.places import RUN_OR_PATH
 from orrery.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ SHOWN = 3
 """So many of the pieces that did not fit are named."""
 
 
-def show(model: Path, text: str, /, *, best: Annotated[int, COUNT] = 5) -> None:
+def show(model: Annotated[Path, RUN_OR_PATH], text: str, /, *, best: Annotated[int, COUNT] = 5) -> None:
     """Print the bytes, pieces and ids of a text, and step by step how each word was cut.
 
     Parameters

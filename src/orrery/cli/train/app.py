@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from orrery.cli.places import check_places
 from orrery.cli.train import stages as train_stages
 from orrery.cli.train import word_vectors as train_word_vectors
 from orrery.runs.default_recipe import is_text, recipe_for
@@ -81,6 +82,7 @@ def _trained(
 ) -> int:
     """Plan or execute a recipe."""
     folder = output or runs_folder() / recipe.name
+    check_places(recipe)
     if dry_run:
         from orrery.training.assemble import assemble
 

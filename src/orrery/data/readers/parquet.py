@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from orrery.data.files import Faults, Invalid, decode, open_binary
+from orrery.data.readers.class_labels import Naming, namings
 from orrery.data.readers.columns import check_columns, check_names
 from orrery.errors import DataError, MachineError
+from orrery.settings import install
 
 ROWS_AT_ONCE = 1024
 BYTES_AT_ONCE = 1 << 20
@@ -23,11 +25,13 @@ def read_rows(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[t
     arrow = library()
     with open_binary(file) as stream:
         number = 0
-        for names, columns in _batches(arrow, file, stream, wanted):
+        for names, columns, classes in _batches(arrow, file, stream, wanted):
             for values in zip(*columns, strict=True):
                 number += 1
+                where = f"{file}:{number}"
                 try:
-                    row = _row(names, values, f"{file}:{number}", faults)
+                    row = _row(names, values, where, faults)
+                    row |= {name: classes[name](row[name], where) for name in classes if name in row}
                 except DataError as error:
                     faults.meet(error)
                     continue
@@ -40,19 +44,22 @@ def library() -> Any:
         importlib.import_module("pyarrow.parquet")
         return importlib.import_module("pyarrow")
     except ImportError:
-        hint = "pip install 'orrery[data]', or pip install pyarrow"
+        hint = f"{install('data')}, or pip install pyarrow"
         raise MachineError("Parquet needs the package pyarrow, which is not installed", hint) from None
 
 
-def _batches(arrow: Any, file: Path, stream: Any, wanted: tuple[str, ...]) -> Iterator[tuple[list[str], list[Any]]]:
-    """Yield (names, lists of values). Raises `DataError` where the library cannot go on."""
+def _batches(
+    arrow: Any, file: Path, stream: Any, wanted: tuple[str, ...]
+) -> Iterator[tuple[list[str], list[Any], dict[str, Naming]]]:
+    """Yield (names, lists of values, what names classes). Raises `DataError` where the library cannot go on."""
     try:
         with arrow.parquet.ParquetFile(stream, buffer_size=BYTES_AT_ONCE, pre_buffer=False) as table:
             names = table.schema_arrow.names
             check_columns(str(file), names, wanted)
             check_names(str(file), names, wanted)
+            classes = namings(table.schema_arrow.metadata)
             for batch in table.iter_batches(ROWS_AT_ONCE, columns=list(wanted) or None):
-                yield batch.schema.names, [_values(arrow, column) for column in batch.columns]
+                yield batch.schema.names, [_values(arrow, column) for column in batch.columns], classes
     except (arrow.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{file}: damaged, or not Parquet: {reason}", "fetch or write it again") from None

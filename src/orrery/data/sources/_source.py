@@ -11,6 +11,7 @@ from orrery.schema.section import Section
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from orrery.data.stratified import Parted
     from orrery.text.chat.render import ChatTemplate
     from orrery.text.tokenizer import Tokenizer
 
@@ -192,9 +193,30 @@ class Source(ABC):
         """How often each label occurs in training, in the order of their numbers; nothing where there are none."""
         return {}
 
+    @property
+    def targets(self) -> Sequence[float]:
+        """The numbers to be learned, in their own unit; nothing where there are none."""
+        return ()
+
     def texts(self) -> Iterable[str]:
         """Return the texts of the training examples, for a tokenizer to be trained on."""
         return ()
+
+    def sides(self) -> "tuple[Sequence[Parted], Sequence[Parted]]":
+        """Return the rows that are trained on and those held back, so that what stands on both sides can be said.
+
+        These are ``train`` and ``held_back``, where a source has them and their rows say what their texts are.
+        """
+        from orrery.data.stratified import Parted
+
+        sides = getattr(self, "train", ()), getattr(self, "held_back", ())
+        return sides if all(isinstance(row, Parted) for rows in sides for row in rows[:1]) else ((), ())
+
+    def remarks(self) -> Sequence[str]:
+        """Say before training what is odd about the data: what stands on both sides."""
+        from orrery.data.both_sides import shared
+
+        return shared(*self.sides()).notes()
 
     def chat(self, base: Mapping[str, str]) -> Mapping[str, str]:
         """Return the chat templates by name that the trained model has: those of the model that the run begins from.

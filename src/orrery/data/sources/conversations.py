@@ -1,9 +1,10 @@
 """Conversations: rendered with the run's chat template, and what the assistant wrote is learnt."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from orrery.data.conversation_notes import leaks, repeated, said_of, told_of_both
+from orrery.data.conversation_notes import said_of, told_of_repeated
 from orrery.data.conversations import Conversation, Shape, read_conversations, refuse_untaught
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, register
 from orrery.data.sources._rows import NAME, BySettings, RowsSettings, divided, examples_of, fingerprint_of
@@ -82,8 +83,9 @@ class ConversationSource(Source):
             how: dict[str, Any] = {"shape": settings.shape, "column": settings.column, "system": settings.system}
             how |= {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
             sources = (source, *settings.more) if source == settings.train else (source,)
+            check = partial(refuse_untaught, last=settings.replies == "last")
             for each in sources:
-                yield from read_conversations(each, check=refuse_untaught, **how)
+                yield from read_conversations(each, check=check, **how)
 
         return cls(*divided(settings, read), settings)
 
@@ -107,7 +109,7 @@ class ConversationSource(Source):
         if not train:
             raise DataError("every training conversation is left out", "raise batches.length")
         notes += [] if request.template.end else [ENDLESS]
-        apart = [*notes, *more, *told_of_both(repeated(self.train), leaks(self.train, self.held_back), len(self.train))]
+        apart = [*notes, *more, *told_of_repeated(self.train)]
         return (
             packed_examples(request, train, others, apart)
             if request.kind == "packed"

@@ -7,9 +7,11 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from orrery.data.documents import unknown_share
+from orrery.data.label_notes import label_notes
 from orrery.data.labelled import Labelled, counted, find_columns, read_labelled, renamed
 from orrery.data.sources import BatchRequest, Examples, Source, register
-from orrery.data.sources._rows import RowsSettings, divided, examples_of, fingerprint_of
+from orrery.data.sources._rows import RowsSettings, divided, examples_of, fingerprint_of, unseen
+from orrery.data.stratified import Classes, ranges
 from orrery.errors import DataError
 
 if TYPE_CHECKING:
@@ -71,12 +73,12 @@ class LabelledSource(Source):
             }
             return (renamed(row, settings.names) for row in read_labelled(source, columns, **how))
 
-        found = cls(*divided(settings, read))
-        found._check(settings.train)
+        found = cls(*divided(settings, read, classes_of))
+        found._check(settings)
         return found
 
-    def _check(self, source: str) -> None:
-        known = self.labels
+    def _check(self, settings: LabelledSettings) -> None:
+        known, source = self.labels, settings.train
         numbers = isinstance(self.train[0].target, float)
         if not numbers and len(known) < 2 and isinstance(self.train[0].target, str):
             only = next(iter(known), "")
@@ -86,13 +88,23 @@ class LabelledSource(Source):
         for row in self.held_back:
             names = () if numbers else (row.target,) if isinstance(row.target, str) else row.target
             if unknown := [name for name in names or () if name not in known]:  # type: ignore[union-attr]
-                hint = f"known: {', '.join(list(known)[:20])}; add rows with it to the training file, or leave it out"
-                raise DataError(f"{row.where}: the label {unknown[0]!r} occurs in no training row", hint)
+                raise unseen(row.where, unknown[0], known, settings)
 
     @property
     def labels(self) -> Mapping[str, int]:
         """How often each label occurs in training."""
         return counted([row.target for row in self.train])
+
+    @property
+    def targets(self) -> Sequence[float]:
+        """The numbers of the training rows."""
+        return [row.target for row in self.train if isinstance(row.target, float)]
+
+    def remarks(self) -> Sequence[str]:
+        """Say how often each label occurs, which are nearly equal, and what stands on both sides or on one alone."""
+        held_back = counted([row.target for row in self.held_back])
+        anew = "data.names gives one the other's name"
+        return [*label_notes(self.labels, held_back, "rows", anew), *super().remarks()]
 
     @property
     def fingerprint(self) -> str:
@@ -109,6 +121,12 @@ class LabelledSource(Source):
         others, more = encoded(request, self.held_back, "texts held back")
         unknown = unknown_share(request.required_tokenizer, [row["ids"] for row in train])
         return examples_of(request, train, others, (*notes, *more, *unknown))
+
+
+def classes_of(rows: Sequence[Labelled], every: int) -> Classes:
+    """Return the labels of rows, or the ranges that their numbers lie in."""
+    numbers = [row.target for row in rows if isinstance(row.target, float)]
+    return ranges(rows, numbers, every) if len(numbers) == len(rows) else [row.classes for row in rows]
 
 
 def encoded(request: BatchRequest, rows: Sequence[Labelled], what: str) -> "tuple[list[Row], list[str]]":

@@ -11,7 +11,7 @@ from orrery.data.pair_columns import find_pair_columns, read_column_pairs, sprea
 from orrery.data.records import Document, Pair
 from orrery.data.sets import is_parallel
 from orrery.data.sources import BatchRequest, Examples, Source, register
-from orrery.data.sources._rows import HeldBackSettings, every_nth, examples_in
+from orrery.data.sources._rows import HeldBackSettings, examples_in, nothing, parted
 from orrery.errors import DataError
 from orrery.schema.numbers import Fraction
 from orrery.schema.section import Section
@@ -97,7 +97,9 @@ class PairSource(Source):
         train = _pairs(settings, settings.pairs)
         held_back: list[Pair] = []
         if settings.split is not None:
-            train, held_back = every_nth(train, settings.split.every)
+            train, held_back = parted(train, settings.split)
+            if not held_back:
+                raise nothing(settings.described, settings, len(train))
         held_back += [] if settings.val is None else _pairs(settings, settings.val)
         return cls(spread(train), held_back, settings.long == "cut", settings.bpe_dropout)
 

@@ -117,7 +117,7 @@ class PreferenceSource(Source):
         source = PreferenceBatches(train, make, request.size, request.seed, request.tokens)
         windows = SequentialPreferences(others, make, request.size, request.tokens) if others else None
         unknown = unknown_share(request.required_tokenizer, [side.ids for row in train for side in sides_of(row)])
-        said = (*notes, *more, *overlap(self.train, self.held_back), *unknown)
+        said = (*notes, *more, *again(self.train), *unknown)
         return examples_in(request, source, windows, int(source.lengths.sum()), said)
 
     def _encoded(self, request: BatchRequest, rows: Sequence[Preference], what: str) -> "tuple[list[Any], list[str]]":
@@ -130,7 +130,7 @@ class PreferenceSource(Source):
             if request.kind == PAIRS and len(sides) < 2:
                 raise DataError(
                     f"{row.where}: a reply that stands alone, and the objective learns from pairs",
-                    "learn with the objective kto: orrery dpo --loss kto",
+                    "learn with the objective kto: orrery dpo MODEL --train FILE --loss kto",
                 )
             for group in [sides] if request.kind == PAIRS else [[side] for side in sides]:
                 fitting = fitted([side for side, _ in group], request.length, self.long, row.where)
@@ -158,7 +158,7 @@ def sides_of(row: "Pair | Alone") -> "Sequence[Side]":
 
 
 def rendered(template: "ChatTemplate", conversation: Conversation) -> "Side":
-    """Return a conversation up to the end of its last reply, and where that begins.
+    """Return a conversation as ids, where its last reply begins, and what the template writes behind its end.
 
     Raises:
         DataError: the template cannot say it, or says nothing of the reply.
@@ -170,9 +170,7 @@ def rendered(template: "ChatTemplate", conversation: Conversation) -> "Side":
     if True not in found.reply:
         message = f"{conversation.where}: the template writes nothing of the last reply"
         raise DataError(message, "name another with data.template")
-    start = found.reply.index(True)
-    end = len(found.ids) - found.reply[::-1].index(True)
-    return Side(found.ids[:end], start)
+    return Side(found.ids, found.reply.index(True), found.reply[::-1].index(True))
 
 
 def fitted(sides: "Sequence[Side]", length: int, long: str, where: str) -> "list[Side] | None":
@@ -194,17 +192,10 @@ def fitted(sides: "Sequence[Side]", length: int, long: str, where: str) -> "list
     if long == "leave_out" or kept < 1:
         return None
     # As much of the prompt on both sides, so that the replies are still compared after the same.
-    return [Side(side.ids[max(0, side.start - kept) :], min(kept, side.start)) for side in sides]
+    return [Side(side.ids[max(0, side.start - kept) :], min(kept, side.start), side.after) for side in sides]
 
 
-def overlap(train: Sequence[Preference], held_back: Sequence[Preference]) -> list[str]:
-    """Say how many rows held back share their first prompt with one that is trained on, and how many come twice."""
-    known = {row.first_prompt for row in train}
-    shared = sum(row.first_prompt in known for row in held_back)
+def again(train: Sequence[Preference]) -> list[str]:
+    """Say how many training rows come twice."""
     twice = len(train) - len({repr([(side.messages, good) for side, good in row.sides]) for row in train})
-    notes = (
-        [f"{shared:,} of {len(held_back):,} held-back rows share their first prompt with training rows"]
-        if shared
-        else []
-    )
-    return [*notes, *([f"{twice:,} of {len(train):,} training rows come again"] if twice else [])]
+    return [f"{twice:,} of {len(train):,} training rows come again"] if twice else []

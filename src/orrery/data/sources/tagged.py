@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from orrery.data.documents import unknown_share
+from orrery.data.label_notes import label_notes
 from orrery.data.labelled import counted
 from orrery.data.sources import BatchRequest, Examples, Source, register
-from orrery.data.sources._rows import RowsSettings, divided, examples_of, fingerprint_of
+from orrery.data.sources._rows import RowsSettings, divided, examples_of, fingerprint_of, unseen
 from orrery.data.tagged import Tagged, read_tagged
 from orrery.errors import DataError
 
@@ -53,24 +54,28 @@ class TaggedSource(Source):
             how: dict[str, Any] = {"words": settings.words, "tags": settings.tags}
             return read_tagged(source, settings.layer, **how, invalid=settings.invalid, skip_bad=settings.skip_bad)
 
-        found = cls(*divided(settings, read))
-        found._check(settings.train)
+        found = cls(*divided(settings, read, lambda rows, every: [tuple(dict.fromkeys(row.tags)) for row in rows]))
+        found._check(settings)
         return found
 
-    def _check(self, source: str) -> None:
-        known = self.labels
+    def _check(self, settings: TaggedSettings) -> None:
+        known, source = self.labels, settings.train
         if len(known) < 2:
             only = next(iter(known), "")
             raise DataError(f"{source}: every word is labelled {only!r}: there is nothing to tell apart", "add others")
         for sentence in self.held_back:
             if unknown := [tag for tag in sentence.tags if tag not in known]:
-                hint = f"known: {', '.join(list(known)[:20])}; add sentences with it to the training file"
-                raise DataError(f"{sentence.where}: the label {unknown[0]!r} occurs in no training sentence", hint)
+                raise unseen(sentence.where, unknown[0], known, settings)
 
     @property
     def labels(self) -> Mapping[str, int]:
         """How often each label occurs in training."""
         return counted([sentence.tags for sentence in self.train])
+
+    def remarks(self) -> Sequence[str]:
+        """Say how often each label occurs, which are nearly equal, and what stands on both sides or on one alone."""
+        held_back = counted([sentence.tags for sentence in self.held_back])
+        return [*label_notes(self.labels, held_back, "words", "mend the file"), *super().remarks()]
 
     @property
     def fingerprint(self) -> str:

@@ -165,6 +165,16 @@ class TextSource(Source):
         """Return the texts of the training documents."""
         return texts(joined(self.portions))
 
+    def sides(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return nothing: documents are no rows, and `remarks` compares them."""
+        return (), ()
+
+    def remarks(self) -> Sequence[str]:
+        """Say which documents stand on both sides, and how many long lines do."""
+        from orrery.data.both_sides import notes_on_documents
+
+        return notes_on_documents(joined(self.portions), self.held_back) if self.held_back else ()
+
     def examples(self, request: BatchRequest) -> Examples:
         """Encode the documents and make batches of them; held back are windows over the whole text."""
         if request.kind in PAIRS:

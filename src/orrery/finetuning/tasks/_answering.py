@@ -32,6 +32,7 @@ class Answering(Task, ABC):
     batches: ClassVar[str] = "rollouts"
     whole: ClassVar[float] = 1.0
     found_in_recipes: ClassVar[tuple[str, ...]] = FOUND_FOR_ANSWERS
+    split_by: ClassVar[str] = "prompt"
 
     @classmethod
     def lengths(cls, source: Any, stored: "Stored", most: int) -> tuple[int, list[int]]:

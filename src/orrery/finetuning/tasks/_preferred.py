@@ -15,10 +15,11 @@ class OnPreferences(Task, ABC):
 
     source = "preferences"
     batches = "pairs"
+    split_by = "prompt"
 
     @classmethod
     def data(cls, train: str, val: str | None, columns: Mapping[str, str]) -> dict[str, Any]:
-        """Return the section ``data``: each tenth first prompt is held back, and a prompt too long is cut."""
+        """Return the section ``data``: a tenth of the first prompts is held back, and a prompt too long is cut."""
         return {**super().data(train, val, columns), "long": "cut"}
 
     @classmethod

@@ -34,6 +34,7 @@ class Task(ABC):
         longest: tokens of a row unless a flag asks for more: attention costs the square.
         whole: the share of the rows that the length leaves whole.
         found_in_recipes: the parts of a recipe that are found from the data and the steps.
+        split_by: how a tenth is held back where there is no file to validate on, a value of ``data.split.by``.
     """
 
     kind: ClassVar[str]
@@ -46,11 +47,12 @@ class Task(ABC):
     longest: ClassVar[int] = 512
     whole: ClassVar[float] = 0.98
     found_in_recipes: ClassVar[tuple[str, ...]] = FOUND
+    split_by: ClassVar[str] = "text"
 
     @classmethod
     def data(cls, train: str, val: str | None, columns: Mapping[str, str]) -> dict[str, Any]:
-        """Return the section ``data`` of a recipe; without a file to validate on each tenth row is held back."""
-        held_back = {"split": {"every": 10}} if val is None else {"val": val}
+        """Return the section ``data`` of a recipe; without a file to validate on a tenth of the rows is held back."""
+        held_back = {"split": {"every": 10, "by": cls.split_by}} if val is None else {"val": val}
         return {"kind": cls.source, "train": train, **held_back, **columns}
 
     @classmethod

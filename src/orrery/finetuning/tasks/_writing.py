@@ -25,8 +25,8 @@ class WritesFromSource(Task, ABC):
 
     @classmethod
     def data(cls, train: str, val: str | None, columns: Mapping[str, str]) -> dict[str, Any]:
-        """Return the section ``data``; without pairs to validate on each tenth one is held back."""
-        held_back = {"split": {"every": 10}} if val is None else {"val": val}
+        """Return the section ``data``; without pairs to validate on a tenth of them is held back."""
+        held_back = {"split": {"every": 10, "by": cls.split_by}} if val is None else {"val": val}
         long = {"long": "cut"} if cls.cuts else {}
         return {"kind": cls.source, "pairs": train, **held_back, "columns": dict(columns), **long}
 

@@ -25,6 +25,7 @@ class SupervisedFineTuning(Task):
     objective = "sft"
     longest = 1024
     whole = 1.0
+    split_by = "prompt"
 
     @classmethod
     def data(cls, train: str, val: str | None, columns: Mapping[str, str]) -> dict[str, Any]:

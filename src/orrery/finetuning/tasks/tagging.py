@@ -1,6 +1,6 @@
 """Tagging: a label for each word."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from orrery.finetuning.tasks import Task, register
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 BATCH = 32
 """Rows answered at once."""
+OUTSIDE = "O"
+"""The label of words outside of entities."""
 
 
 @register
@@ -42,7 +44,8 @@ class Tagging(Task):
         from orrery.finetuning.tasks._counting import MostFrequentTag
 
         rows: Sequence[Tagged] = source.held_back
-        gold, said = [row.tags for row in rows], predicted(lm, [row.words for row in rows], length, done)
+        gold = [row.tags for row in rows]
+        said = predicted(lm, [row.words for row in rows], length, usual(source.labels), done)
         counting = MostFrequentTag((row.words, row.tags) for row in source.train)
         counted = [counting.predict(row.words) for row in rows]
         flat = [[tag for tags in each for tag in tags] for each in (said, gold, counted)]
@@ -66,16 +69,22 @@ class Tagging(Task):
 
 def are_entities(labels: Iterable[str]) -> bool:
     """Say whether labels are those of entities: O, and others that begin with a letter and a hyphen."""
-    others = [label for label in labels if label != "O"]
+    others = [label for label in labels if label != OUTSIDE]
     return bool(others) and all(label[:2] in ("B-", "I-", "E-", "S-", "L-", "U-") for label in others)
 
 
+def usual(labels: Mapping[str, int]) -> str:
+    """Return the label of a word of which nothing is known: outside of all entities, else the most frequent one."""
+    return OUTSIDE if OUTSIDE in labels else max(labels, key=labels.__getitem__)
+
+
 def predicted(
-    lm: "LanguageModel", sentences: Sequence[Sequence[str]], length: int, done: Any = None
+    lm: "LanguageModel", sentences: Sequence[Sequence[str]], length: int, unread: str, done: Any = None
 ) -> list[list[str]]:
     """Return the likeliest label of each word, read at its first token as in training.
 
-    A word without a token gets the label of the one before it, or the first label.
+    A word without a token, as a lone zero-width character has none, gets the label ``unread``: the model has not seen
+    it, and what stands before it says nothing of it.
     """
     import torch
 
@@ -91,7 +100,7 @@ def predicted(
     owners: list[tuple[int, int]] = []
     for number, words in enumerate(sentences):
         tokens = tokenise_words(lm.tokenizer, words)
-        found[number] = [""] * len(words)
+        found[number] = [unread] * len(words)
         for row in rows_of(lm.tokenizer, tokens.ids, tokens.firsts, range(len(words)), length):
             owners.append((number, len(rows)))
             rows.append(dict(row))
@@ -107,7 +116,7 @@ def predicted(
                     found[owners[n][0]][word] = names[label]
         if done is not None:
             done(min(len(order), start + BATCH), len(order))
-    return [_filled(tags, names[0]) for tags in found]
+    return found
 
 
 def mistakes(rows: "Sequence[Tagged]", said: Sequence[Sequence[str]]) -> list[Any]:
@@ -124,10 +133,3 @@ def mistakes(rows: "Sequence[Tagged]", said: Sequence[Sequence[str]]) -> list[An
         )
         for n in order
     ]
-
-
-def _filled(tags: Sequence[str], usual: str) -> list[str]:
-    filled: list[str] = []
-    for tag in tags:
-        filled.append(tag or (filled[-1] if filled else usual))
-    return filled

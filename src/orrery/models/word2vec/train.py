@@ -17,6 +17,7 @@ from orrery.models.word2vec.draws import Contexts, Ends, Ids, Targets, stream_ke
 from orrery.models.word2vec.objectives import Objective
 from orrery.models.word2vec.vectors import Vectors
 from orrery.models.word2vec.vocabulary import Corpus, Text, Vocabulary
+from orrery.settings import install
 
 logger = logging.getLogger(__name__)
 
@@ -266,7 +267,7 @@ def _step(objective: Objective, vectors: NDArray[np.float32], weights: NDArray[n
 
         return step
     if objective.labelled:
-        logger.warning("numba is missing: the plain definition is about a thousand times slower; install orrery[fast]")
+        logger.warning("numba is missing: the plain definition is about a thousand times slower; %s", install("fast"))
     from orrery.models.word2vec.plain import descend_by_definition
 
     return lambda work: descend_by_definition(objective, vectors, weights, work.contexts, work.targets, work.rate)

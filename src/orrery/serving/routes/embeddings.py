@@ -25,7 +25,9 @@ async def embeddings(asked: EmbeddingsRequest, served: Serving, http: HttpReques
     served.require(EMBEDDINGS)
     items = _items(asked)
     found = await over_rows(
-        served, http.receive, lambda done: text_vectors(served.lm, items, batch_size=BATCH, done=done)
+        served,
+        http.receive,
+        lambda done: text_vectors(served.lm, items, batch_size=BATCH, truncation=asked.truncation, done=done),
     )
     width = len(found[0].vector)
     if asked.dimensions not in (None, width):

@@ -10,7 +10,7 @@ from orrery.pipelines import PIPELINES
 from orrery.serving.abilities import TAG
 from orrery.serving.body import StrictRoute
 from orrery.serving.errors import ApiError, AsciiJson
-from orrery.serving.reading import BATCH, Done, over_rows, texts_of
+from orrery.serving.reading import BATCH, SHORTER, Done, over_rows, texts_of
 from orrery.serving.schema.errors import FAILURES
 from orrery.serving.schema.reading import TagList, TagRequest
 from orrery.serving.served import Served, Serving
@@ -25,7 +25,12 @@ async def tag(asked: TagRequest, served: Serving, http: HttpRequest) -> Response
     served.require(TAG)
     if asked.stride is not None and asked.aggregation_strategy == "none":
         raise ApiError(400, "windows with stride need entities: choose an aggregation_strategy", param="stride")
-    found = await over_rows(served, http.receive, lambda done: _entities(served, asked, done))
+    found = await over_rows(
+        served,
+        http.receive,
+        lambda done: _entities(served, asked, done),
+        shorter=f'{SHORTER}, or "stride": 16, which reads it in windows',
+    )
     data = [{"index": index, "entities": entities} for index, entities in enumerate(found)]
     return AsciiJson({"object": "list", "data": data, "model": served.name})
 

@@ -35,8 +35,8 @@ class CompletionRequest(Drawing):
     """A prompt, or several, to continue."""
 
     UNSUPPORTED: ClassVar = {
-        "use_beam_search": "orrery generate --num-beams searches",
-        "length_penalty": "orrery generate --num-beams searches",
+        "use_beam_search": "orrery generate MODEL PROMPT --num-beams 4 searches",
+        "length_penalty": "orrery generate MODEL PROMPT --num-beams 4 searches",
         "prompt_embeds": "send a text or token ids",
     }
     NEUTRAL: ClassVar = {"use_beam_search": (False,), "length_penalty": (1, 1.0)}

@@ -17,12 +17,16 @@ Label = Annotated[str, Field(strict=True, min_length=1, max_length=1_000)]
 class EmbeddingsRequest(Body):
     """Texts, or the ids of their tokens, to be turned into vectors."""
 
+    UNSUPPORTED: ClassVar = {"truncate_prompt_tokens": '"truncation": true keeps the beginning of what is too long'}
+    NEUTRAL: ClassVar = {"truncate_prompt_tokens": (-1,)}
+
     model: Text | None = None
     input: Texts | Ids | Annotated[list[Ids], Field(min_length=1, max_length=MOST_INPUTS)]
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = Field(
         None, description="Numbers of a vector; a model has one width, and any other is refused."
     )
+    truncation: Flag = Field(False, description="Cut inputs that are longer than the context.")
     user: Text | None = Field(None, description="Taken and not used.")
 
 

@@ -15,6 +15,7 @@ from orrery.text.chat.jinja import JinjaTemplate
 from orrery.text.chat.messages import Message, checked_messages
 from orrery.text.chat.segments import Rendered, Segment, encode_segments
 from orrery.text.chat.tool_prompt import in_words
+from orrery.text.kinds import no_chat
 from orrery.text.tokenizer import Tokenizer
 
 _TOOLS = re.compile(r"\btools\b")
@@ -59,6 +60,11 @@ class ChatTemplate:
             raise UsageError(f"the chat format {self.form.name} has no {given[0]}", "use the model's own template")
         return self.form.segments(read, prompt, self.tokenizer.read)
 
+    @property
+    def source(self) -> str:
+        """The template as Jinja."""
+        return self.form.source if isinstance(self.form, JinjaTemplate) else self.form.jinja()
+
     def messages(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """Return the messages as the template reads them; errors as in `render`.
 
@@ -100,7 +106,7 @@ def choose_template(choice: str | Path, tokenizer: Tokenizer) -> ChatTemplate:
         return chat_format(str(choice), tokenizer)
     if not isinstance(choice, str | Path) or not _is_file(Path(choice)):
         named = str(choice) if isinstance(choice, str | Path) else f"a {type(choice).__name__}"
-        raise UsageError(f"{named[:80]!r} is neither a chat format nor a file", f"the formats are {', '.join(FORMATS)}")
+        raise no_chat(named)
     return ChatTemplate(tokenizer, JinjaTemplate(read_source(Path(choice)), tokenizer))
 
 
@@ -120,7 +126,7 @@ def template_of(folder: Path, templates: Mapping[str, str], tokenizer: Tokenizer
         others = f"; it has {', '.join(templates)}" if templates else ""
         raise ModelFileError(
             f"{folder} has no chat template {name!r}{others}",
-            f"give one with --template (in Python template=): {'|'.join(FORMATS)}, or a Jinja file; "
+            f"give one with `template=NAME`: {'|'.join(FORMATS)}, or a Jinja file; "
             "or put chat_template.jinja into the folder",
         )
     return ChatTemplate(tokenizer, JinjaTemplate(templates[name], tokenizer))

@@ -1,0 +1,100 @@
+"""The verbs: where each lives, what people do with it, and what it says of itself."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+_ROOT = Path(__file__).parents[2]
+
+
+class Verb(NamedTuple):
+    """Where a verb lives, as ``module:function`` or ``module:app``, its group, and its page of the documentation."""
+
+    target: str
+    group: str
+    page: str
+
+
+_GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "Begin": {
+        "demo": ("demo:demo", "quickstart"),
+        "info": ("info:info", "quickstart"),
+        "completion": ("completion:completion", "quickstart"),
+    },
+    "Train": {
+        "train": ("train.app:train", "training"),
+        "finetune": ("finetune:finetune", "finetuning"),
+        "sft": ("sft:sft", "assistant"),
+        "reward": ("reward:reward", "preferences"),
+        "dpo": ("dpo:dpo", "preferences"),
+        "ppo": ("ppo:ppo", "reinforcement"),
+        "grpo": ("grpo:grpo", "reinforcement"),
+        "distil": ("distil:distil", "tuning"),
+    },
+    "Use a model": {
+        "generate": ("generate:generate", "generating"),
+        "chat": ("chat:chat", "chat"),
+        "serve": ("serve:serve", "serving"),
+        "score": ("score:score", "generating"),
+        "classify": ("classify:classify", "pipelines"),
+        "tag": ("tag:tag", "pipelines"),
+        "answer": ("answer:answer", "pipelines"),
+        "summarise": ("summarise:summarise", "pipelines"),
+        "translate": ("translate:translate", "translation"),
+        "embed": ("embed:embed", "pipelines"),
+        "cloze": ("cloze:cloze", "pipelines"),
+        "neighbours": ("neighbours:neighbours", "word-vectors"),
+    },
+    "Look inside": {
+        "see": ("see:see", "looking-inside"),
+        "tree": ("tree:tree", "generating"),
+        "patch": ("patch:patch", "interventions"),
+        "show": ("show:show", "variants"),
+        "parity": ("parity:parity", "export"),
+    },
+    "Measure and compare": {
+        "evaluate": ("evaluate.app:evaluate", "evaluation"),
+        "plan": ("plan:plan", "planning"),
+        "compare": ("compare:compare", "compare"),
+        "ladder": ("ladder:ladder", "scaling-ladder"),
+        "lab": ("lab:lab", "labs"),
+        "bench": ("bench.app:app", "speed"),
+        "verify": ("verify:verify", "architecture"),
+    },
+    "Texts and tokenizers": {
+        "data": ("data.app:app", "data"),
+        "tokenizer": ("tokenizer.app:app", "tokenizers"),
+    },
+    "Model files": {
+        "import": ("import_model:import_model", "models"),
+        "export": ("export:export", "export"),
+        "quantise": ("quantise:quantise", "tuning"),
+        "average": ("average:average", "training"),
+    },
+}
+"""The verbs by what people do with them; each with its function below ``orrery.cli`` and its page."""
+
+VERBS = {
+    name: Verb(f"orrery.cli.{target}", group, page)
+    for group, verbs in _GROUPS.items()
+    for name, (target, page) in verbs.items()
+}
+
+
+def summary(name: str) -> str:
+    """Return the first sentence of a verb's page of help, from its source: none is imported for the list of all."""
+    module, _, attribute = VERBS[name].target.partition(":")
+    return _first_sentence(_ROOT.joinpath(*module.split(".")).with_suffix(".py"), attribute)
+
+
+@cache
+def _first_sentence(file: Path, attribute: str) -> str:
+    """Return the first paragraph of a function's docstring, or the ``help`` of an app."""
+    source = file.read_text(encoding="utf-8")
+    if attribute == "app":
+        found = re.search(r'\bhelp="([^"]+)"', source)
+    else:
+        found = re.compile(rf'^def {attribute}\(.*?"""(.*?)(?:\n\n|""")', re.MULTILINE | re.DOTALL).search(source)
+    assert found is not None, f"{file.name}: {attribute} says nothing of itself"
+    return " ".join(found[1].split())

@@ -1,0 +1,85 @@
+"""Several labels of a row: a list of them, a text with separators, or a 0 or 1 for each label there is."""
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from orrery.data.files import bad_record
+from orrery.errors import DataError
+
+_HOT = {"0": False, "1": True, "0.0": False, "1.0": True, "true": True, "false": False}
+_APART = re.compile(r"(?:[01]\s+)+[01]|(?:[01];)+[01]")
+
+
+def labels_of(value: Any, separator: str, column: str, where: str) -> list[Any]:
+    """Return what stands in the list of a row, in its order; a text may be a list as JSON or Python write it.
+
+    Raises:
+        DataError: it is no list, or holds what is neither a text nor a number.
+    """
+    parts = _listed(value, separator) if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str | int) or part in (0, 1) for part in parts):
+        raise bad_record(where, f"column {column!r} holds no list of labels: {str(value)[:60]!r}")
+    return [part.strip() if isinstance(part, str) else part for part in parts]
+
+
+def names_of(parts: Iterable[Any]) -> tuple[str, ...]:
+    """Return labels by name, each once."""
+    return tuple(dict.fromkeys(str(part) for part in parts if str(part)))
+
+
+def hot_names(parts: Sequence[Any]) -> tuple[str, ...]:
+    """Return the places, counted from 0, of what is 1 or true: the labels of a row that says so of each."""
+    return tuple(str(place) for place, part in enumerate(parts) if _HOT[_spelt(part)])
+
+
+def are_hot(lists: Iterable[tuple[str, Sequence[Any]]]) -> bool:
+    """Say whether the lists of a table have a 0 or 1 for each label, and no names of labels.
+
+    They do where all have as many, two or more, and nothing else; true and false are never names. Lists of different
+    length that repeat a 0 or 1 can be neither.
+
+    Args:
+        lists: where each stands, and what is in it.
+
+    Raises:
+        DataError: one has another number of values than those before it, or is not alone in its kind.
+    """
+    rows = [(where, parts) for where, parts in lists if parts]
+    truths = [row for row in rows if any(isinstance(part, bool) for part in row[1])]
+    plain = [row for row in rows if not all(_spelt(part) in _HOT for part in row[1])]
+    if not truths and (plain or not rows):
+        for where, parts in plain:
+            if len(parts) == 1 and _APART.fullmatch(str(parts[0])):
+                message = f"{where}: {str(parts[0])[:40]!r} looks like a 0 or 1 for each label, with other separators"
+                raise DataError(message, "name what stands between them: --data.separator ' '")
+        return False
+    if truths and plain:
+        message = f"{plain[0][0]}: {str(list(plain[0][1]))[:60]}, and true or false for each label at {truths[0][0]}"
+        raise DataError(message, "write names in all rows, or as many 0s and 1s")
+    first, others = rows[0], [row for row in rows if len(row[1]) != len(rows[0][1])]
+    repeated = any(len({_spelt(part) for part in parts}) < len(parts) for _, parts in rows)
+    if others and (truths or repeated):
+        message = f"{others[0][0]}: {len(others[0][1])} values of 0 and 1, and {len(first[1])} at {first[0]}"
+        raise DataError(message, "give every row as many, one for each label, or the names of its labels")
+    return bool(truths) or (not others and len(first[1]) > 1)
+
+
+def _spelt(part: Any) -> str:
+    return str(part).casefold()
+
+
+def _listed(text: str, separator: str) -> Any:
+    """Return a list that a table holds as a text."""
+    inner = text.strip()
+    if not (inner.startswith("[") and inner.endswith("]")):
+        return text.split(separator)
+    for read in (json.loads, ast.literal_eval):
+        try:
+            found = read(inner)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        return found if isinstance(found, list) else text.split(separator)
+    return inner[1:-1].split(separator if separator in inner else None)
