@@ -34,9 +34,12 @@ def test_every_call_on_the_list_is_refused_and_its_neighbours_are_not(machine):
     column = list(syscalls.MACHINES).index(machine)
     listed = {numbers[column] for numbers in syscalls.REFUSED.values()}
     assert len(listed) == len(syscalls.REFUSED)
+    bound = {numbers[column] for numbers, _ in syscalls.ONLY.values()}
     for number in range(500):
         if number in listed:
             assert answer(machine, number) == REFUSE
+        elif number in bound:
+            continue
         elif number != syscalls.CLONE3[column]:
             assert answer(machine, number) == ALLOW
     assert answer(machine, syscalls.CLONE3[column]) == MISSING
@@ -55,6 +58,18 @@ def test_a_clone_is_refused_for_each_kind_of_namespace_and_allowed_for_threads(m
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+@pytest.mark.parametrize(("call", "allowed"), [("socket", {1, 2, 10}), ("socketpair", {1}), ("prlimit64", {0})])
+def test_a_first_argument_is_one_of_a_few(machine, call, allowed):
+    number = syscalls.ONLY[call][0][list(syscalls.MACHINES).index(machine)]
+    for argument in range(64):
+        assert answer(machine, number, argument) == (ALLOW if argument in allowed else REFUSE)
+        # The kernel reads 32 bits of it.
+        assert answer(machine, number, argument | 1 << 32) == (ALLOW if argument in allowed else REFUSE)
+    assert answer(machine, number, (1 << 32) - 1) == REFUSE
+    assert answer(machine, 0, 40) == ALLOW  # an argument of another call
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_a_process_of_another_architecture_is_killed(machine):
     assert answer(machine, 0, architecture=OTHERS[machine]) == KILL
     assert answer(machine, 0, architecture=0x40000003) == KILL  # 32 bits
@@ -66,6 +81,9 @@ def test_known_numbers_stand_at_their_machine():
     # arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h
     for name, numbers in {"ptrace": (101, 117), "mount": (165, 40), "unshare": (272, 97), "bpf": (321, 280)}.items():
         assert syscalls.REFUSED[name] == numbers
+    assert {name: numbers for name, (numbers, _) in syscalls.ONLY.items()} == {
+        "socket": (41, 198), "socketpair": (53, 199), "prlimit64": (302, 261),
+    }  # fmt: skip
     assert (syscalls.CLONE, syscalls.CLONE3) == ((56, 220), (435, 435))
 
 

@@ -31,6 +31,9 @@ def run(limits: dict[str, Any], code: int, exam: int, output: int, verdict: int)
         output: where the program writes.
         verdict: where the verdict goes.
     """
+    os.setsid()
+    # The kernel shields the first process from signals that it does not handle, and Python handles this one.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         filesystem.build(limits["disk"])
         _close_off(limits)
@@ -41,6 +44,7 @@ def run(limits: dict[str, Any], code: int, exam: int, output: int, verdict: int)
     if child == 0:
         _become_the_program(theirs.detach(), code, output)
     theirs.close()
+    _speak_to(output)
     for handle in (code, output):
         os.close(handle)
     kernel.control(kernel.DUMPABLE, 0)
@@ -75,17 +79,13 @@ def _close_off(limits: dict[str, Any]) -> None:
 
 
 def _become_the_program(channel: int, code: int, output: int) -> NoReturn:
-    """Keep the channel, the code and the output alone, and run the code."""
+    """Keep the channel, the code and the output alone, in a session and a group of its own, and run the code."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     source = os.pread(code, os.fstat(code).st_size, 0).decode()
-    os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
+    _speak_to(output)
     os.dup2(channel, 3)
     os.closerange(4, 1 << 16)
-    # Whoever is killed flushes nothing, so nothing waits to be flushed.
-    sys.stdout, sys.stderr = (
-        io.TextIOWrapper(io.FileIO(number, "wb"), "utf-8", "backslashreplace", write_through=True) for number in (1, 2)
-    )
     sys.executable = filesystem.PYTHON
     try:
         program.Program(3).serve(source)
@@ -93,6 +93,17 @@ def _become_the_program(channel: int, code: int, output: int) -> NoReturn:
         os._exit(0)
     finally:
         os._exit(1)
+
+
+def _speak_to(output: int) -> None:
+    """Read nothing from now on and write to ``output``: the process that watches keeps its own for the verdict."""
+    os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    # Whoever is killed flushes nothing, so nothing waits to be flushed.
+    sys.stdout, sys.stderr = (
+        io.TextIOWrapper(io.FileIO(number, "wb"), "utf-8", "backslashreplace", write_through=True) for number in (1, 2)
+    )
 
 
 def _examined(channel: int, exam: int, child: int) -> dict[str, Any]:
@@ -124,7 +135,7 @@ def _ended(child: int, how: str) -> dict[str, Any]:
                 number = os.WTERMSIG(status)
                 if number == signal.SIGXCPU:
                     return {"outcome": "timed out", "detail": "its time of the processor is used up"}
-                return {"outcome": "killed", "detail": f"by signal {signal.Signals(number).name}"}
+                return {"outcome": "killed", "detail": f"by signal {kernel.signal_name(number)}"}
             code = os.WEXITSTATUS(status)
             return {"outcome": "failed", "detail": f"the program ended before its tests (exit {code})"}
         break

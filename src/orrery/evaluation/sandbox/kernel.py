@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import signal
 
 NEW_USER, NEW_PID, NEW_NET, NEW_MOUNT = 0x10000000, 0x20000000, 0x40000000, 0x00020000
 NEW_UTS, NEW_IPC, NEW_CGROUP = 0x04000000, 0x08000000, 0x02000000
@@ -49,6 +50,14 @@ def control(option: int, *arguments: int) -> None:
     """Call ``prctl``. Raises `OSError`."""
     padded = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]]
     _checked(f"prctl {option}", _libc().prctl(option, *padded))
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal; those of real time have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
 
 
 def drop_capabilities() -> None:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
@@ -14,10 +15,13 @@ from typing import Any
 
 import orrery
 from orrery.errors import MachineError, UsageError
+from orrery.evaluation.sandbox import kernel
 from orrery.evaluation.sandbox.filesystem import WORK
 from orrery.evaluation.sandbox.verdict import Exam, Limits, Verdict
 
 LIMITS = Limits()
+LATE = 60.0
+"""Seconds that a sandbox may take beyond its program's, to be made and taken apart on a busy machine."""
 LAYERS = "namespaces(user,pid,net,mount,ipc,uts,cgroup),seccomp,rlimits,no-new-privileges"
 _MACHINES = ("x86_64", "aarch64")
 _KERNEL = (5, 14)
@@ -109,14 +113,18 @@ def _run(exam: Exam, limits: Limits) -> Verdict:
             file.write(content)
             file.flush()
         given = {"limits": asdict(limits), "code": program.fileno(), "exam": tests.fileno()}
-        found = _supervised(_START.format(source), json.dumps(given), (program.fileno(), tests.fileno()))
+        files = (program.fileno(), tests.fileno())
+        found = _supervised(_START.format(source), json.dumps(given), files, limits.seconds + LATE)
     if "missing" in found:
         raise MachineError(f"generated code is not run here: {found['missing']}", _HINT)
     return Verdict(**found)
 
 
-def _supervised(start: str, given: str, files: tuple[int, ...]) -> dict[str, Any]:
-    """Start the supervisor without the user's environment and outside the terminal's group, and wait for it."""
+def _supervised(start: str, given: str, files: tuple[int, ...], seconds: float) -> dict[str, Any]:
+    """Start the supervisor without the user's environment and outside the terminal's group, and wait for it.
+
+    One that is not done after ``seconds`` is killed, and all that it watches ends with it.
+    """
     # The environment of the supervisor is that of the program: nothing of the user's, no keys.
     environment = {"PATH": "/nowhere", "HOME": WORK, "TMPDIR": WORK, "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"}
     with subprocess.Popen(
@@ -126,11 +134,18 @@ def _supervised(start: str, given: str, files: tuple[int, ...]) -> dict[str, Any
     ) as process:  # fmt: skip
         assert process.stdout is not None
         assert process.stderr is not None
+        late = threading.Timer(seconds, process.kill)
+        late.start()
         try:
             said, errors = process.stdout.read(), process.stderr.read()
         except BaseException:
             process.kill()
             raise
+        finally:
+            late.cancel()
+    if process.returncode < 0:  # by the kernel's hunt for memory, for one; the programs beside it go on
+        name = kernel.signal_name(-process.returncode)
+        return {"outcome": "killed", "detail": f"what watches the program was ended by signal {name}"}
     if process.returncode or not said:
         last = (errors.decode(errors="replace").strip().splitlines() or ["no word of it"])[-1]
         raise MachineError(f"the sandbox failed: {last}", _HINT)

@@ -41,6 +41,8 @@ def _unshared() -> tuple[int, Any]:
     up, down = os.pipe(), os.pipe()
     parent = os.fork()
     if parent == 0:
+        # A signal to group 0 reaches a whole group, namespaces or not: whoever watches is in another one.
+        os.setsid()
         kernel.control(kernel.PARENT_DEATH, signal.SIGKILL)
         try:
             kernel.unshare(kernel.NAMESPACES)

@@ -29,6 +29,13 @@ REFUSED: dict[str, tuple[int, int]] = {
     "syslog": (103, 116), "swapon": (167, 224),
 }  # fmt: skip
 CLONE, CLONE3 = (56, 220), (435, 435)
+# What may stand as the first argument, 32 bits of it, as the kernel reads them.
+ONLY: dict[str, tuple[tuple[int, int], tuple[int, ...]]] = {
+    # AF_UNIX, AF_INET, AF_INET6, which a network namespace parts; AF_VSOCK leads to the host of a virtual machine
+    "socket": ((41, 198), (1, 2, 10)), "socketpair": ((53, 199), (1,)),
+    # its own limits, not those of its tests
+    "prlimit64": ((302, 261), (0,)),
+}  # fmt: skip
 
 _LOAD, _EQUAL, _ANY, _ATLEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 _NUMBER, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16
@@ -49,8 +56,9 @@ def install() -> None:
 def filter_of(machine: str) -> bytes:
     """Return the program (classic BPF) for ``x86_64`` or ``aarch64``.
 
-    A process of another architecture, or of x32, is killed; ``clone`` with a new namespace is refused; ``clone3``,
-    whose arguments no filter can see, does not exist, so that the C library uses ``clone``.
+    A process of another architecture, or of x32, is killed; ``clone`` with a new namespace is refused, and so is what
+    `ONLY` does not allow; ``clone3``, whose arguments no filter can see, does not exist, so that the C library uses
+    ``clone``.
     """
     column = list(MACHINES).index(machine)
     lines = [
@@ -60,6 +68,10 @@ def filter_of(machine: str) -> bytes:
     ]  # fmt: skip
     for numbers in REFUSED.values():
         lines += [_line(_EQUAL, numbers[column], 0, 1), _line(_RETURN, _ERROR | errno.EPERM)]
+    for numbers, allowed in ONLY.values():
+        lines += [_line(_EQUAL, numbers[column], 0, len(allowed) + 3), _line(_LOAD, _FIRST_ARGUMENT)]
+        lines += [_line(_EQUAL, value, len(allowed) - place, 0) for place, value in enumerate(allowed)]
+        lines += [_line(_RETURN, _ERROR | errno.EPERM), _line(_RETURN, _ALLOW)]
     namespaces = kernel.NAMESPACES
     lines += [
         _line(_EQUAL, CLONE[column], 0, 3), _line(_LOAD, _FIRST_ARGUMENT), _line(_ANY, namespaces, 0, 1),

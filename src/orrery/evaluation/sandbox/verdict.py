@@ -53,7 +53,7 @@ class Verdict:
     Attributes:
         outcome: passed only where every line of the tests was run and none raised.
         detail: the last line of the error, or which limit was broken; empty where it passed.
-        output: what the program wrote, as far as the limit goes.
+        output: what the program and its tests wrote, as far as the limit goes.
         seconds: of wall time.
         memory: the most resident bytes seen, looked at fifty times a second; 0 where it ended before the first look.
     """
