@@ -23,8 +23,8 @@ class Batch:
         return logits_B1V[:, -1]
 
     def drop(self) -> None:
-        """Let go of the rows that have ended; the last ones take their places."""
-        going = [place for place, own in enumerate(self.rows) if not own.done]
+        """Let go of the rows that have ended or wait; the last ones take their places."""
+        going = [place for place, own in enumerate(self.rows) if not (own.done or own.late)]
         if len(going) == len(self.rows):
             return
         order = compacted(going)

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from time import monotonic
 from typing import Any, final
 
 import torch
@@ -26,6 +27,9 @@ from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer
 from orrery.tuning import RowAdapters
 
+PATIENCE = 0.02
+"""Seconds that a round waits for guides, of all rows together."""
+
 
 @final
 class Engine:
@@ -41,7 +45,8 @@ class Engine:
 
     Requests are let in first come, first served: a large one waits until those before it leave it room, and nothing
     that came later takes that room. What fails in one row ends that row. Where a step of all rows fails, each is read
-    again alone, and those that fail alone end.
+    again alone, and those that fail alone end. A row whose guide does not know in time what may follow is put aside, so
+    that no other waits for it, and read again once it does.
 
     Args:
         model: what writes; dropout should be off.
@@ -97,6 +102,7 @@ class Engine:
         self._waiting: deque[Answering] = deque()
         self._reading: deque[PromptReading] = deque()
         self._batches: list[Batch] = []
+        self._late: list[Answering] = []
         self._deterministic = deterministic
         self._apart = deterministic and not (adapters is None and getattr(self._model, "row_invariant", False))
 
@@ -108,7 +114,7 @@ class Engine:
     @property
     def rows(self) -> int:
         """How many are read or written now."""
-        return len(self._reading) + len(self._writing)
+        return len(self._under_way)
 
     @property
     def _writing(self) -> list[Answering]:
@@ -121,7 +127,7 @@ class Engine:
 
     @property
     def _under_way(self) -> list[Answering]:
-        return [*(reading.answering for reading in self._reading), *self._writing]
+        return [*(reading.answering for reading in self._reading), *self._writing, *self._late]
 
     def _held(self, rows: Sequence[Answering]) -> int:
         """Return the tokens for which rows hold memory: their own in pages; in slots, as many as the longest has."""
@@ -186,14 +192,16 @@ class Engine:
         """Do one round; return whether something is left to do."""
         self._drop()
         self._write()
+        self._take_back()
         self._admit()
         self._read()
-        return bool(self._waiting or self._reading or self._batches)
+        return bool(self._waiting or self._reading or self._batches or self._late)
 
     def _drop(self) -> None:
         """Let go of what has ended."""
         self._waiting = deque(own for own in self._waiting if not own.done)
         self._reading = deque(own for own in self._reading if not own.answering.done)
+        self._late = [own for own in self._late if not own.done]
         for batch in self._batches:
             batch.drop()
         self._batches = [batch for batch in self._batches if batch.rows]
@@ -211,8 +219,29 @@ class Engine:
                 self._choose(batch.rows, logits_BV)
         self._drop()
 
+    def _put_aside(self, rows: Sequence[Answering]) -> list[int]:
+        """Put aside the rows whose guides are late; return the places of the others."""
+        until = monotonic() + PATIENCE
+        for own in rows:
+            own.late = own.row is not None and not own.done and not own.row.ready(max(0.0, until - monotonic()))
+        self._late += [own for own in rows if own.late]
+        return [place for place, own in enumerate(rows) if not own.late]
+
+    def _take_back(self) -> None:
+        """Read again, before all others, the rows whose guides are late no more; where nothing else is to do, wait."""
+        until = monotonic() + (0.0 if self._batches or self._reading else PATIENCE)
+        for own in list(self._late):
+            if own.row is not None and own.row.ready(max(0.0, until - monotonic())):
+                own.late = False
+                self._late.remove(own)
+                self._reading.appendleft(self._reading_of(own, alone=True))
+
     def _choose(self, rows: Sequence[Answering], logits_BV: Tensor) -> None:
-        """Give each row its next token."""
+        """Give each row its next token, but those that are late."""
+        places = self._put_aside(rows)
+        rows, logits_BV = [rows[place] for place in places], at(logits_BV, places)
+        if not rows:
+            return
         if not self._deterministic:
             choose(rows, logits_BV)
             return

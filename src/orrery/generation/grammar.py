@@ -1,11 +1,9 @@
 """Answers of a form: a regular expression, a JSON schema or a grammar, held by the library llguidance."""
 
-import importlib.util
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -13,15 +11,10 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from orrery.errors import MachineError, UsageError
+from orrery.errors import UsageError
 from orrery.generation.form_limits import SCHEMA, check_schema, check_text
 from orrery.generation.guides import Guide
-from orrery.settings import install
-
-FUEL = 2_000_000
-"""Steps that compiling a form may take, 40 milliseconds by the library's figures; one that needs more is refused."""
-STATES = 100_000
-"""States of its automaton, about 2 kB each."""
+from orrery.generation.vocabulary import Vocabulary, matcher_of, reason_of
 
 SPACES = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """Where JSON may have blanks: as json.dumps writes it, since a model may go on with blanks for ever."""
@@ -67,64 +60,6 @@ class Form:
 
 
 @final
-class Vocabulary:
-    """The tokens of a tokenizer as the library sees them.
-
-    Args:
-        spellings: the bytes of each token, behind other text.
-        control: tokens that spell nothing.
-        end: the tokens that end an answer.
-        blank: whether decoding drops a blank before the first token.
-    """
-
-    def __init__(
-        self, spellings: Sequence[bytes], control: Collection[int], end: Collection[int], blank: bool = False
-    ) -> None:
-        self.tokens = [b"" if id in control else spelling for id, spelling in enumerate(spellings)]
-        self.size, self.blank = len(self.tokens), blank
-        # The library must know an end, and a token for each byte, to cut what a form forces. Those that a model lacks
-        # stand behind its own, where they are never drawn.
-        self.tokens += [bytes([byte]) for byte in {*range(256)} - {own[0] for own in self.tokens if len(own) == 1}]
-        self.end = sorted(end) or [len(self.tokens)]
-        self.tokens += [b""] * (not end)
-        self.special_token_ids = sorted({*control, *self.end})
-
-    eos_token_id = property(lambda self: self.end[0])
-    bos_token_id = None
-
-    def __call__(self, text: bytes) -> list[int]:
-        """Cut a text into tokens, the longest that fits each time."""
-        found, place = [], 0
-        while place < len(text):
-            ends = range(min(len(text), place + self._longest), place, -1)
-            end = next(end for end in ends if text[place:end] in self._ids)
-            found.append(self._ids[text[place:end]])
-            place = end
-        return found
-
-    @cached_property
-    def _ids(self) -> dict[bytes, int]:
-        return {spelling: id for id, spelling in enumerate(self.tokens) if spelling}
-
-    @cached_property
-    def _longest(self) -> int:
-        return max(map(len, self._ids))
-
-    @cached_property
-    def engine(self) -> Any:
-        """The library's own table.
-
-        Raises:
-            MachineError: the library is not installed.
-        """
-        if importlib.util.find_spec("llguidance") is None:
-            raise MachineError("answers of a form need the package llguidance", install("serve"))
-        from llguidance import LLTokenizer, TokenizerWrapper
-
-        return LLTokenizer(TokenizerWrapper(self), eos_token=self.end)
-
-
-@final
 class Formed(Guide):
     """Only tokens by which the answer can still become one of the form; the end where it is one."""
 
@@ -138,12 +73,9 @@ class Formed(Guide):
         Raises:
             UsageError: the form cannot be read, or compiling it takes too long.
         """
-        from llguidance import LLMatcher, LLParserLimits
-
-        limits = LLParserLimits(initial_lexer_fuel=FUEL, max_lexer_states=STATES, verbose_errors=False)
-        matcher = LLMatcher(vocabulary.engine, form.lark(vocabulary.blank), log_level=0, limits=limits)
+        matcher = matcher_of(form.lark(vocabulary.blank), vocabulary)
         if matcher.is_error():
-            raise UsageError(f"this form cannot be used: {_reason(matcher)}", "correct the regex, schema or grammar")
+            raise unusable(reason_of(matcher))
         return Formed(matcher, vocabulary.size)
 
     def copy(self) -> "Formed":
@@ -156,10 +88,10 @@ class Formed(Guide):
         Raises:
             UsageError: the form became too hard to follow.
         """
-        bits = np.frombuffer(self._matcher.compute_bitmask(), dtype=np.uint8)
+        bits = self._matcher.compute_bitmask()
         if self._matcher.is_error():
-            raise UsageError(f"this form cannot be followed: {_reason(self._matcher)}", "simplify it")
-        return torch.from_numpy(np.unpackbits(bits, bitorder="little")[: self._size].astype(bool))
+            raise unfollowed(reason_of(self._matcher))
+        return unpacked(bits, self._size)
 
     def push(self, token: int) -> None:
         """Take a token; the end token too."""
@@ -171,13 +103,19 @@ class Formed(Guide):
         return bool(self._matcher.is_stopped())
 
 
-def _reason(matcher: Any) -> str:
-    """Return what the library has against a form, without the places in its own notation."""
-    error = str(matcher.get_error())
-    if "NoExtension" in error:
-        return "nothing can follow what is written"
-    first = " ".join(re.split(r"\n\s*\d+ \| |<non-verbose/>", error)[0].split())
-    return re.sub(r"^(at )?\d+\(\d+\): ", "", first)[:200]
+def unusable(reason: str) -> UsageError:
+    """Return the refusal of a form that no answer can begin with."""
+    return UsageError(f"this form cannot be used: {reason}", "correct the regex, schema or grammar")
+
+
+def unfollowed(reason: str) -> UsageError:
+    """Return the error of an answer whose form became too hard."""
+    return UsageError(f"this form cannot be followed: {reason}", "simplify it")
+
+
+def unpacked(bits: bytes, size: int) -> Bool[Tensor, "V"]:
+    """Return which of the first ``size`` tokens are set among the library's bits."""
+    return torch.from_numpy(np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")[:size].astype(bool))
 
 
 def _as_json(schema: Mapping[str, Any]) -> str:

@@ -29,6 +29,10 @@ class Guide(ABC):
     def over(self) -> bool:
         """Whether nothing may follow but the end of the answer."""
 
+    def ready(self, seconds: float) -> bool:
+        """Return whether ``allowed`` answers at once, after so many seconds at most; most guides always do."""
+        return True
+
 
 Begin = Callable[[], Guide]
 """Gives the guide of an answer that begins."""

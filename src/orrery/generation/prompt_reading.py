@@ -87,7 +87,8 @@ class PromptReading:
         found = self._prefixes.find(self._ids, self.answering.request.adapter, self._grid or 1)
         if found is not None:
             self._taken, self.session = found
-            self.answering.reused = self._taken
+            if not self._alone:  # what is read again was not spared
+                self.answering.reused = self._taken
 
     def advance(self, most: int) -> int:
         """Read at most so many tokens, all of the prompt where the model cannot read it in parts; return how many.

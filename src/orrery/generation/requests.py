@@ -89,6 +89,7 @@ class Answering:
         scores: of the answer's tokens, where they were asked for.
         error: what ended it other than its own end.
         reused: tokens of the prompt that were found in what the engine had read before.
+        late: whether it waits, outside the rows that are written, for a guide that does not know yet what may follow.
     """
 
     def __init__(self, request: Request, generator: torch.Generator, begun: Sequence[int]) -> None:
@@ -102,6 +103,7 @@ class Answering:
         self.scores: list[TokenScore] = []
         self.error: Exception | None = None
         self.reused = 0
+        self.late = False
 
     @property
     def done(self) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Literal, final
 
 import torch
@@ -95,6 +95,11 @@ class Row:
             self.finish_reason = "stop"
         self.seconds = perf_counter() - self.began
         return self.finish_reason is None
+
+    def ready(self, seconds: float) -> bool:
+        """Return whether every guide knows what may follow, after so many seconds at most."""
+        until = monotonic() + seconds
+        return all(guide.ready(max(0.0, until - monotonic())) for guide in self.guides)
 
     def guided(self, logits_V: Tensor) -> Tensor:
         """Return the logits, those of tokens that a guide does not allow at minus infinity.

@@ -1,12 +1,13 @@
 """What a caller demands of an answer's text: a form, or words that must not stand in it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from orrery.generation.grammar import Form, Formed, Vocabulary
+from orrery.generation.grammar import Form, Formed
 from orrery.generation.guides import Begin, SpellingIndex, without
+from orrery.generation.vocabulary import Vocabulary
 from orrery.text.spellings import drops_first_blank, spellings
 from orrery.text.tokenizer import Tokenizer
 
@@ -68,7 +69,18 @@ class Demands:
 NO_DEMANDS = Demands()
 
 
-def guides_of(tokenizer: Tokenizer, ends: frozenset[int], demands: Demands) -> tuple[Begin, ...]:
+Hold = Callable[[Form, Vocabulary], Begin]
+"""Makes what begins the guide of an answer that is of a form."""
+
+
+def held_here(form: Form, vocabulary: Vocabulary) -> Begin:
+    """Return what begins the guide of an answer of a form that this process holds; errors as in `guides_of`."""
+    return Formed.begin(form, vocabulary).copy
+
+
+def guides_of(
+    tokenizer: Tokenizer, ends: frozenset[int], demands: Demands, hold: Hold = held_here
+) -> tuple[Begin, ...]:
     """Return what begins the guides of an answer, which one of ``ends`` ends.
 
     Raises:
@@ -79,7 +91,7 @@ def guides_of(tokenizer: Tokenizer, ends: frozenset[int], demands: Demands) -> t
     if demands.bad_words:
         found.append(without(demands.bad_words, _index(tokenizer)))
     if demands.form is not None:
-        found.append(Formed.begin(demands.form, _vocabulary(tokenizer, ends)).copy)
+        found.append(hold(demands.form, _vocabulary(tokenizer, ends)))
     return tuple(found)
 
 

@@ -8,7 +8,7 @@ import torch
 from orrery.errors import UsageError
 from orrery.generation.generate import too_long
 from orrery.generation.row import Limits
-from orrery.language_model.guides import NO_DEMANDS, Demands, guides_of
+from orrery.language_model.guides import NO_DEMANDS, Demands, Hold, guides_of, held_here
 from orrery.language_model.stored import control_token, ends_of, reads_apart, tokenizer_of, vocabulary, wishes
 from orrery.nn.embeddings import check_ids
 from orrery.reading.read import Stored
@@ -147,10 +147,11 @@ def limits_of(
     stop: Sequence[str] = (),
     end: frozenset[int] = frozenset(),
     demands: Demands = NO_DEMANDS,
+    hold: Hold = held_here,
 ) -> Limits:
-    """Return when an answer ends, and which tokens it may hold."""
+    """Return when an answer ends, and which tokens it may hold; ``hold`` makes what holds it to a form."""
     ends = ends_of(stored) | end
-    guides = guides_of(tokenizer_of(stored), ends, demands)
+    guides = guides_of(tokenizer_of(stored), ends, demands, hold)
     said = wishes(stored)
     stops = tuple(dict.fromkeys((*stop, *said.stop)))
     return Limits(longest, stored.model.spec.context, ends, stops, said.constraints(ends), guides)

@@ -70,7 +70,8 @@ async def begun(
     served.writer()
     place = served.enter()
     try:
-        prepared = await served.do(prepare, served, asked)
+        prepare_with = served.form if asked.has_form else served.do
+        prepared = await prepare_with(prepare, served, asked)
         return prepared, Answers(served, place, prepared.requests, stream=stream)
     except BaseException:
         place.release()

@@ -210,7 +210,7 @@ def limits_for(served: Served, asked: Drawing, longest: int, end: frozenset[int]
         ApiError: a form that cannot be held.
     """
     try:
-        return limits_of(served.stored, longest, asked.stops, end, demands)
+        return limits_of(served.stored, longest, asked.stops, end, demands, served.held)
     except OrreryError as error:
         param = "bad_words" if demands.form is None else "response_format"
         raise api_error(error, param) from None

@@ -13,8 +13,12 @@ from starlette.requests import Request as HttpRequest
 
 from orrery.errors import OrreryError, UsageError
 from orrery.generation.engine import Engine
+from orrery.generation.forms_apart import FormsOfVocabularies
+from orrery.generation.grammar import Form
+from orrery.generation.guides import Begin
 from orrery.generation.requests import Request
 from orrery.generation.row import Limits
+from orrery.generation.vocabulary import Vocabulary
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.stored import writer
 from orrery.pages.law_run import LawRun
@@ -36,6 +40,8 @@ Result = TypeVar("Result")
 
 PREPARING = 4
 """Threads that tokenise and render, so that the loop of events never waits for a long text."""
+FORMING = 32
+"""Threads that wait for the forms of answers, so that a slow one keeps neither texts nor other forms waiting."""
 LOOKING = 32
 """Requests that may look inside or wait for it; one is computed at a time, and more are refused."""
 
@@ -112,6 +118,7 @@ class Served:
         self.routes = abilities(lm)
         self.computing = asyncio.Lock()
         self._pool = ThreadPoolExecutor(PREPARING, "orrery-preparing")
+        self._forming, self._forms = ThreadPoolExecutor(FORMING, "orrery-forming"), FormsOfVocabularies()
         self._looks, self._looking = ThreadPoolExecutor(1, "orrery-looking"), 0
         if self.engine is not None:
             _ = self.tokens.longest  # spelt out now: the first request that asks would keep all others waiting
@@ -224,6 +231,16 @@ class Served:
         """Return what work returns that takes long, done by another thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(*args, **kwargs))
 
+    async def form(
+        self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        """Return what work returns that makes a form ready, done by another thread than those of `do`."""
+        return await asyncio.get_running_loop().run_in_executor(self._forming, lambda: work(*args, **kwargs))
+
+    def held(self, form: Form, vocabulary: Vocabulary) -> Begin:
+        """Return what begins the guide of an answer of a form, which a process of its own holds."""
+        return self._forms.begin(form, vocabulary)
+
     async def look(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
@@ -259,6 +276,8 @@ class Served:
         self.laws.stop()
         whole = self.worker is None or self.worker.close(grace)
         self._pool.shutdown(wait=False)
+        self._forming.shutdown(wait=False, cancel_futures=True)
+        self._forms.close()
         self._looks.shutdown(wait=False, cancel_futures=True)
         return whole
 

@@ -176,6 +176,11 @@ class ChatRequest(Drawing):
             return [function for function in functions if function.name == self.function_call.name]
         return functions if self.tool_choice == "required" else []
 
+    @property
+    def has_form(self) -> bool:
+        """Whether the answer must be a call, or JSON."""
+        return bool(self.forced) or (self.response_format is not None and self.response_format.type != "text")
+
     @model_validator(mode="after")
     def _check_together(self) -> "ChatRequest":
         for place, message in enumerate(self.messages):

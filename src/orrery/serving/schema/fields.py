@@ -102,6 +102,11 @@ class Drawing(Body, ABC):
         """How many answers a prompt has."""
         return self.n or 1
 
+    @property
+    def has_form(self) -> bool:
+        """Whether the answer must be of a form, which may take long to be made ready."""
+        return False
+
     @model_validator(mode="after")
     def _check_stream_options(self) -> "Drawing":
         if self.stream_options is not None and not self.stream:

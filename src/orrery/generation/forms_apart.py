@@ -1,0 +1,298 @@
+"""Answers of a form that other processes hold: one that is made to be slow keeps nobody waiting but itself."""
+
+import contextlib
+import json
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from time import monotonic
+from typing import final
+from weakref import WeakValueDictionary, finalize
+
+from jaxtyping import Bool
+from torch import Tensor
+
+from orrery.errors import MachineError, UsageError
+from orrery.generation import form_process
+from orrery.generation.form_process import ASKED, BEGINNING, BEGUN, FAILED, FOLLOWING, MASK, OVER, REFUSED, TOLD
+from orrery.generation.grammar import Form, unfollowed, unpacked, unusable
+from orrery.generation.guides import Begin, Guide
+from orrery.generation.vocabulary import Vocabulary
+
+STARTING = 60.0
+"""Seconds in which the processes have to start."""
+LATE = 5.0
+"""Seconds beyond its own limit after which a process that says nothing is given up."""
+SHORT = 0.1
+"""Seconds after which a form that is still being compiled gives way to all others."""
+GLANCE = 0.02
+"""Seconds for which it is waited, after a token, whether the answer is whole."""
+GLANCES = 0.1
+"""Such seconds that one form may take altogether: what is whole and not known to be ends with the next token."""
+
+
+@final
+class FormsApart:
+    """The processes that hold forms over one vocabulary; they start with the first form.
+
+    Args:
+        vocabulary: the tokens.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._lock = threading.Lock()
+        self._channel: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def begin(self, form: Form) -> Begin:
+        """Return what begins the guide of an answer; any thread may ask, and waits.
+
+        Raises:
+            UsageError: the form cannot be read, or takes too long to begin with.
+            MachineError: the library is not installed, or its processes do not start.
+        """
+        text = form.lark(self._vocabulary.blank).encode()
+        ours, theirs = socket.socketpair()
+        with theirs, self._lock:
+            channel = self._channel or self._start()
+            try:
+                socket.send_fds(channel, [b"+"], [theirs.fileno()])
+            except OSError:
+                self.close()
+                raise MachineError("the process that holds forms has ended", "ask again; it starts anew") from None
+        held = Held(ours, self._vocabulary.size)
+        held.begin(text)
+        return held.copy
+
+    def close(self) -> None:
+        """End the process that forks; those of forms end with their answers."""
+        if self._channel is not None:
+            self._channel.close()
+        if self._process is not None:
+            self._process.wait(STARTING)
+        self._channel = self._process = None
+
+    def _start(self) -> socket.socket:
+        """Start the process that forks and give it the tokens."""
+        self._vocabulary.require()
+        own = self._vocabulary
+        given = {
+            "tokens": [token.decode("latin-1") for token in own.tokens[: own.size]],
+            "control": own.control,
+            "end": own.ends,
+            "blank": own.blank,
+        }
+        ours, theirs = socket.socketpair()
+        # -P: the folder that a server was started in is no place to import from.
+        command = [sys.executable, "-P", "-m", form_process.__name__, str(theirs.fileno())]
+        environment = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        with theirs:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environment,
+                start_new_session=True,
+            )  # fmt: skip
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), self._process.stdin as pipe:
+            pipe.write(json.dumps(given).encode())
+        ours.settimeout(STARTING)
+        try:
+            ready = ours.recv(1)
+        except TimeoutError:
+            ready = b""
+        if not ready:
+            self._process.kill()
+            ours.close()
+            raise MachineError("the process that holds forms does not start", "reinstall orrery and llguidance")
+        self._channel = ours
+        return ours
+
+
+@final
+class FormsOfVocabularies:
+    """The processes that hold forms, by the vocabulary that they are over."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[Vocabulary, FormsApart] = {}
+
+    def begin(self, form: Form, vocabulary: Vocabulary) -> Begin:
+        """Return what begins the guide of an answer; errors as in `FormsApart`."""
+        with self._lock:
+            found = self._found.setdefault(vocabulary, FormsApart(vocabulary))
+        return found.begin(form)
+
+    def close(self) -> None:
+        """End them."""
+        with self._lock:
+            for found in self._found.values():
+                found.close()
+            self._found.clear()
+
+
+@final
+class Held:
+    """One form and the process that holds answers to it.
+
+    Args:
+        line: the way to the process.
+        size: tokens of the vocabulary.
+    """
+
+    def __init__(self, line: socket.socket, size: int) -> None:
+        self._line, self.size = line, size
+        finalize(self, line.close)  # and with the line its process ends
+        self._poll = select.poll()  # select knows no descriptor beyond 1,023
+        self._poll.register(line, select.POLLIN)
+        self._read = bytearray()
+        # An answer that is gone takes no more messages; and its form must go with it, which ends the process.
+        self._copies: WeakValueDictionary[int, FormedApart] = WeakValueDictionary()
+        self._number = 0
+        self._first: Tensor | None = None
+        self.glances = GLANCES
+        self.gone: str | None = None
+
+    def begin(self, text: bytes) -> None:
+        """Have a form compiled. Raises `UsageError`."""
+        self._send(struct.pack("<I", len(text)) + text)
+        began = monotonic()
+        process, slow = 0, False
+        while monotonic() < began + BEGINNING + LATE and self.gone is None:
+            for _, kind, content in self._messages(SHORT):
+                if kind == MASK:
+                    self._first = unpacked(content, self.size)
+                    return
+                if kind == REFUSED:
+                    raise unusable(content.decode())
+                if kind == BEGUN:
+                    (process,) = struct.unpack("<I", content)
+            if process and not slow and monotonic() > began + SHORT:
+                slow = True
+                with contextlib.suppress(OSError):
+                    os.setpriority(os.PRIO_PROCESS, process, 19)
+        raise UsageError(
+            f"this form takes more than {BEGINNING:g} s to begin with",
+            "simplify it: fewer repetitions within repetitions, shorter lists, smaller numbers",
+        )
+
+    def copy(self) -> "FormedApart":
+        """Return the guide of an answer that begins."""
+        self._number += 1
+        return FormedApart(self, self._number, self._first)
+
+    def push(self, copy: "FormedApart", token: int) -> None:
+        """Have a token taken."""
+        self._copies[copy.number] = copy
+        self._send(ASKED.pack(copy.number, token))
+
+    def listen(self, seconds: float) -> None:
+        """Hand out what the process has said, or says within so many seconds."""
+        for number, kind, content in self._messages(seconds):
+            copy = self._copies.get(number)
+            if copy is None:
+                continue
+            if kind == OVER:
+                copy.whole = bool(content[0])
+            elif kind == MASK:
+                copy.mask = unpacked(content, self.size)
+            elif kind == FAILED:
+                copy.failed = content.decode()
+
+    def _send(self, content: bytes) -> None:
+        try:
+            self._line.setblocking(True)
+            self._line.sendall(content)
+        except OSError:
+            self._end()
+
+    def _messages(self, seconds: float) -> list[tuple[int, int, bytes]]:
+        """Return what has come, after so many seconds at most."""
+        if self.gone is None and self._poll.poll(max(0.0, 1000 * seconds)):
+            try:
+                part = self._line.recv(1 << 20)
+            except OSError:
+                part = b""
+            if not part:
+                self._end()
+            self._read += part
+        found = []
+        while len(self._read) >= TOLD.size:
+            number, kind, length = TOLD.unpack_from(self._read)
+            if len(self._read) < TOLD.size + length:
+                break
+            found.append((number, kind, bytes(self._read[TOLD.size : TOLD.size + length])))
+            del self._read[: TOLD.size + length]
+        return found
+
+    def _end(self) -> None:
+        self.gone = f"the tokens that may come next were not found within {FOLLOWING:g} s"
+
+
+@final
+class FormedApart(Guide):
+    """Only tokens by which an answer can still become one of the form, as the process that holds it says.
+
+    Differs from ``Formed`` in one thing: where a busy machine does not say in time that an answer is whole, its end
+    token follows.
+
+    Args:
+        held: the form.
+        number: which of the answers to it.
+        mask: the tokens that may come first.
+
+    Attributes:
+        mask: the tokens that may come next; nothing while they are being found.
+        whole: whether the answer is; nothing while it is not known.
+        failed: why no token may follow.
+    """
+
+    def __init__(self, held: Held, number: int, mask: Bool[Tensor, "V"] | None) -> None:
+        self._held, self.number = held, number
+        self.mask = mask
+        self.whole: bool | None = False
+        self.failed: str | None = None
+
+    def ready(self, seconds: float) -> bool:
+        """Return whether it is known what may come next, after so many seconds at most."""
+        until = monotonic() + seconds
+        self._held.listen(0)
+        while not self._known and (left := until - monotonic()) > 0:
+            self._held.listen(left)
+        return self._known
+
+    @property
+    def _known(self) -> bool:
+        return self.mask is not None or self.failed is not None or self._held.gone is not None
+
+    def allowed(self) -> Bool[Tensor, "V"]:
+        """Return which tokens lead on.
+
+        Raises:
+            UsageError: the form became too hard to follow.
+        """
+        self.ready(FOLLOWING + LATE)
+        if self.mask is None:
+            raise unfollowed(self.failed or self._held.gone or "its process says nothing")
+        return self.mask
+
+    def push(self, token: int) -> None:
+        """Take a token; what may follow is found beside the model's next step."""
+        self.mask, self.whole = None, None
+        self._held.push(self, token)
+
+    @property
+    def over(self) -> bool:
+        """Whether the answer is known to be whole."""
+        began = monotonic()
+        until = began + min(GLANCE, self._held.glances)
+        while self.whole is None and self._held.gone is None:
+            self._held.listen(until - monotonic())
+            if monotonic() >= until:
+                break
+        self._held.glances -= max(0.0, monotonic() - began - 0.002)  # what an idle machine takes is free
+        return bool(self.whole)
