@@ -239,9 +239,9 @@ class Engine:
     def _choose(self, rows: Sequence[Answering], logits_BV: Tensor) -> None:
         """Give each row its next token, but those that are late."""
         places = self._put_aside(rows)
-        rows, logits_BV = [rows[place] for place in places], at(logits_BV, places)
-        if not rows:
+        if not places:
             return
+        rows, logits_BV = [rows[place] for place in places], at(logits_BV, places)
         if not self._deterministic:
             choose(rows, logits_BV)
             return

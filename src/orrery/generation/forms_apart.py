@@ -27,7 +27,7 @@ STARTING = 60.0
 """Seconds in which the processes have to start."""
 LATE = 5.0
 """Seconds beyond its own limit after which a process that says nothing is given up."""
-SHORT = 0.1
+SHORT = 0.05
 """Seconds after which a form that is still being compiled gives way to all others."""
 GLANCE = 0.02
 """Seconds for which it is waited, after a token, whether the answer is whole."""
@@ -58,6 +58,7 @@ class FormsApart:
         """
         text = form.lark(self._vocabulary.blank).encode()
         ours, theirs = socket.socketpair()
+        held = Held(ours, self._vocabulary.size)
         with theirs, self._lock:
             channel = self._channel or self._start()
             try:
@@ -65,7 +66,6 @@ class FormsApart:
             except OSError:
                 self.close()
                 raise MachineError("the process that holds forms has ended", "ask again; it starts anew") from None
-        held = Held(ours, self._vocabulary.size)
         held.begin(text)
         return held.copy
 

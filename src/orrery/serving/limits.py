@@ -18,6 +18,8 @@ from orrery.serving.settings import ServerSettings, is_loopback
 OPEN = frozenset(["/health", "/"])
 """What needs no key: whoever watches over the server asks it, and the page, which holds nothing of the model."""
 STATIC = "/static/"
+OWN_SITES = ("same-origin", "none")
+"""What a browser says in Sec-Fetch-Site of the server's own pages, and of an address that somebody typed."""
 _PAGE_HEADERS = "authorization, content-type"
 
 
@@ -74,6 +76,7 @@ class Limits:
         _check_framing(scope, headers)
         self._check_size(scope)
         self._check_host(headers)
+        self._check_site(scope, headers)
         origin = headers.get("origin")
         if origin is not None:
             self._check_origin(origin, headers)
@@ -112,6 +115,17 @@ class Limits:
         if origin.lower() not in (f"http://{own}", f"https://{own}", self._settings.cors_origin):
             raise ApiError(403, "pages of other origins may not call this server", code="invalid_origin")
 
+    def _check_site(self, scope: Scope, headers: Headers) -> None:
+        """Refuse what a browser fetches for a page of another site: an image or a script of its has no Origin.
+
+        The page itself may be gone to from anywhere. Programs that are no browsers do not send the header.
+        """
+        if headers.get("origin") is not None:  # looked at next, and it says more
+            return
+        visits = headers.get("sec-fetch-mode") == "navigate" and scope["path"] in OPEN
+        if not visits and headers.get("sec-fetch-site", "none").lower() not in OWN_SITES:
+            raise ApiError(403, "pages of other sites may not call this server", code="invalid_origin")
+
     def _check_key(self, given: Sequence[str]) -> None:
         if self._key is None:
             return
@@ -132,7 +146,11 @@ class _Sending:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            more = {"x-request-id": self.request_id, "x-content-type-options": "nosniff"}
+            more = {
+                "x-request-id": self.request_id,
+                "x-content-type-options": "nosniff",
+                "cross-origin-resource-policy": "same-origin",
+            }
             if "cache-control" not in Headers(raw=message.get("headers", [])):
                 more["cache-control"] = "no-store"
             if self._cors_origin is not None:

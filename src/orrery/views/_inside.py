@@ -87,7 +87,7 @@ class Inside:
         sources: Mapping[str, "Inside"] | None = None,
     ) -> None:
         self.lm, self.given, self.sources = lm, dict(given), dict(sources or {})
-        call = call_of(lm._stored, *_read(given))
+        call = call_of(lm._stored, *_read(lm, given))
         self.edits = Interventions(call=call).more(edits, self.sources)
         self.cost, kept, self.memory = _planned(call)
         self.thumbnails, self.overviews = Thumbnails(), dict[tuple[str, int], Tensor]()
@@ -179,8 +179,14 @@ class Inside:
         return spell(self.lm._stored, id)
 
 
-def _read(given: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return what is read, and the target of an encoder-decoder."""
+def _read(lm: LanguageModel, given: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return what is read, and the target of an encoder-decoder.
+
+    Raises:
+        UsageError: an image, for a model that would read its content as text.
+    """
+    if "image" in given and lm.model.spec.vocabulary is not None:
+        raise UsageError("this model reads text and no images", "give text, ids, messages or source")
     for name in ("source", "image"):
         if name in given and (name == "source" or "target" in given):
             return given[name], given.get("target", "")
@@ -194,7 +200,7 @@ def memory_of(lm: LanguageModel, given: Mapping[str, Any]) -> PassCost:
     Raises:
         UsageError: nothing to read, or too much, or it needs more than ``MOST``.
     """
-    return _planned(call_of(lm._stored, *_read(given)))[2]
+    return _planned(call_of(lm._stored, *_read(lm, given)))[2]
 
 
 def _planned(call: Call) -> tuple[TraceCost, list[str], PassCost]:

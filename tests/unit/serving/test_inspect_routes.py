@@ -3,6 +3,7 @@ import http.client
 import json
 import threading
 import time
+from fnmatch import fnmatchcase
 
 import pytest
 import torch
@@ -10,9 +11,11 @@ from safetensors.torch import load
 
 from orrery.data.png import write_png
 from orrery.errors import UsageError
+from orrery.inspection.interventions import interventions
 from orrery.language_model.pictures import DATA
 from orrery.serving.background import serving
 from serving_toy import chat_model, post, running
+from slow_requests import edits
 from views_toy import PIXELS, language_model_of
 
 
@@ -224,3 +227,33 @@ def test_an_image_can_be_looked_into_by_its_content_or_by_the_name_that_it_was_g
         assert post(toy, {"image": sent, "text": "the cat"}, "/inspect/traces")[0] == 400
         assert post(toy, {"text": "the cat"}, "/inspect/traces")[0] == 400
         assert json.loads(get(toy, "/inspect/session")[2])["reads_image"] is True
+
+
+@pytest.mark.parametrize("number", range(len(list(edits()))))
+def test_edits_that_are_made_to_be_slow_are_refused_at_once(toy, number):
+    """What may be named is bounded before anything is looked for: a place of 100,000 stars took minutes."""
+    began = time.monotonic()
+    status, said = post(toy, {"text": "the cat sat", "edits": list(edits())[number]}, "/inspect/traces")
+    assert status == 400
+    assert time.monotonic() - began < 5
+    assert "at most" in said["error"]["message"]
+
+
+def test_as_many_edits_as_may_be_look_for_each_key_once(toy, monkeypatch):
+    """The passes over patterns and tensors grow with their product, and not with its square."""
+    asked = []
+    monkeypatch.setattr(interventions, "fnmatchcase", lambda key, at: asked.append((key, at)) or fnmatchcase(key, at))
+    changes = [{"at": f"*{'*' * (n % 7)}.mixed", "op": "scale", "scale": 1.0 + n} for n in range(64)]
+    assert post(toy, {"text": "the cat sat", "edits": changes}, "/inspect/traces")[0] == 200
+    assert asked
+    assert len(asked) == len(set(asked))
+
+
+@pytest.mark.parametrize("given", [{"image": DATA + "AAAA"}, {"image": DATA}, {"image": DATA + "AAAA", "target": "a"}])
+@pytest.mark.parametrize("path", ["traces", "cost"])
+def test_a_model_of_text_reads_no_image(toy, given, path):
+    """Its content would be read as a text of many letters."""
+    status, said = post(toy, given, f"/inspect/{path}")
+    assert status == 400
+    wanted = "this model reads text and no images" if path == "traces" else "this is known of a text alone"
+    assert wanted in said["error"]["message"]

@@ -116,6 +116,46 @@ def test_pages_of_other_origins_may_not_call_and_get_no_leave(toy):
     assert one(toy, head(Origin="null"))[0] == 403
 
 
+SITES = ["cross-site", "same-site", "Cross-Site", "", "anything"]
+READ = ["/v1/models", "/inspect/session", "/inspect/traces/a/attention", "/inspect/model/places", "/metrics", "/health"]
+
+
+@pytest.mark.parametrize("site", SITES)
+@pytest.mark.parametrize("mode", ["no-cors", "cors", "websocket", None])
+def test_what_a_browser_fetches_for_another_site_is_refused_without_an_origin_too(toy, site, mode):
+    """An image, a script or a style sheet of a page is asked for with no Origin; Sec-Fetch-Site says whose it is."""
+    told = {"Sec-Fetch-Site": site, **({} if mode is None else {"Sec-Fetch-Mode": mode})}
+    for path in READ:
+        status, _, body = one(toy, head(path, **told))
+        assert (status, error_of(body)["code"]) == (403, "invalid_origin")
+    assert one(toy, completion(**told))[0] == 403
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none", "NONE", None])
+def test_the_servers_own_pages_and_programs_are_answered(toy, site):
+    told = {} if site is None else {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "cors"}
+    for path in ("/health", "/v1/models", "/inspect/session"):
+        assert one(toy, head(path, **told))[0] == 200
+
+
+def test_a_link_of_another_site_opens_the_page_and_nothing_else(toy):
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert one(toy, head("/", **link))[0] == 200
+    assert one(toy, head("/inspect/session", **link))[0] == 403
+
+
+@pytest.mark.parametrize("path", [*READ, "/", "/static/style.css", "/nothing"])
+def test_no_answer_may_be_put_into_a_page_of_another_origin(toy, path):
+    assert one(toy, head(path))[1]["cross-origin-resource-policy"] == "same-origin"
+
+
+def test_the_page_that_is_named_may_read_across_sites(guarded):
+    told = {"Origin": "https://chat.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}
+    assert one(guarded, head("/v1/models", Authorization=f"Bearer {KEY}", **told))[0] == 200
+    del told["Origin"]
+    assert one(guarded, head("/v1/models", Authorization=f"Bearer {KEY}", **told))[0] == 403
+
+
 def test_the_one_page_that_is_named_may_call(guarded):
     asked = {"Origin": "https://chat.example", "Access_Control_Request_Method": "POST"}
     status, headers, _ = one(guarded, head("/v1/completions", "OPTIONS", **asked))

@@ -14,6 +14,11 @@ EVERY: Literal["all"] = "all"
 Places = int | tuple[int, ...]
 """One place on an axis, or several."""
 
+LONGEST = 200
+"""Characters of a place in the model."""
+MOST_STARS = 8
+"""Stars of a place: to look for a key takes time that grows with their number and its length."""
+
 _PLACES = ("position", "head", "channel", "key")
 JSON = {"source": "from", "source_position": "from_position"}
 """Fields whose names in JSON are words of Python."""
@@ -184,6 +189,16 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
+def _at(name: str, value: Any) -> str:
+    text = _text(name, value)
+    if len(text) > LONGEST or text.count("*") > MOST_STARS:
+        raise UsageError(
+            f"at = {text[:60]!r} has {len(text):,} characters and {text.count('*'):,} stars",
+            f"a place has at most {LONGEST} and {MOST_STARS}",
+        )
+    return text
+
+
 def _places(name: str, value: Any) -> Places | Literal["all"]:
     if type(value) is int or (name == "position" and isinstance(value, str) and value == EVERY):
         return value
@@ -219,7 +234,7 @@ def _id(name: str, value: Any) -> int:
 
 
 _READ: Mapping[str, Callable[[str, Any], Any]] = {
-    "at": _text,
+    "at": _at,
     "op": _text,
     **dict.fromkeys(("position", "head", "channel", "key", "source_position"), _places),
     **dict.fromkeys(("scale", "value"), _number),

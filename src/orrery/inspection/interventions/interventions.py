@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Any, final
 
 import torch
@@ -169,13 +170,18 @@ class Interventions:
         inside = [edit for edit in self.edits if edit.op != "replace"]
         patterns = list(dict.fromkeys(edit.at for edit in inside))
 
+        @cache  # each pattern asks again of each tensor
+        def reaching(key: str) -> list[Intervention]:
+            found = {pattern for pattern in patterns if fnmatchcase(key, pattern)}
+            return [edit for edit in inside if edit.at in found]
+
         def change_of(own: str) -> Edit:
             def change(value: Tensor, key: str) -> Tensor:
                 # The first pattern that reaches a tensor carries out all edits of it: their order is the list's.
-                if next(pattern for pattern in patterns if fnmatchcase(key, pattern)) == own:
-                    for edit in inside:
-                        if fnmatchcase(key, edit.at):
-                            value = apply(edit, key, value, self.sources, window)
+                edits = reaching(key)
+                if edits[0].at == own:
+                    for edit in edits:
+                        value = apply(edit, key, value, self.sources, window)
                 return value
 
             return change

@@ -26,6 +26,8 @@ from orrery.views.tokens import session as session_of
 router = APIRouter(prefix="/inspect", route_class=StrictRoute, tags=["inspect"], responses=FAILURES)
 
 KIND = "application/octet-stream"
+MOST_PLACES, MOST_NUMBERS = 2_048, 65_536
+"""Places, and numbers of vectors, in the edits of one pass: each is looked at again for every tensor that it reaches."""
 
 
 class Given(BaseModel):
@@ -67,6 +69,15 @@ class Given(BaseModel):
             raise ValueError(f"give one of {', '.join(names)}; target belongs to source and image")
         if self.response is not None and self.checkpoint is not None:
             raise ValueError("an answer was written by the model that is served, by no checkpoint; leave one away")
+        for what, is_vector, most in (("places", False, MOST_PLACES), ("numbers", True, MOST_NUMBERS)):
+            count = sum(
+                len(value)
+                for edit in self.edits
+                for name, value in edit.items()
+                if isinstance(value, list) and (name == "vector") == is_vector
+            )
+            if count > most:
+                raise ValueError(f"the edits name {count:,} {what}, and at most {most:,} are taken")
         return self
 
 
