@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-DEPTH, SIZE, VALUES = 40, 1_000_000, 100_000
-"""Levels of nesting, characters, and values after every alias stands for what it names."""
+DEPTH, SIZE, VALUES = 40, 1_000_000, 30_000
+"""Levels of nesting, characters, and values: written, and after every alias stands for what it names."""
 LARGEST = 10**40
 _PLAIN = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str", "seq", "map", "merge")}
 
@@ -95,12 +95,15 @@ def parse(text: str) -> Any:
 
 
 def _check_events(text: str) -> None:
-    """Refuse deep nesting before anything is built, which would be one call within another."""
-    depth = 0
+    """Refuse deep nesting and too many values before anything is built: a call within another, and minutes."""
+    depth = values = 0
     for event in yaml.parse(text, yaml.SafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEPTH:
             raise _fault(f"nested more than {DEPTH} deep", event)
+        values += isinstance(event, yaml.NodeEvent)
+        if values > VALUES:
+            raise _fault(f"more than {VALUES:,} values", event)
 
 
 def _count(node: yaml.Node, above: set[int], known: dict[int, int]) -> int:

@@ -65,7 +65,7 @@ def test_a_date_stays_a_word() -> None:
 def test_aliases_are_counted_as_what_they_stand_for() -> None:
     levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 9))
     began = time.perf_counter()
-    with pytest.raises(yaml.YAMLError, match="more than 100,000 values"):
+    with pytest.raises(yaml.YAMLError, match="more than 30,000 values"):
         strict_yaml.parse(f"l0: &l0 [1, 2, 3, 4, 5, 6, 7, 8, 9]\n{levels}")
     assert time.perf_counter() - began < 5
 
@@ -74,3 +74,42 @@ def test_aliases_are_counted_as_what_they_stand_for() -> None:
 def test_any_text_is_a_value_or_an_error_of_yaml(text: str) -> None:
     with contextlib.suppress(yaml.YAMLError):
         strict_yaml.parse(text)
+
+
+LONG = 900_000
+BOMBS = {
+    "a list": "[" + "a," * (LONG // 2) + "]",
+    "pairs": "[" + "a: b," * (LONG // 5) + "]",
+    "empty lists": "[" + "[]," * (LONG // 3) + "]",
+    "lines of a list": "- a\n" * (LONG // 4),
+    "nulls": "-\n" * (LONG // 2),
+    "keys": "".join(f"k{number}: 1\n" for number in range(LONG // 10)),
+    "keys in braces": "{" + "".join(f"a{number}," for number in range(LONG // 7)) + "}",
+    "anchors": "[" + "".join(f"&a{number} b," for number in range(LONG // 10)) + "]",
+    "aliases": "- &a b\n" + "- *a\n" * (LONG // 5),
+    "aliases of aliases": "a0: &a0 [b, b]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)),
+    "merges of merges": "a0: &a0 {b: c}\n" + "".join(
+        f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}], k{n}: d}}\n" for n in range(1, 40)
+    ),
+    "documents": "---\n" * (LONG // 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_more_values_than_anybody_writes_are_counted_before_they_are_built(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """900 kB of a list took more than 40 seconds and a gigabyte to become values."""
+    composed: list[object] = []
+    monkeypatch.setattr(strict_yaml._Plain, "construct_document", lambda loader, node: composed.append(node))
+    began = time.perf_counter()
+    with pytest.raises(yaml.YAMLError):
+        strict_yaml.parse(BOMBS[name])
+    assert time.perf_counter() - began < 5
+    assert not composed
+
+
+def test_as_many_values_as_may_be_are_read() -> None:
+    assert strict_yaml.parse("[" + "a," * 29_999 + "]") == ["a"] * 29_999
+    with pytest.raises(yaml.YAMLError, match="more than 30,000 values"):
+        strict_yaml.parse("[" + "a," * 30_000 + "]")

@@ -27,7 +27,7 @@ router = APIRouter(prefix="/inspect", route_class=StrictRoute, tags=["inspect"],
 
 KIND = "application/octet-stream"
 MOST_PLACES, MOST_NUMBERS = 2_048, 65_536
-"""Places, and numbers of vectors, in the edits of one pass: each is looked at again for every tensor that it reaches."""
+"""Places, and numbers of vectors, in the edits of one pass: each is looked at for every tensor that it reaches."""
 
 
 class Given(BaseModel):
