@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from orrery.data.files import Faults, Invalid, decode, open_binary
 from orrery.data.readers.class_labels import Naming, namings
 from orrery.data.readers.columns import check_columns, check_names
+from orrery.data.readers.parquet_bounds import Bounds, value_bytes
 from orrery.errors import DataError, MachineError
 from orrery.settings import install
 
@@ -41,6 +42,7 @@ def read_rows(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterator[t
 def library() -> Any:
     """Return pyarrow. Raises `MachineError` where it is not installed."""
     try:
+        importlib.import_module("pyarrow.compute")
         importlib.import_module("pyarrow.parquet")
         return importlib.import_module("pyarrow")
     except ImportError:
@@ -51,27 +53,42 @@ def library() -> Any:
 def _batches(
     arrow: Any, file: Path, stream: Any, wanted: tuple[str, ...]
 ) -> Iterator[tuple[list[str], list[Any], dict[str, Naming]]]:
-    """Yield (names, lists of values, what names classes). Raises `DataError` where the library cannot go on."""
+    """Yield (names, lists of values, what names classes).
+
+    Raises `DataError` where the library cannot go on or there is too much.
+    """
+    how = {"buffer_size": BYTES_AT_ONCE, "pre_buffer": False}
     try:
-        with arrow.parquet.ParquetFile(stream, buffer_size=BYTES_AT_ONCE, pre_buffer=False) as table:
-            names = table.schema_arrow.names
-            check_columns(str(file), names, wanted)
-            check_names(str(file), names, wanted)
-            classes = namings(table.schema_arrow.metadata)
-            for batch in table.iter_batches(ROWS_AT_ONCE, columns=list(wanted) or None):
-                yield batch.schema.names, [_values(arrow, column) for column in batch.columns], classes
+        plain = arrow.parquet.ParquetFile(stream, **how)
+        names, types = plain.schema_arrow.names, plain.schema_arrow.types
+        check_columns(str(file), names, wanted)
+        check_names(str(file), names, wanted)
+        classes = namings(plain.schema_arrow.metadata)
+        bounds = Bounds(file, plain.metadata, wanted)
+        coded = arrow.parquet.ParquetFile(stream, read_dictionary=bounds.paths, **how)
+        kinds = dict(zip(names, types, strict=True))
+        for group in range(plain.metadata.num_row_groups):
+            rows, lists = bounds.plan(arrow, coded, group, ROWS_AT_ONCE)
+            table = coded if lists else plain
+            for batch in table.iter_batches(rows, row_groups=[group], columns=list(wanted) or None):
+                bounds.count(sum(value_bytes(arrow, column) for column in batch.columns))
+                columns = zip(batch.schema.names, batch.columns, strict=True)
+                yield batch.schema.names, [_values(arrow, column, kinds[name]) for name, column in columns], classes
     except (arrow.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{file}: damaged, or not Parquet: {reason}", "fetch or write it again") from None
 
 
-def _values(arrow: Any, column: Any) -> list[Any]:
-    """Return the values of a column; texts as bytes, for nobody has checked that they are UTF-8.
+def _values(arrow: Any, column: Any, kind: Any) -> list[Any]:
+    """Return the values of a column of a type; texts as bytes, for nobody has checked that they are UTF-8.
 
     Where the column as a whole does not become Python's values, they are given as `Held`.
     """
-    whole = column.dictionary_decode() if arrow.types.is_dictionary(column.type) else column
+    if arrow.types.is_dictionary(column.type):
+        several = _values(arrow, column.dictionary, column.type.value_type)
+        return [None if number is None else several[number] for number in column.indices.to_pylist()]
     try:
+        whole = column if column.type == kind else column.cast(kind)
         if arrow.types.is_string(whole.type) or arrow.types.is_large_string(whole.type):
             return [None if value is None else Text(value) for value in whole.cast(arrow.large_binary()).to_pylist()]
         # Of these the library makes pandas' own values where pandas is installed: a file must not mean two things.
@@ -79,7 +96,7 @@ def _values(arrow: Any, column: Any) -> list[Any]:
             return list(whole.to_pylist())
         return [Held(arrow, value) for value in whole]
     except (ValueError, ArithmeticError, LookupError, arrow.ArrowException):
-        return [Held(arrow, value) for value in whole]
+        return [Held(arrow, value) for value in column]
 
 
 NANOSECONDS = "[ns"
@@ -119,6 +136,8 @@ def _opened(arrow: Any, scalar: Any, where: str, invalid: Invalid) -> Any:
     """Return one value, and of a list, map or struct every value in it."""
     if not scalar.is_valid:
         return None
+    if isinstance(scalar, arrow.DictionaryScalar):
+        return _opened(arrow, scalar.value, where, invalid)
     if isinstance(scalar, arrow.StringScalar | arrow.LargeStringScalar | arrow.StringViewScalar):
         return decode(scalar.as_buffer().to_pybytes(), where, invalid)
     if isinstance(scalar, arrow.MapScalar):
