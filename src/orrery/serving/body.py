@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from orrery.checkpoints import strict_json
-from orrery.serving.errors import ApiError, api_error
+from orrery.serving.errors import ENDINGS, ApiError, api_error
 from orrery.serving.settings import Safety
 
 DEPTH = 64
@@ -145,7 +145,9 @@ class StrictRoute(APIRoute):
                 return await handler(_StrictRequest(request.scope, request.receive))
             except (HTTPException, RequestValidationError):
                 raise  # told by the app's own handlers
-            except Exception as error:
+            except ENDINGS:
+                raise
+            except BaseException as error:  # a panic of a library in Rust is no Exception
                 return api_error(error).response()
 
         return answer

@@ -1,5 +1,6 @@
 """Every failure as the one object that OpenAI's clients read: ``{"error": {message, type, param, code}}``."""
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,6 +16,8 @@ from orrery.errors import DataError, ModelFileError, OrreryError, UsageError
 from orrery.serving.worker import BusyError, ClosedError
 
 LOG = logging.getLogger("orrery.serving")
+ENDINGS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
+"""What ends a task or the program, and is no failure of a request."""
 LONGEST = 500
 """Characters of a message: what a client sent is not sent back whole."""
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from orrery.serving.answers import Answers, GoneError, Piece
-from orrery.serving.errors import api_error
+from orrery.serving.errors import ENDINGS, api_error
 
 Tell = Callable[[Piece], list[dict[str, Any]]]
 """From what became known of an answer to the objects that say so."""
@@ -61,7 +61,9 @@ class EventStream(Response):
                     yield _events(found)
         except GoneError:
             raise
-        except Exception as error:
+        except ENDINGS:
+            raise
+        except BaseException as error:
             yield _events([api_error(error).body])
             return
         yield _events(self._closing()) + b"data: [DONE]\n\n"

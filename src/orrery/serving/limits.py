@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orrery.serving.body import BoundedBody
-from orrery.serving.errors import ApiError, api_error
+from orrery.serving.errors import ENDINGS, ApiError, api_error
 from orrery.serving.metrics import Metrics
 from orrery.serving.settings import ServerSettings, is_loopback
 
@@ -58,7 +58,9 @@ class Limits:
                 await answer(scope, receive, out)
         except ApiError as error:
             await error.response()(scope, receive, out)
-        except Exception as error:
+        except ENDINGS:
+            raise
+        except BaseException as error:  # a panic of a library in Rust is no Exception
             if out.status is not None:
                 raise
             await api_error(error).response()(scope, receive, out)

@@ -13,6 +13,9 @@ from orrery.generation.requests import Answering, Request
 Ended = Callable[[Answering], None]
 
 
+_LOG = "look at the log of the server"
+
+
 class BusyError(OrreryError):
     """As many requests wait as may wait."""
 
@@ -39,7 +42,7 @@ class Worker:
     """
 
     def __init__(self, engine: Engine, most_waiting: int = 64) -> None:
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.served = 0
         self._engine, self._most = engine, engine.most_rows + most_waiting
         self._inbox: SimpleQueue[tuple[Answering, Ended] | None] = SimpleQueue()
@@ -104,10 +107,10 @@ class Worker:
                         self._engine.cancel(answering)
                 left = self._engine.advance()
                 self._tell_ended(own)
-        except Exception as error:
+        except BaseException as error:  # nobody else would learn that this thread has ended
             with self._lock:
                 self.error = error
-            self._give_up(own, error)
+            self._give_up(own, error if isinstance(error, Exception) else RunError(f"the engine failed: {error}", _LOG))
 
     def _take(self, own: list[tuple[Answering, Ended]], *, wait: bool) -> bool:
         """Take what has come in, waiting for it where nothing else is to be done; return whether to go on."""

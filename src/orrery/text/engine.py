@@ -2,12 +2,14 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
 import tokenizers
 
+from orrery.errors import ModelFileError
 from orrery.text.sentencepiece import export
 from orrery.text.sentencepiece.codec import Codec
 from orrery.text.sentencepiece.file import CONTROL, Model, Piece
@@ -65,6 +67,19 @@ def engine_of(content: str, definition: Mapping[str, Any], library: tokenizers.T
     return _Library(content, library) if model is None else _SentencePiece(model, definition)
 
 
+@contextmanager
+def panics_told() -> Iterator[None]:
+    """Make an ordinary error of a panic of the library's Rust side, which is no `Exception`."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        reason = " ".join(str(error).split())[:200]
+        hint = "give another text, or another tokenizer"
+        raise ModelFileError(f"the tokenizer fails on a text: {reason}", hint) from None
+
+
 class _Library(Engine):
     """The `tokenizers` library."""
 
@@ -73,30 +88,37 @@ class _Library(Engine):
         self._library = library
 
     def encode(self, text: str) -> list[int]:
-        return self._library.encode(text, add_special_tokens=False).ids
+        with panics_told():
+            return self._library.encode(text, add_special_tokens=False).ids
 
     def encode_control(self, text: str) -> list[int]:
-        return self._controls.encode(text, add_special_tokens=False).ids
+        with panics_told():
+            return self._controls.encode(text, add_special_tokens=False).ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         # The fast form keeps no offsets: half the time, a tenth of the memory.
-        return [found.ids for found in self._library.encode_batch_fast(list(texts), add_special_tokens=False)]
+        with panics_told():
+            return [found.ids for found in self._library.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def begin(self) -> None:
         return None
 
     def spans(self, text: str) -> list[Span]:
-        found = self._library.encode(text, add_special_tokens=False)
+        with panics_told():
+            found = self._library.encode(text, add_special_tokens=False)
         return [(id, *place) for id, place in zip(found.ids, found.offsets, strict=True)]
 
     def word_numbers(self, text: str) -> list[int | None]:
-        return list(self._library.encode(text, add_special_tokens=False).word_ids)
+        with panics_told():
+            return list(self._library.encode(text, add_special_tokens=False).word_ids)
 
     def decode(self, ids: Sequence[int], special: bool) -> str:
-        return self._library.decode(list(ids), skip_special_tokens=not special)
+        with panics_told():
+            return self._library.decode(list(ids), skip_special_tokens=not special)
 
     def normalise(self, text: str) -> str:
-        return text if self._library.normalizer is None else self._library.normalizer.normalize_str(text)
+        with panics_told():
+            return text if self._library.normalizer is None else self._library.normalizer.normalize_str(text)
 
     @cached_property
     def _controls(self) -> tokenizers.Tokenizer:

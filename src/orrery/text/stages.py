@@ -5,6 +5,7 @@ import json
 import tokenizers
 
 from orrery.errors import UsageError
+from orrery.text.engine import panics_told
 from orrery.text.tokenizer import Tokenizer
 
 
@@ -31,7 +32,8 @@ class Stages:
         normal = self.normalise(text)
         if self._rule is None:
             return [normal] * bool(normal)
-        return [word for word, _ in self._rule.pre_tokenize_str(normal)]
+        with panics_told():
+            return [word for word, _ in self._rule.pre_tokenize_str(normal)]
 
 
 def surfaces(tokenizer: Tokenizer, text: str) -> list[tuple[int, str]]:

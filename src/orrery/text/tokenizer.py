@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, SupportsIndex
 
 from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.text import chunks, published
-from orrery.text.engine import Span, engine_of
+from orrery.text.engine import Span, engine_of, panics_told
 from orrery.text.frames import Frame, Framed
 from orrery.text.pieces import Pieces, added_beyond_ascii, byte_fallback, piece_of, pieces_of
 from orrery.text.streams import Stream
@@ -193,7 +193,8 @@ class Tokenizer:
         """Return the pieces that no merge crosses, in the vocabulary's spelling (a space is Ġ)."""
         refuse_surrogates(text)
         rule = self._library.pre_tokenizer
-        return [text] if rule is None else [word for word, _ in rule.pre_tokenize_str(text)]
+        with panics_told():
+            return [text] if rule is None else [word for word, _ in rule.pre_tokenize_str(text)]
 
     def special(self, name: str) -> int:
         """Return the id of a control token by its role, one of `ROLES`, or by its spelling; a word is none."""

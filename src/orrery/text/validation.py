@@ -6,6 +6,7 @@ from typing import Any
 import tokenizers
 
 from orrery.errors import ModelFileError
+from orrery.text.bounds import check_patterns, check_rules
 
 MOST_CHARACTERS = 256 * 1024 * 1024
 LONGEST_ADDED = 1024
@@ -23,6 +24,8 @@ def parse_tokenizer(content: str) -> tuple[dict[str, Any], tokenizers.Tokenizer]
     if not isinstance(definition, dict) or not isinstance(definition.get("model"), dict):
         raise ModelFileError("tokenizer.json has no 'model' object", HINT)
     _check_added(definition.get("added_tokens") or [])
+    check_rules(definition)
+    check_patterns(definition)
     engine = _engine(content)
     _check_ids(engine, definition)
     return definition, engine

@@ -141,3 +141,44 @@ def _ids(server, number):
     finally:
         server.served.worker.submit = submit
     return list(seen[0].written)
+
+
+class Panic(BaseException):
+    """As a library in Rust raises it: no `Exception`."""
+
+
+def panicking(*given, **more):
+    raise Panic("a secret of the inside")
+
+
+PANICS = {
+    "/v1/completions": ("orrery.serving.requests.prompt", {"prompt": "a"}),
+    "/v1/chat/completions": (
+        "orrery.text.chat.render.ChatTemplate.render", {"messages": [{"role": "user", "content": "a"}]}),
+    "/inspect/traces": ("orrery.pages.passes.Passes.open", {"text": "a"}),
+    "/inspect/cost": ("orrery.serving.routes.inspect.memory_of", {"text": "a"}),
+    "/tokenize": ("orrery.text.tokenizer.Tokenizer.frame", {"prompt": "a"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PANICS)
+def test_what_is_no_exception_is_answered_as_every_other_error(path, folder, monkeypatch):
+    """A panic came back as plain text, and one of the engine's thread left every client waiting."""
+    where, asked = PANICS[path]
+    with running(folder) as server, Wire(port(server)) as wire:
+        with monkeypatch.context() as patch:
+            patch.setattr(where, panicking)
+            found = wire.ask("POST", path, asked)
+        assert found.status == 500
+        assert found.error["type"] == "server_error"
+        assert "secret" not in found.error["message"]
+        assert not found.closes
+        assert ask(port(server), body(0, 2)).status == 200
+
+
+def test_an_engine_that_panics_is_told_and_takes_no_more(folder, monkeypatch):
+    with running(folder) as server:
+        monkeypatch.setattr(server.served.engine, "advance", panicking)
+        assert ask(port(server), body(0, 4), timeout=20).status == 500
+        assert isinstance(server.served.failed, Panic)
+        assert ask(port(server), body(1, 4), timeout=20).status == 503
