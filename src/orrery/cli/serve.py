@@ -34,6 +34,7 @@ def serve(
     cors_origin: str | None = None,
     most_rows: Annotated[int, COUNT] = 16,
     most_tokens: Annotated[int | None, COUNT] = None,
+    kept_tokens: Annotated[int | None, COUNT_OR_NONE] = None,
     queue: Annotated[int, COUNT_OR_NONE] = 64,
     max_body: Annotated[int, COUNT] = 2 << 20,
     grace: Annotated[int, COUNT_OR_NONE] = 10,
@@ -61,6 +62,7 @@ def serve(
         cors_origin: The one web page that browsers may let call the server, such as https://chat.example.
         most_rows: Answers written at once.
         most_tokens: Tokens of all rows together; bounds the memory. By default as many as --most-rows contexts.
+        kept_tokens: Tokens of prompts that are kept for those that begin alike; by default one context, 0 keeps none.
         queue: Requests that may wait for a row; more are refused with 429.
         max_body: Bytes of a request.
         grace: Seconds that answers under way have after SIGTERM.
@@ -81,6 +83,7 @@ def serve(
         cors_origin=cors_origin,
         most_rows=most_rows,
         most_tokens=most_tokens,
+        kept_tokens=kept_tokens,
         queue=queue,
         grace=grace,
         inspect=inspect,

@@ -19,7 +19,7 @@ from torch import Tensor
 from orrery.errors import MachineError, UsageError
 from orrery.generation import form_process
 from orrery.generation.form_process import ASKED, BEGINNING, BEGUN, FAILED, FOLLOWING, MASK, OVER, REFUSED, TOLD
-from orrery.generation.grammar import Form, unfollowed, unpacked, unusable
+from orrery.generation.grammar import Form, Formed, unfollowed, unpacked, unusable
 from orrery.generation.guides import Begin, Guide
 from orrery.generation.vocabulary import Vocabulary
 
@@ -122,7 +122,12 @@ class FormsOfVocabularies:
         self._found: dict[Vocabulary, FormsApart] = {}
 
     def begin(self, form: Form, vocabulary: Vocabulary) -> Begin:
-        """Return what begins the guide of an answer; errors as in `FormsApart`."""
+        """Return what begins the guide of an answer; errors as in `FormsApart`.
+
+        Where processes cannot be forked (Windows), this one holds the form.
+        """
+        if not hasattr(os, "fork"):
+            return Formed.begin(form, vocabulary).copy
         with self._lock:
             found = self._found.setdefault(vocabulary, FormsApart(vocabulary))
         return found.begin(form)

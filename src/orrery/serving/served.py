@@ -296,6 +296,7 @@ def _engine_of(lm: LanguageModel, settings: ServerSettings, adapters: RowAdapter
         lm.context,
         most_rows=settings.most_rows,
         most_tokens=settings.most_tokens,
+        kept_tokens=settings.kept_tokens,
         device=lm.device,
         deterministic=settings.deterministic,
         adapters=adapters,

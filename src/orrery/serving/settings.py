@@ -53,6 +53,7 @@ class ServerSettings(BaseModel):
         cors_origin: the one web page that browsers may let call it, such as ``https://chat.example``.
         most_rows: answers written at once.
         most_tokens: of all rows together, which bounds the memory; by default ``most_rows`` full contexts.
+        kept_tokens: of prompts whose memory is kept for those that begin alike; by default one context, 0 keeps none.
         queue: requests that may wait for a row; more are refused with 429.
         grace: seconds that answers under way have once the server is told to stop.
         inspect: clients may look inside the model, and the page is served; by default where this machine alone can.
@@ -70,6 +71,7 @@ class ServerSettings(BaseModel):
     cors_origin: str | None = None
     most_rows: Places = 16
     most_tokens: Annotated[int, Field(ge=1)] | None = None
+    kept_tokens: Annotated[int, Field(ge=0)] | None = None
     queue: Annotated[int, Field(ge=0, le=100_000)] = 64
     grace: Annotated[float, Field(ge=0, le=86_400)] = 10.0
     inspect: bool | None = None

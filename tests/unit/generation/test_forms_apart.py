@@ -204,6 +204,13 @@ def test_a_process_that_is_killed_ends_its_answer_and_no_other(vocabulary: Vocab
     own.close()
 
 
+def test_where_nothing_can_be_forked_this_process_holds_the_form(
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "fork")
+    assert isinstance(FormsOfVocabularies().begin(Form(regex="ab"), vocabulary)(), Formed)
+
+
 class Late(Guide):
     """A guide that allows some tokens, and knows so only after it was asked a number of times."""
 

@@ -222,3 +222,12 @@ def test_a_body_that_is_no_strict_json_is_refused(toy, body):
     status, found = post(toy, body)
     assert status == 400, found
     assert set(found["error"]) == {"message", "type", "param", "code"}
+
+
+@pytest.mark.parametrize(("kept", "cached"), [(None, [0, 40]), (0, [0, 0])])
+def test_what_was_read_for_others_is_told_and_can_be_switched_off(tmp_path, kept, cached):
+    """``cached_tokens`` lets a client find out what another one has sent, unless nothing is kept."""
+    ids = [5 + number % 60 for number in range(41)]
+    with running(chat_model(tmp_path / "model"), kept_tokens=kept) as toy:
+        told = [post(toy, {"prompt": ids, "max_tokens": 1})[1]["usage"]["prompt_tokens_details"] for _ in range(2)]
+    assert told == [{"cached_tokens": number} for number in cached]
