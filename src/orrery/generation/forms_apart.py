@@ -265,7 +265,7 @@ class FormedApart(Guide):
     def ready(self, seconds: float) -> bool:
         """Return whether it is known what may come next, after so many seconds at most."""
         until = monotonic() + seconds
-        self._held.listen(0)
+        self._held.listen(0.0)
         while not self._known and (left := until - monotonic()) > 0:
             self._held.listen(left)
         return self._known

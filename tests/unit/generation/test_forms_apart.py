@@ -110,15 +110,10 @@ def slow_forms() -> list[Form]:
 
 def test_a_form_begins_within_its_time_or_is_refused(apart: FormsApart) -> None:
     """The issue's pattern of 25 characters took six seconds; one multiple of a prime took minutes."""
-    forms, told = slow_forms(), []
-    for form in (*forms[:3], forms[9], *forms[29:31]):
-        began = time.monotonic()
-        try:
-            apart.begin(form)
-        except UsageError as error:
-            told.append(error.message)
-        assert time.monotonic() - began < BEGINNING + 2
-    assert any(f"more than {BEGINNING:g} s" in message for message in told)
+    began = time.monotonic()
+    with pytest.raises(UsageError, match=f"more than {BEGINNING:g} s"):
+        apart.begin(next(form for form in slow_forms() if form.schema is not None))
+    assert time.monotonic() - began < BEGINNING + 2
 
 
 @pytest.mark.slow
@@ -133,14 +128,14 @@ def test_every_slow_form_begins_within_its_time_or_is_refused(apart: FormsApart)
 def test_a_form_that_becomes_slow_says_what_may_follow_later_or_never(apart: FormsApart) -> None:
     guide = apart.begin(LATER)()
     assert isinstance(guide, FormedApart)
-    assert guide.ready(0)
+    assert guide.ready(0.0)
     guide.push(ord("x"))
     began = time.monotonic()
     ready = guide.ready(0.001)
     assert time.monotonic() - began < 0.2
     assert not ready
     assert not guide.over  # it is not known yet, and nobody waits for it long
-    assert guide.ready(10)
+    assert guide.ready(10.0)
     assert guide.allowed().nonzero().tolist() == [[ord("a")]]
     guide.push(ord("a"))
     with pytest.raises(UsageError, match="this form cannot be followed: "):

@@ -125,17 +125,20 @@ READ = ["/v1/models", "/inspect/session", "/inspect/traces/a/attention", "/inspe
 def test_what_a_browser_fetches_for_another_site_is_refused_without_an_origin_too(toy, site, mode):
     """An image, a script or a style sheet of a page is asked for with no Origin; Sec-Fetch-Site says whose it is."""
     told = {"Sec-Fetch-Site": site, **({} if mode is None else {"Sec-Fetch-Mode": mode})}
-    for path in READ:
-        status, _, body = one(toy, head(path, **told))
-        assert (status, error_of(body)["code"]) == (403, "invalid_origin")
-    assert one(toy, completion(**told))[0] == 403
+    with connected(toy) as link:
+        for data in (*(head(path, **told) for path in READ), completion(**told)):
+            link.sendall(data)
+            status, _, body = answer(link)
+            assert (status, error_of(body)["code"]) == (403, "invalid_origin")
 
 
 @pytest.mark.parametrize("site", ["same-origin", "none", "NONE", None])
 def test_the_servers_own_pages_and_programs_are_answered(toy, site):
     told = {} if site is None else {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "cors"}
-    for path in ("/health", "/v1/models", "/inspect/session"):
-        assert one(toy, head(path, **told))[0] == 200
+    with connected(toy) as link:
+        for path in ("/health", "/v1/models", "/inspect/session"):
+            link.sendall(head(path, **told))
+            assert answer(link)[0] == 200
 
 
 def test_a_link_of_another_site_opens_the_page_and_nothing_else(toy):
