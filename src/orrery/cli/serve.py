@@ -76,21 +76,10 @@ def serve(
     from orrery.serving.settings import Safety, ServerSettings
 
     settings = ServerSettings(
-        host=host,
-        port=port,
-        api_key=_key(api_key_file),
-        allowed_hosts=tuple(allowed_host or ()),
-        cors_origin=cors_origin,
-        most_rows=most_rows,
-        most_tokens=most_tokens,
-        kept_tokens=kept_tokens,
-        queue=queue,
-        grace=grace,
-        inspect=inspect,
-        laws=laws,
-        deterministic=deterministic,
-        safety=Safety(max_body=max_body),
-    )
+        host=host, port=port, api_key=_key(api_key_file), allowed_hosts=tuple(allowed_host or ()),
+        cors_origin=cors_origin, most_rows=most_rows, most_tokens=most_tokens, kept_tokens=kept_tokens, queue=queue,
+        grace=grace, inspect=inspect, laws=laws, deterministic=deterministic, safety=Safety(max_body=max_body),
+    )  # fmt: skip
     named = check_adapters(_folders(adapter or ()))
     return _serve(partial(_load, model, device, dtype, kernel, template), settings, name, named)
 
