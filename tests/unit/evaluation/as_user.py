@@ -1,7 +1,7 @@
 """Becomes an ordinary user, then runs a Python file: ``python as_user.py USER FILE [ARGUMENT ...]``, started by root.
 
-Root's Python often lies where nobody else may go, in root's own folder. In a mount namespace of this process alone such a
-folder is covered by one that holds nothing but what is needed; nothing of the machine changes.
+Root's Python often lies where nobody else may go, in root's own folder. In a mount namespace of this process alone
+such a folder is covered by one that holds nothing but what is needed; nothing of the machine changes.
 """
 
 import os
