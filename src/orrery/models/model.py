@@ -95,6 +95,14 @@ class ModelSpec(ModuleSpec):
         """The token that every target begins with, where the model writes beside a source."""
         return None
 
+    def counted(self, batch: Batch) -> Bool[Tensor, "B L"] | None:
+        """Return which tokens heads count as real: those that the batch says, without the padding known by its id."""
+        real_BL: Tensor | None = batch.get("real")
+        if self.padding is None:
+            return real_BL
+        other_BL = batch[next(iter(self.inputs))] != self.padding
+        return other_BL if real_BL is None else real_BL & other_BL
+
     @property
     def vocabulary(self) -> int | None:
         """How many tokens the model tells apart where it reads; nothing where it reads images."""
@@ -212,7 +220,7 @@ class Model(nn.Module, ABC):
         self._check(batch)
         x_BLD = self.stream(batch, kernel=kernel, scan=scan, losses=losses, taps=taps)
         known = {**self.named_heads, HIDDEN: _STREAM}
-        real_BL = self._counted(batch)
+        real_BL = self.spec.counted(batch)
         found = {name: answer(known[name], x_BLD, real_BL) for name, answer in asked.items()}
         return found if taps is None else {name: self._shown(taps, name, value) for name, value in found.items()}
 
@@ -267,14 +275,6 @@ class Model(nn.Module, ABC):
             raise UsageError(message, f"give the batch {' and '.join(missing)}")
         if beyond := [word for word in HOW if word in batch and word not in self.how]:
             raise UsageError(f"{name} cannot follow {', '.join(beyond)}", f"leave {' and '.join(beyond)} out")
-
-    def _counted(self, batch: Batch) -> Bool[Tensor, "B L"] | None:
-        """Return which tokens heads count as real: those that the batch says, without the padding known by its id."""
-        real_BL: Tensor | None = batch.get("real")
-        if self.spec.padding is None:
-            return real_BL
-        other_BL = batch[next(iter(self.spec.inputs))] != self.spec.padding
-        return other_BL if real_BL is None else real_BL & other_BL
 
     def _shown(self, taps: Taps, name: str, value: Any) -> Any:
         """Show what a head gave: ``logits`` of the main one, the others under their names."""

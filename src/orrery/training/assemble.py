@@ -33,7 +33,7 @@ from orrery.training.distributed import Ranks
 from orrery.training.evaluate import Validation
 from orrery.training.growing import outgrown, with_room
 from orrery.training.loop import Parts
-from orrery.training.new_heads import settle, without_labels
+from orrery.training.new_heads import Settled, settle, without_labels
 from orrery.training.padding import with_padding
 from orrery.training.precision import Precision
 from orrery.training.rollouts import Judge, ModelWriter, end_tokens
@@ -63,11 +63,9 @@ def assemble(recipe: Recipe, source: Source | None = None) -> Assembled:
     config, more = family_config(recipe.model, base, **known), outgrown(base, tokenizer)
     if base is not None and tokenizer is not None and more:
         config = with_room(base, config, tokenizer)
-    settled = settle(recipe.model, base, config, objective.needed_head(source.labels))
     family = recipe.model.family if base is None else base.stored.family
-    if settled.renamed and tokenizer is not None and is_row_decoder(load_family(family), settled.config):
-        config, tokenizer = with_padding(settled.config, tokenizer)
-        settled = replace(settled, config=config)
+    found = settle(recipe.model, base, config, objective.needed_head(source.labels))
+    settled, tokenizer = padded(found, family, tokenizer)
     spec = read_spec(recipe.model, settled.config, base, settled.heads, renamed=settled.renamed or more)
     spec = with_unit(spec, settled.head, source.targets)
     refuse_misfits(spec, recipe, objective, tokenizer, begun=base is not None)
@@ -101,6 +99,15 @@ def read_source(recipe: Recipe) -> tuple[Source, list[str]]:
     with counted_faults() as left_out:
         source = recipe.source_class.read(recipe.data)
     return source, told_faults(left_out)
+
+
+def padded(settled: Settled, family: str | None, tokenizer: Tokenizer | None) -> tuple[Settled, Tokenizer | None]:
+    """Return both with a padding named, where a decoder gets a head for whole rows, whose end is found by it."""
+    new = settled.renamed and tokenizer is not None and is_row_decoder(load_family(family), settled.config)
+    if not new or tokenizer is None:
+        return settled, tokenizer
+    config, tokenizer = with_padding(settled.config, tokenizer)
+    return replace(settled, config=config), tokenizer
 
 
 def beginning(tokenizer: Tokenizer, chat: Mapping[str, str]) -> Callable[[Path], None]:

@@ -81,8 +81,8 @@ def test_what_was_loaded_what_is_new_and_what_learns_is_said(base, tmp_path):
     whole = len(weights_of(read(base).model))
     assert f"{whole} tensors loaded, 2 new, 0 left" in notes[0]
     assert "heads.value.labels.weight" in notes[1]
-    assert "frozen: 16 tensors" in notes[-2]
-    assert notes[-1] == "head value: new, and the objective causal does not train it"
+    assert any("frozen: 16 tensors" in note for note in notes)
+    assert "head value: new, and the objective causal does not train it" in notes
 
 
 def test_frozen_parts_keep_their_bytes_and_the_others_learn(base, tmp_path):
@@ -166,9 +166,10 @@ def test_a_text_that_the_tokenizer_does_not_know_is_named(tmp_path):
     values = recipe(tmp_path, tmp_path).model_dump(by_alias=True)
     values["model"] = {"family": "gpt2", "config": {"n_embd": 8, "n_head": 1, "n_layer": 1}}
     values["tokenizer"] = {"file": str(tmp_path / "latin" / "tokenizer.json")}
-    assert assemble(check_recipe(values, "a test")).parts.notes == ()
+    # The text repeats itself, which is said too.
+    assert [note for note in assemble(check_recipe(values, "a test")).parts.notes if "leak" not in note] == []
     (tmp_path / "notes.txt").write_text("ώψξθ" * 200, encoding="utf-8")
-    (said,) = assemble(check_recipe(values, "a test")).parts.notes
+    (said,) = (note for note in assemble(check_recipe(values, "a test")).parts.notes if "leak" not in note)
     assert said == "99.8% of the training tokens stand for text that the tokenizer does not know"
 
 
