@@ -36,7 +36,7 @@ MISSING = [
     "ppo GONE --train t.csv --reward exact", "ppo m --train GONE.csv --reward exact",
     "ppo m --train t.csv --reward runs/GONE", "grpo GONE --train t.csv --reward exact",
     "grpo m --train GONE.csv --reward exact", "distil GONE --prompts t.txt -o out.jsonl",
-    "distil m --prompts GONE -o out.jsonl", "bench generate GONE", "compare --text GONE", "compare GONE.yaml",
+    "distil m --prompts GONE -o out.jsonl", "bench generate ./GONE", "compare --text GONE", "compare GONE.yaml",
     "compare --config GONE.yaml", "ladder GONE.yaml", "train GONE.yaml", "train GONE", "serve m --laws GONE",
     "see m hi --laws GONE", "serve m --adapter a=GONE", "serve m --api-key-file GONE", "chat m --template GONE.jinja",
     "classify m --file GONE", "score m --file GONE", "generate m hi --json-schema GONE", "generate m hi --draft GONE",

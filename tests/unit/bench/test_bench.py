@@ -303,7 +303,9 @@ def test_every_batch_is_a_case_and_a_prompt_that_is_only_read_one_more(
 
 
 def test_a_model_folder_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["bench", "generate", str(tmp_path / "none"), "--peer", "transformers"]) == 2
+    assert run(["bench", "generate", str(tmp_path / "none"), "--peer", "transformers"]) == 4
+    assert "does not exist" in capsys.readouterr().err
+    assert run(["bench", "generate", "none", "--peer", "transformers"]) == 2
     assert "gpt2-124m" in capsys.readouterr().err
     assert set(SHAPES) >= {"gpt2-124m", "llama-430m"}
 

@@ -1,6 +1,7 @@
 """A run on conversations: room for control tokens, the template beside the model, resumed to the same bytes."""
 
 import json
+import re
 
 import pytest
 import torch

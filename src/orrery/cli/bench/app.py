@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from orrery.cli.numbers import COUNT, COUNT_EACH, COUNT_OR_NONE, ONE_OR_MORE
-from orrery.cli.places import MODEL
+from orrery.cli.places import MODEL_IF_PATH
 from orrery.cli.tables import print_table
 
 app = App(name="bench", help="Measure this machine's limits, and the speed of a model beside them and beside peers.")
@@ -41,7 +41,7 @@ def limits(*, threads: Threads = None, json: JsonFile = None, overwrite: bool = 
 
 @app.command
 def generate(
-    model: Annotated[str, MODEL],
+    model: Annotated[str, MODEL_IF_PATH],
     /,
     *,
     dtype: Literal["float32", "bfloat16"] = "float32",
