@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from cyclopts import Parameter
+
 from battery import values
 from battery.case import Case
 from orrery.cli import program
@@ -141,7 +143,7 @@ def bounded(function: Any, flag: str) -> bool:
     own = {name: hint for name, hint in hints.items() if hint not in groups}
     for named in (own, *(inspect.get_annotations(group, eval_str=True) for group in groups)):
         for name, hint in named.items():
-            marks = getattr(hint, "__metadata__", ())
+            marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Parameter)]
             names = {_dashed(name), *(str(mark.name[0]).strip("-") for mark in marks if mark.name)}
             if flag in names:
                 return any(mark.converter is not None for mark in marks)

@@ -139,5 +139,5 @@ def test_export_merges_when_asked(folder, tmp_path, capsys, format):
 
 
 def test_merge_is_not_for_word_vectors(tmp_path, capsys):
-    assert main(["export", "nothing", "word2vec", str(tmp_path / "x"), "--merge"]) == 2
+    assert main(["export", str(tmp_path), "word2vec", str(tmp_path / "x"), "--merge"]) == 2
     assert "--merge belongs to gguf and hf" in capsys.readouterr().err
