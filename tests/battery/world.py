@@ -99,6 +99,8 @@ def write_texts(folder: Path) -> None:
     (folder / "table.csv").write_text("text,label\n" + "".join(f'"{line}",1\n' for line in TEXT.splitlines()))
     rows_of_two = "".join(f"{line.replace(',', '')},{n % 2}\n" for n, line in enumerate(TEXT.splitlines()) if line)
     (folder / "labelled.csv").write_text("text,label\n" + rows_of_two)
+    short = "".join(f"{line.replace(',', '')[:12]},{n % 2}\n" for n, line in enumerate(TEXT.splitlines()) if line)
+    (folder / "asked.csv").write_text("text,label\n" + short)
     (folder / "source.txt").write_text(TEXT)
     (folder / "target.txt").write_text(TEXT.lower())
     for name, items in ITEMS.items():

@@ -271,6 +271,7 @@ def test_a_port_that_is_taken_and_an_open_address_are_refused_before_anything_is
     def serve(*words):
         return programs.run([*ORRERY, "serve", folder / "nothing", *words], capture_output=True, text=True)
 
+    (folder / "nothing").mkdir()  # a folder that is there, and no model
     with socket.create_server(("127.0.0.1", 0)) as taken:
         found = serve("--port", str(taken.getsockname()[1]))
         assert found.returncode == 5
