@@ -45,8 +45,10 @@ FROM_ZERO = {
     "seed", "data.skip_bad", "words.phrases", "training.schedule.warmup", "training.schedule.decay", "expect.bound",
     "training.final_rate", "words.sample", "training.optimizer.momentum", "training.optimizer.weight_decay",
     "objective.power", "objective.label_smoothing", "model.dropout", "training.schedule.final", "training.steps",
+    "generation.min_new_tokens", "generation.no_repeat_ngram_size", "generation.length_penalty",
+    "generation.temperature", "generation.top_k",
 }  # fmt: skip
-LISTS = {"model.freeze", "evaluation.metrics"}
+LISTS = {"model.freeze", "evaluation.metrics", "rewards"}
 """Lists that may be empty."""
 WORK = {"training.steps", "batches.size", "training.epochs"}
 """So much of these is only much work."""
