@@ -14,7 +14,8 @@ from orrery.errors import ModelFileError
 GROWTH = 64
 """Times that all replacements together may lengthen a text; those of published tokenizers do so three times."""
 LONGEST_REPLACEMENT = 10_000
-LONGEST_PATTERN = 20_000
+LONGEST_PATTERN = 2_000_000
+"""A tree of all pairs of a vocabulary, by which our bigram tokenizers cut, has a hundred thousand characters."""
 LONGEST_WORD = 10_000
 """Characters of a word that WordPiece looks up whole, in time that grows with their square; it has 100 by default."""
 MOST_AROUND = 1_000
