@@ -8,8 +8,8 @@ from time import perf_counter
 from typing import Any
 
 from orrery.checkpoints.disk import machine_errors, write_text
-from orrery.data.both_sides import shared
 from orrery.data.files import counted_faults
+from orrery.data.leaks import shared
 from orrery.data.sources import Source
 from orrery.finetuning.findings import Findings
 from orrery.finetuning.page import page

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orrery.data.both_sides import shared
 from orrery.data.labelled import Labelled
+from orrery.data.leaks import shared
 from orrery.data.sources import SOURCES
 from orrery.data.stratified import divide, folded, ranges
 from orrery.errors import DataError

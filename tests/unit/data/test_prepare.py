@@ -286,21 +286,25 @@ def test_a_sentencepiece_model_reads_a_long_document_block_by_block(whole_reader
         )
 
 
-def test_a_preparation_with_a_sentencepiece_model_goes_on_within_a_document(whole_reader, tmp_path, monkeypatch):
-    file = rows(tmp_path, [TEXT[:900], "fox", TEXT[900:2_500] + "\u540d" * 90, "tail", *TEXT[:400].splitlines()])
-    prepare.prepare(file, whole_reader, tmp_path / "whole", every=3)
-    original, writes = prepare.Preparation.write, [0]
+def killed_after_batches(count, file, tokenizer, folder, monkeypatch):
+    """Prepare so many batches, each in a call that is killed behind it, within documents too."""
+    original = prepare.Preparation.write
 
     def write(self, batch, encoded):
         original(self, batch, encoded)
-        writes[0] += 1
         raise Killed
 
     with monkeypatch.context() as patch:
         patch.setattr(prepare.Preparation, "write", write)
-        for _ in range(12):
+        for _ in range(count):
             with pytest.raises(Killed):
-                prepare.prepare(file, whole_reader, tmp_path / "stopped", every=3)
+                prepare.prepare(file, tokenizer, folder, every=3)
+
+
+def test_a_preparation_with_a_sentencepiece_model_goes_on_within_a_document(whole_reader, tmp_path, monkeypatch):
+    file = rows(tmp_path, [TEXT[:900], "fox", TEXT[900:2_500] + "\u540d" * 90, "tail", *TEXT[:400].splitlines()])
+    prepare.prepare(file, whole_reader, tmp_path / "whole", every=3)
+    killed_after_batches(12, file, whole_reader, tmp_path / "stopped", monkeypatch)
     prepare.prepare(file, whole_reader, tmp_path / "stopped", every=3)
     assert content(tmp_path / "stopped") == content(tmp_path / "whole")
 
@@ -321,18 +325,8 @@ def opening(template):
 def test_each_document_is_opened_as_its_tokenizer_opens_a_text(template, stops, tmp_path, monkeypatch):
     tokenizer, read = opening(template)
     file = rows(tmp_path, [TEXT[:300], "", "fox", TEXT[300:700], *TEXT[:300].splitlines()])
-    if stops:  # after each batch, within documents too
-        original = prepare.Preparation.write
-
-        def write(self, batch, encoded):
-            original(self, batch, encoded)
-            raise Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr(prepare.Preparation, "write", write)
-            for _ in range(5):
-                with pytest.raises(Killed):
-                    prepare.prepare(file, tokenizer, tmp_path / "out", every=3)
+    if stops:
+        killed_after_batches(5, file, tokenizer, tmp_path / "out", monkeypatch)
     index = prepare.prepare(file, tokenizer, tmp_path / "out", every=3)
     for split, documents in zip(("train", "validation"), split_documents(read_corpus(file), 3), strict=True):
         found = ShardSet.open(tmp_path / "out", split, tokenizer.fingerprint)[:].tolist()

@@ -10,7 +10,7 @@ import orrery
 from orrery.data.sources.preferences import PreferenceSettings, PreferenceSource
 from orrery.errors import UsageError
 from orrery.finetuning.findings import Findings
-from orrery.finetuning.tasks._apart import separation
+from orrery.finetuning.tasks._separation import separation
 from orrery.finetuning.tasks.dpo import DirectPreferences
 from orrery.finetuning.tasks.reward import RewardModelling
 from orrery.language_model.model import LanguageModel

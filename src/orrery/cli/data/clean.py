@@ -68,7 +68,7 @@ def clean(
     """
     from orrery.checkpoints.outputs import OutputFile, refuse_same
     from orrery.cli.progress import watched
-    from orrery.data.apart import plain
+    from orrery.data.columns_that_count import plain
     from orrery.data.corpora import read_corpus
     from orrery.data.filters import Filtered
 
@@ -107,7 +107,7 @@ def _told_apart(documents: "Iterable[Document]", column: str, others: Sequence[s
     Raises:
         DataError: a column that is named is not there.
     """
-    from orrery.data.apart import counted_columns, meaning
+    from orrery.data.columns_that_count import counted_columns, meaning
     from orrery.data.readers.columns import check_columns
 
     told: list[str] | None = None

@@ -171,7 +171,7 @@ class TextSource(Source):
 
     def remarks(self) -> Sequence[str]:
         """Say which documents stand on both sides, and how many long lines do."""
-        from orrery.data.both_sides import notes_on_documents
+        from orrery.data.leaks import notes_on_documents
 
         return notes_on_documents(joined(self.portions), self.held_back) if self.held_back else ()
 

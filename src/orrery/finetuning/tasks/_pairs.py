@@ -12,9 +12,9 @@ from orrery.data.rendering import render_prompt
 from orrery.data.sources.preferences import fitted, rendered
 from orrery.errors import UsageError
 from orrery.evaluation.resampled import Additive, Resampled
-from orrery.finetuning.tasks._apart import told_apart
 from orrery.finetuning.tasks._counting import NaiveBayes
 from orrery.finetuning.tasks._replies import BATCH, before_last_reply, template_of
+from orrery.finetuning.tasks._separation import told_apart
 from orrery.generation.batched import in_batches
 from orrery.text.chat.messages import text_of
 

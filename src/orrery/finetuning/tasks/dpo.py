@@ -75,8 +75,8 @@ class DirectPreferences(OnPreferences):
         Nothing where that one has other tokens, as a base has that knew no conversations.
         """
         from orrery.evaluation.resampled import mean_of
-        from orrery.finetuning.tasks._apart import told_apart
         from orrery.finetuning.tasks._pairs import answered, divergence, judge_of, prompts_of, reply_nats, rows_of
+        from orrery.finetuning.tasks._separation import told_apart
 
         other = with_chat(begun(), lm)
         if other.tokenizer.fingerprint != lm.tokenizer.fingerprint:
@@ -109,8 +109,8 @@ def likelier(
 
     Replies to different prompts, of different lengths, are compared by the mean over their tokens.
     """
-    from orrery.finetuning.tasks._apart import told_apart
     from orrery.finetuning.tasks._pairs import reply_nats
+    from orrery.finetuning.tasks._separation import told_apart
 
     rows, sides = [row for row, _ in held_back], [side for _, own in held_back for side in own]
     nats = reply_nats(lm, sides, done)
