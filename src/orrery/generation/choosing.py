@@ -37,6 +37,14 @@ def choose(rows: Sequence[Answering], logits_NV: Float[Tensor, "N V"]) -> None:
         _take([rows[place] for place in places], tokens, at(logits_NV, places))
 
 
+def end_if_whole(row: Answering) -> None:
+    """End an answer of which it is known only now that it was whole, and tell what text that makes certain."""
+    assert row.row is not None
+    shown = row.row.writer.pieces
+    if not row.row.goes_on() and row.request.told is not None and (text := row.row.writer.since(shown)):
+        row.request.told(Written(row.row.ids[-1], text, None))
+
+
 def _allowed(rows: Sequence[Answering], logits_NV: Float[Tensor, "N V"]) -> Float[Tensor, "N V"]:
     """Return the logits of the tokens that may come next; a row that has none, or no numbers, has ended."""
     changed: dict[int, Tensor] = {}

@@ -12,7 +12,7 @@ from torch import Tensor
 from orrery.errors import UsageError
 from orrery.generation.answer_text import AnswerText
 from orrery.generation.batch import Batch
-from orrery.generation.choosing import at, choose
+from orrery.generation.choosing import at, choose, end_if_whole
 from orrery.generation.compiled_step import CompiledStep
 from orrery.generation.generate import beginnings, check_prompts, generators
 from orrery.generation.joint_reading import read_together, take_together
@@ -223,18 +223,30 @@ class Engine:
         """Put aside the rows whose guides are late; return the places of the others."""
         until = monotonic() + PATIENCE
         for own in rows:
-            own.late = own.row is not None and not own.done and not own.row.ready(max(0.0, until - monotonic()))
+            own.late = own.row is not None and not own.done and not self._is_ready(own, until)
         self._late += [own for own in rows if own.late]
-        return [place for place, own in enumerate(rows) if not own.late]
+        return [place for place, own in enumerate(rows) if not (own.late or own.done)]
+
+    def _is_ready(self, own: Answering, until: float) -> bool:
+        """Return whether it is known what may follow in a row, or that nothing does, in which case it ends."""
+        assert own.row is not None
+        if not own.row.ready(max(0.0, until - monotonic())):
+            return False
+        try:
+            end_if_whole(own)
+        except Exception as error:  # of whoever listens
+            own.error = error
+        return True
 
     def _take_back(self) -> None:
         """Read again, before all others, the rows whose guides are late no more; where nothing else is to do, wait."""
         until = monotonic() + (0.0 if self._batches or self._reading else PATIENCE)
         for own in list(self._late):
-            if own.row is not None and own.row.ready(max(0.0, until - monotonic())):
+            if own.row is not None and self._is_ready(own, until):
                 own.late = False
                 self._late.remove(own)
-                self._reading.appendleft(self._reading_of(own, alone=True))
+                if not own.done:
+                    self._reading.appendleft(self._reading_of(own, alone=True))
 
     def _choose(self, rows: Sequence[Answering], logits_BV: Tensor) -> None:
         """Give each row its next token, but those that are late."""

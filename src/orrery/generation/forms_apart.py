@@ -27,12 +27,10 @@ STARTING = 60.0
 """Seconds in which the processes have to start."""
 LATE = 5.0
 """Seconds beyond its own limit after which a process that says nothing is given up."""
+GLANCE = 0.002
+"""Seconds for which it is waited, after a token, whether the answer is whole: that spares a step of the model."""
 SHORT = 0.05
 """Seconds after which a form that is still being compiled gives way to all others."""
-GLANCE = 0.02
-"""Seconds for which it is waited, after a token, whether the answer is whole."""
-GLANCES = 0.1
-"""Such seconds that one form may take altogether: what is whole and not known to be ends with the next token."""
 
 
 @final
@@ -159,7 +157,6 @@ class Held:
         self._copies: WeakValueDictionary[int, FormedApart] = WeakValueDictionary()
         self._number = 0
         self._first: Tensor | None = None
-        self.glances = GLANCES
         self.gone: str | None = None
 
     def begin(self, text: bytes) -> None:
@@ -242,9 +239,6 @@ class Held:
 class FormedApart(Guide):
     """Only tokens by which an answer can still become one of the form, as the process that holds it says.
 
-    Differs from ``Formed`` in one thing: where a busy machine does not say in time that an answer is whole, its end
-    token follows.
-
     Args:
         held: the form.
         number: which of the answers to it.
@@ -292,12 +286,8 @@ class FormedApart(Guide):
 
     @property
     def over(self) -> bool:
-        """Whether the answer is known to be whole."""
-        began = monotonic()
-        until = began + min(GLANCE, self._held.glances)
-        while self.whole is None and self._held.gone is None:
-            self._held.listen(until - monotonic())
-            if monotonic() >= until:
-                break
-        self._held.glances -= max(0.0, monotonic() - began - 0.002)  # what an idle machine takes is free
+        """Whether the answer is known to be whole; at the latest that is known when it is known what may come next."""
+        until = monotonic() + GLANCE
+        while self.whole is None and self._held.gone is None and (left := until - monotonic()) > 0:
+            self._held.listen(left)
         return bool(self.whole)

@@ -89,6 +89,10 @@ class Row:
             self.finish_reason = "length"
         elif len(self.ids) > self.remaining:  # this token itself can no longer be read
             self.finish_reason = "context"
+        return self.goes_on()
+
+    def goes_on(self) -> bool:
+        """Return whether the answer goes on; one that a guide knows to be whole ends now."""
         if self.finish_reason is None and any(guide.over for guide in self.guides):
             self.finish_reason = "end"
         if self.finish_reason in ("end", "length", "context") and self.writer.finish():

@@ -79,7 +79,6 @@ def walked(one: Guide, other: Guide, seed: int) -> None:
 def test_a_form_held_elsewhere_allows_what_it_allows_here(number: int, apart: FormsApart, vocabulary: Vocabulary,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     monkeypatch.setattr(forms_apart, "GLANCE", 10.0)  # however busy this machine is
-    monkeypatch.setattr(forms_apart, "GLANCES", 100.0)
     begin, here = apart.begin(GOOD[number]), Formed.begin(GOOD[number], vocabulary)
     for seed in range(3):
         walked(begin(), here.copy(), seed)
@@ -254,6 +253,46 @@ def test_a_row_whose_guide_is_late_is_put_aside_and_no_other_waits(family: str, 
     assert slow.result().ids == wanted.ids
     assert quick.result().ids == generate(model, [[7, 7, 12, 5]], TOKENIZER, Limits(8, context))[0].ids
     assert slow.reused == 0
+    assert engine.rows == engine.tokens == 0
+
+
+class WholeLate(Late):
+    """Such a guide, whose answer is whole after three tokens; that too is known only when it is ready."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(times)
+        self.taken = 0
+
+    def push(self, token: int) -> None:
+        super().push(token)
+        self.taken += 1
+
+    @property
+    def over(self) -> bool:
+        return self.taken == 3 and self.left < 0
+
+    def allowed(self) -> Bool[Tensor, "V"]:
+        assert self.taken < 3  # nothing may follow, not even an end token
+        return super().allowed()
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("times", [0, 1, 4, 9])
+def test_an_answer_that_is_known_late_to_be_whole_is_the_one_known_at_once(times: int, deterministic: bool) -> None:
+    told: list[str] = []
+    engine = Engine(smallest("llama"), TOKENIZER, 24, most_rows=2, chunk=8, deterministic=deterministic)
+    limits = Limits(8, 24, stop=("never written",), guides=(lambda: WholeLate(times),))
+    late = engine.add(Request([5, 9, 31], limits, told=lambda written: told.append(written.text)))
+    other = engine.add(Request([7, 7, 12, 5], Limits(8, 24)))
+    while engine.advance():
+        pass
+    at_once = Limits(8, 24, stop=limits.stop, guides=(lambda: WholeLate(-1),))
+    wanted = generate(smallest("llama"), [[5, 9, 31]], TOKENIZER, at_once)[0]
+    found = late.result()
+    assert (found.ids, found.text, found.finish_reason) == (wanted.ids, wanted.text, wanted.finish_reason)
+    assert (len(found.ids), found.finish_reason) == (3, "end")
+    assert "".join(told) == found.text
+    assert len(other.result().ids) == 8
     assert engine.rows == engine.tokens == 0
 
 
