@@ -182,11 +182,14 @@ def _score(
     batch = {next(iter(stored.model.spec.inputs)): ids_BL.to(device)}
     batch |= {} if bool(real_BL.all()) else {"real": real_BL.to(device)}
 
+    at_once = max(1, PIECE // (stored.model.spec.vocabulary or 1))
+
     def measured(head: Callable[[Tensor], Tensor], x_BLD: Tensor, real_BL: Tensor | None) -> None:
         for row, here, x_LD in zip(rows, asked, x_BLD, strict=True):
             longest = max(len(one.ids) for _, one in here)
             targets = [[*[0] * (longest - len(one.ids)), *one.ids] for _, one in here]
-            logp_ML, best_ML = _told(head, x_LD[len(row) - longest : len(row)], torch.tensor(targets, device=device))
+            targets_ML = torch.tensor(targets, device=device)
+            logp_ML, best_ML = _told(head, x_LD[len(row) - longest : len(row)], targets_ML, at_once)
             for (place, one), logp_L, best_L in zip(here, logp_ML.cpu(), best_ML.cpu(), strict=True):
                 own = slice(longest - len(one.ids), None)
                 cut = len(one.before) + len(one.ids) - 1 - len(row)
@@ -197,10 +200,9 @@ def _score(
 
 
 def _told(
-    head: Callable[[Tensor], Tensor], x_LD: Float[Tensor, "L D"], targets_ML: Int[Tensor, "M L"]
+    head: Callable[[Tensor], Tensor], x_LD: Float[Tensor, "L D"], targets_ML: Int[Tensor, "M L"], at_once: int
 ) -> tuple[Float[Tensor, "M L"], Bool[Tensor, "M L"]]:
-    """Return the log probability of each target, and whether it is the most probable token; a few logits at once."""
-    at_once = max(1, PIECE // head(x_LD[:1]).shape[-1])
+    """Return the log probability of each target, and whether it is the most probable token; those of few at once."""
     logps, bests = [], []
     for x_PD, targets_MP in zip(x_LD.split(at_once), targets_ML.split(at_once, -1), strict=True):
         logits_PV = head(x_PD)
