@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
-from orrery.cli.places import EVIDENCE, MODEL, check_adapters
+from orrery.cli.places import EVIDENCE, MODEL, TEMPLATE, check_adapters
 from orrery.errors import DataError, MachineError, UsageError
 from orrery.settings import api_key, install
 
@@ -27,7 +27,7 @@ def serve(
     host: str = "127.0.0.1",
     port: Annotated[int, COUNT_OR_NONE] = 8000,
     name: str | None = None,
-    template: str | None = None,
+    template: Annotated[str | None, TEMPLATE] = None,
     adapter: Annotated[list[str] | None, Parameter(negative=())] = None,
     api_key_file: Path | None = None,
     allowed_host: Annotated[list[str] | None, Parameter(negative=())] = None,

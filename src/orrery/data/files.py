@@ -161,7 +161,7 @@ def decode(content: bytes, where: str, invalid: Invalid, offset: int = 0) -> str
         bad = text.count("\N{REPLACEMENT CHARACTER}") - content.count("\N{REPLACEMENT CHARACTER}".encode())
         raise DataError(
             f"{where}: invalid UTF-8 at byte {offset + error.start}, {bad} of {len(content):,} bytes",
-            f"{_advice(content, bad)}; `invalid: replace` puts U+FFFD in their place",
+            f"{_advice(content, bad)}; `invalid=replace` puts U+FFFD in their place",
         ) from None
 
 
