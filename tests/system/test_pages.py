@@ -130,7 +130,7 @@ def test_the_pages_on_a_trained_model_show_what_they_say(examples, folder, page)
         assert len(re.findall(r"(\d+) of \1 checks hold", printed)) == 7
         assert re.search(r"kind must be one of causal, .*\bcount_error, .*denoising", printed)
     elif page == "finetuning":
-        assert "20 texts held back: accuracy" in printed
+        assert "18 texts held back: accuracy" in printed  # about a tenth of 200, by their texts
         assert "B-city Paris" in printed
     elif page == "pipelines":
         assert "True" in printed
