@@ -29,6 +29,7 @@ def verify(
     everything: Annotated[bool, Parameter(name="--all", negative="")] = False,
     overwrite: bool = False,
     workers: Annotated[int | None, COUNT] = None,
+    device: str = "cpu",
 ) -> int:
     """Check golden outputs of the reference, golden numbers of the course, and the laws that every family obeys.
 
@@ -47,17 +48,21 @@ def verify(
     workers
         Processes over which the families are spread, at most one a core; by default that, but no more than eight.
         With one, all checks run in this process.
+    device
+        Where the models of the laws compute: cpu or cuda.
     """
     from orrery.checkpoints.outputs import OutputFile
 
     target = OutputFile(json, overwrite=overwrite) if json is not None else None
     from orrery.laws.registry import verify as run
     from orrery.laws.workers import MOST, cores
+    from orrery.reading.placement import choose_device
 
+    where = str(choose_device(device))
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 120)
     started = time.perf_counter()
     with _progress(console) as say:
-        report = run(family, everything=everything, workers=min(workers or MOST, cores()), say=say)
+        report = run(family, everything=everything, workers=min(workers or MOST, cores()), device=where, say=say)
     show(report, console)
     if target is not None:
         target.write(json_format.dumps(report.as_json(), indent=1, allow_nan=False) + "\n")

@@ -128,6 +128,7 @@ def verify(
     *,
     everything: bool = False,
     workers: int = 1,
+    device: str = "cpu",
     say: Callable[[str], None] = lambda line: None,
 ) -> Report:
     """Run the checks and return what they found.
@@ -136,6 +137,7 @@ def verify(
         family: only the laws of this family; golden numbers and laws without a family are left out.
         everything: also what takes minutes or a compiler.
         workers: over how many processes the families are spread; families registered from Python want one.
+        device: where the models of the laws compute, as ``cuda``.
         say: called with a line before each check, or, with several processes, after each family.
 
     Raises:
@@ -151,9 +153,9 @@ def verify(
     groups = [[(n, "")] for n, check in enumerate(CHECKS) if check.per == "once" and family is None]
     groups += [[(n, each) for n, check in enumerate(CHECKS) if check.per == "family"] for each in chosen]
     if workers == 1 or family is not None:
-        parts = {pair: part for group in groups for pair, part in _answers(group, everything, say).items()}
+        parts = {pair: part for group in groups for pair, part in _answers(group, everything, device, say).items()}
     else:
-        parts = _spread(groups, everything, workers, say)
+        parts = _spread(groups, everything, device, workers, say)
     report = Report(not_run=dict(LATER))
     for part in (parts[pair] for pair in sorted(parts)):
         report.checks.extend(part.checks)
@@ -164,21 +166,27 @@ def verify(
     return report
 
 
-def _spread(groups: list[list[Pair]], everything: bool, workers: int, say: Callable[[str], None]) -> dict[Pair, Report]:
+def _spread(
+    groups: list[list[Pair]], everything: bool, device: str, workers: int, say: Callable[[str], None]
+) -> dict[Pair, Report]:
     """Return what the pairs gave, each group in a process."""
     count = iter(range(1, len(groups) + 1))
     names = [group[0][1] or CHECKS[group[0][0]].name for group in groups]
     answers = spread(
-        [partial(_answers, group, everything) for group in groups],
+        [partial(_answers, group, everything, device) for group in groups],
         workers,
         lambda number: say(f"{names[number]}: done, {next(count)} of {len(groups)}"),
     )
     return {pair: part for answer in answers for pair, part in answer.items()}
 
 
-def _answers(group: list[Pair], everything: bool, say: Callable[[str], None] = lambda line: None) -> dict[Pair, Report]:
+def _answers(
+    group: list[Pair], everything: bool, device: str, say: Callable[[str], None] = lambda line: None
+) -> dict[Pair, Report]:
     """Return what each pair of a check and a family gives."""
-    with one_thread():
+    from orrery.laws.on_device import on_device
+
+    with one_thread(), on_device(device):
         return {(number, family): _run(CHECKS[number], family, everything, say) for number, family in group}
 
 

@@ -73,7 +73,8 @@ def sample_writer(recipe: Recipe, assembly: Assembled) -> Callable[[Any], str] |
     def write(model: Any) -> str:
         ids = tokenizer.frame(prompt).ids or [tokenizer.special("end")]
         draw = sampler(temperature=0.8, vocabulary=tokenizer.size)
-        answer = generate(model.eval(), [ids], tokenizer, limits, sampler=draw, seed=recipe.seed)[0]
+        device = next(model.parameters()).device
+        answer = generate(model.eval(), [ids], tokenizer, limits, sampler=draw, seed=recipe.seed, device=device)[0]
         model.train()
         return f"{prompt} → {answer.text}" if apart else prompt + answer.text
 
