@@ -62,12 +62,15 @@ def apart(name: str, device: str, small: bool, seconds: float) -> Any:
     command = [sys.executable, __file__, "--part", name, "--device", device, *["--small"] * small]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+        said, ended = done.stdout, done.returncode
+        last = (done.stdout + done.stderr)[-1500:]
     except subprocess.TimeoutExpired as late:
-        return {"ended": f"took longer than {seconds:.0f} s", "last": str(late.stdout or "")[-800:]}
-    lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+        said = late.stdout.decode() if isinstance(late.stdout, bytes) else late.stdout or ""
+        ended, last = f"took longer than {seconds:.0f} s", said[-800:]
+    lines = [line for line in said.splitlines() if line.startswith("FOUND ")]
     if lines:
         return json.loads(lines[-1].removeprefix("FOUND "))
-    return {"ended": done.returncode, "last": (done.stdout + done.stderr)[-1500:]}
+    return {"ended": ended, "last": last}
 
 
 def settled(device: str) -> None:
@@ -107,16 +110,26 @@ def best(device: str, small: bool) -> dict[str, Any]:
 
 def training(device: str, small: bool) -> dict[str, Any]:
     """Steps of training by our loop's own step: share of the card's products, tokens, memory beside the plan."""
+    return trainings(device, small, "plain")
+
+
+def compiled(device: str, small: bool) -> dict[str, Any]:
+    """The same with each block compiled by torch, which no recipe asks for yet."""
+    return trainings(device, small, "blocks compiled")
+
+
+def trainings(device: str, small: bool, way: str) -> dict[str, Any]:
+    """Time the steps of every model, one way."""
     highest = best(device, small)["bfloat16_tflops"]
     found: dict[str, Any] = {}
     for name in ["tiny"] if small else ["gpt2-124m", "llama-1.1b"]:
-        for way in ("plain", "blocks compiled"):
-            try:
-                found[f"{name}, {way}"] = train(name, device, way, highest)
-            except Exception as error:
-                found[f"{name}, {way}"] = {"failed": f"{type(error).__name__}: {str(error)[-300:]}"}
-            if device != "cpu":
-                torch.cuda.empty_cache()
+        try:
+            found[name] = train(name, device, way, highest)
+        except Exception as error:
+            found[name] = {"failed": f"{type(error).__name__}: {str(error)[-300:]}"}
+        print(f"FOUND {json.dumps(found)}", flush=True)
+        if device != "cpu":
+            torch.cuda.empty_cache()
     return found
 
 
@@ -275,6 +288,7 @@ def mixers(device: str, small: bool) -> dict[str, Any]:
                     found.setdefault(f"{way} {length}", {})[name] = round(1000 * seconds, 2)
                 except Exception as error:
                     found.setdefault("failed", {})[f"{name} {way} {length}"] = str(error)[-200:]
+        print(f"FOUND {json.dumps(found)}", flush=True)
     return found
 
 
@@ -285,7 +299,8 @@ def going_on(device: str, small: bool) -> dict[str, Any]:
         "name: again\nseed: 1\nmodel:\n  family: llama\n  config: {hidden_size: 64, intermediate_size: 128,"
         " num_hidden_layers: 2, num_attention_heads: 4, max_position_embeddings: 64}\n  dropout: 0.1\n"
         "tokenizer: {kind: character}\ndata: {train: text.txt}\nbatches: {kind: crops, length: 64, size: 8}\n"
-        "objective: {kind: causal}\ntraining: {steps: 40, device: DEVICE, optimizer: {kind: adamw, rate: 0.003}, schedule: {kind: constant}}\n"
+        "objective: {kind: causal}\ntraining: {steps: 40, device: DEVICE,"
+        " optimizer: {kind: adamw, rate: 0.003}, schedule: {kind: constant}}\n"
         "checkpoints: {every: 20}\n"
     )
     with tempfile.TemporaryDirectory() as made:
@@ -327,6 +342,7 @@ PARTS: Mapping[str, Callable[[str, bool], Any]] = {
     "best": best,
     "laws": laws,
     "training": training,
+    "compiled": compiled,
     "decoding": decoding,
     "mixers": mixers,
     "going_on": going_on,

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, deviation, within
 from orrery.laws.models import Subject, TargetModel, tiny, trained, translates
+from orrery.laws.place import device
 from orrery.laws.runs import examples, objective_of
 from orrery.models.inputs import Batch
 from orrery.nn.cross_entropy import IGNORED
@@ -95,7 +96,7 @@ def gradients(
             micro_batch=micro_batch,
             seed=(0, 0),
             ranks=rank or OneOf(0, 1),
-            precision=Precision("float32", "plain", "cpu", torch.get_num_threads()),
+            precision=Precision("float32", "plain", device().type, torch.get_num_threads()),
         )
     found = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained(model)]
     model.zero_grad(set_to_none=True)

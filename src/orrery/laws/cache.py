@@ -1,6 +1,6 @@
 """The law of the cache: cached decoding equals the full forward, for every kind of cache."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import torch
@@ -8,10 +8,12 @@ from torch import Tensor
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, within
 from orrery.laws.models import Subject, random_ids, require, spec_of, tiny
+from orrery.laws.place import device
 from orrery.laws.transcript import Definition, Transcript
 from orrery.nn.cache.kinds import cache_for, growing, paged, static
 from orrery.nn.cache.pages import PagePool
 from orrery.nn.cache.rows import RowCache
+from orrery.nn.masks import Mask
 
 CAPACITY = 40
 NO_CACHE = "an encoder reads whole rows and remembers nothing"
@@ -40,22 +42,27 @@ def kinds(model: Subject) -> dict[str, Kind]:
     Where some blocks leave a state and others keys, each has a store of its own, and the keys may lie in pages.
     """
     masks = model.stack.masks
+    where = device()
     own = cache_for(masks, 1, CAPACITY).kind
     if "recurrent" in own:
         stores = {store.kind.partition(" (")[0] for store in cache_for(masks, 1, CAPACITY).stores.values()}
-        found: dict[str, Kind] = {" beside ".join(sorted(stores)): partial(cache_for, masks)}
+        found: dict[str, Kind] = {" beside ".join(sorted(stores)): partial(cache_for, masks, device=where)}
         if "growing" in stores:
-            found["paged beside recurrent"] = lambda rows, capacity: cache_for(masks, rows, capacity, pool=PagePool(5))
+            found["paged beside recurrent"] = partial(_beside_pages, masks)
         return found
-    found = {"growing": growing, "static": static, "paged": small_pages}
+    found = {"growing": partial(growing, device=where), "static": partial(static, device=where), "paged": small_pages}
     if "sliding" in own:
-        found["sliding"] = partial(cache_for, masks)
+        found["sliding"] = partial(cache_for, masks, device=where)
     return found
+
+
+def _beside_pages(masks: Mapping[str, Mask], rows: int, capacity: int) -> RowCache:
+    return cache_for(masks, rows, capacity, device(), PagePool(5))
 
 
 def small_pages(rows: int, capacity: int) -> RowCache:
     """Return a cache of pages so small that every row of the law has several."""
-    return paged(rows, capacity, pool=PagePool(5))
+    return paged(rows, capacity, device(), PagePool(5))
 
 
 @torch.no_grad()

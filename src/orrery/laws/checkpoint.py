@@ -11,6 +11,7 @@ from orrery.checkpoints.rules import to_ours, to_theirs
 from orrery.families import load_family, rules_of
 from orrery.laws.evidence import FLOAT64, Evidence, deviation, within
 from orrery.laws.models import Subject, TargetModel, random_ids, subject, tiny
+from orrery.laws.place import device
 from orrery.nn.spec import from_json, to_json
 from orrery.reading.weights import weights_of
 
@@ -30,7 +31,8 @@ def check(family: str) -> Iterator[Evidence]:
 
 def stored(model: Subject) -> dict[str, Tensor]:
     """Return what a file of the model holds; a writer's is that of the encoder-decoder inside."""
-    return weights_of(model.model if isinstance(model, TargetModel) else model)
+    named = weights_of(model.model if isinstance(model, TargetModel) else model)
+    return {name: tensor.cpu() for name, tensor in named.items()}
 
 
 def changed(family: str, dtype: torch.dtype) -> int:
@@ -71,7 +73,7 @@ def respecified(family: str) -> int:
 def rebuilt(family: str) -> float:
     """Compare the logits of a model built anew from JSON and from bytes."""
     model, ids = tiny(family), random_ids(2, 9)
-    copy = from_json(to_json(model.spec)).build(0).to(torch.float64).eval()
+    copy = from_json(to_json(model.spec)).build(0).to(device(), torch.float64).eval()
     read = load(save(stored(model)))
     for name, parameter in copy.named_parameters():
         parameter.copy_(read[name])

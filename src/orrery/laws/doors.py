@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from orrery.laws.evidence import Evidence, exactly_equal
 from orrery.laws.models import require, spec_of
+from orrery.laws.place import device
 from orrery.nn.inputs import Tokens
 from orrery.reading.read import Stored
 from orrery.text.tokenizer import Tokenizer
@@ -66,7 +67,7 @@ def check(family: str) -> Iterator[Evidence]:
 
     spec = spec_of(family)
     require(isinstance(next(iter(spec.inputs.values())), Tokens), "it reads no text")
-    model = spec.build(0).eval()
+    model = spec.build(0).to(device()).eval()
     for around in CONVENTIONS:
         content = tokenizer_json(around)
         lm = LanguageModel(Stored(Path(family), model, family, tokenizer=Tokenizer(content), kernel="eager"))

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, CannotRunError, Evidence, deviation, within
 from orrery.laws.models import kernels_of, random_ids, tiny, trained
+from orrery.laws.place import placed
 from orrery.nn.attention.kernels import Kernel, eager
 from orrery.nn.attention.operands import KeysValues, Operands
 from orrery.nn.masks import PLAIN_CAUSAL, BoundMask
@@ -46,12 +47,12 @@ def in_the_model(family: str, kernel: Kernel, dtype: torch.dtype) -> float:
 def gradients(family: str, kernel: Kernel) -> float:
     """Compare the gradients of every parameter on left-padded rows, one of them nothing but padding."""
     model, ids = tiny(family), random_ids(3, 11)
-    real = torch.arange(11) >= torch.tensor([[0], [5], [11]])
+    real = placed(torch.arange(11) >= torch.tensor([[0], [5], [11]]))
 
     def gradient(chosen: Kernel) -> tuple[Tensor, ...]:
         loss = model.logits(ids, real=real, kernel=chosen)[real].pow(2).mean()
         found = torch.autograd.grad(loss, trained(model), allow_unused=True)
-        return tuple(torch.zeros(()) if gradient is None else gradient for gradient in found)
+        return tuple(placed(torch.zeros(())) if gradient is None else gradient for gradient in found)
 
     return max(deviation(a, b) for a, b in zip(gradient(kernel), gradient(eager), strict=True))
 
@@ -61,12 +62,12 @@ def alone(kernel: Kernel) -> float:
     rng = torch.Generator().manual_seed(3)
     worst = 0.0
     for trial in range(8):
-        q = torch.randn(2, 4, 5, 8, generator=rng)
-        k, v = torch.randn(2, 2, 2 if trial % 2 else 4, 7, 8, generator=rng)
-        dense = torch.rand(2, 1, 5, 7, generator=rng) < 0.5
+        q = placed(torch.randn(2, 4, 5, 8, generator=rng))
+        k, v = placed(torch.randn(2, 2, 2 if trial % 2 else 4, 7, 8, generator=rng))
+        dense = placed(torch.rand(2, 1, 5, 7, generator=rng) < 0.5)
         dense[0, :, 2] = False
         mask = BoundMask(dense=dense, is_causal=False) if trial < 6 else PLAIN_CAUSAL
-        bias = torch.randn(2, 4, 5, k.shape[2], generator=rng) if trial % 3 == 0 else None
+        bias = placed(torch.randn(2, 4, 5, k.shape[2], generator=rng)) if trial % 3 == 0 else None
         if mask is PLAIN_CAUSAL:  # only square calls are plainly causal
             k, v = k[:, :, :5], v[:, :, :5]
             bias = None if bias is None else bias[..., :5]

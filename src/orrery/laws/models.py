@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from orrery.families import load_family, names
 from orrery.laws.evidence import CannotRunError
+from orrery.laws.place import device, placed
 from orrery.models.calls import Numbers, on_host
 from orrery.models.encoder_decoder import EncoderDecoder
 from orrery.models.inputs import Batch
@@ -56,7 +57,7 @@ class TargetModel(nn.Module):
         self.stack, self.head = model.decoder, model.head
         self.field, read = next(iter(model.spec.inputs.items()))
         dtype = next(model.parameters()).dtype
-        self.source = _image(read, dtype) if isinstance(read, Images) else random_ids(1, 7, seed=5)
+        self.source = placed(_image(read, dtype)) if isinstance(read, Images) else random_ids(1, 7, seed=5)
 
     def prepare(self, ids: Int[Tensor, "B L"], **call: Any) -> tuple[Tensor, Context]:
         """Read the source and embed the target."""
@@ -85,11 +86,12 @@ class TargetModel(nn.Module):
     ) -> tuple[Float[Tensor, "B V"], DecodingSession]:
         """Begin with the given target tokens."""
         if cache is None:
-            cache = cache_for(self.model.decoder.masks, len(source), capacity)
+            cache = cache_for(self.model.decoder.masks, len(source), capacity, source.device)
         session = DecodingSession(cache, self._read(len(source)))
         logits_BLV = self.model.step(source, session, lengths)
         last = [source.shape[1]] * len(source) if lengths is None else on_host(lengths, "lengths")
-        return logits_BLV[torch.arange(len(source)), torch.tensor(last) - 1], session
+        rows_B, last_B = torch.arange(len(source)), torch.tensor(last) - 1
+        return logits_BLV[placed(rows_B), placed(last_B)], session
 
     def step(
         self, tokens: Int[Tensor, "B N"], session: DecodingSession, lengths: Numbers | None = None
@@ -110,15 +112,19 @@ def _image(read: Images, dtype: torch.dtype) -> Tensor:
     return noise.to(dtype)
 
 
-@lru_cache(maxsize=256)
 def tiny(family: str, dtype: torch.dtype = torch.float64) -> Subject:
     """Return the family's tiny model in evaluation mode; norms and biases are random too, so none can hide."""
+    return _tiny(family, dtype, device())
+
+
+@lru_cache(maxsize=256)
+def _tiny(family: str, dtype: torch.dtype, where: torch.device) -> Subject:
     model = spec_of(family).build(0).to(dtype).eval()
     rng = torch.Generator().manual_seed(7)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(0.3 * torch.randn(parameter.shape, generator=rng, dtype=torch.float64))
-    return subject(model).eval()
+    return subject(model.to(where)).eval()
 
 
 def subject(model: Any) -> Any:
@@ -207,10 +213,10 @@ def trained(model: nn.Module) -> list[nn.Parameter]:
 
 def random_ids(*shape: int, seed: int = 1) -> Tensor:
     """Return random token numbers."""
-    return torch.randint(VOCABULARY, shape, generator=torch.Generator().manual_seed(seed))
+    return placed(torch.randint(VOCABULARY, shape, generator=torch.Generator().manual_seed(seed)))
 
 
 def real_of(lengths: tuple[int, ...], row: int, side: str) -> Bool[Tensor, "B L"]:
     """Return which places of padded rows are real."""
-    real = torch.arange(row) < torch.tensor(lengths)[:, None]
+    real = placed(torch.arange(row) < torch.tensor(lengths)[:, None])
     return real.flip(1) if side == "left" else real

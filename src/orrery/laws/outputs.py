@@ -22,6 +22,7 @@ from orrery.laws import questions
 from orrery.laws.accumulation import OneOf
 from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, within
 from orrery.laws.formula import numbers
+from orrery.laws.place import device, placed
 from orrery.models.inputs import Batch
 from orrery.nn.cross_entropy import IGNORED
 from orrery.objectives import Objective
@@ -94,7 +95,7 @@ def built(family: str, config: Mapping[str, Any]) -> Any:
     rules, own = rules_of(module, config), weights_of(model)
     theirs = {name: numbers(name, tensor.shape) for name, tensor in to_theirs(own, rules).items()}
     fill(model, to_ours(theirs, rules, {name: tensor.shape for name, tensor in own.items()}))
-    return model
+    return model.to(device())
 
 
 def answers(model: Any, side: str) -> Answers:
@@ -111,7 +112,7 @@ def written(model: Any, side: str) -> Answers:
     """Return the logits of every target."""
     target, real = padded(questions.texts(model.spec.target_vocabulary, questions.TARGETS), "right")
     if (images := model.spec.inputs.get("images")) is not None:
-        logits = model.logits(torch.stack(questions.images(images.shape)), target, real=real)
+        logits = model.logits(placed(torch.stack(questions.images(images.shape))), target, real=real)
     else:
         source, source_real = padded(questions.sources(model.spec.vocabulary), side)
         logits = model.logits(source, target, source_real=source_real, real=real)
@@ -121,13 +122,13 @@ def written(model: Any, side: str) -> Answers:
 def read(model: Any, side: str) -> Answers:
     """Return what every head of an encoder says; of one without heads, its stream."""
     if (images := model.spec.inputs.get("images")) is not None:
-        x_BLD, real = model.hidden(torch.stack(questions.images(images.shape))), None
+        x_BLD, real = model.hidden(placed(torch.stack(questions.images(images.shape)))), None
     else:
         ids, real = padded(questions.texts(model.spec.vocabulary), side)
         shown = padded(questions.segments(), side)[0] if getattr(model.embed, "segment", None) is not None else None
         x_BLD = model.hidden(ids, real=real, segments=shown)
     said = [head(x_BLD, real) for head in model.heads.values()] or [x_BLD]
-    keep_BL = torch.ones(x_BLD.shape[:2], dtype=torch.bool) if real is None else real
+    keep_BL = torch.ones(x_BLD.shape[:2], dtype=torch.bool, device=x_BLD.device) if real is None else real
     whole = x_BLD.shape[1]
     return [
         [a[b][keep] if a.dim() == 3 and a.shape[1] == whole else a[b] for a in said] for b, keep in enumerate(keep_BL)
@@ -146,7 +147,7 @@ def learned(model: Any) -> float:
     from orrery.training.step import accumulate
 
     objective, batch = lesson(model)
-    plain = Precision("float32", "plain", "cpu", torch.get_num_threads())
+    plain = Precision("float32", "plain", device().type, torch.get_num_threads())
     with torch.random.fork_rng(devices=[]):
         found = accumulate(model, objective, batch, micro_batch=2, seed=(0, 0), ranks=OneOf(0, 1), precision=plain)
     return found.loss
@@ -168,7 +169,7 @@ def _cross_entropy(model: Any) -> float:
     """Return the mean cross entropy of the next tokens of captions, which no recipe learns."""
     rows = questions.texts(model.spec.target_vocabulary, questions.TARGETS)
     logits = torch.cat([said[0][:-1] for said in written(model, "right")])
-    loss = F.cross_entropy(logits, torch.cat([row[1:] for row in rows]))
+    loss = F.cross_entropy(logits, placed(torch.cat([row[1:] for row in rows])))
     loss.backward()
     return float(loss.detach())
 
@@ -180,4 +181,4 @@ def padded(rows: Sequence[Tensor], side: str) -> tuple[Tensor, Tensor]:
     for b, row in enumerate(rows):
         place = slice(longest - len(row), None) if side == "left" else slice(len(row))
         ids[b, place], real[b, place] = row, True
-    return ids, real
+    return placed(ids), placed(real)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from orrery.laws.evidence import FLOAT32, FLOAT64, Evidence, deviation, within
 from orrery.laws.models import random_ids, real_of, tiny, translates, ways_of
+from orrery.laws.place import placed
 from orrery.laws.transcript import Definition
 from orrery.nn.attention.kernels import eager
 from orrery.nn.attention.operands import KeysValues, Operands
@@ -63,7 +64,7 @@ def answers_to_padded_sources(family: str) -> float:
     """Return the worst deviation over steps that answer sources of nine, five and one token."""
     model, source = tiny(family).model, random_ids(len(LENGTHS), ROW)
     logits, session = model.start(source, WRITTEN, LENGTHS)
-    target, found = torch.full((len(source), 1), model.first_token), [logits]
+    target, found = placed(torch.full((len(source), 1), model.first_token)), [logits]
     for _ in range(WRITTEN - 1):
         target = torch.cat([target, found[-1].argmax(-1, keepdim=True)], 1)
         found.append(model.step(target[:, -1:], session)[:, -1])
@@ -80,13 +81,13 @@ def fully_masked(family: str, way: Mapping[str, Any]) -> float:
         seen[key] = value
         return value
 
-    real = torch.ones(2, ROW, dtype=torch.bool)
+    real = placed(torch.ones(2, ROW, dtype=torch.bool))
     real[1] = False
     logits = tiny(family).logits(random_ids(2, ROW), real=real, **way, taps=record)
     # What an encoder-decoder writes looks at the source too, and the source is not masked here.
     own = re.compile(r"blocks\.\d+\.(?!cross\.).*(mixed|state)")
     inside = max((float(value[1].abs().max()) for key, value in seen.items() if own.fullmatch(key)), default=0.0)
-    x = torch.ones(1, 2, 3, 4)
-    nothing = BoundMask(dense=torch.zeros(1, 1, 3, 3, dtype=torch.bool), is_causal=False)
+    x = placed(torch.ones(1, 2, 3, 4))
+    nothing = BoundMask(dense=placed(torch.zeros(1, 1, 3, 3, dtype=torch.bool)), is_causal=False)
     alone = way.get("kernel", eager)(x, KeysValues(x, x), Operands(mask=nothing, scale=1.0))
     return inside + float(alone.abs().max()) + float(logits.isnan().sum())

@@ -8,6 +8,7 @@ import torch
 
 from orrery.laws.evidence import FLOAT32, Evidence, deviation, within
 from orrery.laws.models import image_size, random_ids, tiny
+from orrery.laws.place import placed
 from orrery.laws.runs import losses, scratch, train
 
 STEPS = 3
@@ -56,10 +57,10 @@ def written(family: str, dtype: torch.dtype) -> float:
     """Return how far logits are from float32's: of a padded batch, and of each step with a cache."""
     model, single = tiny(family, dtype), tiny(family, torch.float32)
     if (size := image_size(family)) is not None:
-        images = torch.rand(2, *size, generator=torch.Generator().manual_seed(1))
+        images = placed(torch.rand(2, *size, generator=torch.Generator().manual_seed(1)))
         return deviation(model.logits(images.to(dtype)).float(), single.logits(images))
     ids = random_ids(2, 9)
-    real = torch.arange(9) >= torch.tensor([[0], [4]])
+    real = placed(torch.arange(9) >= torch.tensor([[0], [4]]))
     worst = deviation(model.logits(ids, real=real)[real].float(), single.logits(ids, real=real)[real])
     if not hasattr(model, "start"):
         return worst

@@ -59,19 +59,26 @@ def summary(answers: Sequence[Sequence[Tensor]]) -> dict[str, list[float]]:
 
 
 def _weighted(name: str, answer: Tensor) -> float:
-    return float((answer * numbers(name, answer.shape)).sum()) / answer.numel() ** 0.5
+    return float((answer.cpu() * numbers(name, answer.shape)).sum()) / answer.numel() ** 0.5
 
 
 def distance(answers: Sequence[Sequence[Tensor]]) -> Tensor:
     """Return the mean square distance of all answers from formula numbers: the loss of what does not write."""
-    parts = [(a - numbers(f"aim {b} {h}", a.shape)) ** 2 for b, row in enumerate(answers) for h, a in enumerate(row)]
+    parts = [
+        (a - numbers(f"aim {b} {h}", a.shape).to(a.device)) ** 2
+        for b, row in enumerate(answers)
+        for h, a in enumerate(row)
+    ]
     return torch.cat([part.flatten() for part in parts]).mean()
 
 
 def slope(gradients: Mapping[str, Tensor]) -> dict[str, float]:
     """Return the norm of all gradients together, and their sum weighted by formula numbers of each tensor's name."""
     norm = sum(float((g.double() ** 2).sum()) for g in gradients.values()) ** 0.5
-    return {"norm": norm, "slope": sum(float((g * numbers(f"slope {n}", g.shape)).sum()) for n, g in gradients.items())}
+    return {
+        "norm": norm,
+        "slope": sum(float((g.cpu() * numbers(f"slope {n}", g.shape)).sum()) for n, g in gradients.items()),
+    }
 
 
 HELD_BACK = 100

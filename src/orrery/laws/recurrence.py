@@ -8,6 +8,7 @@ from torch import Tensor
 
 from orrery.laws.evidence import FLOAT64, CannotRunError, Evidence, deviation, within
 from orrery.laws.models import forms_of, random_ids, spec_of, tiny, trained
+from orrery.laws.place import placed
 from orrery.nn.cache.contract import State
 from orrery.nn.mixer import StatefulMixer
 from orrery.nn.segments import PackedSegments
@@ -50,8 +51,9 @@ def layouts() -> dict[str, PackedSegments | None]:
 
     Their lengths are near enough that a form over rows of like length pads some of them.
     """
-    real = torch.arange(TOKENS) >= torch.tensor([[0], [2], [TOKENS]])
-    documents = torch.tensor([[0] * 5 + [1] + [2] * 5, [0] * 9 + [-1] * 2, [0, 1, 1, 0, 0, 2, 2, 0, 1, 2, 2]])
+    real = placed(torch.arange(TOKENS) >= torch.tensor([[0], [2], [TOKENS]]))
+    rows = [[0] * 5 + [1] + [2] * 5, [0] * 9 + [-1] * 2, [0, 1, 1, 0, 0, 2, 2, 0, 1, 2, 2]]
+    documents = placed(torch.tensor(rows))
     return {
         "whole": None,
         "padded": PackedSegments.of(real),
@@ -66,7 +68,7 @@ class Alone:
         self.mixers = [part for part in tiny(family, dtype).modules() if isinstance(part, StatefulMixer)]
         rng = torch.Generator().manual_seed(9)
         x = torch.randn(3, TOKENS, spec_of(family).width, generator=rng, dtype=torch.float64)
-        self.x = x.to(dtype)
+        self.x = placed(x.to(dtype))
 
     def worst(self, form: str) -> float:
         """Compare each mixer that has the form with its definition, and its two halves with its whole."""
@@ -120,7 +122,7 @@ def in_two_calls(mixer: StatefulMixer, form: str, x: Tensor) -> float:
 
 def padded() -> tuple[Tensor, Tensor]:
     """Return rows of eleven, four and no tokens, padded on the left."""
-    return random_ids(3, TOKENS), torch.arange(TOKENS) >= torch.tensor([[0], [7], [TOKENS]])
+    return random_ids(3, TOKENS), placed(torch.arange(TOKENS) >= torch.tensor([[0], [7], [TOKENS]]))
 
 
 class InTheModel:

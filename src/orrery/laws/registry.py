@@ -184,10 +184,14 @@ def _answers(
     group: list[Pair], everything: bool, device: str, say: Callable[[str], None] = lambda line: None
 ) -> dict[Pair, Report]:
     """Return what each pair of a check and a family gives."""
-    from orrery.laws.on_device import on_device
+    from orrery.laws.place import on_device
 
-    with one_thread(), on_device(device):
-        return {(number, family): _run(CHECKS[number], family, everything, say) for number, family in group}
+    found = {}
+    with one_thread():
+        for number, family in group:
+            with on_device(device if family else "cpu"):  # what has no family counts and compares, and computes little
+                found[number, family] = _run(CHECKS[number], family, everything, say)
+    return found
 
 
 def first_failure() -> str | None:

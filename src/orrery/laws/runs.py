@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from orrery.errors import RunError
 from orrery.laws.evidence import CannotRunError
 from orrery.laws.models import TargetModel, image_size, random_ids, spec_of, translates
+from orrery.laws.place import device, placed
 from orrery.models.dropout import with_dropout
 from orrery.models.inputs import Batch
 from orrery.nn.cross_entropy import IGNORED
@@ -61,13 +62,13 @@ class Labels(Objective):
 def examples(family: str, step: int) -> Batch:
     """Return a batch as a pure function of the step: packed and padded, with sources of unequal lengths."""
     if (size := image_size(family)) is not None:
-        return {"images": _noise(ROWS, size, step), "targets": torch.arange(ROWS) % 2}
+        return {"images": _noise(ROWS, size, step), "targets": placed(torch.arange(ROWS) % 2)}
     ids = random_ids(ROWS, LENGTH + 1, seed=step)
     documents, positions = packed(LENGTHS)
     ids, targets = ids[:, :-1], ids[:, 1:].masked_fill(documents < 0, IGNORED)
     if translates(family):
         source = random_ids(ROWS, max(READ), seed=100 + step)
-        source_real = torch.arange(max(READ)) < torch.tensor(READ)[:, None]
+        source_real = placed(torch.arange(max(READ)) < torch.tensor(READ)[:, None])
         return {"ids": ids, "targets": targets, "source": source, "source_real": source_real}
     if spec_of(family).reads_source:
         return {"ids": ids, "targets": targets}
@@ -76,7 +77,7 @@ def examples(family: str, step: int) -> Batch:
 
 def packed(lengths: tuple[tuple[int, ...], ...]) -> tuple[Tensor, Tensor]:
     """Return the number of each token's document, -1 for padding, and its place in it."""
-    documents, positions = torch.full((2, len(lengths), LENGTH), -1)
+    documents, positions = placed(torch.full((2, len(lengths), LENGTH), -1))
     for row, each in enumerate(lengths):
         start = 0
         for number, length in enumerate(each):
@@ -87,7 +88,7 @@ def packed(lengths: tuple[tuple[int, ...], ...]) -> tuple[Tensor, Tensor]:
 
 
 def _noise(rows: int, size: tuple[int, ...], seed: int) -> Tensor:
-    return torch.randn(rows, *size, generator=torch.Generator().manual_seed(seed))
+    return placed(torch.randn(rows, *size, generator=torch.Generator().manual_seed(seed)))
 
 
 class Source:
@@ -117,7 +118,7 @@ def learner(family: str, dropout: float) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         built: Any = with_dropout(spec_of(family), dropout).build(0)
-    built.kernel = training_kernel(built.spec, "cpu")
+    built.kernel = training_kernel(built.spec, device().type)
     return TargetModel(built) if built.spec.reads_source and not translates(family) else built
 
 
@@ -144,7 +145,12 @@ def recipe(**training: Any) -> Any:
     """Return the settings of a run; the keywords are keys of ``training``."""
     from orrery.training.recipes import check_recipe
 
-    usual = {"micro_batch": 3, "precision": "float32", "device": "cpu", "optimizer": {"kind": "adamw", "rate": 0.01}}
+    usual = {
+        "micro_batch": 3,
+        "precision": "float32",
+        "device": device().type,
+        "optimizer": {"kind": "adamw", "rate": 0.01},
+    }
     values = {
         "name": "law",
         "model": {"family": "tiny"},

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from orrery.laws.evidence import deviation
 from orrery.laws.models import Subject
+from orrery.laws.place import placed
 from orrery.models.session import DecodingSession
 from orrery.nn.cache.rows import RowCache
 
@@ -28,7 +29,7 @@ class Definition:
         """Return the logits ``[B, L, V]`` of rows of one length, from one forward over all of them."""
         key = tuple(tuple(row) for row in rows)
         if key not in self._seen:
-            self._seen[key] = self.model.logits(torch.tensor(rows))
+            self._seen[key] = self.model.logits(placed(torch.tensor(rows)))
         return self._seen[key]
 
 
@@ -98,4 +99,4 @@ def rectangle(rows: Rows) -> tuple[Tensor, list[int]]:
     ids = torch.zeros(len(rows), max(lengths), dtype=torch.long)
     for row, tokens in zip(ids, rows, strict=True):
         row[: len(tokens)] = torch.tensor(tokens, dtype=torch.long)
-    return ids, lengths
+    return placed(ids), lengths
