@@ -11,14 +11,17 @@ from torch.utils.checkpoint import checkpoint
 
 IGNORED = -100
 """The target of a row that is not counted."""
-# Logits held at once: 4 million numbers, 16 MB in float32. Larger gains no speed, smaller pays per piece.
 LOGITS_AT_ONCE = 2**22
+"""Logits held at once: 4 million numbers, 16 MB in float32. Larger gains no speed on a CPU, smaller pays per piece."""
+LOGITS_AT_ONCE_ON_A_GPU = 2**26
+"""256 MB in float32. Each piece adds its gradient to that of the whole table: GPT-2 124M on 16 rows of 1,024 tokens
+spent more than half of a step on that in 197 pieces of 4 million."""
 
 
 def head_cross_entropy(
     head: nn.Module, x_ND: Float[Tensor, "N D"], targets_N: Int[Tensor, "N"], label_smoothing: float = 0.0
 ) -> Float[Tensor, ""]:
-    """Return ``cross_entropy(head(x), targets)`` summed, in pieces of at most 4 million logits.
+    """Return ``cross_entropy(head(x), targets)`` summed, in pieces of some million logits.
 
     Gradients are taken piece by piece in the forward pass, so the logits are computed once and never stored;
     the result has a first derivative only. The arithmetic of the loss is at least float32.
@@ -44,7 +47,7 @@ def head_log_probabilities(
 ) -> Float[Tensor, "N"]:
     """Return ``log softmax(head(x_n))[target_n]`` in nats, at least in float32.
 
-    Of more than 4 million logits only a piece is held at once, which the backward pass computes anew.
+    Of many logits only a piece is held at once, which the backward pass computes anew.
     """
     pieces = list(in_pieces(head, x_ND, targets_N))
     if len(pieces) == 1:
@@ -104,8 +107,9 @@ class HeadCrossEntropy(torch.autograd.Function):
 def in_pieces(
     head: Callable[[Tensor], Tensor], x_ND: Float[Tensor, "N D"], targets_N: Int[Tensor, "N"]
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Return neighbouring rows and their targets, of at most 4 million logits at once."""
-    rows_at_once = max(1, LOGITS_AT_ONCE // vocabulary_size(head, x_ND))
+    """Return neighbouring rows and their targets, of at most 4 million logits at once, on a GPU of 64 million."""
+    at_once = LOGITS_AT_ONCE if x_ND.device.type == "cpu" else LOGITS_AT_ONCE_ON_A_GPU
+    rows_at_once = max(1, at_once // vocabulary_size(head, x_ND))
     return zip(x_ND.split(rows_at_once), targets_N.split(rows_at_once), strict=True)
 
 

@@ -10,9 +10,11 @@ from orrery.families import load_family
 from orrery.inspection.trace import trace
 from orrery.nn.cache.kinds import cache_for, growing
 from orrery.nn.masks import Causal, RecurrentPast
+from orrery.nn.recurrent.engine import fitting
 from orrery.nn.recurrent.gru import GRU
 from orrery.nn.recurrent.lstm import LSTM
 from orrery.nn.recurrent.rnn import ElmanRNN
+from stand_ins import stand_in
 
 FAMILIES = ("elman_rnn", "lstm", "gru")
 KINDS = {ElmanRNN: nn.RNN, LSTM: nn.LSTM, GRU: nn.GRU}
@@ -159,3 +161,16 @@ def test_a_stack_of_attentions_and_recurrences_keeps_a_cache_of_each_kind():
         cache.load_state("causal", (0, "a"))
     with pytest.raises(UsageError, match="keeps no keys"):
         cache.extend("past", 0, torch.ones(1), torch.ones(1))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_on_a_card_an_engine_rounds_no_factor_and_gives_gradients_in_evaluation_too(monkeypatch, training):
+    cudnn = torch.backends.cudnn
+    engine = torch.nn.LSTM(2, 2).train(training)
+    x = stand_in(torch.Tensor, device=torch.device("cuda"))
+    before = (cudnn.enabled, cudnn.allow_tf32)
+    with fitting(engine, x):
+        assert (cudnn.enabled, cudnn.allow_tf32) == (training, False)
+        with torch.no_grad(), fitting(engine, x):
+            assert cudnn.allow_tf32 is False
+    assert (cudnn.enabled, cudnn.allow_tf32) == before

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from orrery.errors import UsageError
-from orrery.nn.recurrent.engine import narrow_formats
+from orrery.nn.recurrent.engine import fitting
 from orrery.nn.rehearsal import rehearsing
 from orrery.nn.segments import PackedSegments
 from orrery.nn.spec import ModuleSpec, spec
@@ -155,7 +155,7 @@ def _read(engine: nn.Module, x_BLD: Tensor, segments: PackedSegments) -> tuple[T
 
     A rehearsal has no lengths to pack by, and reads whole rows.
     """
-    with narrow_formats(x_BLD):
+    with fitting(engine, x_BLD):
         if rehearsing():
             y_BLE, last = engine(x_BLD)
             return y_BLE, last

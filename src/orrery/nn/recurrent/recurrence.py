@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from orrery.nn.cache.contract import State
 from orrery.nn.mixer import Form, StatefulMixer
-from orrery.nn.recurrent.engine import narrow_formats
+from orrery.nn.recurrent.engine import fitting
 from orrery.nn.segments import PackedSegments
 
 
@@ -67,7 +67,7 @@ class Recurrence(StatefulMixer, ABC):
             y_NTD, after = self.run_engine(segments.split(x_BLD), None, state)
             return segments.join(y_NTD), after
         rows: Tensor | PackedSequence = x_BLD if segments is None else segments.pack(x_BLD)
-        with narrow_formats(x_BLD):
+        with fitting(self.engine, x_BLD):
             y, last = self.engine(rows, first if len(first) > 1 else first[0])
         after = tuple(part[0] for part in (last if isinstance(last, tuple) else (last,)))
         return (y if segments is None else segments.unpack(y.data)), after
