@@ -17,7 +17,7 @@ def choose_device(name: str = "auto") -> torch.device:
     """Return the device of a name; ``auto`` is the first GPU, else the CPU.
 
     Raises:
-        UsageError: no such name.
+        UsageError: no such name, or one of a device that holds no numbers.
         MachineError: this machine has no such device.
     """
     if name == "auto":
@@ -29,6 +29,8 @@ def choose_device(name: str = "auto") -> torch.device:
         if "Expected one of" in str(error) or "Invalid device" in str(error):
             raise UsageError(f"no kind of device is called {name!r}", "use auto, cpu or cuda") from error
         raise MachineError(f"the device {name!r} cannot be used: {str(error).splitlines()[0]}", "use cpu") from error
+    if device.type == "meta":
+        raise UsageError("the device 'meta' has shapes and no numbers", "use auto, cpu or cuda")
     return device
 
 

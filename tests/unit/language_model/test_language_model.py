@@ -97,6 +97,8 @@ def test_dtypes_and_devices(tmp_path):
     assert next(load(folder, dtype="float64", say=said.append).model.parameters()).dtype == torch.float64
     with pytest.raises(UsageError, match="no dtype"):
         load(folder, dtype="int8")
+    with pytest.raises(UsageError, match="shapes and no numbers"):
+        load(folder, device="meta")
     with pytest.raises(UsageError, match="no kind of device"):
         load(folder, device="abacus")
     if not torch.cuda.is_available():
