@@ -74,8 +74,8 @@ def test_seconds_of_small_checks_stand_together():
 def test_families_are_spread_over_no_more_processes_than_cores(asked, workers, monkeypatch, capsys):
     given = []
 
-    def verify(family, *, everything, workers, say):
-        given.append((family, everything, workers))
+    def verify(family, *, everything, workers, device, say):
+        given.append((family, everything, workers, device))
         say("cache (gpt2)")
         return Report(checks=[KEPT])
 
@@ -83,7 +83,8 @@ def test_families_are_spread_over_no_more_processes_than_cores(asked, workers, m
     monkeypatch.setattr("orrery.laws.workers.cores", lambda: 5)
     assert run(["verify", "--family", "gpt2", *asked]) == 0
     assert run(["verify", "--all", *asked]) == 0
-    assert given == [("gpt2", False, workers), (None, True, workers)]
+    assert run(["verify", "--device", "cpu:0", *asked]) == 0
+    assert given == [("gpt2", False, workers, "cpu"), (None, True, workers, "cpu"), (None, False, workers, "cpu:0")]
     shown = capsys.readouterr()
     assert "checking cache (gpt2)\n" in shown.err
     assert "all 1 checks passed in " in shown.out
