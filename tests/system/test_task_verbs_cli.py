@@ -10,6 +10,7 @@ from tests.parity.pipelines import LABELS, folder, named
 
 import orrery
 from orrery.cli.program import run
+from orrery.cli.texts import NO_TEXT
 from orrery.errors import DataError
 
 TEXTS = ["The cat sat near London.", "Ada wrote", "Öl in 日本 🙂"]
@@ -105,8 +106,6 @@ def test_answer(models, tmp_path, capsys):
     assert len(lines(capsys, "answer", models["spans"], "--file", str(rows), "--top-k", "2")) > 3
     rows.write_text('{"question": "Who?", "context": "a"}\n{"question": "Who?"}\n')
     assert f"{rows}:2: " in refused(capsys, DataError.exit_code, "answer", models["spans"], "--file", str(rows))
-    rows.write_text('{"question": "Who?", "context": "a"}\n{"question": "", "context": "a"}\n')
-    assert f"{rows}:2: " in refused(capsys, 2, "answer", models["spans"], "--file", str(rows))
     refused(capsys, 2, "answer", models["spans"], "Who?")
 
 
@@ -117,6 +116,50 @@ def test_summarise(models, capsys):
     words = ["summarise", models["writes"], *TEXTS, *flags]
     assert [one["summary"] for one in objects(capsys, *words)] == [one["summary_text"] for one in pipe(TEXTS, **how)]
     assert len(lines(capsys, *words)) == 3
+
+
+VERBS = {
+    "classify": ("classes", []),
+    "classify pairs": ("classes", ["--pair", "context"]),
+    "tag": ("tags", ["--everything"]),
+    "answer": ("spans", []),
+    "summarise": ("writes", ["--max-new-tokens", "3"]),
+    "embed": ("masks", []),
+    "cloze": ("masks", ["--candidates", "cat, dog"]),
+}
+
+
+@pytest.mark.parametrize("blank", ["", " \t", None])
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_row_without_a_text_is_passed_over_by_every_verb(models, tmp_path, capsys, verb, blank):
+    model, flags = VERBS[verb]
+    texts = ["The __ sat.", blank, "Ada __ wrote."]
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps({"text": t, "question": t, "context": t}) + "\n" for t in texts))
+    words = [verb.split()[0], models[model], "--file", str(rows), *flags, "--device", "cpu", "--json"]
+    assert run(words) == 0, capsys.readouterr()
+    out, err = capsys.readouterr()
+    assert err.count("without a text, and passed over: 1 of 3 rows (line 2)") == 1
+    found = [json.loads(line) for line in out.splitlines()]
+    assert len(found) == 3
+    answers = [[value for key, value in row.items() if key not in ("text", "question", "context")] for row in found]
+    assert [bool(answer[0]) for answer in answers] == [True, False, True]
+    if verb != "embed":
+        assert run(words[:-1]) == 0
+        assert ("# " if verb == "tag" else NO_TEXT) in capsys.readouterr().out
+
+
+def test_a_row_without_a_text_has_no_numbers_in_an_array(models, tmp_path, capsys):
+    rows = tmp_path / "rows.txt"
+    rows.write_text("The cat\n\nAda\n")
+    told = lines(capsys, "embed", models["masks"], "--file", str(rows), "--output", str(tmp_path / "v.npy"))
+    assert "2 vectors of" in told[-1]
+    assert np.isnan(np.load(tmp_path / "v.npy")).all(axis=1).tolist() == [False, True, False]
+    rows.write_text("\n\n")
+    assert "no row has a text" in refused(
+        capsys, 3, "embed", models["masks"], "--file", str(rows), "--output", str(tmp_path / "w.npy")
+    )
+    assert not (tmp_path / "w.npy").exists()
 
 
 def test_embed(models, tmp_path, capsys):

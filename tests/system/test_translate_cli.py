@@ -80,7 +80,8 @@ def test_a_sentence_a_file_and_standard_input(model: str, capsys, monkeypatch: p
     lines = "abc\n\nfedcba\r\n  \ncc"
     Path("lines.txt").write_bytes(lines.encode())
     assert run(["translate", model, "--file", "lines.txt", "--batch-size", "1"]) == 0
-    found = capsys.readouterr().out
+    found, told = capsys.readouterr()
+    assert "lines.txt: without a text, and passed over: 2 of 5 rows (lines 2, 4)" in told
     assert found.split("\n")[0] + "\n" == one
     assert [bool(line) for line in found.split("\n")] == [True, False, True, False, True, False]
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))

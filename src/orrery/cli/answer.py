@@ -6,7 +6,7 @@ from cyclopts import Parameter
 
 from orrery.cli.numbers import COUNT, COUNT_OR_NONE
 from orrery.cli.places import MODEL
-from orrery.cli.texts import READING, Given, Reading, one_line, print_json, read, run
+from orrery.cli.texts import NO_TEXT, READING, Given, Reading, one_line, print_json, read, run
 from orrery.errors import UsageError
 
 _COLUMNS = ("question", "context")
@@ -56,11 +56,11 @@ def answer(
     inputs = [one.fields for one in given]
     found = run(pipe.several, given, inputs)
     for one, answers in zip(given, found, strict=True):
-        listed = answers if isinstance(answers, list) else [answers]
+        listed = answers if isinstance(answers, list) else [] if one.blank else [answers]
         if reading.json:
             print_json({**one.fields, "answers": listed})
         elif not listed:
-            print("no answer")
+            print(NO_TEXT if one.blank else "no answer")
         else:
             for each in listed:
                 print(f"{each['score']:.4f}  {each['start']}-{each['end']}  {one_line(each['answer'])}")

@@ -42,7 +42,7 @@ def classify(
         raise UsageError("--pair names a column of --file, and labels of entailment need none", "leave --pair away")
     if multi_label and labels is None:
         raise UsageError("--multi-label counts with --labels alone", "name the labels")
-    given = read(texts, reading, None if pair is None else (reading.column, pair), blanks=True)
+    given = read(texts, reading, None if pair is None else (reading.column, pair))
     from orrery.pipelines import pipeline
 
     task = "text-classification" if labels is None else "zero-shot-classification"

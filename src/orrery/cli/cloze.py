@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from orrery.cli.places import MODEL
 from orrery.cli.tables import print_table
-from orrery.cli.texts import READING, Reading, print_json, read
+from orrery.cli.texts import NO_TEXT, READING, Reading, print_json, read
 from orrery.errors import DataError, OrreryError, UsageError
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ def cloze(
     lm = load(model, device, dtype, say=lambda line: None)
     for one in given:
         text = one.fields[reading.column]
+        if one.blank:
+            print_json({**one.fields, "candidates": []}) if reading.json else print(NO_TEXT)
+            continue
         try:
             found = lm.cloze(text, named, both_sides=not left_only, mean=mean, batch_size=reading.batch_size)
         except (DataError, UsageError) as error:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from orrery.cli.places import MODEL
 from orrery.cli.texts import READING, Reading, print_json, read, run
-from orrery.errors import UsageError
+from orrery.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from orrery.checkpoints.outputs import OutputFile
@@ -25,7 +25,8 @@ def embed(
 ) -> None:
     """Write a vector for each text: the mean of the model's final hidden states over all its tokens.
 
-    Without --output each is printed as a JSON object a line.
+    Without --output each is printed as a JSON object a line. A row without a text has no vector: null in JSON, not a
+    number in an array.
 
     Args:
         model: A run, a checkpoint or a folder of any model of texts.
@@ -52,18 +53,21 @@ def embed(
     found = run(
         lambda items, names: pipe(items, names=names, **settings), given, [one.fields[reading.column] for one in given]
     )
-    vectors = [mean_vector(x_1LD[0], normalise=normalise).tolist() for x_1LD in found]
+    vectors = [None if x_1LD is None else mean_vector(x_1LD[0], normalise=normalise).tolist() for x_1LD in found]
     records = [{**one.fields, "vector": vector} for one, vector in zip(given, vectors, strict=True)]
     if target is None:
         for record in records:
             print_json(record)
         return
-    _write(target, records)
-    print(f"{target.given}: {len(vectors):,} vectors of {len(vectors[0]):,} numbers")
+    width = next((len(vector) for vector in vectors if vector is not None), 0)
+    if not width and target.given.suffix == ".npy":
+        raise DataError("no row has a text, so an array would have no columns", "give it at least one text")
+    _write(target, records, width)
+    print(f"{target.given}: {len(vectors) - vectors.count(None):,} vectors of {width:,} numbers")
 
 
-def _write(target: "OutputFile", records: list[dict[str, Any]]) -> None:
-    """Write vectors as one array, or as lines with their texts."""
+def _write(target: "OutputFile", records: list[dict[str, Any]], width: int) -> None:
+    """Write vectors as one array, row n that of text n, or as lines with their texts."""
     import json
 
     import numpy as np
@@ -72,4 +76,5 @@ def _write(target: "OutputFile", records: list[dict[str, Any]]) -> None:
         target.write("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
         return
     with target.aside() as fresh, open(fresh, "wb") as stream:
-        np.save(stream, np.array([record["vector"] for record in records], np.float32))
+        none = [float("nan")] * width
+        np.save(stream, np.array([record["vector"] or none for record in records], np.float32))

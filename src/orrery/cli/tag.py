@@ -34,7 +34,7 @@ def tag(
         device: auto, cpu or cuda.
         dtype: auto, stored, float32, bfloat16, float16 or float64.
     """
-    given = read(texts, reading, blanks=True)
+    given = read(texts, reading)
     from orrery.pipelines import pipeline
 
     pipe = pipeline(

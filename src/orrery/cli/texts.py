@@ -54,16 +54,15 @@ class Given(NamedTuple):
     blank: bool = False
 
 
-def read(
-    texts: Sequence[str], reading: Reading, columns: Sequence[str] | None = None, *, blanks: bool = False
-) -> list[Given]:
+def read(texts: Sequence[str], reading: Reading, columns: Sequence[str] | None = None) -> list[Given]:
     """Return the inputs of a verb: the texts of its command line, else the lines or rows of a file or of a pipe.
+
+    A row whose text is empty or missing is passed over, which is said: the others are answered.
 
     Args:
         texts: those of the command line.
         reading: where the others come from.
         columns: what a row must have; by default ``reading.column``.
-        blanks: whether a row of a file whose text is empty or missing is passed over, which is said, and not refused.
 
     Raises:
         UsageError: a file beside texts, or neither.
@@ -80,15 +79,21 @@ def read(
     if reading.file is None and sys.stdin.isatty():
         raise UsageError("there is no text", "give one, or --file FILE, or lines on standard input")
     with _source(reading.file) as file:
-        found = list(_rows(file, _format(file, reading.format), wanted, blanks))
+        found = list(_rows(file, _format(file, reading.format), wanted))
     if not found:
         raise DataError(f"{reading.file or 'standard input'} has no lines", "give it at least one text")
-    if passed := [one.where.rpartition(":")[2] for one in found if one.blank]:
-        listed = ", ".join(passed[:_LISTED]) + (", ..." if len(passed) > _LISTED else "")
-        lines = f"line{'s' * (len(passed) > 1)} {listed}"
-        told = f"without a text, and passed over: {len(passed):,} of {len(found):,} rows ({lines})"
-        print(f"{reading.file or 'standard input'}: {told}", file=sys.stderr)
+    tell_of_blanks(reading.file, [one.where.rpartition(":")[2] for one in found if one.blank], len(found))
     return found
+
+
+def tell_of_blanks(file: Path | None, passed: Sequence[str], rows: int) -> None:
+    """Say which lines of a file, or of standard input, have no text, if any."""
+    if not passed:
+        return
+    listed = ", ".join(passed[:_LISTED]) + (", ..." if len(passed) > _LISTED else "")
+    lines = f"line{'s' * (len(passed) > 1)} {listed}"
+    told = f"without a text, and passed over: {len(passed):,} of {rows:,} rows ({lines})"
+    print(f"{file or 'standard input'}: {told}", file=sys.stderr)
 
 
 def _tell_of_files(texts: Sequence[str]) -> None:
@@ -147,7 +152,7 @@ def _source(file: Path | None) -> Iterator[Path]:
             raise DataError(error.message.replace(str(place), "standard input"), error.hint) from None
 
 
-def _rows(file: Path, kind: Format, columns: tuple[str, ...], blanks: bool) -> Iterator[Given]:
+def _rows(file: Path, kind: Format, columns: tuple[str, ...]) -> Iterator[Given]:
     """Yield the lines or rows of a file."""
     from orrery.data.files import Faults, read_lines
     from orrery.data.readers.json_records import read_lines_of_objects
@@ -158,13 +163,13 @@ def _rows(file: Path, kind: Format, columns: tuple[str, ...], blanks: bool) -> I
             hint = f"write {' and '.join(columns)} into the columns of a .jsonl or .csv file"
             raise DataError(f"{file}: lines of text hold one text each", hint)
         lines = ((line.where, line.text("error")) for line in read_lines(file))
-        yield from (Given(where, {columns[0]: text}, blanks and not text.strip()) for where, text in lines)
+        yield from (Given(where, {columns[0]: text}, not text.strip()) for where, text in lines)
         return
     reader = {"jsonl": read_lines_of_objects, "csv": read_csv, "tsv": read_tsv}[kind]
     for number, row in reader(file, columns, Faults()):
         where = f"{file}:{number}"
-        fields = {column: "" if blanks and row[column] is None else row[column] for column in columns}
+        fields = {column: "" if row[column] is None else row[column] for column in columns}
         for column, value in fields.items():
             if not isinstance(value, str):
                 raise DataError(f"{where}: {column} is {str(value)[:40]!r}, no text", "mend the line")
-        yield Given(where, fields, blanks and not all(text.strip() for text in fields.values()))
+        yield Given(where, fields, not all(text.strip() for text in fields.values()))

@@ -9,8 +9,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from orrery.cli.beam_options import BEAMS, Search
-from orrery.cli.console import printable
 from orrery.cli.places import MODEL
+from orrery.cli.texts import one_line, tell_of_blanks
 from orrery.errors import DataError, UsageError
 from orrery.schema.keys import Known
 from orrery.schema.unknown import UnknownSettingError
@@ -32,8 +32,8 @@ def translate(
 ) -> None:
     """Translate a sentence, or each line of a file or of standard input; line n of the answer is that of line n.
 
-    A blank line stays blank. A line end or another control character in an answer is shown escaped, so that lines
-    stay lines.
+    A blank line stays blank, which is said. A line end or another control character in an answer is shown escaped, so
+    that lines stay lines.
 
     Args:
         model: A run, a checkpoint or a folder of an encoder-decoder.
@@ -54,7 +54,7 @@ def translate(
     from orrery.checkpoints.outputs import OutputFile
 
     picture = None if alignment is None else OutputFile(alignment, inputs=[model], overwrite=overwrite)
-    lines = [text] if text not in (None, STDIN) else read_lines(file)
+    lines = [text] if text not in (None, STDIN) else _told(read_lines(file), file)
     from orrery.language_model.load import load
     from orrery.reports.status import waiting
 
@@ -69,6 +69,12 @@ def translate(
         print(one_line(answer))
     if picture is not None:
         picture.write(lm.align(lines[0], written[0]).figure() + "\n")
+
+
+def _told(lines: list[str], file: Path | None) -> list[str]:
+    """Return the lines of a file or of standard input, having said which of them are blank."""
+    tell_of_blanks(file, [str(number) for number, line in enumerate(lines, start=1) if not line.strip()], len(lines))
+    return lines
 
 
 def read_lines(file: Path | None) -> list[str]:
@@ -88,8 +94,3 @@ def counting(say: Callable[[str], None], total: int) -> Callable[[int], None]:
     """Return what says how many of the sentences are done."""
     say(f"translating {total:,} sentences")
     return lambda count: say(f"{count:,} of {total:,} sentences")
-
-
-def one_line(answer: str) -> str:
-    r"""Return an answer on one line, with control characters escaped."""
-    return printable(answer).replace("\n", "\\n").replace("\t", "\\t")
