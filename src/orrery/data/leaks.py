@@ -70,21 +70,33 @@ def notes_on_documents(train: Sequence[Document], held_back: Sequence[Document])
     digests = {_digest(document) for document in held_back if document.text}
     again = digests and digests.intersection(map(_digest, train))
     both = [document for document in held_back if document.text and again and _digest(document) in again]
+    name = both[0].name if both else ""
+    return notes_on_shares((len(both), len(held_back), name), shared_lines(train, held_back))
+
+
+def notes_on_shares(documents: tuple[int, int, str], lines: tuple[int, int]) -> list[str]:
+    """Say how many documents, and how many different long lines, stand on both sides: of the lines where they are many.
+
+    Args:
+        documents: how many stand on both sides, how many are held back, and the name of the first.
+        lines: how many stand on both sides, and how many are held back.
+    """
+    both, of_documents, first = documents
+    met, of_lines = lines
     found = []
     if both:
-        of = f"leak: {len(both):,} of {len(held_back):,} documents held back stand in training too, word for word"
-        found.append(f"{of}: scores say too much; the first is {both[0].name}")
-    met, lines = shared_lines(train, held_back)
-    if met and met >= MANY_LINES * lines:
-        than = f"of the {lines:,} different lines held back with {LONG_LINE} characters or more"
+        of = f"leak: {both:,} of {of_documents:,} documents held back stand in training too, word for word"
+        found.append(f"{of}: scores say too much; the first is {first}")
+    if met and met >= MANY_LINES * of_lines:
+        than = f"of the {of_lines:,} different lines held back with {LONG_LINE} characters or more"
         found.append(f"leak: {met:,} {than} stand in the training text too")
     return found
 
 
 def shared_lines(train: Iterable[Document], held_back: Iterable[Document]) -> tuple[int, int]:
     """Return how many of the different long lines held back stand in the training text too, and how many there are."""
-    wanted = {line for document in held_back for line in _long_lines(document)}
-    met = {line for document in train for line in _long_lines(document) if line in wanted} if wanted else set()
+    wanted = {line for document in held_back for line in long_lines(document.text)}
+    met = {line for document in train for line in long_lines(document.text) if line in wanted} if wanted else set()
     return len(met), len(wanted)
 
 
@@ -100,5 +112,6 @@ def _digest(document: Document) -> bytes:
     return hashlib.sha256(document.text.encode("utf-8", "surrogatepass")).digest()
 
 
-def _long_lines(document: Document) -> Iterator[str]:
-    return (found[0].rstrip() for found in _LONG.finditer(document.text))
+def long_lines(text: str) -> Iterator[str]:
+    """Yield the lines of a text that are long enough to be compared, without the white space around them."""
+    return (found[0].rstrip() for found in _LONG.finditer(text))

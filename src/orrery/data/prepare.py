@@ -6,7 +6,7 @@ again, and their chained sha256 must be the one recorded: a source that changed 
 open then, with a tokenizer whose ids depend on all that goes before (SentencePiece), is encoded from its beginning.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -20,21 +20,24 @@ from orrery.checkpoints.disk import NO_ROOM, free_bytes, machine_errors
 from orrery.checkpoints.lock import folder_lock
 from orrery.data.encoding import Assigned, Documents, Encoder, assign, batches, chained, encode_ahead, measure
 from orrery.data.large_text import Reading, read_blocks
-from orrery.data.shard_index import NAME, Index, Plan, Split, remove_leftovers
+from orrery.data.shard_index import NAME, Index, Plan, SharedText, Split, remove_leftovers
 from orrery.data.shard_writer import ShardWriter
+from orrery.data.shared_text import shared_text
 from orrery.errors import DataError, MachineError
 
 SHARD_TOKENS = 1 << 26
 COMMIT_SECONDS = 5.0
+COMPARING = "comparing what is trained on with what is held back"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a preparation is: bytes of text so far and in all (None: not known), and tokens."""
+    """How far a preparation is: bytes of text so far and in all (None: not known), tokens, and what else is done."""
 
     done: int
     total: int | None
     tokens: int
+    doing: str = ""
 
 
 def prepare(
@@ -66,7 +69,9 @@ def prepare(
         tail=tail,
         **asdict(reading),
     )
-    blocks, again = (assign(read_blocks(source, reading, tokenizer.last_cut), every, tail) for _ in range(2))
+    blocks, again, held_back, trained_on = (
+        assign(read_blocks(source, reading, tokenizer.last_cut), every, tail) for _ in range(4)
+    )
     documents = Documents(tokenizer, plan.end, plan.opening)
     with machine_errors(folder), room_errors(folder), folder_lock(folder):
         remove_leftovers(folder)
@@ -78,7 +83,14 @@ def prepare(
             for batch, encoded in encode_ahead(batches(blocks), documents):
                 preparation.write(batch, encoded)
                 report(Progress(preparation.bytes, total, preparation.tokens))
-            return preparation.finish()
+            preparation.check()
+
+            def comparing(blocks: Iterable[Assigned]) -> Iterator[Assigned]:
+                for block in blocks:
+                    report(Progress(preparation.bytes, total, preparation.tokens, COMPARING))
+                    yield block
+
+            return preparation.finish(begun.shared or shared_text(comparing(held_back), comparing(trained_on)))
 
 
 class Preparation:
@@ -89,6 +101,7 @@ class Preparation:
         self.folder, self.plan = folder, begun.plan
         self.writers = {split: ShardWriter(folder, split, begun.plan, begun.splits[split]) for split in begun.splits}
         self.blocks, self.source, self.complete = begun.blocks, begun.source, begun.complete
+        self.shared = begun.shared
         self._committed = monotonic()
 
     def __enter__(self) -> "Preparation":
@@ -138,13 +151,20 @@ class Preparation:
     def commit(self, complete: bool = False) -> Index:
         """Record what is written, once it is on the disk."""
         splits = {split: writer.sync() for split, writer in self.writers.items()}
-        index = Index(complete=complete, plan=self.plan, blocks=self.blocks, source=self.source, splits=splits)
+        index = Index(
+            complete=complete,
+            plan=self.plan,
+            blocks=self.blocks,
+            source=self.source,
+            splits=splits,
+            shared=self.shared,
+        )
         index.write(self.folder)
         self._committed = monotonic()
         return index
 
-    def finish(self) -> Index:
-        """Finish the last shards and the index. Raises `DataError` where a split got no text."""
+    def check(self) -> None:
+        """Raise `DataError` where a split got no text."""
         for split, writer in self.writers.items():
             if not writer.bytes:
                 documents = max(1, sum(other.documents for other in self.writers.values()))
@@ -152,6 +172,10 @@ class Preparation:
                 self.discard()
                 message = f"{documents} documents leave 0 tokens for {name}"
                 raise DataError(message, "use more documents, or hold back more often")
+
+    def finish(self, shared: SharedText) -> Index:
+        """Finish the last shards and the index, with what both splits share."""
+        self.shared = shared
         for writer in self.writers.values():
             writer.finish()
         return self.commit(complete=True)

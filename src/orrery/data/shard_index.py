@@ -44,6 +44,19 @@ class SplitRecord(Record):
     shards: tuple[ShardRecord, ...] = ()
 
 
+class SharedText(Record):
+    """What stands on both sides of the split: of so many documents and long lines held back, each counted once.
+
+    ``first`` is the name of the first document of the training side that is held back too.
+    """
+
+    documents: Count
+    of_documents: Count
+    first: str
+    lines: Count
+    of_lines: Count
+
+
 class Plan(Record):
     """All that decides the shards besides the source's content.
 
@@ -67,7 +80,8 @@ class Plan(Record):
 class Index(Record):
     """The plan of a folder, how far it was carried out, and its shards.
 
-    ``blocks`` of the source were written, whose chained sha256 is ``source``; ``complete`` once that was all.
+    ``blocks`` of the source were written, whose chained sha256 is ``source``; ``complete`` once that was all, with what
+    is ``shared`` by both splits, which older preparations did not record.
     """
 
     format: Literal[1] = 1
@@ -76,6 +90,7 @@ class Index(Record):
     blocks: Count = 0
     source: Digest = "0" * 64
     splits: dict[Split, SplitRecord] = {"train": SplitRecord(), "validation": SplitRecord()}
+    shared: SharedText | None = None
 
     @classmethod
     def read(cls, folder: Path) -> "Index | None":

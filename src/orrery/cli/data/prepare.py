@@ -64,6 +64,7 @@ def prepare(
     from orrery.data.large_text import Reading
     from orrery.data.prepare import prepare
     from orrery.data.shard_index import NAME, Index
+    from orrery.data.shared_text import notes_on_shards
     from orrery.errors import UsageError
     from orrery.text import load_tokenizer
 
@@ -81,6 +82,8 @@ def prepare(
     except (KeyboardInterrupt, SystemExit):
         print(f"stopped; the same command goes on from what {output} holds", file=sys.stderr)
         raise
+    for note in notes_on_shards(index.shared, ""):
+        print(note, file=sys.stderr)
     width = 16 if loaded.size <= 1 << 16 else 32
     for name, split in index.splits.items():
         files = f"{len(split.shards):,} shard{'s' * (len(split.shards) != 1)}"
@@ -130,7 +133,8 @@ class _Lines:
         self.shown_at = now
         rate = (progress.tokens - self.tokens) / max(now - self.start, 1e-9)
         whole = f" of {progress.total / 1e6:,.0f}" if progress.total else ""
-        line = f"{progress.done / 1e6:,.0f}{whole} MB, {progress.tokens:,} tokens, {rate:,.0f} tokens/s"
+        doing = f"{progress.doing}: " if progress.doing else ""
+        line = f"{doing}{progress.done / 1e6:,.0f}{whole} MB, {progress.tokens:,} tokens, {rate:,.0f} tokens/s"
         print(line, file=sys.stderr, flush=True)
 
 

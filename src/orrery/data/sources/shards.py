@@ -1,5 +1,6 @@
 """Token shards: ids that stay on disk, so that a corpus may be larger than the memory."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -7,6 +8,7 @@ from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, Source
 
 NAME = "shards"
 """What the shards are called in tables."""
+AGAIN = "the `orrery data prepare` that made them, given again, compares both sides"
 
 
 class ShardSettings(SourceSettings):
@@ -49,6 +51,13 @@ class ShardSource(Source):
         from orrery.data.shard_index import finished
 
         return finished(self.folder).source
+
+    def remarks(self) -> Sequence[str]:
+        """Say what the preparation found on both sides: documents, long lines."""
+        from orrery.data.shard_index import finished
+        from orrery.data.shared_text import notes_on_shards
+
+        return notes_on_shards(finished(self.folder).shared, AGAIN)
 
     def examples(self, request: BatchRequest) -> Examples:
         """Open the shards.
