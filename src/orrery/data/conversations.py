@@ -51,6 +51,10 @@ BESIDE = ("tools", "documents")
 WEIGHTS = ("weight", "train")
 """Fields of a message that say whether it is learnt: OpenAI's 0 or 1, axolotl's true or false."""
 
+_WHOLE = (
+    "a reply is learnt (1, true) or only read (0, false); write one of them, or allow a number of bad records with "
+    "`skip_bad=N`"
+)
 _SPEAKER = re.compile(r"\n\n(Human|Assistant):")
 
 
@@ -239,8 +243,8 @@ def is_learnt(message: Message, where: str, number: int) -> bool:
     given = {name: message[name] for name in WEIGHTS if message.get(name) is not None}
     for name, value in given.items():
         if not isinstance(value, int | float) or value not in (0, 1):
-            raise bad_record(
-                where, f"message {number} has {name} {str(value)[:40]!r}: 0 and 1 are known, true and false"
+            raise DataError(
+                f"{where}: message {number} has {name} {json.dumps(value)[:40]}, {_no_share(value)}", _WHOLE
             )
     wanted = {bool(value) for value in given.values()}
     if len(wanted) > 1:
@@ -251,6 +255,12 @@ def is_learnt(message: Message, where: str, number: int) -> bool:
             where, f"{who} is to be learnt ({', '.join(given)}), and replies of the assistant alone can be"
         )
     return message["role"] == "assistant" and wanted != {False}
+
+
+def _no_share(value: Any) -> str:
+    """Return why a weight is none: every learnt token counts alike, so that there is no share of one."""
+    part = isinstance(value, int | float) and 0 < value < 1
+    return "and no reply is learnt in part" if part else "which says neither that it is learnt nor that it is not"
 
 
 def at(where: str, act: Callable[[], Any]) -> Any:
