@@ -1,13 +1,17 @@
 """A model that is fine-tuned begins with all that transformers takes from the files of its base, poolers too."""
 
+from pathlib import Path
+
 import pytest
 import torch
 import transformers
 
 from orrery.checkpoints.rules import to_theirs
+from orrery.checkpoints.tensors import TensorFile, write_tensors
 from orrery.families import answering, load_family, model_type, names, rules_of, spec_of
 from orrery.reading.read import read
 from orrery.reading.weights import weights_of
+from orrery.saving import import_model
 from orrery.training.begin import Base, take_weights
 
 TARGETS = {"sequence": "ForSequenceClassification", "token": "ForTokenClassification", "span": "ForQuestionAnswering"}
@@ -27,6 +31,42 @@ CASES = [
     for kind, end in TARGETS.items()
     if hasattr(transformers, stem(family) + source) and hasattr(transformers, stem(family) + end)
 ]
+
+
+IMPORTED = sorted({(family, source) for family, source, _ in CASES})
+
+
+@pytest.mark.parametrize("pickled", [False, True], ids=["safetensors", "pickle"])
+@pytest.mark.parametrize(("family", "source"), IMPORTED)
+def test_an_import_keeps_what_the_class_in_its_configuration_does_not_name(
+    family: str, source: str, pickled: bool, tmp_path, monkeypatch
+) -> None:
+    def convert(path: Path, target: Path) -> TensorFile:
+        write_tensors(target, torch.load(path, weights_only=True))
+        return TensorFile(target)
+
+    monkeypatch.setattr(import_model, "_convert", convert)  # in this process: another takes seconds
+    config = transformers.AutoConfig.for_model(
+        model_type(family), **{"pad_token_id": 0, **load_family(family).TINY}, architectures=[stem(family) + source]
+    )
+    torch.manual_seed(0)
+    kept = "ForPreTraining" if source == "ForMaskedLM" and family in ("bert", "albert") else source
+    model = getattr(transformers, stem(family) + kept)(config)
+    before, after = tmp_path / "before", tmp_path / "after"
+    model.save_pretrained(before)
+    config.architectures = [stem(family) + source]
+    config.save_pretrained(before)
+    held = dict(TensorFile(before / "model.safetensors"))
+    if pickled:
+        (before / "model.safetensors").unlink()
+        torch.save(held, before / "pytorch_model.bin")
+    told: list[str] = []
+    import_model.import_model(before, after, allow_pickle=True, say=told.append)
+    found = TensorFile(after / "model.safetensors")
+    assert set(held) <= set(found)
+    assert all(torch.equal(held[name], found[name]) for name in held)
+    assert ("for heads that config.json does not name" in "".join(told)) == (kept != source)
+    getattr(transformers, stem(family) + kept).from_pretrained(after)
 
 
 @pytest.mark.parametrize(("family", "source", "kind"), CASES)

@@ -101,6 +101,20 @@ def current_names(family: Family, config: Mapping[str, Any], tensors: Mapping[st
     return found
 
 
+def other_heads(family: Family, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a file that are of heads of the family which its configuration does not name.
+
+    A model without them begins a fine-tuning with less: the published BERT's pooler is one. They have their names of
+    today, and stand in no model: ``current_names`` leaves them out.
+    """
+    given = getattr(family, "LEGACY_NAMES", {})
+    old: Mapping[str, str | None] = given(config) if callable(given) else given
+    renamed = {pattern: name for pattern, name in old.items() if name is not None}
+    heads = {rule.theirs for rule in _whole_rules(family, config) if rule.ours[0].startswith("heads.")}
+    left = [name for name in tensors if _current(name, old) is None]
+    return {now: tensors[name] for name in left if (now := str(_current(name, renamed))) in heads}
+
+
 def _current(name: str, old: Mapping[str, str | None]) -> str | None:
     """Return the name that a tensor has now."""
     for pattern, replacement in old.items():

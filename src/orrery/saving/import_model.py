@@ -4,15 +4,17 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
+from torch import Tensor
 
 from orrery.checkpoints.outputs import OutputFolder
 from orrery.checkpoints.tensors import TensorFile
 from orrery.errors import ModelFileError, RunError
+from orrery.families import load_family, other_heads
 from orrery.reading.files import INDEX, PICKLES, WEIGHTS, Weights, open_weights, pickles_in, read_index
 from orrery.reading.read import Stored, read, read_published
 from orrery.reading.weights import weights_of
@@ -62,10 +64,22 @@ def import_model(
         assert stored.family is not None
         assert stored.config is not None
         generation = stored.generation or None
-        save_model(fresh, stored.model, stored.family, stored.config, stored.tokenizer, None, generation, stored.chat)
+        beside = other_heads(load_family(stored.family), stored.config, weights)
+        save_model(
+            fresh,
+            stored.model,
+            stored.family,
+            stored.config,
+            stored.tokenizer,
+            generation=generation,
+            chat=stored.chat,
+            beside=beside,
+        )
         _copy_tokenizer(folder, fresh)
-        _compare(stored, fresh, out)
-    say(f"{out}: {len(weights_of(stored.model)):,} tensors, read back equal bit for bit")
+        _compare(stored, beside, fresh, out)
+    say(f"{out}: {len(weights_of(stored.model)) + len(beside):,} tensors, read back equal bit for bit")
+    if beside:
+        say(f"kept beside the model, for heads that config.json does not name: {', '.join(sorted(beside))}")
     return stored
 
 
@@ -131,9 +145,11 @@ def _copy_tokenizer(folder: Path, out: Path) -> None:
             shutil.copyfile(folder / name, out / name)
 
 
-def _compare(stored: Stored, fresh: Path, out: Path) -> None:
+def _compare(stored: Stored, beside: Mapping[str, Tensor], fresh: Path, out: Path) -> None:
     """Read back what was written, before it gets its name."""
-    before, after = weights_of(stored.model), weights_of(read(fresh).model)
+    file = open_weights(fresh)
+    before = {**beside, **weights_of(stored.model)}
+    after = {**{name: file[name] for name in beside}, **weights_of(read(fresh).model)}
     wrong = [n for n, tensor in before.items() if tensor.dtype != after[n].dtype or not torch.equal(tensor, after[n])]
     if wrong:
         raise RunError(f"{out}: {wrong[0]} came back with other numbers", "nothing was written; report the model")

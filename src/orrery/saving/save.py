@@ -53,6 +53,7 @@ def save_model(
     card: Mapping[str, Any] | None = None,
     generation: Mapping[str, Any] | None = None,
     chat: Mapping[str, str] | None = None,
+    beside: Mapping[str, Tensor] | None = None,
 ) -> None:
     """Write config.json, weights, generation_config.json, the tokenizer's files, chat templates and a model card.
 
@@ -69,6 +70,7 @@ def save_model(
         generation: the content of generation_config.json; the ids of the control tokens stand there where it names
             none.
         chat: chat templates by name; ``default`` becomes chat_template.jinja.
+        beside: tensors under Hugging Face's names that no part of the model is, as of a head of another class.
 
     Raises:
         UsageError: the model is not what the configuration describes, or has transforms, or a tensor that the file
@@ -93,7 +95,7 @@ def save_model(
         **_dtype(config, ours),
     }
     tokens = _present({**control, "decoder_start_token_id": model.first_token}) | dict(generation or {})
-    theirs = to_theirs(ours, rules_of(rules, config))
+    theirs = {**(beside or {}), **to_theirs(ours, rules_of(rules, config))}
     needed = sum(tensor.nbytes for tensor in theirs.values())
     with machine_errors(folder, needed):
         folder.mkdir(parents=True, exist_ok=True)
