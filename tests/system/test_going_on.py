@@ -12,6 +12,7 @@ import yaml
 
 import orrery
 from orrery.cli.program import run
+from orrery.cli.train.app import from_here
 from orrery.errors import UsageError
 from orrery.finetuning.finetune import finetune
 from orrery.runs.default_recipe import recipe_for
@@ -190,6 +191,113 @@ def test_the_hint_of_another_device_goes_on(
     (hint,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("hint: resume with ")]
     assert run(["train", str(here), "--resume", "--training.steps=31", *hint.split()[3:]]) == 0
     assert steps(here) == 31
+
+
+@pytest.fixture
+def relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a project with a run of a recipe whose paths are relative; the working folder is another."""
+    monkeypatch.delenv("ORRERY_RUNS", raising=False)
+    project, other = tmp_path / "project", tmp_path / "other"
+    (project / "data").mkdir(parents=True)
+    other.mkdir()
+    text = "".join(f"the cat sat on the mat {n} times\n" for n in range(300))
+    for name in ("train", "val"):
+        (project / "data" / f"{name}.txt").write_text(text)
+    (project / "data" / "recipe.yaml").write_text(
+        "name: mine\ndata: {train: data/train.txt, val: data/val.txt}\n"
+        "model: {family: gpt2, config: {n_embd: 16, n_layer: 1, n_head: 2, n_positions: 32}}\n"
+        "tokenizer: {kind: character}\nobjective: {kind: causal}\n"
+        "batches: {length: 32, size: 2}\n"
+        "training: {steps: 3, precision: float32, optimizer: {kind: adamw, rate: 0.001}, schedule: {warmup: 1}}\n"
+    )
+    monkeypatch.chdir(project)
+    assert run(["train", "data/recipe.yaml"]) == 0
+    monkeypatch.chdir(other)
+    return project
+
+
+NAMED = {
+    "its folder": (["train", "{}/runs/mine"], ""),
+    "its recipe": (["train", "{}/runs/mine/config.yaml"], ""),
+    "a relative path": (["train", "../project/runs/mine"], ""),
+    "itself as output": (["train", "{}/runs/mine", "--output", "../project/runs/mine"], ""),
+    "from inside": (["train", "."], "runs/mine"),
+    "its recipe from inside": (["train", "config.yaml"], "runs/mine"),
+    "from a folder of the project": (["train", "../runs/mine"], "data"),
+}
+
+
+@pytest.mark.parametrize("way", NAMED)
+def test_a_run_with_relative_paths_goes_on_from_any_folder(
+    way: str, relative: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, place = NAMED[way]
+    if place:
+        monkeypatch.chdir(relative / place)
+    here, mine = Path.cwd(), relative / "runs" / "mine"
+    before = config(mine)
+    for count in (4, 5):
+        assert run([*(word.format(relative) for word in words), "--resume", f"--training.steps={count}"]) == 0
+        assert f"relative paths are those of {relative}" in capsys.readouterr().err
+        assert steps(mine) == count
+    assert Path.cwd() == here
+    assert config(mine)["data"] == before["data"]
+    assert sorted(path.name for path in relative.parent.joinpath("other").iterdir()) == []
+
+
+def test_python_goes_on_from_any_folder(relative: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORRERY_TRAINING__STEPS", "4")
+    assert orrery.train("../project/runs/mine", resume=True, quiet=True).folder == relative / "runs" / "mine"
+    assert steps(relative / "runs" / "mine") == 4
+
+
+def test_a_project_that_was_moved_or_an_older_run_is_found_from_the_working_folder(
+    relative: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moved = relative.parent / "moved"
+    relative.rename(moved)
+    mine = moved / "runs" / "mine"
+    go_on = ["train", str(mine), "--resume", "--training.steps=4"]
+    assert run(go_on) == 3  # the paths mean this folder, where there is no data
+    assert "data/train.txt" in capsys.readouterr().err
+    (relative / "data").mkdir(parents=True)  # the old folder is there again, and empty
+    monkeypatch.chdir(moved)
+    assert run(go_on) == 0
+    assert "relative paths" not in capsys.readouterr().err
+    assert json.loads((mine / "run.json").read_text())["folder"] == str(moved)
+    facts = json.loads((mine / "run.json").read_text())
+    for folder in (None, 5, "", "/no/such/folder", "a\0b", ["x"]):
+        (mine / "run.json").write_text(json.dumps({**facts, "folder": folder}))
+        assert run([*go_on[:-1], "--training.steps=5"]) == 0
+    del facts["folder"]
+    (mine / "run.json").write_text(json.dumps(facts))
+    assert run([*go_on[:-1], "--training.steps=6"]) == 0
+    assert steps(mine) == 6
+
+
+def test_another_base_is_looked_for_where_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base").mkdir()
+    there = str(tmp_path / "base")
+    assert from_here(["--model.from=base", "--x.y=base"]) == (f"--model.from={there}", "--x.y=base")
+    assert from_here(["--model.from", "base", "base"]) == ("--model.from", there, "base")
+    assert from_here(["--model.from", "hf:org/name", "--model.from"]) == ("--model.from", "hf:org/name", "--model.from")
+
+
+def test_a_fine_tuning_with_relative_paths_goes_on_from_any_folder(
+    tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(tuned, project)
+    monkeypatch.chdir(project)
+    words = ["--from", "base", "--train", "rows.csv", "--output", "mine"]
+    assert run(["finetune", "classification", *words, "--training.steps=20"]) == 0
+    monkeypatch.chdir(tmp_path)
+    assert run(["finetune", "project/mine", "--resume", "--training.steps=22"]) == 0
+    assert steps(project / "mine") == 22
+    done = finetune("project/mine", resume=True, quiet=True, recipe={"training": {"steps": 23}})
+    assert done.folder == project / "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["project"]
 
 
 def test_what_is_said_when_a_run_is_stopped_goes_on(

@@ -1,6 +1,7 @@
 """What the verbs that train a method on a model share: a model or a recipe first, then the data."""
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -80,6 +81,19 @@ def carry_out(asked: "Request", overrides: Sequence[str], run: Run, *, task: str
     Raises:
         UsageError: the recipe names another task, or what is asked for does not fit together.
     """
+    from orrery.runs.going_on import folder_of, where_begun
+
+    home = folder_of(Path(asked.task), run.output) if run.resume else None
+    if home is None:
+        return _carry_out(asked, overrides, run, task)
+    asked = replace(asked, task=os.path.abspath(asked.task))
+    run = run if run.output is None else replace(run, output=Path(os.path.abspath(run.output)))
+    with where_begun(Path(os.path.abspath(home)), lambda line: print(line, file=sys.stderr)):
+        return _carry_out(asked, overrides, run, task)
+
+
+def _carry_out(asked: "Request", overrides: Sequence[str], run: Run, task: str | None) -> int:
+    """Do so, once it is known which folder relative paths mean."""
     from orrery.finetuning.recipe import recipe_for
     from orrery.runs.going_on import folder_of
 

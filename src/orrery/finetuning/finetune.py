@@ -2,13 +2,13 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from orrery.finetuning.recipe import Mode, Request, recipe_for
 from orrery.finetuning.seeds import Finetuned, with_seeds
-from orrery.runs.going_on import asked_for, folder_of
+from orrery.runs.going_on import asked_for, folder_of, where_begun
 from orrery.settings import runs_folder
 from orrery.training.folder import CONFIG
 from orrery.training.progress import Reporter, Silent, find_reporter
@@ -60,11 +60,27 @@ def finetune(
     """
     begin, learned, held_back = (None if each is None else str(each) for each in (model, train, val))
     folder = None if output is None else Path(output)
-    if resume and (home := folder_of(Path(task), folder)) is not None:
+    home = folder_of(Path(task), folder) if resume else None
+    if home is not None:
+        home = Path(os.path.abspath(home))
         task, folder = str(home / CONFIG), home
     name = None if folder is None else folder.name
     asked = Request(task, begin, learned, held_back, dict(columns or {}), mode, blocks, scratch, name)
     words = [f"--{key}={json.dumps(value)}" for key, value in flatten(dict(recipe or {})).items()]
+    say = (lambda line: None) if quiet else print
+    with where_begun(home, say):
+        return _finetuned(asked, words, folder, quiet, say, seeds=seeds, resume=resume, overwrite=overwrite)
+
+
+def _finetuned(
+    asked: Request,
+    words: list[str],
+    folder: Path | None,
+    quiet: bool,
+    say: Callable[[str], None],
+    **how: Any,
+) -> Finetuned:
+    """Fine-tune, once it is known which folder relative paths mean."""
     chosen = recipe_for(asked, words, os.environ)
 
     def reporter() -> Reporter:
@@ -74,12 +90,10 @@ def finetune(
         chosen,
         folder or runs_folder() / chosen.name,
         reporter,
-        (lambda line: None) if quiet else print,
-        seeds=seeds,
-        resume=resume,
-        overwrite=overwrite,
-        inputs=[Path(each) for each in (task, begin, learned, held_back) if each],
+        say,
+        inputs=[Path(each) for each in (asked.task, asked.model, asked.train, asked.val) if each],
         asked=None if asked.file else asked_for(words, os.environ),
+        **how,
     )
     pass_on(done.signal)
     return done

@@ -1,13 +1,15 @@
 """Going on with a run: where it lies, and what of its recipe was found for it and not asked for."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from orrery.errors import UsageError
+from orrery.checkpoints.json_file import read_json
+from orrery.errors import ModelFileError, UsageError
 from orrery.training.config import Recipe
 from orrery.training.folder import CONFIG, RUN
-from orrery.training.recipes import check_recipe, flatten, overridden, plain, read_yaml, set_dotted
+from orrery.training.recipes import check_recipe, flatten, overridden, plain, read_yaml, set_dotted, words_of
 
 FOUND = ("batches", "training", "evaluation", "checkpoints", "logging")
 """Sections that are found from the data and from the steps, where a verb makes the recipe."""
@@ -42,6 +44,46 @@ def folder_of(named: Path, output: Path | None) -> Path | None:
         return None
     message = f"{named} is a run that goes on in its own folder, and --output names {output}"
     raise UsageError(message, f"leave --output out, or give {named / CONFIG} as the recipe of another run")
+
+
+@contextmanager
+def where_begun(home: Path | None, say: Callable[[str], object]) -> Iterator[None]:
+    """Go on with a run in the folder that it was begun from: relative paths of its recipe mean what they did.
+
+    The working folder is taken where that folder is gone, or has fewer of the recipe's paths, as when a project was
+    moved, or where a run of an earlier version does not name it.
+
+    Args:
+        home: of the run; without one nothing is done.
+        say: told the folder, where it is another one.
+    """
+    begun = None if home is None else _begun_in(home)
+    if begun is None:
+        yield
+        return
+    say(f"relative paths are those of {begun}, where the run was begun")
+    with chdir(begun):
+        yield
+
+
+def _begun_in(home: Path) -> Path | None:
+    """Return the folder that a run was begun from, where its paths are to be looked for there."""
+    with suppress(OSError, ValueError, UsageError, ModelFileError):
+        begun = Path(str(read_json(home / RUN).get("folder") or home / RUN))
+        here = Path.cwd()
+        words = words_of(check_recipe(read_yaml(home / CONFIG), str(home / CONFIG)))
+        if begun.is_dir() and not begun.samefile(here) and _there(words, begun) >= _there(words, here):
+            return begun
+    return None
+
+
+def _there(words: Sequence[str], folder: Path) -> int:
+    """Return how many of the words are paths in a folder."""
+    found = 0
+    for word in words:
+        with suppress(OSError, ValueError):  # a text that can be no path
+            found += (folder / word).exists()
+    return found
 
 
 def as_begun(recipe: Recipe, folder: Path, asked: Collection[str], found: Collection[str] = FOUND) -> Recipe:

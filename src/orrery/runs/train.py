@@ -8,12 +8,12 @@ from typing import Any
 from orrery.errors import UsageError
 from orrery.runs.default_recipe import is_text, recipe_for
 from orrery.runs.execute import execute
-from orrery.runs.going_on import FOUND_FOR_A_TEXT, as_begun, asked_for, folder_of
+from orrery.runs.going_on import FOUND_FOR_A_TEXT, as_begun, asked_for, folder_of, where_begun
 from orrery.runs.run import Run
 from orrery.settings import runs_folder
 from orrery.training.config import Recipe
 from orrery.training.folder import CONFIG
-from orrery.training.progress import Silent, find_reporter
+from orrery.training.progress import Reporter, Silent, find_reporter
 from orrery.training.recipes import check_recipe, load_recipe, read_yaml
 from orrery.training.signals import pass_on
 
@@ -34,7 +34,8 @@ def train(
         recipe: a recipe's file, its content as a mapping, or a text (a file or a folder), for which one is chosen; with
             ``resume`` the folder of a run too.
         output: the run's folder; by default ``runs/`` and the recipe's name.
-        resume: continue from the newest sound checkpoint of the folder.
+        resume: continue from the newest sound checkpoint of the folder; a run goes on in the working folder that it was
+            begun from, so that its relative paths mean what they did.
         overwrite: replace the run that is in the folder; it stays until the new one has its first checkpoint.
         quiet: show no progress.
 
@@ -46,12 +47,29 @@ def train(
     inputs = [Path(recipe)] if isinstance(recipe, str | Path) else []
     folder = None if output is None else Path(output)
     if resume and isinstance(recipe, str | Path) and (home := folder_of(Path(recipe), folder)) is not None:
+        home = Path(os.path.abspath(home))
         recipe, folder = home / CONFIG, home
+    else:
+        home = None
+    reporter = Silent() if quiet else find_reporter()
+    with where_begun(home, reporter.line):
+        return _trained(recipe, folder, reporter, inputs, resume=resume, overwrite=overwrite)
+
+
+def _trained(
+    recipe: Recipe | Mapping[str, Any] | str | Path,
+    folder: Path | None,
+    reporter: Reporter,
+    inputs: list[Path],
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> Run:
+    """Train, once it is known which folder is meant."""
     found = _recipe(recipe)
     folder = folder or runs_folder() / found.name
     if resume and isinstance(recipe, str | Path) and is_text(Path(recipe)):
         found = as_begun(found, folder, asked_for((), os.environ), FOUND_FOR_A_TEXT)
-    reporter = Silent() if quiet else find_reporter()
     outcome = execute(found, folder, reporter, resume=resume, overwrite=overwrite, inputs=inputs)
     pass_on(outcome.signal)
     return Run(folder.absolute(), outcome.step, outcome.best)

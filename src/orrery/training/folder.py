@@ -220,9 +220,10 @@ def refuse_inputs(path: Path, inputs: Iterable[str | Path]) -> None:
 
 
 def surroundings() -> dict[str, Any]:
-    """Return the command line, the versions and the machine of this process."""
+    """Return the command line, the folder it was given in, the versions and the machine of this process."""
     return {
         "command": sys.argv,
+        "folder": os.getcwd(),
         "orrery": orrery.__version__,
         "torch": version("torch"),
         "python": platform.python_version(),

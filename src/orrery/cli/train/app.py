@@ -1,6 +1,7 @@
 """``orrery train``: a recipe in, a trained model out."""
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ from orrery.cli.places import check_places
 from orrery.cli.train import stages as train_stages
 from orrery.cli.train import word_vectors as train_word_vectors
 from orrery.runs.default_recipe import is_text, recipe_for
-from orrery.runs.going_on import FOUND_FOR_A_TEXT, as_begun, asked_for, folder_of
+from orrery.runs.going_on import FOUND_FOR_A_TEXT, as_begun, asked_for, folder_of, where_begun
 from orrery.settings import runs_folder
 from orrery.stages.recipe import has_stages
 from orrery.training.folder import CONFIG
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from orrery.training.building import Assembled
     from orrery.training.config import Recipe
 
+BASE = "model.from"
 OTHERS = (
     (train_word_vectors.makes_word_vectors, train_word_vectors.train),
     (has_stages, train_stages.train),
@@ -54,7 +56,36 @@ def train(
     """
     home = folder_of(config, output) if resume else None
     if home is not None:
-        config, output = home / CONFIG, home
+        home = Path(os.path.abspath(home))
+        config, output, overrides = home / CONFIG, home, from_here(overrides)
+    how: dict[str, bool] = {"resume": resume, "overwrite": overwrite, "dry_run": dry_run, "print_config": print_config}
+    with where_begun(home, lambda line: print(line, file=sys.stderr)):
+        return _train(config, overrides, output=output, **how)
+
+
+def from_here(overrides: Sequence[str]) -> tuple[str, ...]:
+    """Return flags whose paths mean the same from another folder: a base is all that may be another one."""
+    found, flag = list(overrides), f"--{BASE}"
+    for number, word in enumerate(found):
+        value = word.removeprefix(f"{flag}=") if word.startswith(f"{flag}=") else None
+        if value is None and number and found[number - 1] == flag:
+            found[number] = os.path.abspath(word) if os.path.exists(word) else word
+        elif value is not None and os.path.exists(value):
+            found[number] = f"{flag}={os.path.abspath(value)}"
+    return tuple(found)
+
+
+def _train(
+    config: Path,
+    overrides: Sequence[str],
+    *,
+    resume: bool,
+    overwrite: bool,
+    dry_run: bool,
+    print_config: bool,
+    output: Path | None,
+) -> int:
+    """Do what the verb does, once it is known which folder is meant."""
     if is_text(config):
         recipe = recipe_for(config, overrides, os.environ)
         if resume:
