@@ -1,7 +1,8 @@
 """Processes that hold answers to forms, asked by `forms_apart`: ``python -m orrery.generation.form_process SOCKET``.
 
 The first reads the tokens once, and forks one for each form. A form that is made to be slow takes time of its own
-process alone; the kernel ends it at its limit, in the midst of whatever it computes.
+process alone; the kernel ends it at its limit, in the midst of whatever it computes. With ``alone`` in the place of a
+socket it holds one form itself, for `forms_alone`.
 """
 
 import json
@@ -22,6 +23,7 @@ FOLLOWING = 2.0
 MEMORY = 1 << 30
 """Bytes of address space beyond those of the first process."""
 
+ALONE = "alone"
 ASKED, TOLD = struct.Struct("<II"), struct.Struct("<IBI")
 """A copy's number and a token; a copy's number, a kind, and the length of what follows."""
 OVER, MASK, REFUSED, FAILED, BEGUN = range(5)
@@ -29,12 +31,20 @@ OVER, MASK, REFUSED, FAILED, BEGUN = range(5)
 
 
 def main() -> NoReturn:
-    """Read the tokens from standard input, then fork a process for each descriptor that comes, until none can come."""
-    channel = socket.socket(fileno=int(sys.argv[1]))
+    """Read the tokens from standard input, then hold one form, or fork a process for each descriptor that comes."""
     given = json.load(sys.stdin)
     tokens = [token.encode("latin-1") for token in given["tokens"]]
     vocabulary = Vocabulary(tokens, given["control"], given["end"], given["blank"])
     _ = vocabulary.engine
+    if sys.argv[1] == ALONE:
+        line = socket.create_connection(("127.0.0.1", given["port"]))
+        line.sendall(given["secret"].encode())
+        _hold(line, vocabulary)
+    _fork(socket.socket(fileno=int(sys.argv[1])), vocabulary)
+
+
+def _fork(channel: socket.socket, vocabulary: Vocabulary) -> NoReturn:
+    """Fork a process for each descriptor that comes, until none can come."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel forgets those that end
     channel.send(b"+")
     while True:
@@ -51,19 +61,18 @@ def main() -> NoReturn:
 def _hold(line: socket.socket, vocabulary: Vocabulary) -> NoReturn:
     """Hold the answers to one form, until nobody asks any more."""
     try:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         _bound_memory()
         _tell(line, 0, BEGUN, struct.pack("<I", os.getpid()))
         (length,) = struct.unpack("<I", _read(line, 4))
         text = _read(line, length).decode()
-        signal.setitimer(signal.ITIMER_REAL, BEGINNING)
+        _bound_time(BEGINNING)
         first = matcher_of(text, vocabulary)
         if _tell_next(line, 0, first, REFUSED):
             copies = {}
             while True:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                _bound_time(0)
                 number, token = ASKED.unpack(_read(line, ASKED.size))
-                signal.setitimer(signal.ITIMER_REAL, FOLLOWING)
+                _bound_time(FOLLOWING)
                 if number not in copies:
                     copies[number] = first.deep_copy()
                 own = copies[number]
@@ -96,6 +105,13 @@ def _read(line: socket.socket, size: int) -> bytes:
             os._exit(0)
         found += part
     return found
+
+
+def _bound_time(seconds: float) -> None:
+    """Have the kernel end this process after so many seconds; 0 for never. Windows has no such limit."""
+    if sys.platform != "win32":
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _bound_memory() -> None:

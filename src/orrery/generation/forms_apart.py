@@ -3,14 +3,15 @@
 import contextlib
 import json
 import os
-import select
+import selectors
 import socket
 import struct
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 from time import monotonic
-from typing import final
+from typing import TYPE_CHECKING, Any, final
 from weakref import WeakValueDictionary, finalize
 
 from jaxtyping import Bool
@@ -19,9 +20,12 @@ from torch import Tensor
 from orrery.errors import MachineError, UsageError
 from orrery.generation import form_process
 from orrery.generation.form_process import ASKED, BEGINNING, BEGUN, FAILED, FOLLOWING, MASK, OVER, REFUSED, TOLD
-from orrery.generation.grammar import Form, Formed, unfollowed, unpacked, unusable
+from orrery.generation.grammar import Form, unfollowed, unpacked, unusable
 from orrery.generation.guides import Begin, Guide
 from orrery.generation.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from orrery.generation.forms_alone import FormsAlone
 
 STARTING = 60.0
 """Seconds in which the processes have to start."""
@@ -29,6 +33,8 @@ LATE = 5.0
 """Seconds beyond its own limit after which a process that says nothing is given up."""
 GLANCE = 0.002
 """Seconds for which it is waited, after a token, whether the answer is whole: that spares a step of the model."""
+VOCABULARIES = 4
+"""Vocabularies over which forms are held at once, each by a process with all tokens; that of the longest ago ends."""
 SHORT = 0.05
 """Seconds after which a form that is still being compiled gives way to all others."""
 
@@ -39,10 +45,11 @@ class FormsApart:
 
     Args:
         vocabulary: the tokens.
+        glance: seconds for which it is waited, after a token, whether the answer is whole; by default `GLANCE`.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self, vocabulary: Vocabulary, glance: float | None = None) -> None:
+        self._vocabulary, self._glance = vocabulary, glance
         self._lock = threading.Lock()
         self._channel: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -56,7 +63,7 @@ class FormsApart:
         """
         text = form.lark(self._vocabulary.blank).encode()
         ours, theirs = socket.socketpair()
-        held = Held(ours, self._vocabulary.size)
+        held = Held(ours, self._vocabulary.size, self._glance)
         with theirs, self._lock:
             channel = self._channel or self._start()
             try:
@@ -78,22 +85,12 @@ class FormsApart:
     def _start(self) -> socket.socket:
         """Start the process that forks and give it the tokens."""
         self._vocabulary.require()
-        own = self._vocabulary
-        given = {
-            "tokens": [token.decode("latin-1") for token in own.tokens[: own.size]],
-            "control": own.control,
-            "end": own.ends,
-            "blank": own.blank,
-        }
+        given = written(self._vocabulary)
         ours, theirs = socket.socketpair()
-        # -P: the folder that a server was started in is no place to import from.
-        command = [sys.executable, "-P", "-m", form_process.__name__, str(theirs.fileno())]
-        environment = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
-        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         with theirs:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environment,
-                start_new_session=True,
+                command(str(theirs.fileno())), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()], env=environment(), start_new_session=True,
             )  # fmt: skip
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError), self._process.stdin as pipe:
@@ -111,24 +108,54 @@ class FormsApart:
         return ours
 
 
+def written(vocabulary: Vocabulary) -> dict[str, Any]:
+    """Return the tokens as the processes read them."""
+    tokens = [token.decode("latin-1") for token in vocabulary.tokens[: vocabulary.size]]
+    return {"tokens": tokens, "control": vocabulary.control, "end": vocabulary.ends, "blank": vocabulary.blank}
+
+
+def command(word: str) -> list[str]:
+    """Return what starts a process; the folder that this one was started in is no place to import from (``-P``)."""
+    return [sys.executable, "-P", "-m", form_process.__name__, word]
+
+
+def environment() -> dict[str, str]:
+    """Return what such a process sees of the environment: no keys."""
+    found = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT") if name in os.environ}
+    return {**found, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
 @final
 class FormsOfVocabularies:
-    """The processes that hold forms, by the vocabulary that they are over."""
+    """The processes that hold forms, by the vocabulary that they are over.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._found: dict[Vocabulary, FormsApart] = {}
+    Args:
+        glance: as in `FormsApart`.
+    """
+
+    def __init__(self, glance: float | None = None) -> None:
+        self._lock, self._glance = threading.Lock(), glance
+        self._found: OrderedDict[Vocabulary, FormsApart | FormsAlone] = OrderedDict()
 
     def begin(self, form: Form, vocabulary: Vocabulary) -> Begin:
-        """Return what begins the guide of an answer; errors as in `FormsApart`.
-
-        Where processes cannot be forked (Windows), this one holds the form.
-        """
-        if not hasattr(os, "fork"):
-            return Formed.begin(form, vocabulary).copy
+        """Return what begins the guide of an answer; errors as in `FormsApart`."""
+        gone = None
         with self._lock:
-            found = self._found.setdefault(vocabulary, FormsApart(vocabulary))
+            found = self._found.pop(vocabulary, None) or self._over(vocabulary)
+            self._found[vocabulary] = found
+            if len(self._found) > VOCABULARIES:
+                _, gone = self._found.popitem(last=False)
+        if gone is not None:
+            gone.close()
         return found.begin(form)
+
+    def _over(self, vocabulary: Vocabulary) -> "FormsApart | FormsAlone":
+        """Return what holds forms over a vocabulary on this system."""
+        if hasattr(os, "fork"):
+            return FormsApart(vocabulary, self._glance)
+        from orrery.generation.forms_alone import FormsAlone
+
+        return FormsAlone(vocabulary, self._glance)
 
     def close(self) -> None:
         """End them."""
@@ -145,13 +172,22 @@ class Held:
     Args:
         line: the way to the process.
         size: tokens of the vocabulary.
+        glance: as in `FormsApart`.
+        process: it, where no limit of its own ends it.
     """
 
-    def __init__(self, line: socket.socket, size: int) -> None:
-        self._line, self.size = line, size
-        finalize(self, line.close)  # and with the line its process ends
-        self._poll = select.poll()  # select knows no descriptor beyond 1,023
-        self._poll.register(line, select.POLLIN)
+    def __init__(
+        self,
+        line: socket.socket,
+        size: int,
+        glance: float | None = None,
+        process: "subprocess.Popen[bytes] | None" = None,
+    ) -> None:
+        self._line, self.size, self.glance = line, size, glance
+        self._stop = finalize(self, _stop, line, process)  # and with the line its process ends
+        # select knows no descriptor beyond 1,023, and Windows nothing else.
+        self._poll = getattr(selectors, "PollSelector", selectors.SelectSelector)()
+        self._poll.register(line, selectors.EVENT_READ)
         self._read = bytearray()
         # An answer that is gone takes no more messages; and its form must go with it, which ends the process.
         self._copies: WeakValueDictionary[int, FormedApart] = WeakValueDictionary()
@@ -177,6 +213,7 @@ class Held:
                 slow = True
                 with contextlib.suppress(OSError):
                     os.setpriority(os.PRIO_PROCESS, process, 19)
+        self._end()
         raise UsageError(
             f"this form takes more than {BEGINNING:g} s to begin with",
             "simplify it: fewer repetitions within repetitions, shorter lists, smaller numbers",
@@ -205,6 +242,10 @@ class Held:
             elif kind == FAILED:
                 copy.failed = content.decode()
 
+    def give_up(self) -> None:
+        """End a process that says nothing beyond its time."""
+        self._end()
+
     def _send(self, content: bytes) -> None:
         try:
             self._line.setblocking(True)
@@ -214,7 +255,7 @@ class Held:
 
     def _messages(self, seconds: float) -> list[tuple[int, int, bytes]]:
         """Return what has come, after so many seconds at most."""
-        if self.gone is None and self._poll.poll(max(0.0, 1000 * seconds)):
+        if self.gone is None and self._poll.select(max(0.0, seconds)):
             try:
                 part = self._line.recv(1 << 20)
             except OSError:
@@ -233,6 +274,15 @@ class Held:
 
     def _end(self) -> None:
         self.gone = f"the tokens that may come next were not found within {FOLLOWING:g} s"
+        self._stop()
+
+
+def _stop(line: socket.socket, process: "subprocess.Popen[bytes] | None") -> None:
+    """Close the way to a process, and end it where it does not end by itself."""
+    line.close()
+    if process is not None:
+        process.kill()
+        process.wait()
 
 
 @final
@@ -274,7 +324,8 @@ class FormedApart(Guide):
         Raises:
             UsageError: the form became too hard to follow.
         """
-        self.ready(FOLLOWING + LATE)
+        if not self.ready(FOLLOWING + LATE):
+            self._held.give_up()
         if self.mask is None:
             raise unfollowed(self.failed or self._held.gone or "its process says nothing")
         return self.mask
@@ -287,7 +338,7 @@ class FormedApart(Guide):
     @property
     def over(self) -> bool:
         """Whether the answer is known to be whole; at the latest that is known when it is known what may come next."""
-        until = monotonic() + GLANCE
+        until = monotonic() + (GLANCE if self._held.glance is None else self._held.glance)
         while self.whole is None and self._held.gone is None and (left := until - monotonic()) > 0:
             self._held.listen(left)
         return bool(self.whole)

@@ -1,11 +1,15 @@
 """What a caller demands of an answer's text: a form, or words that must not stand in it."""
 
+import atexit
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from orrery.generation.grammar import Form, Formed
+from orrery.generation.form_process import FOLLOWING
+from orrery.generation.forms_apart import LATE, FormsOfVocabularies
+from orrery.generation.grammar import Form
 from orrery.generation.guides import Begin, SpellingIndex, without
 from orrery.generation.vocabulary import Vocabulary
 from orrery.text.spellings import drops_first_blank, spellings
@@ -73,14 +77,38 @@ Hold = Callable[[Form, Vocabulary], Begin]
 """Makes what begins the guide of an answer that is of a form."""
 
 
-def held_here(form: Form, vocabulary: Vocabulary) -> Begin:
-    """Return what begins the guide of an answer of a form that this process holds; errors as in `guides_of`."""
-    return Formed.begin(form, vocabulary).copy
+def held(form: Form, vocabulary: Vocabulary) -> Begin:
+    """Return what begins the guide of an answer of a form, which a process of its own holds; errors as in `guides_of`.
+
+    A form that is slow to begin with or to follow is so ended in its time: here nothing could.
+    """
+    return _forms().begin(form, vocabulary)
 
 
-def guides_of(
-    tokenizer: Tokenizer, ends: frozenset[int], demands: Demands, hold: Hold = held_here
-) -> tuple[Begin, ...]:
+@lru_cache(maxsize=1)
+def _forms() -> FormsOfVocabularies:
+    """Return the processes of this one; an answer here waits until it is known whether it is whole."""
+    found = FormsOfVocabularies(glance=FOLLOWING + LATE)
+    atexit.register(found.close)
+    return found
+
+
+_NOT_OURS: list[FormsOfVocabularies] = []
+"""What a process has from the one that it was forked from, which alone may ask or end it."""
+
+
+def _forked() -> None:
+    if _forms.cache_info().currsize:
+        atexit.unregister((forms := _forms()).close)
+        _NOT_OURS.append(forms)
+        _forms.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def guides_of(tokenizer: Tokenizer, ends: frozenset[int], demands: Demands, hold: Hold = held) -> tuple[Begin, ...]:
     """Return what begins the guides of an answer, which one of ``ends`` ends.
 
     Raises:

@@ -16,7 +16,7 @@ def save(stored: Stored, folder: str | Path, card: Mapping[str, Any] | None, lay
     if layout not in ("hf", "own"):
         raise UsageError(f"no layout {layout!r}", "use hf or own")
     generation = stored.generation or as_file(stored.config or {}) or None
-    beside = {"generation": generation, "chat": stored.chat}
+    beside: dict[str, Any] = {"generation": generation, "chat": stored.chat}
     if layout == "own":
         save_own(folder, stored.model, stored.tokenizer, family=stored.family, config=stored.config, **beside)
         return

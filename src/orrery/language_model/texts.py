@@ -8,7 +8,7 @@ import torch
 from orrery.errors import UsageError
 from orrery.generation.generate import too_long
 from orrery.generation.row import Limits
-from orrery.language_model.guides import NO_DEMANDS, Demands, Hold, guides_of, held_here
+from orrery.language_model.guides import NO_DEMANDS, Demands, Hold, guides_of, held
 from orrery.language_model.stored import control_token, ends_of, reads_apart, tokenizer_of, vocabulary, wishes
 from orrery.nn.embeddings import check_ids
 from orrery.reading.read import Stored
@@ -147,7 +147,7 @@ def limits_of(
     stop: Sequence[str] = (),
     end: frozenset[int] = frozenset(),
     demands: Demands = NO_DEMANDS,
-    hold: Hold = held_here,
+    hold: Hold = held,
 ) -> Limits:
     """Return when an answer ends, and which tokens it may hold; ``hold`` makes what holds it to a form."""
     ends = ends_of(stored) | end

@@ -17,10 +17,11 @@ from torch import Tensor
 
 from orrery.errors import MachineError, UsageError
 from orrery.generation import engine as engines
-from orrery.generation import forms_apart
+from orrery.generation import forms_alone, forms_apart
 from orrery.generation.engine import Engine
 from orrery.generation.form_process import BEGINNING
-from orrery.generation.forms_apart import FormedApart, FormsApart, FormsOfVocabularies
+from orrery.generation.forms_alone import FormsAlone
+from orrery.generation.forms_apart import STARTING, FormedApart, FormsApart, FormsOfVocabularies
 from orrery.generation.generate import generate
 from orrery.generation.grammar import Form, Formed
 from orrery.generation.guides import Guide
@@ -198,11 +199,68 @@ def test_a_process_that_is_killed_ends_its_answer_and_no_other(vocabulary: Vocab
     own.close()
 
 
-def test_where_nothing_can_be_forked_this_process_holds_the_form(
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_where_nothing_can_be_forked_each_form_has_a_process_of_its_own(
     vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """As on Windows, where nothing is forked, no alarm rings and no descriptor is passed on."""
     monkeypatch.delattr(os, "fork")
-    assert isinstance(FormsOfVocabularies().begin(Form(regex="ab"), vocabulary)(), Formed)
+    monkeypatch.setattr(forms_alone, "KEPT", 1)
+    before = children()
+    own = FormsOfVocabularies(glance=10.0)
+    for form in GOOD[:3]:
+        begin, here = own.begin(form, vocabulary), Formed.begin(form, vocabulary)
+        assert isinstance(begin(), FormedApart)
+        walked(begin(), here.copy(), 0)
+        process = children() - before
+        assert own.begin(form, vocabulary)().allowed().any()
+        assert children() - before == process  # the form is kept
+    del begin
+    gc.collect()
+    assert len(children() - before) == 1
+    with pytest.raises(UsageError, match="this form cannot be used: "):
+        own.begin(Form(regex="("), vocabulary)
+    own.close()
+    gc.collect()
+    assert all(gone(process) for process in children() - before)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_process_that_no_limit_ends_is_ended_by_who_waits(
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forms_apart, "BEGINNING", 0.1)
+    monkeypatch.setattr(forms_apart, "FOLLOWING", 0.1)
+    monkeypatch.setattr(forms_apart, "LATE", 0.1)
+    before, own = children(), FormsAlone(vocabulary)
+    slow = next(form for form in slow_forms() if form.schema is not None)
+    began = time.monotonic()
+    with pytest.raises(UsageError, match=r"more than 0\.1 s"):
+        own.begin(slow)
+    assert time.monotonic() - began < STARTING
+    assert children() == before
+    guide = own.begin(Form(regex="[ab]{9}"))()
+    (process,) = children() - before
+    os.kill(process, signal.SIGSTOP)
+    guide.push(ord("a"))
+    with pytest.raises(UsageError, match="were not found within"):
+        guide.allowed()
+    assert gone(process)
+    guide.push(ord("a"))
+    assert not guide.over
+    assert own.begin(Form(regex="[ab]{9}"))().allowed().any()  # the next one has a process again
+
+
+def test_of_many_vocabularies_the_last_have_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms_apart, "VOCABULARIES", 2)
+    own = FormsOfVocabularies()
+    several = [Vocabulary(SPELLINGS, [END], [END]) for _ in range(3)]
+    guides = [own.begin(Form(regex="[ab]{3}"), each)() for each in several]
+    for guide in guides:  # those of a process that forks no more go on
+        guide.push(ord("a"))
+        assert guide.allowed().sum() == 3  # a, b, ab
+    assert own.begin(Form(regex="[ab]{3}"), several[0])().allowed().sum() == 3
+    own.close()
 
 
 class Late(Guide):
