@@ -94,7 +94,7 @@ SURE_TO_FAIL = {"data fetch", "verify", "evaluate word-vectors", "demo", "serve"
 OUTPUTS = {"output", "out", "json", "map", "report", "alignment", "picture"}
 MAY_BE_ZERO = {"seed", "seeds", "skip-bad", "examples", "sentences", "length-penalty", "temperature", "top-p", "min-p",
                "top-k", "near", "samples", "presence-penalty", "frequency-penalty", "diversity-penalty",
-               "coverage-penalty", "penalty-alpha", "position", "port"}  # fmt: skip
+               "coverage-penalty", "penalty-alpha", "position", "port", "shots", "sweep"}  # fmt: skip
 MAY_BE_NEGATIVE = {"position", "length-penalty", "presence-penalty", "frequency-penalty"}
 OPEN_TEXTS = {"prompt", "text", "texts", "system", "stop", "words", "overrides", "settings", "name", "drop-matching",
               "other", "similarity", "analogy", "column", "concordance", "filters", "question", "context", "labels",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from orrery.cli.numbers import COUNT
+from orrery.cli.numbers import TIMES
 from orrery.cli.places import RECIPES, check_places
 from orrery.errors import UsageError
 from orrery.settings import runs_folder
@@ -30,7 +30,7 @@ _OUTPUT = "The run's folder; by default runs/ and the recipe's name."
 class Run:
     """How often is trained, from where on, and where the run goes."""
 
-    seeds: Annotated[int, COUNT, Parameter(help=_SEEDS)] = 1
+    seeds: Annotated[int, TIMES, Parameter(help=_SEEDS)] = 1
     resume: Annotated[bool, Parameter(help=_RESUME)] = False
     overwrite: Annotated[bool, Parameter(help=_OVERWRITE)] = False
     print_config: Annotated[bool, Parameter(help="Print the recipe, and stop.")] = False

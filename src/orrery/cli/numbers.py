@@ -50,6 +50,7 @@ def _each(convert: Callable[[Any, Sequence[Token]], float]) -> Parameter:
         converter=lambda kind, tokens: tuple(convert(kind, [token]) for token in tokens),
         negative="",
         consume_multiple=1,
+        json_list=False,
     )
 
 
@@ -58,25 +59,32 @@ def _refused(token: Token, reason: str, hint: str) -> UsageError:
 
 
 COUNT = Parameter(converter=_whole(1, MOST))
+TIMES = Parameter(converter=_whole(1, 1000))
+"""How often a whole training is done again."""
+DRAWN = Parameter(converter=_whole(0, 10_000))
+"""Answers drawn for one picture."""
 COUNT_OR_NONE = Parameter(converter=_whole(0, MOST))
-ONE_OR_MORE = Parameter(negative="", consume_multiple=1)
+ONE_OR_MORE = Parameter(negative="", consume_multiple=1, json_list=False)
 """Of a flag with several values behind it: with none of them it would be as if it were not there."""
 COUNT_EACH = Parameter(
     converter=lambda kind, tokens: tuple(_whole_number(token, 1, MOST) for token in tokens),
     negative="",
     consume_multiple=1,
+    json_list=False,
 )
 SEED = Parameter(converter=_whole(0, SEEDS - 1))
 SEED_EACH = Parameter(
     converter=lambda kind, tokens: tuple(_whole_number(token, 0, SEEDS - 1) for token in tokens),
     negative="",
     consume_multiple=1,
+    json_list=False,
 )
 PLACE = Parameter(converter=_whole(-MOST, MOST))
 """A place in a text, a negative one counted from the end."""
 NUMBER = Parameter(converter=_real(-math.inf, math.inf, above=False))
 NOT_NEGATIVE = Parameter(converter=_real(0.0, math.inf, above=False))
 ABOVE_ZERO = Parameter(converter=_real(0.0, math.inf, above=True))
+SECONDS = Parameter(converter=_real(0.0, 86_400.0, above=True))
 ABOVE_ZERO_EACH = _each(_real(0.0, math.inf, above=True))
 SHARE = Parameter(converter=_real(0.0, 1.0, above=False))
 SHARE_EACH = _each(_real(0.0, 1.0, above=False))

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from orrery.cli.console import printable
-from orrery.cli.numbers import COUNT, COUNT_OR_NONE, NUMBER, SEED
+from orrery.cli.numbers import COUNT, DRAWN, NUMBER, SEED
 from orrery.cli.places import MODEL
 from orrery.cli.texts import print_json
 from orrery.cli.writing_options import CHOOSING, Drawing
@@ -21,7 +21,7 @@ def tree(
     max_new_tokens: Annotated[int, COUNT] = 4,
     num_beams: Annotated[int, COUNT] = 3,
     length_penalty: Annotated[float, NUMBER] = 0.6,
-    samples: Annotated[int, COUNT_OR_NONE] = 0,
+    samples: Annotated[int, DRAWN] = 0,
     drawing: Drawing = CHOOSING,
     json: bool = False,
     picture: Path | None = None,

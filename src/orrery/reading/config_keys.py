@@ -24,6 +24,11 @@ def settled(config: Mapping[str, Any], path: Path, ignored: Collection[str] = ()
     Raises:
         ModelFileError: the reference reads a key that is not built; all of them are named.
     """
+    if absent := sorted(set(ignored) - config.keys()):
+        raise ModelFileError(
+            f"{path} has no key {', '.join(repr(key[:60]) for key in absent[:10])}, which is to be left out",
+            "name keys that it has, apart by blanks: --ignore-keys a b",
+        )
     rules = load_family(config.get("model_type"))
     kept = {key: value for key, value in config.items() if key not in ignored}
     if kept.get(_QUANTISED) is None:

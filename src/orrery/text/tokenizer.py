@@ -186,7 +186,8 @@ class Tokenizer:
         return bool(self._json["model"].get("continuing_subword_prefix"))
 
     def id(self, token: str) -> int | None:
-        """Return the id of a vocabulary entry, or None."""
+        """Return the id of a vocabulary entry, or None. Raises `DataError` for half of a surrogate pair."""
+        refuse_surrogates(token)
         return self._library.token_to_id(token)
 
     def words(self, text: str) -> list[str]:

@@ -80,7 +80,8 @@ class RunFolder:
     def _append(self, name: str, line: str) -> None:
         with (
             machine_errors(self.path / name, len(line)),
-            (self.path / name).open("a", encoding="utf-8") as file,
+            # A name of the user's that is no UTF-8 may stand in a line.
+            (self.path / name).open("a", encoding="utf-8", errors="backslashreplace") as file,
         ):
             file.write(line + "\n")
 

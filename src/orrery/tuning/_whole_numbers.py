@@ -28,6 +28,7 @@ def group_of(inputs: int, group: int) -> int | None:
     Parts are even, since two numbers share a byte, and multiples of 32 where there are any, which the kernel reads
     fastest.
     """
+    group = min(group, inputs)
     for step in (32, 2):
         for size in range(group - group % step, 0, -step):
             if inputs % size == 0:

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from orrery.cli.evaluate._items import Items, carry_out, limits_of
 from orrery.cli.evaluate._trust import Trust
-from orrery.cli.numbers import ABOVE_ZERO, COUNT, NOT_NEGATIVE
+from orrery.cli.numbers import ABOVE_ZERO, COUNT, NOT_NEGATIVE, SECONDS
 from orrery.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Programs:
     temperature: Annotated[float, NOT_NEGATIVE, Parameter(help=_TEMPERATURE)] = 0.0
     top_p: Annotated[float, ABOVE_ZERO, Parameter(help="The mass of tokens that stays possible.")] = 1.0
     max_new_tokens: Annotated[int, COUNT, Parameter(help="The most tokens of a program.")] = 512
-    seconds: Annotated[float, ABOVE_ZERO, Parameter(help="Of wall time for a program and its tests.")] = 10.0
+    seconds: Annotated[float, SECONDS, Parameter(help="Of wall time for a program and its tests.")] = 10.0
     memory: Annotated[int, COUNT, Parameter(help="MiB of a program, tests included.")] = 1024
 
 
