@@ -19,6 +19,7 @@ from orrery.accounting.step_cost import StepCost, step_cost
 from orrery.accounting.windows import within
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import load_family
+from orrery.models.default_device import on_cpu_by_default
 from orrery.models.distinct_blocks import Group, shortened
 from orrery.models.model import ModelSpec
 from orrery.models.soundness import check_whole
@@ -161,6 +162,7 @@ def _depths(name: str, groups: Mapping[str, Sequence[Group]]) -> int:
     return 1
 
 
+@on_cpu_by_default
 def plan(
     subject: str | Path | ModelSpec | Recipe,
     *,

@@ -16,6 +16,7 @@ from orrery.errors import ModelFileError, UsageError
 from orrery.exporting.export import compare_bytes, leaves
 from orrery.families import load_family, spec_of
 from orrery.language_model.model import LanguageModel
+from orrery.models.default_device import on_cpu_by_default
 from orrery.models.dropout import without_dropout
 from orrery.reading.files import CONFIG
 from orrery.reading.read import CHECKPOINTS, Stored, locate, read
@@ -46,6 +47,7 @@ class Averaged:
     layout: Literal["hf", "own"]
 
 
+@on_cpu_by_default
 def average(
     model: str | Path,
     out: str | Path,

@@ -8,6 +8,7 @@ from typing import Any
 
 from orrery.finetuning.recipe import Mode, Request, recipe_for
 from orrery.finetuning.seeds import Finetuned, with_seeds
+from orrery.models.default_device import on_cpu_by_default
 from orrery.runs.going_on import asked_for, folder_of, where_begun
 from orrery.settings import runs_folder
 from orrery.training.folder import CONFIG
@@ -16,6 +17,7 @@ from orrery.training.recipes import flatten
 from orrery.training.signals import pass_on
 
 
+@on_cpu_by_default
 def finetune(
     task: str,
     model: str | Path | None = None,

@@ -20,6 +20,7 @@ from orrery.inspection.edits import Edit
 from orrery.inspection.kept_on_disk import KeptOnDisk
 from orrery.inspection.memory import refuse_too_large
 from orrery.inspection.recorder import Recorder, Reducer, Watcher
+from orrery.models.default_device import doors_on_cpu_by_default
 from orrery.models.model import Model
 from orrery.nn.attention.kernels import eager, sdpa
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from orrery.inspection.interventions.operations import Source
 
 
+@doors_on_cpu_by_default
 @dataclass(frozen=True)
 class Trace:
     """The inside of one call: ``trace["blocks.4.attention.pattern"]``.

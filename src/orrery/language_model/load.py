@@ -7,6 +7,7 @@ from pathlib import Path
 
 from orrery.generation.compiled_step import check_kernel, described
 from orrery.language_model.model import LanguageModel
+from orrery.models.default_device import on_cpu_by_default
 from orrery.reading.placement import choose_device, describe, place
 from orrery.reading.read import read
 from orrery.settings import step_kernel
@@ -17,6 +18,7 @@ def _to_stderr(line: str) -> None:
     print(line, file=sys.stderr)
 
 
+@on_cpu_by_default
 def load(
     path: str | Path,
     device: str = "auto",

@@ -37,6 +37,7 @@ from orrery.language_model.search import Beams, Found
 from orrery.language_model.texts import Text, Truncate, limits_of, prompts
 from orrery.language_model.trace import Given, Row
 from orrery.language_model.tree import DecodingTree
+from orrery.models.default_device import doors_on_cpu_by_default
 from orrery.models.model import Model
 from orrery.reading.read import Stored
 from orrery.text import Tokenizer
@@ -45,6 +46,7 @@ from orrery.text.chat.render import ChatTemplate
 from orrery.text.chat.segments import Rendered
 
 
+@doors_on_cpu_by_default
 class LanguageModel:
     """A model with its tokenizer; ``orrery.language_model.load.load`` makes one.
 

@@ -7,12 +7,14 @@ from typing import Any
 from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
 from orrery.language_model.trace import Given, Row, source_and_target
+from orrery.models.default_device import on_cpu_by_default
 from orrery.pages.page import Page
 from orrery.views._inside import Inside
 from orrery.views._laws import read_report
 from orrery.views._view import Subject
 
 
+@on_cpu_by_default
 def see(
     lm: LanguageModel,
     text: Given,

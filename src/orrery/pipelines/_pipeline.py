@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from orrery.errors import DataError, UsageError
 from orrery.generation.batched import in_batches
 from orrery.language_model.model import LanguageModel
+from orrery.models.default_device import on_cpu_by_default
 from orrery.pipelines._rows import Row
 from orrery.reports.status import waiting
 from orrery.schema.registry import Registry
@@ -73,6 +74,7 @@ class Pipeline(ABC):
         """Say whether what is given is a list of inputs, and no single one."""
         return isinstance(inputs, list)
 
+    @on_cpu_by_default
     def __call__(
         self,
         inputs: Any,

@@ -8,6 +8,7 @@ import torch
 
 from orrery.errors import UsageError
 from orrery.language_model.model import LanguageModel
+from orrery.models.default_device import on_cpu_by_default
 from orrery.pipelines._pipeline import Pipeline, PipelineSettings, text_of
 from orrery.pipelines._rows import Row, whole
 from orrery.schema.generation import GenerationKeys
@@ -77,6 +78,7 @@ class FromSource(Pipeline, ABC):
             raise UsageError(f"{task} needs an encoder-decoder", "text-generation continues texts with a decoder")
         super().__init__(lm, task, batch_size, **settings)
 
+    @on_cpu_by_default
     def __call__(self, inputs: Any, **settings: Any) -> Any:
         """Return the answers; one to each of a list of texts stands there without a list of its own."""
         found = super().__call__(inputs, **settings)

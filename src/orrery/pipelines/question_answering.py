@@ -8,6 +8,7 @@ import numpy as np
 
 from orrery.data.windows import windows
 from orrery.errors import UsageError
+from orrery.models.default_device import on_cpu_by_default
 from orrery.nn.heads import TokenHead
 from orrery.pipelines._heads import Scores, head_of, wide
 from orrery.pipelines._pipeline import Pipeline, PipelineSettings, field_of, refuse_other_fields, register
@@ -73,6 +74,7 @@ class QuestionAnswering(Pipeline):
         single = isinstance(inputs, list) and len(inputs) == 1
         return super().__call__(inputs[0] if single else inputs, **settings)
 
+    @on_cpu_by_default
     def several(self, examples: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[Any]:
         """Return the answers to each of several questions, as a list however many there are."""
         return self.answers(examples, self.chosen({}), self.batch_size, names=names)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery.errors import UsageError
+from orrery.models.default_device import on_cpu_by_default
 from orrery.runs.default_recipe import is_text, recipe_for
 from orrery.runs.execute import execute
 from orrery.runs.going_on import FOUND_FOR_A_TEXT, as_begun, asked_for, folder_of, where_begun
@@ -18,6 +19,7 @@ from orrery.training.recipes import check_recipe, load_recipe, read_yaml
 from orrery.training.signals import pass_on
 
 
+@on_cpu_by_default
 def train(
     recipe: Recipe | Mapping[str, Any] | str | Path,
     output: str | Path | None = None,

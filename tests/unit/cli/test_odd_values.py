@@ -28,7 +28,8 @@ LISTS = [
 ]  # fmt: skip
 BEYOND = [
     "evaluate none humaneval --seconds=1e30", "evaluate none mbpp a --seconds=86401",
-    "tree none a --samples=2147483647", "tree none a --samples=10001", "finetune classification --seeds=2147483647", "sft none --train=a --seeds=1001",
+    "tree none a --samples=2147483647", "tree none a --samples=10001",
+    "finetune classification --seeds=2147483647", "sft none --train=a --seeds=1001",
 ]  # fmt: skip
 
 
