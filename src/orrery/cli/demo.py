@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from orrery.cli.console import printable
-from orrery.errors import RunError
+from orrery.errors import RunError, UsageError
 from orrery.settings import runs_folder
 from orrery.training.recipes import as_yaml, load_recipe
 
@@ -44,6 +44,8 @@ def demo(
     from orrery.training.progress import find_reporter
 
     folder = output or runs_folder() / recipe.name
+    if any("\udc80" <= letter <= "\udcff" for letter in str(folder)):  # bytes of a name that is no UTF-8
+        raise UsageError(f"{str(folder)!a} is no UTF-8, and the pages tell it", "choose another --output")
     print(f"Orrery's demo writes into {folder}.", flush=True)
     findings = lab.demo(recipe, folder, lambda line: print(line, flush=True), find_reporter, overwrite=overwrite)
     show(findings)

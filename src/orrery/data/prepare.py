@@ -85,12 +85,10 @@ def prepare(
                 report(Progress(preparation.bytes, total, preparation.tokens))
             preparation.check()
 
-            def comparing(blocks: Iterable[Assigned]) -> Iterator[Assigned]:
-                for block in blocks:
-                    report(Progress(preparation.bytes, total, preparation.tokens, COMPARING))
-                    yield block
+            def told(blocks: Iterable[Assigned]) -> Iterator[Assigned]:
+                return map(lambda each: preparation.comparing(each, total, report), blocks)
 
-            return preparation.finish(begun.shared or shared_text(comparing(held_back), comparing(trained_on)))
+            return preparation.finish(begun.shared or shared_text(told(held_back), told(trained_on)))
 
 
 class Preparation:
@@ -162,6 +160,11 @@ class Preparation:
         index.write(self.folder)
         self._committed = monotonic()
         return index
+
+    def comparing(self, block: Assigned, total: int | None, report: Callable[[Progress], None]) -> Assigned:
+        """Return a block that is compared with the other side, having reported that."""
+        report(Progress(self.bytes, total, self.tokens, COMPARING))
+        return block
 
     def check(self) -> None:
         """Raise `DataError` where a split got no text."""

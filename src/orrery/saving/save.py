@@ -96,8 +96,7 @@ def save_model(
     }
     tokens = _present({**control, "decoder_start_token_id": model.first_token}) | dict(generation or {})
     theirs = {**(beside or {}), **to_theirs(ours, rules_of(rules, config))}
-    needed = sum(tensor.nbytes for tensor in theirs.values())
-    with machine_errors(folder, needed):
+    with machine_errors(folder, sum(tensor.nbytes for tensor in theirs.values())):
         folder.mkdir(parents=True, exist_ok=True)
         if tokenizer is not None:
             tokenizer.save(folder)

@@ -154,7 +154,9 @@ class Inside:
         """What names this pass: a hash of the model's folder, the ids that were read and the edits."""
         ids = [self.first.ids[0].tolist(), [] if self.first.source_ids is None else self.first.source_ids[0].tolist()]
         edits = self.edits.to_json()
-        return hashlib.sha256(f"{self.lm.folder}|{version_of(self.lm.folder)}|{ids}|{edits}".encode()).hexdigest()[:16]
+        return hashlib.sha256(
+            f"{self.lm.folder}|{version_of(self.lm.folder)}|{ids}|{edits}".encode("utf-8", "surrogateescape")
+        ).hexdigest()[:16]
 
     @cached_property
     def explainer(self) -> Explainer:

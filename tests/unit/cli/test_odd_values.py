@@ -56,6 +56,11 @@ def test_some_flags_may_be_empty_and_those_that_are_so_by_default() -> None:
     assert "chat" in VERBS
 
 
+def test_a_folder_that_no_page_can_name_is_refused_before_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "--output=a/\udcff"]) == 2
+    assert "is no UTF-8" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ["\udcff", "a\ud800", "\udfff\ud800"])
 def test_half_a_surrogate_pair_is_no_token(text: str) -> None:
     with pytest.raises(DataError, match=r"lone surrogate U\+D"):
