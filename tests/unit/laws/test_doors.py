@@ -1,5 +1,10 @@
 """The law of the doors holds, and sees a door that reads a text otherwise, in whichever way."""
 
+import dataclasses
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
 import pytest
 
 from orrery.errors import OrreryError
@@ -26,6 +31,48 @@ def _failed(family: str = "llama") -> set[str]:
     """Return the doors that the law names in what failed."""
     names = [one.name for one in doors.check(family) if not one.passed]
     return {door for name in names for door in name.partition("otherwise: ")[2].split(", ")}
+
+
+BROKEN = {
+    "language_model.generate:prompts": {"generate", "speculate", "contrastive_search"},
+    "language_model.model:prompts": {"generations"},
+    "language_model.search:prompts": {"search"},
+    "language_model.tree:prompts": {"tree"},
+    "language_model.trace:prompt": {"trace"},
+    "language_model.outputs:read": {"score"},
+    "language_model.outputs:before_text": {"score"},
+    "language_model.cloze:before_text": {"cloze"},
+    "language_model.likelihoods:before_text": {"likelihoods", "text_likelihoods"},
+    "language_model.likelihoods:opening_of": {"likelihoods behind a context"},
+    "tasks.perplexity:before_text": {"perplexity"},
+    "pipelines.text_generation:whole": {"pipeline"},
+}
+"""Places where a door takes its ids from the one way, and the doors that one other id there is seen behind."""
+
+
+def _with_one_more(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a way from text to ids that puts one more id behind them."""
+
+    def reads(*given: Any, **settings: Any) -> Any:
+        found = read(*given, **settings)
+        if not isinstance(found, list):
+            return dataclasses.replace(found, ids=[*found.ids, 9])
+        return [[*row, 9] for row in found] if found and isinstance(found[0], list) else [*found, 9]
+
+    return reads
+
+
+@pytest.mark.parametrize("place", BROKEN)
+def test_a_door_with_a_way_of_its_own_is_the_one_that_is_named(place: str, monkeypatch) -> None:
+    module = import_module(f"orrery.{place.partition(':')[0]}")
+    name = place.partition(":")[2]
+    monkeypatch.setattr(module, name, _with_one_more(getattr(module, name)))
+    assert _failed() == BROKEN[place]
+
+
+def test_every_door_of_a_decoder_is_broken_by_one_of_them() -> None:
+    decoder = {*doors.WRITING, *doors.DECODING, *doors.PREDICTING, *doors.BEHIND, *doors.IN_A_ROW, "trace"}
+    assert set.union(*BROKEN.values()) == decoder
 
 
 def test_prompts_without_the_tokens_around_them_are_seen(monkeypatch) -> None:
