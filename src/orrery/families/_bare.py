@@ -7,6 +7,7 @@ from typing import Any
 
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError
+from orrery.families._classifier import class_beside
 from orrery.models.model import ModelSpec
 from orrery.nn.heads import Headless
 from orrery.nn.residual import Identity
@@ -14,6 +15,22 @@ from orrery.nn.residual import Identity
 _WHOLE = re.compile(r"(ForCausalLM|LMHeadModel)$")
 _OTHER = re.compile(r"For(Sequence|Token)Classification$|ForQuestionAnswering$|DoubleHeadsModel$")
 """Classes of decoders with an answer that is no next token."""
+_PAIRED = re.compile(r"(ForConditionalGeneration|MTModel)$")
+_PARTS = re.compile(r"For(Sequence|Token)Classification$|ForQuestionAnswering$|EncoderModel$|ForCausalLM$|DoubleHeads")
+"""Classes of an encoder-decoder that are a part of it, or have another head."""
+
+
+def refuse_other_parts(architecture: str, config: Mapping[str, Any]) -> None:
+    """Refuse the files of a class beside an encoder-decoder: a part of it, or with a head of its own.
+
+    Raises:
+        ModelFileError: the configuration names such a class.
+    """
+    if _PAIRED.search(architecture) and _PARTS.search(_named(config)):
+        raise ModelFileError(
+            f"architectures = {_named(config)!r}: of this family only {architecture} is built",
+            f"load the files of {architecture}, of which lm.hidden gives the encoder's stream",
+        )
 
 
 def is_bare(architecture: str, config: Mapping[str, Any]) -> bool:
@@ -34,7 +51,8 @@ def without_head(architecture: str, config: Mapping[str, Any], spec: Any) -> Mod
     if _OTHER.search(_named(config)):
         raise ModelFileError(
             f"architectures = {_named(config)!r}: a decoder with a head that is no language model is not supported",
-            f"known are {architecture} and its backbone alone, whose final stream lm.hidden gives",
+            f"known are {', '.join(filter(None, (architecture, class_beside(architecture))))} and the backbone alone, "
+            "whose final stream lm.hidden gives",
         )
     if not is_bare(architecture, config):
         return spec

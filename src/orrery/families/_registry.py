@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orrery.checkpoints.rules import Rule
 from orrery.errors import ModelFileError, UsageError, there_are
-from orrery.families import _bare, _classifier
+from orrery.families import _bare, _classifier, _wrappers
 from orrery.families._keys import plain
 from orrery.models.model import ModelSpec
 
@@ -69,7 +69,12 @@ def is_row_decoder(family: Family, config: Mapping[str, Any]) -> bool:
 
 
 def spec_of(family: Family, config: Mapping[str, Any]) -> ModelSpec:
-    """Return the architecture of a ``config.json`` with the head that its class has, or none."""
+    """Return the architecture of a ``config.json`` with the head that its class has, or none.
+
+    Raises:
+        ModelFileError: the class is not built, or the configuration describes nothing.
+    """
+    _bare.refuse_other_parts(family.ARCHITECTURE, config)
     found: Any = family.spec(config)
     if is_row_decoder(family, config) and _classifier.can_lose_its_head(found):
         return _classifier.with_labels(family.ARCHITECTURE, config, found)
@@ -80,8 +85,9 @@ def current_names(family: Family, config: Mapping[str, Any], tensors: Mapping[st
     """Return the tensors of a file under the names that its family has now, without those that nothing reads.
 
     Raises:
-        ModelFileError: two tensors have one name now, and differ.
+        ModelFileError: two tensors have one name now, and differ, or an adapter was saved with its base.
     """
+    _wrappers.refuse_adapter(tensors)
     given = getattr(family, "LEGACY_NAMES", {})
     old: Mapping[str, str | None] = given(config) if callable(given) else given
     found: dict[str, Tensor] = {}
@@ -117,6 +123,9 @@ def other_heads(family: Family, config: Mapping[str, Any], tensors: Mapping[str,
 
 def _current(name: str, old: Mapping[str, str | None]) -> str | None:
     """Return the name that a tensor has now."""
+    if _wrappers.is_value_head(name):
+        return None
+    name = _wrappers.unwrapped(name)
     for pattern, replacement in old.items():
         if replacement is not None:
             name = re.sub(pattern, replacement, name)

@@ -43,8 +43,9 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
     rules = _bart.rules(config, _NORMS.slot)
     if not config.get("share_encoder_decoder_embeddings", True):
         names = {"reader.embed.token.weight": "encoder", "target.token.weight": "decoder"}
+        prefix = "" if _bart.is_bare(config.get("architectures")) else "model."
         rules = (
-            *(rename(f"model.{side}.embed_tokens.weight", ours) for ours, side in names.items()),
+            *(rename(f"{prefix}{side}.embed_tokens.weight", ours) for ours, side in names.items()),
             *(rule for rule in rules if not rule.theirs.endswith("shared.weight")),
         )
     return rules
@@ -53,4 +54,4 @@ def WEIGHTS(config: Mapping[str, Any]) -> tuple[Rule, ...]:  # noqa: N802 - the 
 def LEGACY_NAMES(config: Mapping[str, Any]) -> Mapping[str, str | None]:  # noqa: N802 - the name of a family's old names
     """Return the names of old files, which carry the table of sinusoids."""
     copies = _bart.LEGACY_NAMES if config.get("share_encoder_decoder_embeddings", True) else {}
-    return {**copies, r"^model\.(encoder|decoder)\.embed_positions\.weight$": None}
+    return {**copies, r"^(model\.)?(encoder|decoder)\.embed_positions\.weight$": None}

@@ -55,4 +55,6 @@ def load(
     say(f"{stored.folder}: {describe(stored.model)}{steps}")
     if stored.passed_over:
         say(f"config.json: {', '.join(stored.passed_over)} passed over, which no number depends on")
+    if stored.left:
+        say(f"the value head of a training passed over, {', '.join(stored.left)}: no logits pass through it")
     return LanguageModel(stored)

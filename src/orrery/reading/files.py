@@ -70,7 +70,16 @@ def open_weights(folder: Path, current: Callable[[str], str] = str) -> Weights:
             f"{folder} has its weights only as {pickles[0].name}, a pickle, which can run any code",
             f"get the safetensors files of the same model, or: orrery import {folder} NEW_FOLDER --allow-pickle",
         )
-    raise ModelFileError(f"{folder / WEIGHTS} is missing", "is the folder complete?")
+    raise ModelFileError(f"{folder / WEIGHTS} is missing", _called_otherwise(folder))
+
+
+def _called_otherwise(folder: Path) -> str:
+    """Return a hint that names weights with the mark of a variant, ``model.fp16.safetensors``, where there are some."""
+    indices, files = sorted(folder.glob("*.safetensors.index*.json")), sorted(folder.glob("*.safetensors"))
+    for path, name in [*((path, INDEX) for path in indices), *((path, WEIGHTS) for path in files)]:
+        if not path.name.startswith("adapter_"):
+            return f"if {path.name} holds them, rename it to {name}"
+    return "is the folder complete?"
 
 
 def pickles_in(folder: Path) -> list[Path]:

@@ -14,6 +14,7 @@ from orrery.checkpoints.places import WANTED, place_of
 from orrery.checkpoints.store import MODEL, SPEC, CheckpointStore
 from orrery.errors import ModelFileError, UsageError
 from orrery.families import current_names, load_family, rules_of
+from orrery.families._wrappers import is_value_head
 from orrery.models.limits import check_numbers, check_size
 from orrery.models.meta_device import build_on_meta
 from orrery.models.model import Model, ModelSpec
@@ -48,6 +49,7 @@ class Stored:
         chat: the chat templates by name, ``default`` the one for chats.
         kernel: how one token after another is written, see ``generation.compiled_step``.
         passed_over: keys of config.json that change no number.
+        left: tensors of the file that no logits pass through.
     """
 
     folder: Path
@@ -59,6 +61,7 @@ class Stored:
     chat: Mapping[str, str] = field(default_factory=dict)
     kernel: str = "auto"
     passed_over: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -181,7 +184,7 @@ def read_published(folder: Path, weights: Weights | None = None, ignored: Collec
         theirs = current_names(rules, config, tensors)
         check(model, from_theirs(model, theirs, rules_of(rules, config)))
     found = Stored(folder, model, family, config, _generation(folder), _tokenizer(folder), read_templates(folder))
-    return replace(found, passed_over=tuple(passed_over))
+    return replace(found, passed_over=tuple(passed_over), left=tuple(filter(is_value_head, weights)))
 
 
 def _build(spec: ModelSpec, path: Path, transforms: Sequence[Transform] = ()) -> Model:

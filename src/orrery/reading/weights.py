@@ -90,7 +90,8 @@ def from_theirs(model: nn.Module, theirs: Mapping[str, Tensor], rules: tuple[Rul
                 "set tie_word_embeddings to false in config.json",
             )
     lacking = [their_names.get(name, "") for name in own if name.endswith("vocabulary.weight")]
-    if absent := [name for name in lacking if name and name not in theirs]:
+    others = {name for name in their_names.values() if name not in lacking}
+    if others <= theirs.keys() and (absent := [name for name in lacking if name and name not in theirs]):
         raise ModelFileError(
             f"config.json gives the head a matrix of its own, but the file has no {absent[0]}",
             "if the head is the embedding table, set tie_word_embeddings to true in config.json",

@@ -19,6 +19,8 @@ _IDLE = {
     "loftq_config", "eva_config", "corda_config", "lora_ga_config", "qalora_group_size", "runtime_config",
 }  # fmt: skip
 """Keys that change no number of a finished adapter: what they say is in the tensors, or the base."""
+_NEVER_MERGED = ("PROMPT_TUNING", "PREFIX_TUNING", "P_TUNING", "MULTITASK_PROMPT_TUNING", "CPT", "ADAPTION_PROMPT")
+"""Kinds that put rows before those of a text, or layers into the model: no matrix can take them in."""
 _PLAIN_STARTS = (True, False, None, "gaussian", "orthogonal", "eva")
 """Ways to begin that leave the base as it is; the others (PiSSA, OLoRA, LoftQ) put a part of it into the adapter."""
 
@@ -76,12 +78,18 @@ class PeftConfig:
     def _refuse_unknown(self, content: Mapping[str, Any]) -> None:
         kind = content.get("peft_type")
         if kind != "LORA":
-            self.refuse(f"holds an adapter of the type {kind!r}", "LORA is read; load others with peft")
+            alone = kind in _NEVER_MERGED
+            hint = "answer with it in peft" if alone else "merge it with peft and load the whole"
+            self.refuse(f"holds an adapter of the type {kind!r}", f"LORA is read; {hint}")
         if content.get("use_dora"):
-            self.refuse("holds a DoRA adapter (use_dora), whose norms a LoRA has no place for", "merge it with peft")
+            message = "holds a DoRA adapter (use_dora), whose norms a LoRA has no place for"
+            self.refuse(message, "merge it with peft and load the whole")
         if content.get("bias", "none") != "none":
             message = f"trained biases (bias: {content['bias']!r}), which are no adapter"
-            self.refuse(message, 'merge it with peft, or train with bias "none"')
+            self.refuse(message, 'merge it with peft and load the whole, or train with bias "none"')
+        if content.get("lora_bias"):
+            message = "trained a bias of each B (lora_bias), which few matrices have a place for"
+            self.refuse(message, "answer with it in peft, or train without lora_bias")
         start = content.get("init_lora_weights", True)
         if start not in _PLAIN_STARTS:
             message = f"began with {start!r}, which takes a part of the base into the adapter"

@@ -180,6 +180,13 @@ def _whole(
         names.setdefault(id(parameter), []).append(name)
     found: dict[str, Tensor] = {}
     for theirs, tensor in rest.items():
+        if _is_base(model, places, theirs, tensor):
+            continue
+        if ".lora_embedding_" in theirs:
+            message = (
+                f"adapts the table {theirs.partition('.lora_')[0]}, and only matrices of products are adapted here"
+            )
+            config.refuse(message, "merge the adapter with peft and load the whole")
         if theirs not in places:
             hint = "a head is read where the base has it: load the class with this head, AutoModelFor... says which"
             config.refuse(f"comes with {theirs}, of which this model has no part", hint)
@@ -198,6 +205,15 @@ def _whole(
         if held:
             config.refuse(f"says that {module} is saved whole, and the file lacks {held[0]}", _AGAIN)
     return found
+
+
+def _is_base(model: Model, places: Mapping[str, Place], name: str, tensor: Tensor) -> bool:
+    """Say whether a tensor repeats one of the base: peft writes an adapted head and its table once more."""
+    place = places.get(name.replace(".base_layer.", "."))
+    if place is None or place.theirs == name or len(place.ours) > 1:
+        return False
+    own = model.get_parameter(place.ours[0])
+    return own.shape == tensor.shape and torch.equal(own.cpu(), tensor.to(own.dtype))
 
 
 def _transforms(

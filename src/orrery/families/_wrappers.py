@@ -1,0 +1,32 @@
+"""What training puts around a model and leaves in the names of its file: wrappers, a value head, an adapter."""
+
+import re
+from collections.abc import Iterable
+
+from orrery.errors import ModelFileError
+
+_WRAPPERS = re.compile(r"^module\.|\b(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
+_ADAPTER = re.compile(r"^base_model\.model\.|\.lora_(A|B|embedding_A|embedding_B)\.|\.base_layer\.")
+
+
+def unwrapped(name: str) -> str:
+    """Return a name without what DDP, ``torch.compile``, FSDP and checkpointed activations add to those of a model."""
+    return _WRAPPERS.sub("", name)
+
+
+def is_value_head(name: str) -> bool:
+    """Say whether a tensor is of the value head that trl saves beside a language model: no logits pass through it."""
+    return unwrapped(name).startswith("v_head.")
+
+
+def refuse_adapter(names: Iterable[str]) -> None:
+    """Refuse the tensors of a model around which peft still stands.
+
+    Raises:
+        ModelFileError: an adapter was saved with its base, and not merged.
+    """
+    if found := next(filter(_ADAPTER.search, names), None):
+        raise ModelFileError(
+            f"the weights hold an adapter of peft that was not merged into the model: {found}",
+            "merge it with peft, model.merge_and_unload().save_pretrained(FOLDER), and load that folder",
+        )
