@@ -27,8 +27,12 @@ from orrery.text.streaming import StreamDecoder
 from orrery.text.tokenizer import Tokenizer
 from orrery.tuning import RowAdapters
 
-PATIENCE = 0.02
-"""Seconds that a round waits for guides, of all rows together."""
+PATIENCE, LEAST_PATIENCE = 0.02, 0.005
+"""Seconds that a round waits for guides, of all rows together: as long as it has computed, within these bounds.
+
+A row that is put aside is read again, which costs the more the longer its steps are; where they are short, the wait
+for one row would be most of what another waits for its answer.
+"""
 
 
 @final
@@ -103,6 +107,7 @@ class Engine:
         self._reading: deque[PromptReading] = deque()
         self._batches: list[Batch] = []
         self._late: list[Answering] = []
+        self._began = 0.0
         self._deterministic = deterministic
         self._apart = deterministic and not (adapters is None and getattr(self._model, "row_invariant", False))
 
@@ -190,6 +195,7 @@ class Engine:
     @torch.no_grad()
     def advance(self) -> bool:
         """Do one round; return whether something is left to do."""
+        self._began = monotonic()
         self._drop()
         self._write()
         self._take_back()
@@ -221,7 +227,7 @@ class Engine:
 
     def _put_aside(self, rows: Sequence[Answering]) -> list[int]:
         """Put aside the rows whose guides are late; return the places of the others."""
-        until = monotonic() + PATIENCE
+        until = monotonic() + min(PATIENCE, max(LEAST_PATIENCE, monotonic() - self._began))
         for own in rows:
             own.late = own.row is not None and not own.done and not self._is_ready(own, until)
         self._late += [own for own in rows if own.late]
@@ -240,7 +246,7 @@ class Engine:
 
     def _take_back(self) -> None:
         """Read again, before all others, the rows whose guides are late no more; where nothing else is to do, wait."""
-        until = monotonic() + (0.0 if self._batches or self._reading else PATIENCE)
+        until = monotonic() + (0.0 if self._batches or self._reading else LEAST_PATIENCE)
         for own in list(self._late):
             if own.row is not None and self._is_ready(own, until):
                 own.late = False

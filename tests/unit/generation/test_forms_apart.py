@@ -18,6 +18,7 @@ from torch import Tensor
 from orrery.errors import MachineError, UsageError
 from orrery.generation import engine as engines
 from orrery.generation import forms_alone, forms_apart
+from orrery.generation import row as rows
 from orrery.generation.engine import Engine
 from orrery.generation.form_process import BEGINNING
 from orrery.generation.forms_alone import FormsAlone
@@ -384,3 +385,26 @@ def test_a_round_waits_for_all_late_rows_together_no_longer_than_for_one(monkeyp
     engine.advance()
     assert len(asked) >= 4
     assert sum(asked) <= 0.11
+
+
+@pytest.mark.parametrize(("computed", "waited"), [(0.0, 0.005), (0.002, 0.005), (0.012, 0.012), (0.5, 0.02)])
+def test_a_round_waits_for_late_rows_as_long_as_it_computed_within_bounds(
+    computed: float, waited: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three waits of 20 ms were most of what a client waited for two tokens of a tiny model."""
+    asked: list[float] = []
+
+    class Slow(Late):
+        def ready(self, seconds: float) -> bool:
+            asked.append(seconds)
+            return False
+
+    engine = Engine(smallest("llama"), TOKENIZER, 24, most_rows=4, chunk=64)
+    own = engine.add(Request([5, 9, 31], Limits(6, 24, guides=(lambda: Slow(0),))))
+    engine.advance()
+    asked.clear()
+    now = engine._began + computed
+    for module in (engines, rows):
+        monkeypatch.setattr(module, "monotonic", lambda: now)
+    assert engine._put_aside([own]) == []
+    assert asked == [pytest.approx(waited)]
