@@ -11,9 +11,13 @@ import torch
 
 from browser import Seen
 from orrery.accounting.cache import cache_bytes
+from orrery.accounting.flops import mean_keys, multiplied_parameters
+from orrery.accounting.plan import plan
 from orrery.serving.background import serving
 from orrery.views._inside import Inside
 from orrery.views._view import Subject, shown
+from orrery.views.planner import attention_by_window
+from unit.accounting.test_windows import WINDOWS
 from views_toy import language_model_of
 
 pytestmark = pytest.mark.slow
@@ -573,3 +577,28 @@ def test_costs(opened, lm):
     assert values["token"] == token
     assert values["pass"] == token * length
     assert values["training"] == 3 * token * length
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("family", ["mistral", "gemma2", "gemma3_text", "gpt_neo", "modernbert", "gpt2"])
+def test_costs_count_what_windows_show(opened, family, causal):
+    """Of a causal row on average; of one that sees both ways what `orrery plan` counts, which halves nothing."""
+    lm = language_model_of(family, **WINDOWS.get(family, {}))
+    facts, spec = shown("planner", Subject(lm), {}).facts, lm.model.spec
+    for length in (1, 7, 8, 9, 40):
+        asked = {"rows": 3, "length": length, "rate": None, "causal": causal}
+        said = opened.page.evaluate(
+            """async ([facts, asked]) => (await import("#see/views/planner.js")).plan(facts, asked).operations""",
+            [facts, asked],
+        )
+        lines = {name: (formula, value) for name, formula, value in said}
+        groups = attention_by_window(spec).items()
+        pairs = [(c, mean_keys(keys, length) if causal else min(length, keys or length)) for keys, c in groups]
+        token = 2 * multiplied_parameters(lm.model) + 4 * sum(channels * keys for channels, keys in pairs)
+        assert lines["token"][1] == pytest.approx(token, rel=1e-12)
+        assert lines["training"][1] == pytest.approx(9 * token * length, rel=1e-12)
+        formula = lines["token"][0].replace(",", "").replace("\N{MIDDLE DOT}", "*")
+        assert eval(formula) == pytest.approx(token, rel=1e-3)
+        if not causal:
+            cost = plan(spec, rows=3, length=length, dtype="float32").cost.forward
+            assert lines["pass"][1] == cost.tokens + 2 * multiplied_parameters(lm.model) * 3 * length

@@ -11,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from orrery.accounting.cache import layers
 from orrery.accounting.flops import matmul_rate, multiplied_parameters
+from orrery.accounting.windows import windowed
 from orrery.errors import UsageError
 from orrery.inspection.checks import Check
 from orrery.models.model import HIDDEN, ModelSpec
@@ -43,7 +44,10 @@ class PlannerSettings(Section):
 
 @register
 class Planner(View):
-    """A pass multiplies each token by N weights, 2 N operations, and each pair of tokens by the heads' channels."""
+    """A pass multiplies each token by N weights, 2 N operations, and each pair of tokens by the heads' channels.
+
+    Pairs that a window hides are none, as in `orrery plan`: a kernel may compute and hide them.
+    """
 
     kind: ClassVar[str] = "planner"
     screen: ClassVar[str] = "model"
@@ -69,7 +73,7 @@ class Planner(View):
             "bytes": sum(weight.nbytes for weight in weights),
             "size": weights[0].dtype.itemsize,
             "multiplied": multiplied_parameters(model),
-            "attention": attention_channels(spec),
+            "attention": [{"channels": channels, "keys": keys} for keys, channels in attention_by_window(spec).items()],
             "context": subject.lm.context,
             "vocabulary": spec.target_vocabulary or spec.vocabulary,
             "layers": [{"cached": layer.cached, "window": layer.window} for layer in layers(spec)]
@@ -96,6 +100,15 @@ def attention_channels(spec: ModelSpec) -> int:
         elif isinstance(heads, int) and widths is not None:
             found += heads * (widths.plain + widths.rotated + widths.value) // 2
     return found
+
+
+def attention_by_window(spec: ModelSpec) -> dict[int | None, int]:
+    """Return the channels of all attentions by the most keys that a query of theirs sees; of ``None`` all."""
+    found: dict[int | None, int] = {}
+    for one in windowed(spec):
+        found[one.keys] = found.get(one.keys, 0) + one.channels
+    rest = attention_channels(spec) - sum(found.values())
+    return {None: rest, **found} if rest else found
 
 
 @torch.no_grad()

@@ -1,8 +1,9 @@
-"""Long bodies hold the interpreter while they are parsed: one after another, with rests, and not looked through twice."""
+"""Long bodies hold the interpreter while they are parsed: one after another, with rests, and no number is looked at."""
 
 import asyncio
 import json
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -27,7 +28,7 @@ def test_long_bodies_are_parsed_one_after_another_with_rests_between(monkeypatch
         return await asyncio.gather(*(bodies.parse(bytes([number])) for number in range(4)))
 
     assert asyncio.run(all_at_once()) == [bytes([number]) for number in range(4)]
-    for (began, ended), (after, _) in zip(times[:-1], times[1:], strict=True):
+    for (began, ended), (after, _) in pairwise(times):
         assert after - ended >= 0.9 * REST * (ended - began)
 
 

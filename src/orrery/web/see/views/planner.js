@@ -6,14 +6,14 @@ import { t } from "#see/words.js";
 
 const words = {
   en: {
-    "view.planner": "Costs", "planner.about": "N weights multiply each token, two operations a weight; attention adds four operations for each pair of tokens and channel, of which a causal mask hides half. A backward pass costs twice the forward pass.",
+    "view.planner": "Costs", "planner.about": "N weights multiply each token, two operations a weight; attention adds four operations for each pair of tokens and channel, of which a causal mask hides half and a window all that lie beyond it. A backward pass costs twice the forward pass.",
     "planner.rows": "Rows", "planner.length": "Tokens a row", "planner.rate": "Speed, operations a second", "planner.measure": "Measure this machine", "planner.measuring": "Measuring …",
     "planner.what": "What", "planner.formula": "Formula", "planner.amount": "Amount", "planner.operations": "Operations", "planner.memory": "Memory", "planner.time": "Time",
     "planner.token": "forward, a token", "planner.pass": "forward, the batch", "planner.training": "a training step", "planner.weights": "weights", "planner.gradients": "gradients", "planner.optimizer": "AdamW's two averages in float32", "planner.cache": "keys and values while decoding", "planner.logits": "logits in float32", "planner.serving": "serving: weights and cache", "planner.learning": "training: weights, gradients, optimizer, logits; activations come on top",
     "planner.seconds": "forward, at this speed", "planner.step": "a training step, at this speed", "planner.speed": "tokens a second in training", "planner.measured": "forward, measured here", "planner.times": "{n} times the prediction", "planner.no.rate": "give a speed, or measure it",
   },
   de: {
-    "view.planner": "Kosten", "planner.about": "N Gewichte multiplizieren jedes Token, zwei Operationen je Gewicht; Aufmerksamkeit bringt vier Operationen je Tokenpaar und Kanal, von denen eine kausale Maske die Hälfte verdeckt. Ein Rückwärtslauf kostet das Doppelte des Vorwärtslaufs.",
+    "view.planner": "Kosten", "planner.about": "N Gewichte multiplizieren jedes Token, zwei Operationen je Gewicht; Aufmerksamkeit bringt vier Operationen je Tokenpaar und Kanal, von denen eine kausale Maske die Hälfte verdeckt und ein Fenster alle jenseits von ihm. Ein Rückwärtslauf kostet das Doppelte des Vorwärtslaufs.",
     "planner.rows": "Zeilen", "planner.length": "Tokens je Zeile", "planner.rate": "Tempo, Operationen je Sekunde", "planner.measure": "Diese Maschine messen", "planner.measuring": "Wird gemessen …",
     "planner.what": "Was", "planner.formula": "Formel", "planner.amount": "Menge", "planner.operations": "Operationen", "planner.memory": "Speicher", "planner.time": "Zeit",
     "planner.token": "vorwärts, ein Token", "planner.pass": "vorwärts, der Stapel", "planner.training": "ein Trainingsschritt", "planner.weights": "Gewichte", "planner.gradients": "Gradienten", "planner.optimizer": "AdamWs zwei Mittel in float32", "planner.cache": "Schlüssel und Werte beim Dekodieren", "planner.logits": "Logits in float32", "planner.serving": "Betrieb: Gewichte und Speicher der Schlüssel", "planner.learning": "Training: Gewichte, Gradienten, Optimierer, Logits; Aktivierungen kommen dazu",
@@ -30,21 +30,30 @@ export function duration(seconds) {
   return `${number(seconds / size, 3)} ${name}`;
 }
 
+/** The keys that a query sees on average through a window, or of all where there is none. */
+export function seen(keys, length, causal) {
+  const most = Math.min(length, keys ?? length);
+  return causal ? most - most ** 2 / (2 * length) : most;
+}
+
 /** The lines of the plan. */
 export function plan(facts, { rows, length, rate, causal }) {
   const { numbers, multiplied, attention, size, vocabulary, layers } = facts;
-  const each = causal ? 2 : 4;
-  const token = 2 * multiplied + each * attention * length;
+  const token = attention.reduce((sum, { channels, keys }) => sum + 4 * channels * seen(keys, length, causal), 2 * multiplied);
   const batch = token * rows * length;
-  const [N, C] = [whole(multiplied), whole(attention)];
   const [R, L] = [whole(rows), whole(length)];
+  const pairs = attention.map(({ channels, keys }) => {
+    const all = keys === null || keys >= length;
+    return all ? `${causal ? 2 : 4} · ${whole(channels)} · ${L}` : `4 · ${whole(channels)} · ${number(seen(keys, length, causal), 4)}`;
+  });
+  const each = [`2 · ${whole(multiplied)}`, ...pairs].join(" + ");
   const cache = rows * bytes(layers, size, length);
   const logits = 4 * rows * length * vocabulary;
   const optimizer = 8 * numbers;
   const gradients = numbers * size;
   const operations = [
-    ["token", `2 · ${N} + ${each} · ${C} · ${L}`, token],
-    ["pass", `${R} · ${L} · (2 · ${N} + ${each} · ${C} · ${L})`, batch],
+    ["token", each, token],
+    ["pass", `${R} · ${L} · (${each})`, batch],
     ["training", `3 · ${whole(batch)}`, 3 * batch],
   ];
   const memory = [
