@@ -1,5 +1,6 @@
 """What a tokenizer.json may ask for: rules that double a text and patterns that never end are refused at once."""
 
+import base64
 import json
 import re
 import time
@@ -10,6 +11,8 @@ from typing import Any
 import tokenizers
 
 from orrery.errors import ModelFileError
+from orrery.text.sentencepiece.charsmap import LONGEST_REPLACEMENT as LONGEST_REPLACED
+from orrery.text.sentencepiece.charsmap import longest_replacement
 
 GROWTH = 64
 """Times that all replacements together may lengthen a text; those of published tokenizers do so three times."""
@@ -20,6 +23,10 @@ LONGEST_WORD = 10_000
 """Characters of a word that WordPiece looks up whole, in time that grows with their square; it has 100 by default."""
 MOST_AROUND = 1_000
 """Tokens that a template puts around a text."""
+MOST_RULES = 64
+"""Rules of one kind, one after another: each may lengthen a text a little."""
+LONGEST_AFFIX = 1_000
+"""Characters that a model puts before or behind the pieces of a word, again and again; published ones put two."""
 SECONDS = 0.02
 """Of the quickest of three tries to part a short text. Published patterns take ten microseconds."""
 PUMPED = (12, 16, 20, 24, 400)
@@ -34,15 +41,23 @@ def check_rules(definition: Mapping[str, Any]) -> None:
     Raises:
         ModelFileError: names the rule.
     """
-    for place in ("normalizer", "decoder", "pre_tokenizer"):
-        growth = 1.0
-        for rule in _rules(definition.get(place)):
+    growth = 1.0
+    for place in ("normalizer", "pre_tokenizer", "decoder"):
+        rules = list(_rules(definition.get(place)))
+        if len(rules) > MOST_RULES:
+            raise _refusal(f"'{place}' has {len(rules):,} rules, more than {MOST_RULES}")
+        growth = 1.0 if place == "decoder" else growth  # what is parted is what the normaliser left
+        for rule in rules:
             growth *= _growth(place, rule)
             if growth > GROWTH:
                 raise _refusal(f"'{place}' makes a text {growth:,.0f} times as long, more than {GROWTH}")
     around = sum(_around(rule) for rule in _rules(definition.get("post_processor")))
     if around > MOST_AROUND:
         raise _refusal(f"'post_processor' puts {around:,} tokens around a text, more than {MOST_AROUND:,}")
+    for key in ("continuing_subword_prefix", "end_of_word_suffix"):
+        affix = definition["model"].get(key)
+        if isinstance(affix, str) and len(affix) > LONGEST_AFFIX:
+            raise _refusal(f"'{key}' has {len(affix):,} characters, more than {LONGEST_AFFIX:,}")
     longest = definition["model"].get("max_input_chars_per_word")
     if isinstance(longest, int) and longest > LONGEST_WORD:
         raise _refusal(f"'max_input_chars_per_word' is {longest:,}, more than {LONGEST_WORD:,}")
@@ -119,6 +134,10 @@ def _rules(rule: Any) -> Iterator[Mapping[str, Any]]:
 
 def _growth(place: str, rule: Mapping[str, Any]) -> float:
     """Return how many times as long as a text what one rule makes of it can be; raise for one that is too long."""
+    if rule.get("type") == "ByteLevel" and place != "decoder":
+        return 2.0  # the letter of a space or of a byte beyond ASCII has two bytes
+    if rule.get("type") == "Precompiled":
+        return _precompiled(place, rule)
     content = rule.get("content", rule.get("prepend", ""))
     if not isinstance(content, str) or rule.get("type") not in ("Replace", "Prepend"):
         return 1.0
@@ -127,8 +146,19 @@ def _growth(place: str, rule: Mapping[str, Any]) -> float:
     pattern = rule.get("pattern")
     replaced = pattern.get("String") if isinstance(pattern, Mapping) else None
     if rule["type"] == "Prepend":
-        return 1.0
+        return 1.0  # once a text: `MOST_RULES` of them are no more than a long text
     return max(1.0, len(content) / max(1, len(replaced) if isinstance(replaced, str) else 1))
+
+
+def _precompiled(place: str, rule: Mapping[str, Any]) -> float:
+    """Return the growth by SentencePiece's rules, which replace a byte or more."""
+    try:
+        longest = longest_replacement(base64.b64decode(rule.get("precompiled_charsmap") or ""))
+    except (TypeError, ValueError):  # the library says what is wrong with it
+        return 1.0
+    if longest > LONGEST_REPLACED:
+        raise _refusal(f"'{place}' puts {longest:,} bytes in for a few, more than {LONGEST_REPLACED}")
+    return max(1.0, longest / 3)  # the longest of NFKC, 33 bytes, stands for one character of three
 
 
 def _around(rule: Mapping[str, Any]) -> int:

@@ -1,12 +1,17 @@
 """Tokenizers whose rules double a text or whose patterns never end: refused as they are read, by the rule."""
 
+import base64
 import json
+import struct
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 import tokenizers
 
+import programs
 from orrery.errors import ModelFileError
 from orrery.text import bounds, engine
 from orrery.text.tokenizer import Tokenizer
@@ -36,6 +41,16 @@ def template(single: list[Any], special: dict[str, Any] | None = None) -> dict[s
     return {"type": "TemplateProcessing", "single": single, "pair": [text], "special_tokens": special or {}}
 
 
+def precompiled(*replacements: bytes) -> dict[str, Any]:
+    """Return rules of SentencePiece with an empty trie and these texts behind it."""
+    content = struct.pack("<I", 1024) + bytes(1024) + b"\0".join([*replacements, b""])
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(content).decode()}
+
+
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+CHINESE = {"type": "BertNormalizer", "clean_text": False, "handle_chinese_chars": True, "strip_accents": False,
+           "lowercase": False}  # fmt: skip
+PIECES = {"type": "WordPiece", "vocab": VOCABULARY, "unk_token": "<", "max_input_chars_per_word": 1000}
 TEXT = {"Sequence": {"id": "A", "type_id": 0}}
 ADDED = [{"id": 29, "content": "aaaa", "single_word": False, "lstrip": False, "rstrip": False, "normalized": True,
           "special": False}]  # fmt: skip
@@ -59,6 +74,18 @@ BOMBS: dict[str, dict[str, Any]] = {
     "words without bounds": {"model": {
         "type": "WordPiece", "vocab": VOCABULARY, "unk_token": "<", "continuing_subword_prefix": "##",
         "max_input_chars_per_word": 10**9}},
+    "letters of letters of bytes": {"normalizer": sequence([{"type": "ByteLevel"}] * 40)},
+    "parts of letters of bytes": {"pre_tokenizer": sequence([BYTES] * 40, "pretokenizers")},
+    "letters of bytes that are parted": {
+        "normalizer": sequence([{"type": "ByteLevel"}] * 4), "pre_tokenizer": sequence([BYTES] * 4, "pretokenizers")},
+    "spaces around spaces": {"normalizer": sequence([CHINESE] * 5000)},
+    "many beginnings": {"normalizer": sequence([{"type": "Prepend", "prepend": "b" * 9000}] * 1000)},
+    "many parts": {"pre_tokenizer": sequence([{"type": "Digits", "individual_digits": True}] * 5000, "pretokenizers")},
+    "a long prefix": {"model": {**BASE["model"], "continuing_subword_prefix": "a" * 1_000_000}},
+    "a long end": {"model": {**BASE["model"], "end_of_word_suffix": "a" * 1_000_000}},
+    "a long prefix of pieces": {"model": {**PIECES, "continuing_subword_prefix": "#" * 1_000_000}},
+    "a compiled rule that puts much in": {"normalizer": precompiled(b"a" * 1_000_000)},
+    "a compiled rule after a doubling": {"normalizer": sequence([precompiled(b"a" * 200), replacing("a", "aa")])},
     "a long pattern": {"pre_tokenizer": parting("a|" * 15_000 + "b")},
     **{f"pattern {regex}": {"pre_tokenizer": parting(regex)} for regex in (
         "(a+)+b", "([a-z]+)*\\d", "(x+x+)+y", "(a|aa)+$", "(\\w+\\s?)+z$", "(q+)+r", "((ab)+)+c", "(a|b|ab)+c",
@@ -77,6 +104,37 @@ def test_a_tokenizer_that_takes_all_memory_or_time_is_refused_as_it_is_read(name
         Tokenizer(json.dumps({**BASE, **BOMBS[name]}))
     assert time.perf_counter() - began < 5
     assert "remove the rule" in told.value.hint
+
+
+READ = """
+import resource, sys, time
+from pathlib import Path
+from orrery.text.tokenizer import load_tokenizer
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for name in sys.argv[1:]:
+    began = time.perf_counter()
+    try:
+        load_tokenizer(Path(name)).encode("a b")
+        print("read")
+    except Exception as error:
+        print(type(error).__name__, f"{time.perf_counter() - began:.3f}")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.slow
+def test_all_of_them_take_seconds_and_no_gigabyte(tmp_path: Path) -> None:
+    files = [tmp_path / str(number) / "tokenizer.json" for number in range(len(BOMBS))]
+    for file, bomb in zip(files, BOMBS.values(), strict=True):
+        file.parent.mkdir()
+        file.write_text(json.dumps({**BASE, **bomb}))
+    said = programs.run([sys.executable, "-c", READ, *map(str, files)], capture_output=True, text=True)
+    *told, peak = said.stdout.splitlines()
+    assert len(told) == len(BOMBS), said
+    for name, line in zip(BOMBS, told, strict=True):
+        kind, seconds = line.split(" ")
+        assert (kind, float(seconds) < 5) == ("ModelFileError", True), name
+    assert int(peak) < 1 << 20  # kilobytes
 
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -103,6 +161,8 @@ HONEST: dict[str, dict[str, Any]] = {
     },
     "an ALBERT": {"normalizer": sequence([replacing("``", '"'), replacing("''", '"'), {"type": "NFKD"},
                                           {"type": "Lowercase"}, replacing(" {2,}", " ", "Regex")])},
+    "rules of SentencePiece": {
+        "normalizer": sequence([precompiled(b"b" * 33, b"c"), replacing(" {2,}", " ", "Regex")])},
     "digits": {"pre_tokenizer": sequence([{"type": "Digits", "individual_digits": True}, parting("[0-9]")],
                                          "pretokenizers")},
     "a start and an end": {"post_processor": template(

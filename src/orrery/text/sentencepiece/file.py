@@ -6,6 +6,7 @@ Papers: Kudo and Richardson 2018 (SentencePiece); Kudo 2018 (unigram); Sennrich,
 import math
 import struct
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from orrery.errors import ModelFileError
@@ -14,6 +15,9 @@ from orrery.text.sentencepiece.protobuf import HINT, fields
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
 UNKNOWN_SURFACE = " \N{DOUBLE QUESTION MARK} "
 ELSEWHERE = "give the tokenizer.json that is published with the model"
+
+MOST_FIELDS = 2_000_000
+"""Pieces, mostly: published vocabularies have a quarter of a million at most."""
 
 NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 UNIGRAM, BPE = 1, 2
@@ -54,7 +58,9 @@ def read(content: bytes) -> Model:
 
     Raises `ModelFileError` where the file is damaged, contradicts itself, or is of a kind that cannot be run here.
     """
-    found = list(fields(content))
+    found = list(islice(fields(content), MOST_FIELDS + 1))
+    if len(found) > MOST_FIELDS:
+        raise ModelFileError(f"it has more than {MOST_FIELDS:,} fields", HINT)
     pieces = [_piece(_message(value)) for number, value in found if number == 1]
     training, normal = ({k: v for n, m in found if n == number for k, v in fields(_message(m))} for number in (2, 3))
     kind: Any = training.get(3, UNIGRAM)
