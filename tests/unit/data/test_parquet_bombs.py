@@ -1,5 +1,6 @@
 """Parquet files of a few kilobytes that become gigabytes are refused by name within seconds; honest ones are read."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import programs
 from orrery.data.corpora import read_rows
 from orrery.data.readers.parquet_bounds import BYTES, ROWS
+from orrery.data.readers.parquet_pages import unpacked_bytes
 from orrery.errors import DataError
 
 pa = pytest.importorskip("pyarrow")
@@ -59,6 +61,32 @@ BOMBS = {
     "nothing": (lambda: {"a": pa.nulls(40_000_000, pa.string())}, {}),
     "a long list": (lambda: {"a": within_lists(repeated(1, 20_000_000, pa.int8()), 20_000_000)}, {}),
 }  # fmt: skip
+
+
+def varint(number, size=None):
+    """Return a whole number as Thrift's compact protocol has it, in as many bytes as another took."""
+    found = [*((number >> 7 * n) & 0x7F for n in range(max(1, -(-number.bit_length() // 7))))]
+    found += [0] * ((size or 0) - len(found))
+    return bytes([*(part | 0x80 for part in found[:-1]), found[-1]])
+
+
+def lied(file: Path) -> None:
+    """Let the end of a file say that nothing in it unpacks to more than 100 bytes."""
+    metadata, content = pq.read_metadata(file), bytearray(file.read_bytes())
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    end = bytes(content[start:-8])
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    sizes = [group.total_byte_size for group in groups]
+    sizes += [g.column(n).total_uncompressed_size for g in groups for n in range(metadata.num_columns)]
+    for size in {size for size in sizes if size > 10_000}:
+        old = varint(2 * size)
+        assert old in end
+        end = end.replace(old, varint(200, len(old)))
+    content[start:-8] = end
+    file.write_bytes(content)
+    assert all(pq.read_metadata(file).row_group(n).total_byte_size <= 10_000 for n in range(len(groups)))
+
+
 READ = """
 import resource, sys, time
 from pathlib import Path
@@ -84,8 +112,16 @@ def bombs(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_file_that_becomes_gigabytes_is_refused_within_seconds_and_a_gigabyte(bombs: Path) -> None:
+@pytest.mark.parametrize("honest", [True, False])
+def test_a_file_that_becomes_gigabytes_is_refused_within_seconds_and_a_gigabyte(
+    honest: bool, bombs: Path, tmp_path: Path
+) -> None:
+    """The end of a file may say that it becomes nothing: one page of 900 MB took 3.6 GB."""
     files = [bombs / f"{name}.parquet" for name in BOMBS]
+    if not honest:
+        files = [Path(shutil.copy(file, tmp_path)) for file in files]
+        for file in files:
+            lied(file)
     assert all(file.stat().st_size < 1 << 20 for file in files)
     said = programs.run([sys.executable, "-c", READ, *map(str, files)], capture_output=True, text=True)
     *told, peak = said.stdout.splitlines()
@@ -128,3 +164,42 @@ def test_what_repeats_honestly_is_read_as_it_was_written(tmp_path: Path) -> None
         assert read == [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     assert (tmp_path / "a.parquet").stat().st_size < BYTES
     assert rows < ROWS
+
+
+@pytest.mark.parametrize("rows", [1, 3000])
+@pytest.mark.parametrize("how", [
+    {}, {"compression": "none"}, {"compression": "zstd"}, {"compression": "gzip"}, {"data_page_version": "2.0"},
+    {"write_statistics": False}, {"use_dictionary": False}, {"row_group_size": 700}, {"data_page_size": 100},
+    {"write_page_index": True}, {"write_page_checksum": True},
+], ids=str)  # fmt: skip
+def test_pages_say_what_an_honest_end_says(how: dict, rows: int, tmp_path: Path) -> None:
+    columns = {
+        "text": [f"text {n % 50} " * (n % 7) for n in range(rows)],
+        "long": ["x" * 5000 if n % 500 == 0 else None for n in range(rows)],
+        "words": [["a", None, f"{n}"] * (n % 3) for n in range(rows)],
+        "turns": [[{"role": "user", "n": n}] for n in range(rows)],
+        "number": list(range(rows)),
+        "share": [n / 7 for n in range(rows)],
+        "nothing": pa.nulls(rows),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet", **how)
+    metadata = pq.read_metadata(tmp_path / "a.parquet")
+    with (tmp_path / "a.parquet").open("rb") as stream:
+        for group in (metadata.row_group(number) for number in range(metadata.num_row_groups)):
+            for chunk in (group.column(number) for number in range(metadata.num_columns)):
+                found = unpacked_bytes(stream, chunk)
+                assert chunk.total_uncompressed_size * 0.5 - 20_000 <= found <= chunk.total_uncompressed_size
+    assert len(list(read_rows(tmp_path / "a.parquet"))) == rows
+
+
+@pytest.mark.parametrize("header", [
+    b"", b"\x00", b"\x15\x80" + b"\x80" * 20, b"\x1c" * 40, b"\x15\x00\x15\x01\x15\x02\x00",
+    b"\x19\xf8\xff\xff\xff\xff\x0f", b"\x1d\x00", b"\x1b\x05\xcc" + b"\x1c" * 30,
+])  # fmt: skip
+def test_a_page_whose_header_is_none_is_damaged(header: bytes, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": ["b" * 100]}), tmp_path / "a.parquet", compression="none", use_dictionary=False)
+    content = bytearray((tmp_path / "a.parquet").read_bytes())
+    content[4 : 4 + len(header)] = header
+    (tmp_path / "a.parquet").write_bytes(content if header else content[:4] + content[-60:])
+    with pytest.raises(DataError, match="damaged"):
+        list(read_rows(tmp_path / "a.parquet"))

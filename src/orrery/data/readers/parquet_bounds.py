@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from orrery.data.readers.parquet_pages import PageError, unpacked_bytes
 from orrery.errors import DataError
 
 ROWS, ROWS_A_BYTE = 1_000_000, 16
@@ -49,8 +50,22 @@ class Bounds:
         ):
             if count > most:
                 raise self._refusal(f"{count:,} {what}", most)
+        self._check_pages([one for number in read for one in chunks[number]])
         self.texts = {n: leaves[n] for n in read if _is_text(leaves[n]) and any(map(_is_coded, chunks[n]))}
         self.paths = [leaf.path for leaf in self.texts.values()]
+
+    def _check_pages(self, chunks: list[Any]) -> None:
+        """Hold what the pages say of themselves: the library believes them, whatever the end of the file says."""
+        total = 0
+        with self._file.open("rb") as stream:
+            for chunk in (one for one in chunks if one.num_values):
+                try:
+                    total += unpacked_bytes(stream, chunk)
+                except (PageError, OverflowError, OSError) as error:
+                    message = f"{self._file}: damaged, or not Parquet: {error}"
+                    raise DataError(message, "fetch or write it again") from None
+                if total > self._most:
+                    raise self._refusal(f"pages of {total:,} bytes", self._most)
 
     def plan(self, arrow: Any, coded: Any, group: int, usual: int) -> tuple[int, bool]:
         """Return how many rows of a group are read at once, and whether with the texts as numbers of a list.
