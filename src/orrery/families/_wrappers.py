@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from orrery.errors import ModelFileError
 
 _WRAPPERS = re.compile(r"^module\.|\b(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
-_ADAPTER = re.compile(r"^base_model\.model\.|\.lora_(A|B|embedding_A|embedding_B)\.|\.base_layer\.")
+_ADAPTER = re.compile(r"^base_model\.model\.|\.lora_(embedding_)?[AB]\.|\.base_layer\.")
 
 
 def unwrapped(name: str) -> str:
