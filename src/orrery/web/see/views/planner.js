@@ -6,14 +6,14 @@ import { t } from "#see/words.js";
 
 const words = {
   en: {
-    "view.planner": "Costs", "planner.about": "N weights multiply each token, two operations a weight; attention adds four operations for each pair of tokens and channel, of which a causal mask hides half and a window all that lie beyond it. A backward pass costs twice the forward pass.",
+    "view.planner": "Costs", "planner.about": "N weights multiply each token, two operations a weight; attention adds four operations for each pair of tokens and channel, of which a causal mask hides half, a window those beyond it. A backward pass costs twice as much.",
     "planner.rows": "Rows", "planner.length": "Tokens a row", "planner.rate": "Speed, operations a second", "planner.measure": "Measure this machine", "planner.measuring": "Measuring …",
     "planner.what": "What", "planner.formula": "Formula", "planner.amount": "Amount", "planner.operations": "Operations", "planner.memory": "Memory", "planner.time": "Time",
-    "planner.token": "forward, a token", "planner.pass": "forward, the batch", "planner.training": "a training step", "planner.weights": "weights", "planner.gradients": "gradients", "planner.optimizer": "AdamW's two averages in float32", "planner.cache": "keys and values while decoding", "planner.logits": "logits in float32", "planner.serving": "serving: weights and cache", "planner.learning": "training: weights, gradients, optimizer, logits; activations come on top",
+    "planner.token": "forward, a token", "planner.pass": "forward, the batch", "planner.training": "a training step", "planner.weights": "weights", "planner.gradients": "gradients", "planner.optimizer": "AdamW's two averages in float32", "planner.cache": "keys and values while decoding", "planner.logits": "logits in float32", "planner.serving": "serving: weights and cache", "planner.learning": "training: weights, gradients, optimizer, logits; activations on top",
     "planner.seconds": "forward, at this speed", "planner.step": "a training step, at this speed", "planner.speed": "tokens a second in training", "planner.measured": "forward, measured here", "planner.times": "{n} times the prediction", "planner.no.rate": "give a speed, or measure it",
   },
   de: {
-    "view.planner": "Kosten", "planner.about": "N Gewichte multiplizieren jedes Token, zwei Operationen je Gewicht; Aufmerksamkeit bringt vier Operationen je Tokenpaar und Kanal, von denen eine kausale Maske die Hälfte verdeckt und ein Fenster alle jenseits von ihm. Ein Rückwärtslauf kostet das Doppelte des Vorwärtslaufs.",
+    "view.planner": "Kosten", "planner.about": "N Gewichte multiplizieren jedes Token, zwei Operationen je Gewicht; Aufmerksamkeit bringt vier Operationen je Tokenpaar und Kanal, von denen eine kausale Maske die Hälfte verdeckt, ein Fenster die jenseits davon. Rückwärts kostet es das Doppelte.",
     "planner.rows": "Zeilen", "planner.length": "Tokens je Zeile", "planner.rate": "Tempo, Operationen je Sekunde", "planner.measure": "Diese Maschine messen", "planner.measuring": "Wird gemessen …",
     "planner.what": "Was", "planner.formula": "Formel", "planner.amount": "Menge", "planner.operations": "Operationen", "planner.memory": "Speicher", "planner.time": "Zeit",
     "planner.token": "vorwärts, ein Token", "planner.pass": "vorwärts, der Stapel", "planner.training": "ein Trainingsschritt", "planner.weights": "Gewichte", "planner.gradients": "Gradienten", "planner.optimizer": "AdamWs zwei Mittel in float32", "planner.cache": "Schlüssel und Werte beim Dekodieren", "planner.logits": "Logits in float32", "planner.serving": "Betrieb: Gewichte und Speicher der Schlüssel", "planner.learning": "Training: Gewichte, Gradienten, Optimierer, Logits; Aktivierungen kommen dazu",
@@ -42,10 +42,7 @@ export function plan(facts, { rows, length, rate, causal }) {
   const token = attention.reduce((sum, { channels, keys }) => sum + 4 * channels * seen(keys, length, causal), 2 * multiplied);
   const batch = token * rows * length;
   const [R, L] = [whole(rows), whole(length)];
-  const pairs = attention.map(({ channels, keys }) => {
-    const all = keys === null || keys >= length;
-    return all ? `${causal ? 2 : 4} · ${whole(channels)} · ${L}` : `4 · ${whole(channels)} · ${number(seen(keys, length, causal), 4)}`;
-  });
+  const pairs = attention.map(({ channels, keys }) => ((keys ?? length) < length ? `4 · ${whole(channels)} · ${number(seen(keys, length, causal), 4)}` : `${causal ? 2 : 4} · ${whole(channels)} · ${L}`));
   const each = [`2 · ${whole(multiplied)}`, ...pairs].join(" + ");
   const cache = rows * bytes(layers, size, length);
   const logits = 4 * rows * length * vocabulary;
@@ -76,16 +73,17 @@ async function draw(element, { page, check }) {
   const table = h("div.scroll");
   const save = h("div");
   const told = h("span.soft");
-  let measured = null;
+  let measured;
   const show = () => {
     const { operations, memory, time } = plan(facts, now);
     const line = ([name, formula, value], said) => h("tr", { "data-line": name, "data-value": value }, h("td", {}, t(`planner.${name}`)), h("td.soft", {}, formula), h("td.right", {}, said(value)));
-    const part = (name, lines, said) => lines.length > 0 && h("tbody", {}, h("tr", {}, h("th", { scope: "rowgroup", colspan: 3 }, t(`planner.${name}`))), lines.map((one) => line(one, said)));
+    const group = (name) => h("tr", {}, h("th", { scope: "rowgroup", colspan: 3 }, t(`planner.${name}`)));
+    const part = (name, lines, said) => lines.length > 0 && h("tbody", {}, group(name), lines.map((one) => line(one, said)));
     const seconds = time.map(([name, formula, value]) => line([name, formula, value], name === "speed" ? whole : duration));
-    const same = measured && measured.rows === now.rows && measured.length === now.length;
+    const same = measured?.rows === now.rows && measured.length === now.length;
     const ratio = same && h("tr", { "data-line": "measured" }, h("td", {}, t("planner.measured")), h("td.soft", {}, t("planner.times", { n: number(measured.seconds / time[0][2], 3) })), h("td.right", {}, duration(measured.seconds)));
     const heads = ["what", "formula", "amount"].map((name, i) => h(i > 1 ? "th.right" : "th", { scope: "col" }, t(`planner.${name}`)));
-    fill(table, h("table", {}, h("thead", {}, h("tr", {}, heads)), part("operations", operations, whole), part("memory", memory, readable), h("tbody", {}, h("tr", {}, h("th", { scope: "rowgroup", colspan: 3 }, t("planner.time"))), seconds.length ? [seconds, ratio] : h("tr", {}, h("td.soft", { colspan: 3 }, t("planner.no.rate"))))));
+    fill(table, h("table", {}, h("thead", {}, h("tr", {}, heads)), part("operations", operations, whole), part("memory", memory, readable), h("tbody", {}, group("time"), seconds.length ? [seconds, ratio] : h("tr", {}, h("td.soft", { colspan: 3 }, t("planner.no.rate"))))));
     fill(save, exports({ csv: () => download("costs.csv", csv([["what", "formula", "amount"], ...operations, ...memory, ...time]), "text/csv") }));
   };
   const field = (name, max) => h("label", {}, t(`planner.${name}`), h("input", { type: "number", name, min: 1, max, value: now[name] ?? "", oninput: (event) => Number(event.target.value) > 0 && ((now[name] = Number(event.target.value)), show()) }));
