@@ -6,14 +6,14 @@ import { t } from "#see/words.js";
 
 const words = {
   en: {
-    "view.planner": "Costs", "planner.about": "N weights multiply each token, two operations a weight; attention adds four operations for each pair of tokens and channel, of which a causal mask hides half, a window those beyond it. A backward pass costs twice as much.",
+    "view.planner": "Costs", "planner.about": "N weights multiply each token, two operations a weight; attention adds four for each pair of tokens and channel, of which a causal mask hides half, a window those beyond it. A backward pass costs twice as much.",
     "planner.rows": "Rows", "planner.length": "Tokens a row", "planner.rate": "Speed, operations a second", "planner.measure": "Measure this machine", "planner.measuring": "Measuring …",
     "planner.what": "What", "planner.formula": "Formula", "planner.amount": "Amount", "planner.operations": "Operations", "planner.memory": "Memory", "planner.time": "Time",
     "planner.token": "forward, a token", "planner.pass": "forward, the batch", "planner.training": "a training step", "planner.weights": "weights", "planner.gradients": "gradients", "planner.optimizer": "AdamW's two averages in float32", "planner.cache": "keys and values while decoding", "planner.logits": "logits in float32", "planner.serving": "serving: weights and cache", "planner.learning": "training: weights, gradients, optimizer, logits; activations on top",
     "planner.seconds": "forward, at this speed", "planner.step": "a training step, at this speed", "planner.speed": "tokens a second in training", "planner.measured": "forward, measured here", "planner.times": "{n} times the prediction", "planner.no.rate": "give a speed, or measure it",
   },
   de: {
-    "view.planner": "Kosten", "planner.about": "N Gewichte multiplizieren jedes Token, zwei Operationen je Gewicht; Aufmerksamkeit bringt vier Operationen je Tokenpaar und Kanal, von denen eine kausale Maske die Hälfte verdeckt, ein Fenster die jenseits davon. Rückwärts kostet es das Doppelte.",
+    "view.planner": "Kosten", "planner.about": "N Gewichte multiplizieren jedes Token, zwei Operationen je Gewicht; Aufmerksamkeit bringt vier je Tokenpaar und Kanal, von denen eine kausale Maske die Hälfte verdeckt, ein Fenster die jenseits davon. Rückwärts kostet es das Doppelte.",
     "planner.rows": "Zeilen", "planner.length": "Tokens je Zeile", "planner.rate": "Tempo, Operationen je Sekunde", "planner.measure": "Diese Maschine messen", "planner.measuring": "Wird gemessen …",
     "planner.what": "Was", "planner.formula": "Formel", "planner.amount": "Menge", "planner.operations": "Operationen", "planner.memory": "Speicher", "planner.time": "Zeit",
     "planner.token": "vorwärts, ein Token", "planner.pass": "vorwärts, der Stapel", "planner.training": "ein Trainingsschritt", "planner.weights": "Gewichte", "planner.gradients": "Gradienten", "planner.optimizer": "AdamWs zwei Mittel in float32", "planner.cache": "Schlüssel und Werte beim Dekodieren", "planner.logits": "Logits in float32", "planner.serving": "Betrieb: Gewichte und Speicher der Schlüssel", "planner.learning": "Training: Gewichte, Gradienten, Optimierer, Logits; Aktivierungen kommen dazu",
