@@ -67,10 +67,10 @@ def test_a_date_stays_a_word() -> None:
 
 def test_aliases_are_counted_as_what_they_stand_for() -> None:
     levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 9))
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(yaml.YAMLError, match="more than 30,000 values"):
         strict_yaml.parse(f"l0: &l0 [1, 2, 3, 4, 5, 6, 7, 8, 9]\n{levels}")
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 @given(st.text(max_size=60) | st.text("[]{}:,&*!|>-? a1.\n'\"", max_size=40))
@@ -105,10 +105,10 @@ def test_more_values_than_anybody_writes_are_counted_before_they_are_built(
     """900 kB of a list took more than 40 seconds and a gigabyte to become values."""
     composed: list[object] = []
     monkeypatch.setattr(strict_yaml._Plain, "construct_document", lambda loader, node: composed.append(node))
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(yaml.YAMLError):
         strict_yaml.parse(BOMBS[name])
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert not composed
 
 

@@ -63,10 +63,10 @@ def rules(content: bytes) -> bytes:
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_file_that_takes_all_memory_or_time_is_refused_as_it_is_read(name: str, tmp_path: Path) -> None:
     (tmp_path / "a.model").write_bytes(BOMBS[name]())
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ModelFileError):
         load_tokenizer(tmp_path / "a.model")
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 READ = """

@@ -99,10 +99,10 @@ BOMBS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_tokenizer_that_takes_all_memory_or_time_is_refused_as_it_is_read(name: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ModelFileError, match=r"^tokenizer\.json: ") as told:
         Tokenizer(json.dumps({**BASE, **BOMBS[name]}))
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert "remove the rule" in told.value.hint
 
 
