@@ -1,6 +1,6 @@
 """The table of each benchmark's record, from what it found."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import mean, stdev
 from typing import Any
 
@@ -392,6 +392,19 @@ def first_token(found: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
+def gpu(found: dict[str, Any]) -> str:
+    """Return every number and word that a part found, by its way to it; single kernels are left to the record."""
+
+    def leaves(at: str, value: Any) -> Iterator[tuple[str, str]]:
+        if not isinstance(value, dict):
+            yield at, str(value)
+        elif not at.endswith("kernels"):
+            for name, one in value.items():
+                yield from leaves(f"{at}: {name}" if at else name, one)
+
+    return table(("what", "found"), leaves("", found))
+
+
 def startup(found: dict[str, Any]) -> str:
     """Return the median seconds of each command."""
     rows = [(n, f"{one['seconds']:.3f}", f"{one['processor_seconds']:.3f}") for n, one in found["commands"].items()]
@@ -454,6 +467,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         grpo,
         first_token,
         startup,
+        gpu,
         broken_copies,
         prepare_scale,
         text,

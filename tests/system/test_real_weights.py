@@ -72,6 +72,10 @@ DOORS = {
     "generations": lambda lm, prompts, rows: [one.ids for one in lm.generations(prompts, **GREEDY)],
     "ids": lambda lm, prompts, rows: [one.ids for one in lm.generations(rows, **GREEDY)],
     "speculate": lambda lm, prompts, rows: [lm.speculate(one, "lookup", **GREEDY).answer.ids for one in prompts],
+    # Without a penalty the most probable token is chosen.
+    "contrastive": lambda lm, prompts, rows: [
+        lm.contrastive_search(one, penalty_alpha=0.0, max_new_tokens=NEW).ids for one in prompts
+    ],
 }
 
 
@@ -97,3 +101,42 @@ def test_a_server_writes_their_texts(lm, reference):
             status, answer = post(server, body, "/v1/completions")
             assert status == 200, answer
             assert answer["choices"][0]["text"] == text
+
+
+@pytest.fixture(scope="module")
+def talks(folder):
+    """Of each prompt, said by a user, the reply of transformers."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    found = []
+    for messages in map(said, PROMPTS):
+        given = tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+        )
+        ids = model.generate(**given, do_sample=False, max_new_tokens=NEW, pad_token_id=tokenizer.eos_token_id)
+        found.append(tokenizer.decode(ids[0, given.input_ids.shape[1] :], skip_special_tokens=True))
+    return found
+
+
+def said(prompt):
+    return [{"role": "user", "content": prompt}]
+
+
+def test_replies_are_theirs(lm, talks):
+    assert [lm.reply(said(prompt), **GREEDY).text for prompt in PROMPTS] == talks
+    with serving(lm, "smollm2") as server:
+        for prompt, text in list(zip(PROMPTS, talks, strict=True))[:: len(ENDS)]:
+            body = {"model": "smollm2", "messages": said(prompt), "max_tokens": NEW, "temperature": 0}
+            status, answer = post(server, body, "/v1/chat/completions")
+            assert status == 200, answer
+            assert answer["choices"][0]["message"]["content"] == text
+
+
+def test_scores_are_theirs(folder, lm, reference):
+    start = transformers.AutoTokenizer.from_pretrained(folder).bos_token_id  # what predicts the first token
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    for prompt, (ids, _, _) in zip(PROMPTS, reference, strict=True):
+        row = torch.tensor([[start, *ids]])
+        with torch.no_grad():
+            wanted = model(row).logits[0, :-1].log_softmax(-1).gather(1, row[0, 1:, None])[:, 0]
+        torch.testing.assert_close(torch.tensor(lm.score(prompt).log_probabilities), wanted, rtol=0, atol=1e-3)

@@ -48,15 +48,25 @@ class Form:
         check_schema(self.schema or {})
 
     def lark(self, blank: bool) -> str:
-        """Return the form as the library reads it; ``blank`` lets a blank that decoding drops stand before it."""
+        """Return the form as the library reads it; ``blank`` lets a blank that decoding drops stand before it.
+
+        Raises:
+            UsageError: it holds what no UTF-8 can.
+        """
         if self.regex is not None:
             start = f"start: {'BLANK? ' if blank else ''}ANSWER\nANSWER: {_quoted(self.regex)}\n"
         elif self.schema is not None:
             schema = _as_json({"x-guidance": SPACES, **(self.schema or {"type": "object"})})
             start = f"start: {'BLANK? ' if blank else ''}answer\nanswer: %json {schema}\n"
         else:
-            return str(self.grammar)
-        return start + ('BLANK: " "\n' if blank else "")
+            return _whole(str(self.grammar))
+        return _whole(start + ('BLANK: " "\n' if blank else ""))
+
+
+def _whole(text: str) -> str:
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise UsageError("the form holds half a character (a lone surrogate)", "leave it out, or write the whole one")
+    return text
 
 
 @final
