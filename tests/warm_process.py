@@ -88,8 +88,10 @@ def main() -> None:
 
 def become(request: Mapping[str, Any], streams: list[int]) -> NoReturn:
     """Be the program of a request, in this forked process, as if Python had been started for it."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # what nohup ignores stays ignored
+            signal.signal(number, signal.SIG_DFL)
     if request["session"]:
         os.setsid()
     os.chdir(request["folder"])
