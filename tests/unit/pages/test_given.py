@@ -1,28 +1,17 @@
 """What a page may be of: everything that a trace may be of."""
 
-from pathlib import Path
-
 import pytest
 
 import orrery
-from orrery.families import load_family
-from orrery.language_model.model import LanguageModel
 from orrery.pages.see import given_of
-from orrery.reading.read import Stored
-from orrery.text.special import framed_tokenizer
-from tiny_models import TOKENIZER, randomised
+from see_models import see_models
 
 CAT, DOG = "the cat", "a dog"
 
 
 @pytest.fixture(scope="module")
 def models():
-    def made(family, tokenizer):
-        rules = load_family(family)
-        model = randomised(rules.spec({**rules.TINY, "vocab_size": tokenizer.size}).build(0).eval())
-        return LanguageModel(Stored(Path("tiny"), model, tokenizer=tokenizer))
-
-    return {"t5": made("t5", framed_tokenizer(TOKENIZER, "t5")), "gpt2": made("gpt2", TOKENIZER)}
+    return see_models()
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from cyclopts import Parameter
 from orrery.cli.places import check_places
 from orrery.cli.train import stages as train_stages
 from orrery.cli.train import word_vectors as train_word_vectors
+from orrery.cli.train.asked import Asked
 from orrery.runs.default_recipe import is_text, recipe_for
 from orrery.runs.going_on import FOUND_FOR_A_TEXT, as_begun, asked_for, folder_of, where_begun
-from orrery.settings import runs_folder
 from orrery.stages.recipe import has_stages
 from orrery.training.folder import CONFIG
 from orrery.training.processes import leads
@@ -58,9 +58,9 @@ def train(
     if home is not None:
         home = Path(os.path.abspath(home))
         config, output, overrides = home / CONFIG, home, from_here(overrides)
-    how: dict[str, bool] = {"resume": resume, "overwrite": overwrite, "dry_run": dry_run, "print_config": print_config}
+    asked = Asked(config, overrides, output, resume, overwrite, dry_run, print_config)
     with where_begun(home, lambda line: print(line, file=sys.stderr)):
-        return _train(config, overrides, output=output, **how)
+        return carry_out(asked)
 
 
 def from_here(overrides: Sequence[str]) -> tuple[str, ...]:
@@ -75,51 +75,37 @@ def from_here(overrides: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _train(
-    config: Path,
-    overrides: Sequence[str],
-    *,
-    resume: bool,
-    overwrite: bool,
-    dry_run: bool,
-    print_config: bool,
-    output: Path | None,
-) -> int:
-    """Do what the verb does, once it is known which folder is meant."""
-    if is_text(config):
-        recipe = recipe_for(config, overrides, os.environ)
-        if resume:
-            folder = output or runs_folder() / recipe.name
-            recipe = as_begun(recipe, folder, asked_for(overrides, os.environ), FOUND_FOR_A_TEXT)
-        if print_config or leads():
+def carry_out(asked: Asked) -> int:
+    """Do what is asked, once it is known which folder relative paths mean; return the exit code."""
+    if is_text(asked.config):
+        recipe = recipe_for(asked.config, asked.overrides, os.environ)
+        if asked.resume:
+            own = asked_for(asked.overrides, os.environ)
+            recipe = as_begun(recipe, asked.folder(recipe.name), own, FOUND_FOR_A_TEXT)
+        if asked.print_config or leads():
             print("# no recipe was given; this one fits the text, and --print-config > FILE keeps it")
             print(as_yaml(recipe), end="", flush=True)
-        return 0 if print_config else _trained(recipe, output, resume, overwrite, dry_run, [config])
-    other = next((verb for asks, verb in OTHERS if asks(config)), None)
+        return 0 if asked.print_config else _trained(recipe, asked)
+    other = next((verb for asks, verb in OTHERS if asks(asked.config)), None)
     if other is not None:
-        return other(
-            config, overrides, resume=resume, overwrite=overwrite, dry_run=dry_run, print_config=print_config,
-            output=output,
-        )  # fmt: skip
-    recipe = load_recipe(config, overrides, os.environ)
-    if print_config:
+        return other(asked)
+    recipe = load_recipe(asked.config, asked.overrides, os.environ)
+    if asked.print_config:
         print(as_yaml(recipe), end="")
         return 0
-    return _trained(recipe, output, resume, overwrite, dry_run, [config])
+    return _trained(recipe, asked)
 
 
-def _trained(
-    recipe: "Recipe", output: Path | None, resume: bool, overwrite: bool, dry_run: bool, inputs: list[Path]
-) -> int:
+def _trained(recipe: "Recipe", asked: Asked) -> int:
     """Plan or execute a recipe."""
-    folder = output or runs_folder() / recipe.name
+    folder = asked.folder(recipe.name)
     check_places(recipe)
-    if dry_run:
+    if asked.dry_run:
         from orrery.training.assemble import assemble
 
         print(plan(recipe, assemble(recipe), folder))
         return 0
-    return run(recipe, folder, resume=resume, overwrite=overwrite, inputs=inputs)
+    return run(recipe, folder, resume=asked.resume, overwrite=asked.overwrite, inputs=[asked.config])
 
 
 def run(recipe: "Recipe", folder: Path, *, resume: bool, overwrite: bool, inputs: Sequence[Path] = ()) -> int:

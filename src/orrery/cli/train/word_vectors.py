@@ -1,12 +1,11 @@
 """``orrery train`` for a recipe with ``kind: word2vec``: text in, word vectors out."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orrery.cli.train.asked import Asked
 from orrery.errors import UsageError
-from orrery.settings import runs_folder
 from orrery.training.processes import processes
 from orrery.training.recipes import as_yaml, load_as, read_yaml, words_of
 
@@ -19,32 +18,23 @@ def makes_word_vectors(config: Path) -> bool:
     return bool(read_yaml(config).get("kind") == "word2vec")
 
 
-def train(
-    config: Path,
-    overrides: Sequence[str],
-    *,
-    resume: bool,
-    overwrite: bool,
-    dry_run: bool,
-    print_config: bool,
-    output: Path | None,
-) -> int:
+def train(asked: Asked) -> int:
     """Carry out what the flags of ``orrery train`` ask of a recipe of word vectors."""
     from orrery.training.word_vector_recipe import WordVectorRecipe
 
-    if resume:
+    if asked.resume:
         message = "word vectors have no checkpoints to continue from: a training takes minutes"
         raise UsageError(message, "start it again, with --overwrite if its folder is there")
     if processes() > 1:
         raise UsageError("word vectors are trained in one process, of several threads", "start it without torchrun")
-    recipe = load_as(WordVectorRecipe, config, overrides, os.environ)
-    folder = output or runs_folder() / recipe.name
-    if print_config:
+    recipe = load_as(WordVectorRecipe, asked.config, asked.overrides, os.environ)
+    folder = asked.folder(recipe.name)
+    if asked.print_config:
         print(as_yaml(recipe), end="")
-    elif dry_run:
+    elif asked.dry_run:
         print(plan(recipe, folder))
     else:
-        run(recipe, folder, overwrite=overwrite, config=config)
+        run(recipe, folder, overwrite=asked.overwrite, config=asked.config)
     return 0
 
 
