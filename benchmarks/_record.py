@@ -34,27 +34,11 @@ FEATURES = (
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 TO_BE_MADE_AGAIN: dict[str, tuple[str, str]] = {
-    "bad_requests": ("2026-11-24", "f8d18cdabe4850c5"),
-    "decoding": ("2026-11-25", "633f33f0a00895ca"),
-    "engine": ("2026-11-25", "13ceed65da4918df"),
-    "finetuning": ("2026-11-23", "22447a7230fb3c81"),
-    "lm_eval_server": ("2026-11-24", "7b782862e2104601"),
-    "lm_eval_three_ways": ("2026-11-25", "8d8418c32f9783ea"),
-    "long_text": ("2026-11-26", "de2155cac5fa789e"),
-    "looking_cost": ("2026-11-26", "7501d85571cb7d77"),
-    "memory": ("2026-11-22", "f8e321b19468fa0b"),
     "mixer_lengths": ("2026-11-26", "1dd7f0a35a001ce7"),
-    "overload": ("2026-11-25", "c5b681a71ae84346"),
-    "packed_rows": ("2026-11-22", "f85f4e6ae7dfb685"),
-    "page_speed": ("2026-11-26", "030554326374ae3f"),
     "plan_measured": ("2026-11-26", "eaac606f50b19895"),
-    "preferences": ("2026-11-25", "42ab48e7f48c7ab6"),
     "pretraining_gain": ("2026-11-24", "2876497b8b639b95"),
     "quantisation": ("2026-11-24", "f536d8eeec2c5303"),
     "sentencepiece_speed": ("2026-11-22", "a186d4770af9f03e"),
-    "tokenizer_speed": ("2026-11-21", "19f7bcfcf4a5432a"),
-    "trace_memory": ("2026-11-22", "26aae6ad517f5bb7"),
-    "training": ("2026-11-21", "dadfa54582b9f935"),
     "word2vec": ("2026-11-21", "775a993e793c9fc3"),
 }
 """Records that are older than the header: when they were made, and the beginning of the file's sha256.

@@ -20,6 +20,7 @@ from orrery.text.chat.folder import FILE as TEMPLATE
 from orrery.training.assemble import assemble
 from orrery.training.building import Assembled
 from orrery.training.config import Recipe
+from orrery.training.denormals import denormals_as_zero
 from orrery.training.distributed import find_ranks
 from orrery.training.folder import FINAL, PROGRESS, RunFolder, open_run_folder
 from orrery.training.loop import Outcome, Parts, Trainer
@@ -29,6 +30,7 @@ from orrery.training.recipes import words_of
 from orrery.training.speed import Speed
 
 
+@denormals_as_zero()  # before the threads begin that share products: they have it from the one that starts them
 def execute(
     recipe: Recipe, folder: Path, reporter: Reporter, *, resume: bool, overwrite: bool, inputs: Iterable[Path] = ()
 ) -> Outcome:

@@ -28,8 +28,8 @@ def run_stages(
     reporter: Callable[[], Reporter],
     say: Say,
     *,
-    resume: bool = False,
-    overwrite: bool = False,
+    resume: bool,
+    overwrite: bool,
     inputs: Iterable[Path] = (),
 ) -> int | None:
     """Train the stages that are not finished, and write the report; return the signal that stopped it, if one did.
