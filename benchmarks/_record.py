@@ -39,7 +39,6 @@ TO_BE_MADE_AGAIN: dict[str, tuple[str, str]] = {
     "pretraining_gain": ("2026-11-24", "2876497b8b639b95"),
     "quantisation": ("2026-11-24", "f536d8eeec2c5303"),
     "sentencepiece_speed": ("2026-11-22", "a186d4770af9f03e"),
-    "word2vec": ("2026-11-21", "775a993e793c9fc3"),
 }
 """Records that are older than the header: when they were made, and the beginning of the file's sha256.
 
